@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QDir, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QStyle
 
 STYLE = "Fusion"
 THEMES_DIR = Path(__file__).resolve().parents[1] / "resources" / "themes"
@@ -89,6 +89,7 @@ class Theme:
         dark: Whether `colors` are the dark ones.
         ui_px: Text size of controls in pixels. reading_px: of conversations.
         body_families, mono_families: Font families in order of preference.
+        reduced_motion: Whether nothing may fade or move by itself.
     """
 
     dark: bool = False
@@ -97,6 +98,7 @@ class Theme:
     reading_px: int = 15
     body_families: tuple[str, ...] = ("sans-serif",)
     mono_families: tuple[str, ...] = ("monospace",)
+    reduced_motion: bool = False
 
     def em(self, factor: float) -> float:
         """Return `factor` times the size of reading text, in pixels."""
@@ -130,7 +132,12 @@ def _font(families: tuple[str, ...], size_px: int) -> QFont:
 
 
 def theme_for(
-    choice: ThemeChoice, text_percent: int, system_is_dark: bool, system_font: QFont
+    choice: ThemeChoice,
+    text_percent: int,
+    system_is_dark: bool,
+    system_font: QFont,
+    *,
+    reduced_motion: bool = False,
 ) -> Theme:
     """Return the theme for these settings; `text_percent` is relative to the system's text size."""
     dark = choice is ThemeChoice.DARK or (choice is ThemeChoice.SYSTEM and system_is_dark)
@@ -143,6 +150,7 @@ def theme_for(
         reading_px=max(8, round(system_px * _READING_SCALE * text_percent / 100)),
         body_families=tuple(dict.fromkeys((*system_font.families(), "sans-serif"))),
         mono_families=(mono, "monospace"),
+        reduced_motion=reduced_motion,
     )
 
 
@@ -196,6 +204,12 @@ def palette_of(theme: Theme) -> QPalette:
     return palette
 
 
+def _system_reduces_motion(application: QApplication) -> bool:
+    """Return whether the desktop has turned animations off, where Qt knows it (KDE)."""
+    hint = QStyle.StyleHint.SH_Widget_Animation_Duration
+    return application.style().styleHint(hint) == 0
+
+
 class Appearance(QObject):
     """Applies the theme to an application (made with `STYLE`) and follows settings and system.
 
@@ -214,19 +228,25 @@ class Appearance(QObject):
         application: QApplication,
         choice: ThemeChoice = ThemeChoice.SYSTEM,
         text_percent: int = 100,
+        *,
+        reduced_motion: bool = False,
     ) -> None:
         super().__init__(application)
         self._application = application
         self._system_font = QFont(application.font())
         self._choice, self._text_percent = choice, text_percent
+        self._reduced_motion = reduced_motion
         self._force_scheme()
         self.theme = self._current()
         self._apply()
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._refresh)
 
-    def choose(self, choice: ThemeChoice, text_percent: int) -> None:
+    def choose(
+        self, choice: ThemeChoice, text_percent: int, *, reduced_motion: bool = False
+    ) -> None:
         """Apply new settings."""
         self._choice, self._text_percent = choice, text_percent
+        self._reduced_motion = reduced_motion
         self._refresh()
 
     def _force_scheme(self) -> None:
@@ -246,7 +266,10 @@ class Appearance(QObject):
 
     def _current(self) -> Theme:
         dark = QGuiApplication.styleHints().colorScheme() is Qt.ColorScheme.Dark
-        return theme_for(self._choice, self._text_percent, dark, self._system_font)
+        reduced = self._reduced_motion or _system_reduces_motion(self._application)
+        return theme_for(
+            self._choice, self._text_percent, dark, self._system_font, reduced_motion=reduced
+        )
 
     def _apply(self) -> None:
         self._application.setPalette(palette_of(self.theme))

@@ -12,7 +12,9 @@ from PySide6.QtWidgets import (
 )
 
 from tests.fakes.user import User
+from ui.views.dialogs.about_dialog import AboutDialog
 from ui.views.dialogs.probes_dialog import ProbesDialog
+from ui.views.dialogs.shortcuts_dialog import ShortcutsDialog
 from ui.views.dialogs.summaries_dialog import SummariesDialog
 from ui.views.dialogs.why_dialog import WhyDialog
 from ui.views.palette import CommandPalette
@@ -31,7 +33,8 @@ OPENED: dict[str, type[QDialog]] = {
     "export": QFileDialog,
     "export_all": QFileDialog,
     "forget": QMessageBox,
-    "about": QMessageBox,
+    "about": AboutDialog,
+    "shortcuts": ShortcutsDialog,
     "check": QMessageBox,
 }
 

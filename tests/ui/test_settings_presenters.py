@@ -77,6 +77,9 @@ class FakeSettings:
     def number(self, key: str) -> int:
         return int(self.get(key) or 0)
 
+    def flag(self, key: str) -> bool:
+        return bool(self.get(key))
+
     def chosen(self) -> dict[str, SettingValue]:
         return self.values
 
@@ -180,7 +183,7 @@ def settings(qtbot: QtBot, desk: Desk) -> Any:
     qtbot.addWidget(window)
     window.show()
     chosen: list[int] = []
-    appearance = SimpleNamespace(choose=lambda _choice, percent: chosen.append(percent))
+    appearance = SimpleNamespace(choose=lambda _choice, percent, **_: chosen.append(percent))
     previews = SimpleNamespace(recent=lambda: ["Which bolt?"])
 
     def present(dialog: SettingsDialog) -> Sequence[Callable[[], object]]:

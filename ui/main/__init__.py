@@ -65,7 +65,8 @@ def first_appearance(application: QApplication, stored: Mapping[str, object]) ->
     theme, text_size = stored.get("theme"), stored.get("text_size")
     known = theme if theme in list(ThemeChoice) else ThemeChoice.SYSTEM
     size = text_size if isinstance(text_size, int) and 0 < text_size < _MAX_PERCENT else 100
-    return Appearance(application, ThemeChoice(str(known)), size)
+    still = stored.get("reduced_motion") is True
+    return Appearance(application, ThemeChoice(str(known)), size, reduced_motion=still)
 
 
 def first_window(paths: DataPaths) -> MainWindow:

@@ -46,6 +46,7 @@ from ui.presenters.profile import ProfilePresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
 from ui.presenters.search import SearchPresenter
+from ui.presenters.settings.dialog import APPEARANCE_SETTINGS
 from ui.presenters.summaries import SummariesPresenter
 from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.theme import Appearance
@@ -55,7 +56,7 @@ from ui.views.palette import CommandPalette
 from ui.widgets.transcript.panels import MODEL_PROBLEMS
 from ui.widgets.transcript.view import TranscriptView
 
-_FIRST_SETTINGS = ("theme", "text_size")
+_FIRST_SETTINGS = APPEARANCE_SETTINGS
 
 
 class Presenters(QObject):

@@ -17,6 +17,7 @@ from ui.presenters.settings.embedder import EmbedderPresenter
 from ui.presenters.settings.presets import PresetsPresenter
 from ui.presenters.settings.providers import ProvidersPresenter
 from ui.presenters.settings.recall_settings import RecallSettingsPresenter
+from ui.presenters.settings.shortcuts import ShortcutsPresenter
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
 from ui.views.settings.settings_dialog import SettingsDialog
@@ -66,6 +67,7 @@ def build_memory_panels(
     settings = SettingsPresenter(
         bridge, services.settings, banner, window.actions_by_name, appearance, present_pages
     )
+    ShortcutsPresenter(bridge, services.settings, banner, window.actions_by_name)
     consent.limits_requested.connect(settings.open_spend_limits)
     LocalServersPresenter(
         bridge, services.models, chat, services.settings, window.chat.welcome,

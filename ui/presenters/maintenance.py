@@ -49,6 +49,7 @@ class MaintenancePresenter(Presenter):
     def show_about(self) -> None:
         """Show what the program is, and the licenses of what it is made of."""
         dialog = AboutDialog(program_version(), self._messages.window())
+        dialog.finished.connect(lambda: self._bridge.cancel("licenses"))
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
         self._bridge.load("licenses", third_party_parts, dialog.show_parts)

@@ -66,6 +66,7 @@ _ROWS = (
     ActionRow("actual", "&View", "&Normal text", "Ctrl+0"),
     ActionRow("focus_composer", "&View", "&Write a message", "Ctrl+J", separated=True),
     ActionRow("palette", "&View", "Comman&ds\u2026", "Ctrl+Shift+P"),
+    ActionRow("shortcuts", "&Help", "&Keyboard shortcuts", _K.HelpContents),
     ActionRow("slash_commands", "&Help", "&Slash commands"),
     ActionRow("backup", "&Help", "&Back up now", separated=True),
     ActionRow("check", "&Help", "&Check the database"),

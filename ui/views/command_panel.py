@@ -1,12 +1,13 @@
 """The output of a slash command: a card above the composer; not stored, and not sent."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from app.domain.errors import KnownError
 from app.domain.text import one_line
 from ui.theme import Theme
+from ui.widgets.announce import announce
 from ui.widgets.controls import column_in, row_of, tool_button
 from ui.widgets.plain_label import PlainLabel, plain_label
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
@@ -16,7 +17,6 @@ from ui.widgets.transcript.message_text import MessageText
 _HIGHEST_SHARE = 0.45
 _LEAST_PX = 90
 _TITLE_CHARS = 90
-_SAID_CHARS = 200
 
 
 class CommandPanel(QFrame):
@@ -115,8 +115,7 @@ class CommandPanel(QFrame):
         self._scroll.setFixedHeight(min(height, max(most, _LEAST_PX)))
 
     def _announce(self, words: str) -> None:
-        event = QAccessibleAnnouncementEvent(self, one_line(words, _SAID_CHARS))
-        QAccessible.updateAccessibility(event)
+        announce(self, words)
 
     # Qt overrides
 

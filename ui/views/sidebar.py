@@ -15,11 +15,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.conversations import Conversation
+from app.domain.formatting import format_count
 from app.domain.results import SearchResponse, SearchResult
 from ui.models.conversations import ConversationListModel, GroupedListModel
 from ui.models.results import ResultListModel
 from ui.theme import Theme
 from ui.views.rows import RowDelegate
+from ui.widgets.announce import announce
 from ui.widgets.controls import button, column_in, combo_box, line_edit, list_view, row_of
 from ui.widgets.plain_label import plain_label
 
@@ -137,6 +139,8 @@ class Sidebar(QWidget):
             self.show_message("Nothing found.\nTry other or fewer words.")
             return
         self._stack.setCurrentWidget(self.result_list)
+        if is_final:
+            announce(self, format_count(len(answer.results), "result"))
         if self._opens_best and is_final:
             self._opens_best = False
             if is_found:
@@ -162,6 +166,7 @@ class Sidebar(QWidget):
         """Show a message in place of results, such as why a query is invalid."""
         self._message.setText(text)
         self._stack.setCurrentWidget(self._message)
+        announce(self, text)
 
     def select_conversation(self, conversation_id: int | None) -> None:
         """Select the open conversation in the list."""

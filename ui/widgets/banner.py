@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from app.domain.text import sentences
 from ui.errors import error_text
+from ui.widgets.announce import announce
 from ui.widgets.controls import button, filled, tool_button
 from ui.widgets.plain_label import PlainLabel
 
@@ -61,6 +62,7 @@ class Banner(QFrame):
         self._act, self._closed = act, closed
         self._stays = closed is not None or (brief and act is not None)
         self.show()
+        announce(self, text)
         if brief:
             self._timer.start()
         else:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
+from ui.widgets.announce import announce
 from ui.widgets.controls import button, filled
 from ui.widgets.plain_label import PlainLabel
 
@@ -37,7 +37,7 @@ class NoteCard(QFrame):
         self._act = act or (lambda: None)
         self.setVisible(bool(text))
         if is_new:
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
+            announce(self, text)
 
     def _on_clicked(self) -> None:
         self._act()

@@ -18,13 +18,16 @@ class ShortcutGuard(QObject):
 
     def __init__(self, actions: Iterable[QAction], parent: QObject) -> None:
         super().__init__(parent)
-        self._claimed = {
-            sequence.toString() for action in actions for sequence in action.shortcuts()
-        } - {"", _ESCAPE}
+        self._actions = tuple(actions)
 
     def watch(self, widget: QWidget) -> None:
         """Guard a widget."""
         widget.installEventFilter(self)
+
+    def _claims(self, key: QKeySequence) -> bool:
+        """Return whether a key is that of an action now; the user can change them."""
+        is_known = key.toString() not in ("", _ESCAPE)
+        return is_known and any(key in action.shortcuts() for action in self._actions)
 
     # Qt overrides
 
@@ -33,7 +36,7 @@ class ShortcutGuard(QObject):
         if (
             event.type() == QEvent.Type.ShortcutOverride
             and isinstance(event, QKeyEvent)
-            and QKeySequence(event.keyCombination()).toString() in self._claimed
+            and self._claims(QKeySequence(event.keyCombination()))
         ):
             event.ignore()
             return True

@@ -14,6 +14,7 @@ from ui.theme import Appearance, ThemeChoice
 from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.banner import Banner
 
+APPEARANCE_SETTINGS = ("theme", "text_size", "reduced_motion")
 _STEP_PERCENT = 10
 
 
@@ -34,7 +35,7 @@ class SettingsPresenter(Presenter):
         super().__post_init__()
         self._dialog: SettingsDialog | None = None
         self._pages: Sequence[Callable[[], object]] = ()
-        self._bridge.subscribe(self._apply_appearance, "theme", "text_size")
+        self._bridge.subscribe(self._apply_appearance, *APPEARANCE_SETTINGS)
         self._bridge.subscribe(self._on_changed, "settings")
         for name, command in {
             "settings": self.open,
@@ -113,4 +114,8 @@ class SettingsPresenter(Presenter):
 
     def _apply_appearance(self, _changed: ChangeSet | None = None) -> None:
         theme = ThemeChoice(self._settings.text("theme"))
-        self._appearance.choose(theme, self._settings.number("text_size"))
+        self._appearance.choose(
+            theme,
+            self._settings.number("text_size"),
+            reduced_motion=self._settings.flag("reduced_motion"),
+        )

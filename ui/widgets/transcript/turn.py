@@ -310,7 +310,8 @@ class TurnWidget(Root):
     def _paint_highlight(self, painter: QPainter) -> None:
         """Paint a background, and a bar at its edge that also shows where a tall turn begins."""
         colors = self._context.theme.colors
-        strength = 1.0 if self._highlight_waits else float(self._fade.currentValue())
+        is_full = self._highlight_waits or self._context.theme.reduced_motion
+        strength = 1.0 if is_full else float(self._fade.currentValue())
         background, bar = QColor(colors.highlight), QColor(colors.accent)
         background.setAlphaF(0.7 * strength)
         bar.setAlphaF(strength)

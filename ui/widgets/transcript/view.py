@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.domain.chat import TextWasThinking
@@ -13,6 +13,7 @@ from app.domain.conversations import Block, ExchangeStatus, Problem
 from app.domain.ids import MessageId
 from app.domain.text import one_line
 from ui.theme import Theme
+from ui.widgets.announce import announce
 from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
 from ui.widgets.transcript.document_view import DocumentView
@@ -369,7 +370,7 @@ class TranscriptView(VirtualColumn):
         self.schedule_layout()
         outcome = problem.title if problem else answer_text(content.messages)
         text = f"{_ANNOUNCED.get(status, 'Reply')}: {one_line(outcome, _ANNOUNCED_CHARS)}"
-        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
+        announce(self, text)
 
     def _end_live(self) -> None:
         self._live = None

@@ -1,0 +1,51 @@
+"""Announcements to screen readers, and motion that can be turned off."""
+
+from types import SimpleNamespace
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.domain.results import SearchResponse
+from tests.fakes.transcripts import Shown, turn
+from ui.theme import Appearance, Theme, ThemeChoice
+from ui.views.sidebar import Sidebar
+from ui.widgets import announce as module
+from ui.widgets.banner import Banner
+from ui.widgets.note_card import NoteCard
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    texts: list[str] = []
+    spy = SimpleNamespace(updateAccessibility=lambda event: texts.append(event.message()))
+    monkeypatch.setattr(module, "QAccessible", spy)
+    return texts
+
+
+def test_banners_notes_and_results_are_announced(qtbot: QtBot, said: list[str]) -> None:
+    for part in (banner := Banner(), note := NoteCard(), sidebar := Sidebar(Theme())):
+        qtbot.addWidget(part)
+    banner.show_message("It was saved.", brief=False)
+    note.show_note("It waits.")
+    note.show_note("It waits.")
+    assert said == ["It was saved.", "It waits."]
+    sidebar.show_answer(SearchResponse("nothing", (), 1.0))
+    assert said[2].startswith("Nothing found.")
+
+
+def test_a_highlight_fades_unless_motion_is_reduced(qtbot: QtBot) -> None:
+    shown = Shown(qtbot, [turn(0, "Q", "A")])
+    widget = shown.turn(0)
+    assert not widget._context.theme.reduced_motion
+    shown.view.set_theme(Theme(reduced_motion=True))
+    assert shown.turn(0)._context.theme.reduced_motion
+
+
+def test_the_setting_reaches_the_theme(qapp: QApplication) -> None:
+    made = Appearance(qapp)
+    made.choose(ThemeChoice.SYSTEM, 100, reduced_motion=True)
+    assert made.theme.reduced_motion
+    made.choose(ThemeChoice.SYSTEM, 100)
+    assert not made.theme.reduced_motion
+    made.deleteLater()
