@@ -200,7 +200,7 @@ class Services:
 
     def _wire_workers(self, keys: KeyStore) -> None:
         store, settings = self.store, self.settings
-        self.models = ModelDirectory(settings, keys, self.recall.quotable)
+        self.models = ModelDirectory(settings, keys, self.recall.answers)
         settings.check_with(
             default_model=self.models.check_name,
             proxy_url=check_proxy_url,

@@ -21,7 +21,7 @@ from app.providers.pricing.usage import UsageEstimator
 from app.providers.registry import TIMEOUTS, OpenProviders, provider_registry
 from app.providers.remote_provider import ConnectionReport, RemoteProvider
 from app.providers.vendors.local_servers import LocalServer, find_local_servers
-from app.providers.vendors.recall import RECALL, FindPassages, RecallModel
+from app.providers.vendors.recall import RECALL, FindAnswers, RecallModel
 from app.providers.windows import ModelWindows, WindowSource
 from app.storage.tables.settings import ProviderRow, Settings
 from app.system.keys import KeyLocation, KeyStore
@@ -93,9 +93,9 @@ class ModelDirectory:
         usage: The estimator of usage that servers do not report.
     """
 
-    def __init__(self, settings: Settings, keys: KeyStore, find_passages: FindPassages) -> None:
+    def __init__(self, settings: Settings, keys: KeyStore, find_answers: FindAnswers) -> None:
         self._settings = settings
-        self._recall = RecallModel(find_passages)
+        self._recall = RecallModel(find_answers)
         self._registry = provider_registry(settings, keys)
         self._prices = PriceList(self._registry.find_config, OwnPrices(settings).all)
         self.usage = UsageEstimator()

@@ -61,6 +61,15 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundAnswer:
+    """A result with what was said: of a turn both sides, of another passage its text as `reply`."""
+
+    result: SearchResult
+    question: str
+    reply: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResponse:
     """The results of a search, best first, with the time it took and the share of passages searched.
 

@@ -19,6 +19,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, pas
 from app.domain.passages import PassageKind
 from app.domain.recall import (
     RecallSettings,
+    RecentTurn,
     RetrievalResult,
     RetrievedConversation,
     RetrievedExchange,
@@ -28,9 +29,10 @@ from app.domain.recall import (
     Verdict,
     is_recall_on,
 )
-from app.domain.results import SearchResult
+from app.domain.results import FoundAnswer
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
+from app.memory.answers import quoted_answers
 from app.memory.recall_search import (
     PreparedQuery,
     best_by_passage,
@@ -76,7 +78,7 @@ class RecallService:
         self._facts = Facts(store)
         self._memories = ArchivalMemories(store)
         self._feedback = Feedback(store)
-        self._results = ResultBuilder(self._passages, settings, quotes_answers=True)
+        self._results = ResultBuilder(self._passages, settings)
         self._search = search
 
     def retrieve(
@@ -115,20 +117,25 @@ class RecallService:
         vectors = self._search.vector_search
         return vectors is None or vectors.wait_until_settled(timeout_s)
 
-    def quotable(
-        self, question: str, conversation_id: ConversationId, limit: int
-    ) -> Sequence[SearchResult]:
-        """Return the best results for a question in a conversation, for the Recall model.
+    def answers(
+        self,
+        question: str,
+        recent: Sequence[RecentTurn],
+        conversation_id: ConversationId,
+        limit: int,
+    ) -> Sequence[FoundAnswer] | None:
+        """Return the best results for a question after the `recent` turns of a conversation, for the Recall model.
 
         At most `limit` turns, and half as many facts and saved texts, by the rules of `retrieve`; `is_weak`
-        marks those that no prompt would get. Raises MemoryOff where memory is off, and KnownError.
+        marks those that no prompt would get. None for a question that names nothing to look up. Raises
+        MemoryOff where memory is off, and KnownError.
         """
         conversation = self._conversations.by_ids([conversation_id]).get(conversation_id)
         if not is_recall_on(conversation):
             raise MemoryOff(_MEMORY_OFF, _SWITCH_ON)
-        prepared = prepare(self._search, question)
+        prepared = prepare(self._search, question, recent)
         if prepared is None:
-            return ()
+            return None
         verdicts = self._feedback.verdicts()
         scope = self._other_conversations(conversation_id, verdicts)
         ranked = self._without_repeats(prepared, scope)
@@ -138,7 +145,14 @@ class RecallService:
         said = with_feedback_and_age(ranked, verdicts, {}, 0.0, now), limit
         kept = with_feedback_and_age(known, _with_pins(verdicts, facts), {}, 0.0, now), limit // 2
         results = chain(*self._results.of_each(prepared.query, [kept, said]))
-        return sorted(results, key=lambda each: -each.relevance)
+        best_first = sorted(results, key=lambda each: -each.relevance)
+        return list(
+            quoted_answers(self._passages, best_first, prepared, self._similarities(question))
+        )
+
+    def _similarities(self, question: str) -> Callable[[Sequence[str]], Sequence[float]]:
+        vectors = self._search.vector_search
+        return lambda texts: vectors.similarities(question, texts) if vectors else ()
 
     def _retrieve(self, question: str, retrieval: "_Retrieval") -> None:
         settings = retrieval.settings

@@ -17,20 +17,15 @@ from app.storage.tables.settings import Settings
 
 _COVERAGE_MARGIN = 0.5  # of the question more; at .15 every tenth target was worse
 _QUESTION_LIMIT_CHARS = 200
-_MIN_REPLY_CHARS = 40  # "Thank you, I have noted that." is shorter
 _ABOUT_EXCHANGES = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
 
 
 class ResultBuilder:
     """Makes results from rankings. Thread-safe; blocking."""
 
-    def __init__(
-        self, passages: Passages, settings: Settings, *, quotes_answers: bool = False
-    ) -> None:
-        """With `quotes_answers`, a snippet never shows a question that the result shows anyway."""
+    def __init__(self, passages: Passages, settings: Settings) -> None:
         self._passages = passages
         self._settings = settings
-        self._quotes_answers = quotes_answers
 
     def of_each(
         self, query: SearchQuery, rankings: Sequence[tuple[Sequence[Ranked], int]]
@@ -53,10 +48,7 @@ class ResultBuilder:
                     if (p := passage_id_of(r.part_id)) in passages
                 )
         return [
-            [
-                _result(found, *floors, found.snippet(query, self._quotes_answers))
-                for found in each.found
-            ]
+            [_result(found, *floors, found.snippet(query)) for found in each.found]
             for each in lists
         ]
 
@@ -105,26 +97,17 @@ class _Found:
         said = tuple(each.text for each in self.text.parts)
         return ("message", self.message_id), ("copy", self.place.created_at, said)
 
-    def snippet(self, query: SearchQuery, quotes_answers: bool) -> Snippet:
+    def snippet(self, query: SearchQuery) -> Snippet:
         """Return the excerpt that shows why it was found.
 
-        The question is shown anyway, so the rest of the turn is preferred if it contains the words, or with
-        `quotes_answers` if it is longer than an acknowledgment. Of a manual page the last part is used; its title
-        ends with the first.
+        The question is shown anyway, so the rest of the turn is preferred if it contains the words. Of a manual
+        page the last part is used; its title ends with the first.
         """
         if self.place.kind is PassageKind.MAN_PAGE and self.text.parts:
             return snippet(self.text.parts[-1].shown, query)
         best = self.part
         rest = [each for each in self.text.parts if each is not best]
         order = rest if best is None else [*rest, best] if _is_shown(best) else [best, *rest]
-        reply_chars = sum(len(each.text) for each in rest if each.role is not Role.USER)
-        if (
-            quotes_answers
-            and best is not None
-            and _is_shown(best)
-            and reply_chars >= _MIN_REPLY_CHARS
-        ):
-            order = rest
         for part in order:
             if (cut := matching_snippet(part.shown, query)) is not None and cut.marks:
                 return cut

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -238,6 +238,22 @@ class VectorSearch:
         preference = np.array(answering.traits.preference, np.float32)
         return QueryVector(vector, index, background, preference, found)
 
+    def similarities(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return the cosine of each text with a question, by a model on this machine; none without one.
+
+        2 to 5 ms for a sentence. Never raises.
+        """
+        answering = self._answering
+        if answering is None or not _is_local_for(answering.embedder, question) or not texts:
+            return ()
+        try:
+            of_texts = answering.embedder.embed(texts, self._stopping.is_set)
+            vector, _ = self._embedded(answering, question)
+        except KnownError:
+            return ()
+        cosines: list[float] = (np.asarray(of_texts, np.float32) @ vector).tolist()
+        return cosines
+
     def embedded(self) -> EmbeddingCoverage | None:
         """Return what is found by meaning now, None without an embedder. Blocking."""
         space = self.answering_space
@@ -430,6 +446,10 @@ class VectorSearch:
     def _on_changed(self, changed: ChangeSet) -> None:
         if changed.settings & _RELEVANT_SETTINGS or changed.providers or changed.vectors:
             self._wake.set()
+
+
+def _is_local_for(embedder: Embedder, question: str) -> bool:
+    return isinstance(embedder, LocalEmbedder) and embedder.reads(question)
 
 
 def _reads(embedder: Embedder, question: str) -> bool:

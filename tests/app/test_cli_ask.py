@@ -22,7 +22,7 @@ def question_in(cli: Console, place: object) -> str:
 
 def test_recall_quotes_and_links_other_conversations(cli: Console) -> None:
     ran = cli.done("ask", "What did we say about basil in winter?")
-    assert f"[{BASIL}](commonplace://1/0)" in ran.out
+    assert "](commonplace://1/0)" in ran.out
     assert "> " in ran.out
     assert "nobody may know" not in ran.out
     assert ran.err == "[4:0]\n"
@@ -46,7 +46,6 @@ def test_the_document_of_an_answer(cli: Console) -> None:
     assert first.keys() == RECALLED_FIELDS
     assert (first["kind"], first["conversation_id"], first["turn_number"]) == ("turn", 1, 0)
     assert first["injected"] is True
-    assert f"{first['relevance']:.0%}" in document["answer"]
     assert len(document["recalled"]) == document["answer"].count("](commonplace://")
     assert cli.json("show", 4)["turns"][0]["messages"][1]["text"] == document["answer"]
 

@@ -323,7 +323,7 @@ class Book:
         """Return what Recall answers."""
         self.services.index_sync.catch_up(lambda: False)
         asked = replace(self.asker.messages[0], blocks=(Text(question),))
-        model = RecallModel(self.services.recall.quotable)
+        model = RecallModel(self.services.recall.answers)
 
         async def answer() -> str:
             events = model.stream(ChatRequest("", (asked,)))
@@ -416,7 +416,7 @@ def test_every_quote_of_a_forgotten_conversation_is_redacted(book: Book, tmp_pat
     json.loads(results[0])
     assert results[2] == results[3] == results[4] == FORGOTTEN
     (answer,) = [each.text for each in messages if each.model == RECALL_MODEL]
-    assert f"*{FORGOTTEN}*" in answer
+    assert f"> {FORGOTTEN}\n" in answer
     assert STAYS in answer
 
     services = build(DataPaths(after_kill), RunMode.COMMAND_LINE)
@@ -476,6 +476,29 @@ def test_a_question_that_looks_like_the_name_of_a_fact_shields_no_quote() -> Non
     assert MULE not in redact_answer(answer, QuoteContext(leaving, knows_ids=True))
     known = answer.replace("**Talk** · 3 May 2026", "**Facts** · learned from what was said")
     assert MULE in redact_answer(known, QuoteContext(leaving, knows_ids=True)), "fact 7 stays"
+
+
+def test_a_question_that_looks_like_a_fact_shields_no_citation() -> None:
+    leaving = DeletionSet(
+        frozenset(), frozenset(), frozenset({9}), TextFingerprints([MULE], whole=True)
+    )
+    context = QuoteContext(leaving, knows_ids=True)
+    turn, fact = (
+        "[Talk, 3 May 2026](commonplace://3/0)",
+        "[Talk, 3 May 2026 · fact 7](commonplace://3/0)",
+    )
+    for source in (f"{turn} · Who? · fact 7", turn):
+        assert MULE not in redact_answer(f"> {MULE}\n\n{source}\n", context)
+    assert MULE not in redact_answer(f"- {turn}: {MULE}\n", context)
+    assert MULE not in redact_answer(f"> Yes.\n\n{turn} · {MULE}\n", context), "what was asked"
+    for kept in (
+        f"> {MULE}\n\n{fact}\n",
+        f"- {fact}: {MULE}\n",
+        f"- Saved memory, 3 May 2026 · memory 7: {MULE}\n",
+    ):
+        assert redact_answer(kept, context) == kept, "fact 7 stays"
+    gone = f"- Saved memory, 3 May 2026 · memory 9: {OIL}\n"
+    assert redact_answer(gone, context) == f"- {FORGOTTEN}\n"
 
 
 # -- facts and memories in Recall's answers

@@ -68,8 +68,8 @@ def test_pages_are_found_beside_turns(services: Services, manual: FakeManual) ->
     for words in ("archive title:backups", "archive after:2020-01-01", "archive is:archived"):
         assert sources(services, words) == []
     assert len(sources(services, "formatted output", by_meaning=False)) == 1  # three names
-    recalled = services.recall.quotable("files in an archive", ConversationId(99), 10)
-    assert [each.conversation_id for each in recalled] == [said.conversation.id]
+    recalled = services.recall.answers("files in an archive", (), ConversationId(99), 10) or ()
+    assert [each.result.conversation_id for each in recalled] == [said.conversation.id]
 
 
 def test_pages_never_crowd_out_what_was_said(services: Services, manual: FakeManual) -> None:

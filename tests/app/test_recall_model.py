@@ -10,7 +10,9 @@ from app.domain.conversations import Message, Role, Text
 from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.results import SearchResult
+from app.domain.recall import RecentTurn
+from app.domain.results import FoundAnswer, SearchResult
+from app.domain.turn_text import RECALL_MODEL
 from app.providers.vendors.recall import RecallModel
 from tests.fakes.stored import AT
 
@@ -39,101 +41,129 @@ MEMORY = replace(
 BIKES = replace(RESULT, relevance=0.1, is_weak=True, conversation_title="Bicycles")
 
 
-def asking(*texts: str) -> ChatRequest:
-    """Return a request that ends with the last text; user and assistant take turns."""
+def asking(*texts: str, by: str | None = None) -> ChatRequest:
+    """Return a request that ends with the last text; user and assistant (the model `by`) take turns."""
     messages = tuple(
         Message(
             MessageId(number + 1), str(number), ConversationId(4), None,
             Role.ASSISTANT if number % 2 else Role.USER, (Text(text),), AT,
+            model=by if number % 2 else None,
         )
         for number, text in enumerate(texts)
     )  # fmt: skip
     return ChatRequest("", messages)
 
 
-def reply_of(model: RecallModel, *texts: str) -> str:
+def reply_of(model: RecallModel, *texts: str, by: str | None = None) -> str:
     async def run() -> list[object]:
-        return [event async for event in model.stream(asking(*texts))]
+        return [event async for event in model.stream(asking(*texts, by=by))]
 
     *deltas, last = asyncio.run(run())
     assert last == Finished(FinishReason.STOP)
     return "".join(each.text for each in deltas if isinstance(each, TextDelta))
 
 
-def answer(*found: SearchResult) -> str:
-    return reply_of(RecallModel(lambda *_: found), "basil?")
+def found(*results: SearchResult, said: str = "") -> list[FoundAnswer]:
+    """Return results whose reply is their snippet, beside what the user `said`."""
+    return [FoundAnswer(each, said, each.snippet) for each in results]
 
 
-def test_a_turn_is_quoted_with_date_and_link() -> None:
+def answer(*results: SearchResult, asked: str = "basil?") -> str:
+    return reply_of(RecallModel(lambda *_: found(*results)), asked)
+
+
+def test_an_answer_begins_with_what_was_said_and_names_its_source() -> None:
     said = answer(RESULT)
-    assert said.startswith("From your conversations:\n\n**Herbs** · 1 March 2026\n")
-    assert "[How do I keep basil alive?](commonplace://7/3) · 80%\n" in said
-    assert "\n> Give it light.\n" in said
-    assert "not a language model" in said
+    link = "[Herbs, 1 March 2026](commonplace://7/3) · How do I keep basil alive?"
+    assert said.startswith(f"> Give it light.\n\n{link}\n")
     said = answer(replace(RESULT, user_question="", turn_number=None))
-    assert "[Open the turn](commonplace://7/0)" in said
+    assert "[Herbs, 1 March 2026](commonplace://7/0)\n" in said
+
+
+def test_the_question_that_is_asked_is_not_quoted_back() -> None:
+    assert RESULT.user_question not in answer(RESULT, asked=f" {RESULT.user_question}\n")
+    both = RecallModel(lambda *_: found(RESULT, said="My basil dies."))
+    said = reply_of(both, "basil?")
+    assert said.startswith("> **You:** My basil dies.\n>\n> **Reply:** Give it light.\n")
+    assert RESULT.user_question not in said
+
+
+def test_the_line_about_models_is_said_once_in_a_conversation() -> None:
+    model = RecallModel(lambda *_: found(RESULT))
+    assert "not a language model" in reply_of(model, "basil?")
+    assert "not a language model" in reply_of(
+        model, "basil?", "Another model's answer", "And mint?"
+    )
+    assert "not a language model" not in reply_of(
+        model, "basil?", "> Give it light.", "And mint?", by=RECALL_MODEL
+    )
 
 
 def test_without_results_or_memory_it_says_so() -> None:
     poor = replace(RESULT, relevance=0.02, is_weak=True)
-    for said in (answer(), answer(poor)):
+    nothing = {answer(), answer(poor)}
+    assert len(nothing) == 1
+    stated = answer(asked="I keep my basil on the sill.")
+    unsearchable = reply_of(RecallModel(lambda *_: None), "thanks")
+    assert len({*nothing, stated, unsearchable}) == 3, "a statement and small talk are no questions"
+    for said in (*nothing, stated, unsearchable):
         assert "commonplace://" not in said
-        assert "not a language model" in said
-        assert "nothing" in said
 
-    def find(*_: object) -> tuple[SearchResult, ...]:
+    def find(*_: object) -> list[FoundAnswer]:
         raise MemoryOff("Memory is off here", "Switch it on.")
 
     assert reply_of(RecallModel(find), "basil?").startswith("Memory is off here. Switch it on.")
 
 
 def test_weak_results_are_introduced_as_such_and_few() -> None:
-    openings = {
-        answer(RESULT), answer(replace(RESULT, relevance=0.46, is_weak=True, is_hint=True)),
-        answer(replace(RESULT, relevance=0.2, is_weak=True)),
-    }  # fmt: skip
-    assert len({each.partition(":")[0] for each in openings}) == 3
-    poor = [replace(RESULT, relevance=0.09, is_weak=True, turn_number=n) for n in range(5)]
-    assert answer(*poor, replace(BIKES, relevance=0.02)).count("commonplace://") == 3
-    hint = replace(BIKES, relevance=0.46, is_hint=True, turn_number=4)
-    for better in (RESULT, hint):
-        assert "Bicycles" not in answer(replace(better, conversation_title="Herbs"), BIKES)
-    said = answer(RESULT, *(replace(hint, turn_number=n) for n in range(4, 9)))
-    assert (said.count("commonplace://"), said.count("possibly related")) == (4, 3)
+    poor = [
+        replace(RESULT, relevance=0.09, is_weak=True, turn_number=n, snippet=f"Advice {n}.")
+        for n in range(5)
+    ]
+    hints = [replace(each, relevance=0.46, is_hint=True) for each in poor]
+    openings = {answer(*each).partition("\n")[0] for each in ([RESULT], hints[:1], poor[:1])}
+    assert len(openings) == 3
+    assert answer(*poor, replace(BIKES, relevance=0.02)).count("\n- [") == 3
+    for better in (RESULT, hints[0]):
+        assert "Bicycles" not in answer(better, BIKES)
+    said = answer(RESULT, *hints)
+    assert (said.count("commonplace://"), said.count("\n- [Herbs, 1 March 2026](")) == (4, 3)
+    lines = answer(replace(hints[0], snippet="1. Give it\n   - light. |"))
+    assert "): Give it light. |\n" in lines, "one line, without list markers"
 
 
-def test_a_summary_is_labeled_and_not_repeated() -> None:
-    assert "[Summary of the conversation](commonplace://7/0) · 80%" in answer(SUMMARY)
+def test_a_summary_is_not_repeated_beside_its_turns() -> None:
+    assert answer(SUMMARY).startswith("> About herbs.\n")
     assert "About herbs." not in answer(RESULT, SUMMARY)
     other = replace(RESULT, conversation_id=ConversationId(8), relevance=0.9)
     for beside in (other, FACT):
         assert "About herbs." in answer(beside, SUMMARY)
 
 
-def test_facts_and_memories_have_sections_of_their_own() -> None:
-    said = answer(FACT, MEMORY, RESULT)
-    assert said.startswith(
-        "From your conversations and saved memories:\n\n"
-        "**Facts** · learned from what was said\n\n"
-        "[Fact 57 · 1 March 2026](commonplace://7/3) · 90%\n\n"
-        "> The user's basil is called Rex.\n\n"
-        "**Saved memories** · kept on purpose\n\n"
-        "Memory 58 · 1 March 2026 · 85%\n\n"
-        "> Water the basil on Monday.\n\n"
-        "**Herbs** · 1 March 2026\n"
-    )
-    written = replace(FACT, conversation_id=None, turn_number=None, exchange_id=None)
-    assert "\nFact 57 · 1 March 2026 · 90%\n" in answer(written)
+def test_facts_and_memories_are_cited_by_their_id() -> None:
+    said = answer(FACT, MEMORY)
+    assert "[Herbs, 1 March 2026 · fact 57](commonplace://7/3)\n" in said
+    assert "\nSaved memory, 1 March 2026 · memory 58\n" in said
     in_turn = replace(MEMORY, conversation_id=ConversationId(7), turn_number=2)
-    assert "\n[Memory 58 · 1 March 2026](commonplace://7/2) · 85%\n" in answer(in_turn)
-    assert answer(MEMORY).startswith("From your saved memories:")
+    assert "[Saved memory, 1 March 2026 · memory 58](commonplace://7/2)\n" in answer(in_turn)
+    named = replace(RESULT, user_question="Which one? · fact 57")
+    assert "· fact 57" not in answer(RESULT, named), "a question cannot look like the id of a fact"
+
+
+def test_what_a_fact_says_is_quoted_once() -> None:
+    turn = FoundAnswer(RESULT, FACT.snippet, "Noted.")
+    for both in ([*found(FACT), turn], [turn, *found(FACT)]):
+        assert reply_of(RecallModel(lambda *_, each=both: each), "x?").count(FACT.snippet) == 1
 
 
 def test_turns_of_one_conversation_are_grouped_best_first() -> None:
-    other = replace(RESULT, conversation_id=ConversationId(8), conversation_title="Roots")
-    second = replace(RESULT, turn_number=6, user_question="And mint?")
+    other = replace(
+        RESULT, conversation_id=ConversationId(8), conversation_title="Roots", snippet="Dig."
+    )
+    second = replace(RESULT, turn_number=6, user_question="And mint?", snippet="Cut it.")
     said = answer(RESULT, other, second)
-    assert said.count("**Herbs**") == 1
+    assert said.count("Herbs") == 1
+    assert "[And mint?](commonplace://7/6)" in said
     assert said.index("commonplace://7/3") < said.index("commonplace://7/6") < said.index("Roots")
 
 
@@ -148,22 +178,24 @@ def test_turns_of_one_conversation_are_grouped_best_first() -> None:
 def test_markdown_of_the_user_is_escaped(title: str, shown: str) -> None:
     assert shown in answer(replace(RESULT, conversation_title=title))
     assert shown in answer(replace(RESULT, user_question=title))
-    said = answer(replace(RESULT, snippet="one\ntwo\n```\nthree"))
-    assert "> one\n> two\n> '''\n> three\n" in said
-    assert "```" not in said
+
+
+def test_a_quotation_stays_a_quotation() -> None:
+    said = answer(replace(RESULT, snippet="one\n```\n\nthree"))
+    assert said.startswith("> one\n> ```\n>\n> three\n\n[Herbs"), "the quotation ends its code"
 
 
 def test_it_searches_for_the_last_question_and_remembers_what_it_quoted() -> None:
     asked: list[tuple[object, ...]] = []
 
-    def find(*given: object) -> tuple[SearchResult, ...]:
+    def find(*given: object) -> list[FoundAnswer]:
         asked.append(given)
-        return RESULT, replace(BIKES, passage_id=PassageId(2))
+        return found(RESULT, replace(BIKES, passage_id=PassageId(2)))
 
     model = RecallModel(find)
     assert model.last_quoted(ConversationId(4)) == ()
     reply_of(model, "first", "an answer", "second")
-    assert asked == [("second", 4, 6)]
+    assert asked == [("second", [RecentTurn("first", "")], 4, 6)]
     assert list(model.last_quoted(ConversationId(4))) == [RESULT]
     assert model.last_quoted(ConversationId(5)) == ()
     (card,) = asyncio.run(model.models())

@@ -21,6 +21,7 @@ from app.domain.recall import (
     SegmentContext,
     Verdict,
 )
+from app.domain.results import FoundAnswer
 from app.memory.core_memory import ArchivalMemoryService
 from app.memory.recall import RecallService, narrowed
 from app.storage.engine.store import Store
@@ -362,14 +363,14 @@ def test_any_text_can_be_asked(crowd: RecallService, question: str) -> None:
 
 def quoted(library: RecallLibrary, question: str, conversation_id: int = 0) -> list[str]:
     library.sync.catch_up()
-    found = library.recall_service.quotable(question, ConversationId(conversation_id), 3)
-    return [each.user_question for each in found if not each.is_weak]
+    found = library.recall_service.answers(question, (), ConversationId(conversation_id), 3) or ()
+    return [each.result.user_question for each in found if not each.result.is_weak]
 
 
 def test_turns_of_other_conversations_are_quotable(library: RecallLibrary) -> None:
     assert quoted(library, WHO) == [CAT]
     assert quoted(library, WHO, library.about_cat.conversation.id) == []
-    assert library.recall_service.quotable("thanks", NOWHERE, 3) == ()
+    assert library.recall_service.answers("thanks", (), NOWHERE, 3) is None
     asking = add_conversation(library.store, "Something else").conversation.id
     Chats(library.store).use_memory(asking, False)
     with pytest.raises(MemoryOff):
@@ -383,31 +384,45 @@ def test_facts_and_saved_texts_are_quotable_with_their_source(library: RecallLib
     fact = library.fact("The user's dog is called Biscuit.", source)
     saved = ArchivalMemoryService(library.store).save("The dog gets its tablet on Friday evening.")
     library.sync.catch_up()
-    quotable = library.recall_service.quotable
-    best, *_ = quotable("What is my dog called?", NOWHERE, 6)
-    assert (best.kind, best.passage_id, best.snippet) == (PassageKind.FACT, fact.id, fact.text)
-    assert (best.conversation_id, best.turn_number) == (source.conversation.id, 0)
+
+    def answers(question: str) -> list[FoundAnswer]:
+        return list(library.recall_service.answers(question, (), NOWHERE, 6) or ())
+
+    best, *_ = answers("What is my dog called?")
+    found = best.result
+    assert (found.kind, found.passage_id, best.reply) == (PassageKind.FACT, fact.id, fact.text)
+    assert (found.conversation_id, found.turn_number) == (source.conversation.id, 0)
     question = "Which evening does the dog get its tablet?"
-    best, *rest = quotable(question, NOWHERE, 6)
-    assert (best.kind, best.passage_id, best.snippet) == (PassageKind.MEMORY, saved.id, saved.text)
-    assert best.conversation_id is None
-    assert [each.relevance for each in rest] == sorted((e.relevance for e in rest), reverse=True)
+    best, *rest = answers(question)
+    found = best.result
+    assert (found.kind, found.passage_id, best.reply) == (PassageKind.MEMORY, saved.id, saved.text)
+    assert found.conversation_id is None
+    following = [each.result.relevance for each in rest]
+    assert following == sorted(following, reverse=True)
     library.feedback.give(saved.id, Verdict.NEVER)
-    assert saved.id not in {each.passage_id for each in quotable(question, NOWHERE, 6)}
+    assert saved.id not in {each.result.passage_id for each in answers(question)}
 
 
-def test_the_answer_is_quoted_where_the_question_has_the_words(library: RecallLibrary) -> None:
-    asked = "Which hose fits the washing machine in the cellar of the old school?"
+def test_the_sentences_that_answer_are_quoted_whoever_said_them(library: RecallLibrary) -> None:
+    asked = "The washing machine is in the cellar of the old school. Which hose fits it?"
     answer = "One with a three-quarter thread. Mind the seal."
     said = "The washing machine of the new school has a hose that is much too short."
     add_conversation(library.store, (asked, answer), title="Laundry")
-    library.sync.catch_up()
-    best, *_ = library.recall_service.quotable("washing machine hose", NOWHERE, 6)
-    assert (best.user_question, best.snippet) == (asked, answer)
-    add_conversation(library.store, (said, "Noted."), title="Another laundry")
-    library.sync.catch_up()
-    best, *_ = library.recall_service.quotable("hose too short", NOWHERE, 6)
-    assert best.snippet == said, "the answer is too short"
+
+    def best(question: str, *recent: str) -> FoundAnswer:
+        library.sync.catch_up()
+        turns = [RecentTurn(each, "") for each in recent]
+        return (library.recall_service.answers(question, turns, NOWHERE, 6) or ())[0]
+
+    found = best("washing machine hose")
+    assert "Which hose" not in found.question, "a question answers nothing"
+    assert found.reply == "One with a three-quarter thread."
+    found = best("And which thread?", "Which hose fits the washing machine?")
+    assert found.reply.startswith("One with a three-quarter thread.")
+    add_conversation(library.store, (said, "Noted. I will measure the tap on Monday."), title="New")
+    found = best("hose too short at the new school")
+    assert found.question == said
+    assert found.reply, "a statement has the best sentence of its reply beside it"
 
 
 def test_warming_up_embeds_a_question_and_writes_nothing(library: RecallLibrary) -> None:
@@ -477,8 +492,7 @@ def test_turns_that_only_ask_do_not_displace_the_answer(library: RecallLibrary) 
         found = injected(library, service)
         assert found[0] == STATES[0]
         assert not {each[0] for each in ASKED_BEFORE} & set(found)
-    results = library.recall_service.quotable(BEES, NOWHERE, 6)
-    assert [each.user_question for each in results if not each.is_weak] == [STATES[0]]
+    assert quoted(library, BEES) == [STATES[0]]
     talk = add_conversation(library.store, STATES, *ASKED_BEFORE)
     retrieved = library.recall(BEES, talk.conversation.id, segment_of(talk), auto_rag_top_k=1)
     assert {each.exchange_id for each in retrieved.earlier} == {talk.exchanges[0].id}
@@ -488,8 +502,7 @@ def test_short_answers_count_and_near_duplicates_do_not(library: RecallLibrary) 
     for answer in ("Ottoline.", "It's Ottoline", "I'm not sure, but I found Ottoline Brandt."):
         add_conversation(library.store, (BEES, answer), title=answer)
     assert injected(library) == [BEES]
-    found = library.recall_service.quotable(BEES, NOWHERE, 6)
-    assert len([each for each in found if not each.is_weak]) == 3
+    assert len(quoted(library, BEES)) == 3
     for ending in ("", " Yes.", "!", " Well."):
         add_conversation(
             library.store, (BEES, f"Her name is Ottoline, from the mill by the river.{ending}")

@@ -151,6 +151,24 @@ def test_a_question_in_a_script_that_the_model_does_not_know_is_searched_by_word
     assert desk.vector_search.query_vector("哪一株植物？") is not None, "a server may know it"
 
 
+def test_sentences_are_compared_with_a_question_by_models_of_this_machine_only(
+    desk: Desk, server: Loopback
+) -> None:
+    search, sentences = desk.vector_search, ["Water the fern weekly.", "The train leaves at nine."]
+    assert search.similarities("How do I care for a fern?", sentences) == ()
+    desk.embed()
+    assert search.query_vector("How do I care for a fern?") is not None
+    fern, train = search.similarities("How do I care for a fern?", sentences)
+    assert fern > train + 0.2
+    assert search.similarities("哪一株植物？", sentences) == ()
+    choose(desk, LOCAL)
+    desk.embed()
+    assert search.query_vector("a plant") is not None
+    before = len(server.posts)
+    assert search.similarities("a plant", sentences) == ()
+    assert len(server.posts) == before
+
+
 def test_the_thread_answers_once_there_are_vectors(desk: Desk) -> None:
     desk.vector_search.start()
     until(lambda: desk.vector_search.answering_space is not None)

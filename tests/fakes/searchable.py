@@ -1,5 +1,6 @@
 """Libraries to search and to recall from, with a search by meaning that needs no model."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -78,6 +79,13 @@ class SynonymSearch:
         return QueryVector(
             vector, self._index(), Background(0.1, 0.1), np.eye(1, 256, dtype=np.float32)[0]
         )
+
+    def similarities(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        if not texts or not self.is_there:
+            return ()
+        vectors = self._embedder.embed([_meaning(each) for each in (question, *texts)])
+        cosines: list[float] = (vectors[1:] @ vectors[0]).tolist()
+        return cosines
 
     def _index(self) -> ExactVectorIndex:
         """Return the vectors of the current passages."""

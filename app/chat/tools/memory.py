@@ -15,8 +15,8 @@ from app.domain.facts import WriteState
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.recall import is_recall_on
-from app.domain.results import MEMORY_TOOL, as_tool_entry
-from app.memory.answers import AnswerFinder, FoundAnswer
+from app.domain.results import MEMORY_TOOL, FoundAnswer, as_tool_entry
+from app.memory.answers import AnswerFinder
 from app.memory.core_memory import LIMIT_CHARS, CoreMemoryService
 from app.memory.memory_writes import MemoryWriteService
 

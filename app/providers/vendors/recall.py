@@ -16,66 +16,83 @@ from app.domain.chat import (
     StreamEvent,
     TextDelta,
 )
-from app.domain.conversations import Image, Role
+from app.domain.conversations import Image, Message, Role
 from app.domain.errors import MemoryOff
-from app.domain.ids import ConversationId
+from app.domain.ids import ConversationId, PassageId
 from app.domain.links import link_to
 from app.domain.passages import PassageKind
-from app.domain.results import SearchResult
+from app.domain.recall import RecentTurn
+from app.domain.results import FoundAnswer, SearchResult
 from app.domain.text import escape_markdown, one_line
+from app.domain.turn_text import RECALL_MODEL
+from app.domain.wording import is_question
+from app.language.sentences import lead_chars
 
 RECALL = "recall"
 _PASSAGES = 6
 _MAX_UNCERTAIN = 3  # passages that are only possibly related
 _MIN_RELEVANCE = 0.035  # below that a passage is unrelated to the question
-_QUESTION_LIMIT_CHARS = 160
+_QUESTION_LIMIT_CHARS = 90
+_LINE_CHARS = 240  # of a passage that is only possibly related
 _MAX_ANSWERS = 16
-_SOURCE_NAMES = {PassageKind.MEMORY: "saved memories"}
-_HEADINGS = {  # `app.storage.deletion.quotes` recognizes these
-    PassageKind.FACT: "**Facts** · learned from what was said",
-    PassageKind.MEMORY: "**Saved memories** · kept on purpose",
-}
+_ENDS = ".!。！ "
 _NO_MODEL = (
     "*Recall answered, not a language model. Choose a model above or in Settings to talk to one.*"
 )
-
 _NO_IMAGES = "*Recall cannot see images.*\n\n"
+_NOT_CLEAR = "No clear answer was found. Possibly related:\n\n"
+_NEAREST = "Nothing is clearly relevant. The closest passages:\n\n"
+_ALSO = "Possibly related:\n\n"
+_NOTHING = (
+    "I found nothing about that in your conversations.\n\n"
+    "Import your past chats, or rephrase the question.\n\n"
+)
+_NOTHING_ASKED = "This names nothing to look up. Ask about something from your conversations.\n\n"
+_STATED = "I found nothing earlier about that. Your message is stored and can be found later.\n\n"
 
-FindPassages = Callable[[str, ConversationId, int], Sequence[SearchResult]]
+# Raises MemoryOff; None for a question that names nothing to look up.
+FindAnswers = Callable[
+    [str, Sequence[RecentTurn], ConversationId, int], Sequence[FoundAnswer] | None
+]
 
 
 class RecallModel:
     """The model that answers from the library.
 
-    `find(question, conversation to exclude, limit)` returns results best first: turns, facts and
-    saved memories. It may block, and raise MemoryOff.
+    `find(question, earlier turns, conversation to exclude, limit)` returns answers best first: turns, facts and
+    saved memories. It may block.
     """
 
     name = RECALL
 
-    def __init__(self, find: FindPassages) -> None:
+    def __init__(self, find: FindAnswers) -> None:
         self._find = find
         self._quoted: dict[ConversationId, Sequence[SearchResult]] = {}
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
         """Yield the answer in a few pieces; without results it says so."""
         question = next(m for m in reversed(request.messages) if m.role is Role.USER)
-        quoted: Sequence[SearchResult] = ()
+        quoted: Sequence[FoundAnswer] = ()
         try:
-            if question.text.strip():
+            found: Sequence[FoundAnswer] | None = ()
+            if question.text.strip():  # else only files
                 found = await asyncio.to_thread(
-                    self._find, question.text, question.conversation_id, _PASSAGES
+                    self._find,
+                    question.text,
+                    _recent(request.messages, question),
+                    question.conversation_id,
+                    _PASSAGES,
                 )
-            else:  # only files
-                found = ()
         except MemoryOff as off:
-            parts = [f"{off.display_text}\n\n", _NO_MODEL]
+            parts = [f"{off.display_text}\n\n"]
         else:
-            quoted = _quoted(found)
-            parts = _answer(quoted)
+            quoted = _quoted(found or ())
+            parts = [_NOTHING_ASKED] if found is None else _answer(question.text, quoted)
         if any(isinstance(block, Image) for block in question.blocks):
             parts = [_NO_IMAGES, *parts]
-        self._remember(question.conversation_id, quoted)
+        if not any(each.model == RECALL_MODEL for each in request.messages):
+            parts.append(_NO_MODEL)
+        self._remember(question.conversation_id, [each.result for each in quoted])
         for part in parts:
             yield TextDelta(part)
         yield Finished(FinishReason.STOP)
@@ -99,84 +116,124 @@ class RecallModel:
         """Nothing to close."""
 
 
-def _quoted(found: Sequence[SearchResult]) -> Sequence[SearchResult]:
-    """Return the results to quote: relevant ones, and at most three possibly related ones.
+def _recent(messages: Sequence[Message], question: Message) -> Sequence[RecentTurn]:
+    """Return the earlier questions of the conversation; Recall's answers are quotations and add nothing."""
+    earlier = messages[: messages.index(question)]
+    return [RecentTurn(each.text, "") for each in earlier if each.role is Role.USER]
 
-    Without either, the three that are nearest. A summary is left out where turns of its conversation are quoted.
+
+def _quoted(found: Sequence[FoundAnswer]) -> Sequence[FoundAnswer]:
+    """Return the answers to quote: relevant ones, and at most three possibly related ones.
+
+    Without either, the three that are nearest. What another one of them quotes is left out, and so is a summary
+    where turns of its conversation are quoted.
     """
     relevant = [
-        *(each for each in found if not each.is_weak),
-        *[each for each in found if each.is_hint][:_MAX_UNCERTAIN],
-    ] or [each for each in found if each.relevance >= _MIN_RELEVANCE][:_MAX_UNCERTAIN]
-    quoted_conversations = {
-        each.conversation_id for each in relevant if each.kind is PassageKind.TURN
+        *(each for each in found if not each.result.is_weak),
+        *[each for each in found if each.result.is_hint][:_MAX_UNCERTAIN],
+    ] or [each for each in found if each.result.relevance >= _MIN_RELEVANCE][:_MAX_UNCERTAIN]
+    with_turns = {
+        each.result.conversation_id for each in relevant if each.result.kind is PassageKind.TURN
     }
-    return [
-        each
-        for each in relevant
-        if not (_is_summary(each) and each.conversation_id in quoted_conversations)
-    ]
+    kept: list[FoundAnswer] = []
+    for each in relevant:
+        is_covered = _is_summary(each) and each.result.conversation_id in with_turns
+        if _said(each) and not is_covered and not any(_repeats(each, other) for other in kept):
+            kept.append(each)
+    return kept
 
 
-def _is_summary(result: SearchResult) -> bool:
-    return result.kind is PassageKind.CONVERSATION_SUMMARY
-
-
-def _opening(quoted: Sequence[SearchResult]) -> str:
-    best = quoted[0]
-    sources = " and ".join(
-        dict.fromkeys(_SOURCE_NAMES.get(each.kind, "conversations") for each in quoted)
+def _repeats(answer: FoundAnswer, other: FoundAnswer) -> bool:
+    """Return whether an answer says what another one says, or what the fact from the same turn says."""
+    said, known = _said(answer).rstrip(_ENDS), _said(other).rstrip(_ENDS)
+    is_same_turn = answer.result.exchange_id is not None and (
+        answer.result.exchange_id == other.result.exchange_id
     )
-    if not best.is_weak:
-        return f"From your {sources}:\n\n"
-    if best.is_hint:
-        return f"Possibly related, from your {sources}:\n\n"
-    return f"Nothing is clearly relevant. The closest passages from your {sources}:\n\n"
+    return said in known or (is_same_turn and known == answer.question.rstrip(_ENDS))
 
 
-def _answer(quoted: Sequence[SearchResult]) -> list[str]:
+def _said(answer: FoundAnswer) -> str:
+    return "\n\n".join(filter(None, (answer.question, answer.reply))).strip()
+
+
+def _is_summary(answer: FoundAnswer) -> bool:
+    return answer.result.kind is PassageKind.CONVERSATION_SUMMARY
+
+
+def _answer(asked: str, quoted: Sequence[FoundAnswer]) -> list[str]:
     if not quoted:
-        return [
-            "I found nothing about that in your conversations.\n\n",
-            "Import your past chats, or rephrase the question.\n\n",
-            _NO_MODEL,
-        ]
-    sections: dict[object, list[SearchResult]] = {}
+        return [_NOTHING if is_question(asked) else _STATED]
+    clear: dict[ConversationId | PassageId, list[FoundAnswer]] = {}
     for each in quoted:
-        key = each.kind if each.kind in _HEADINGS else each.conversation_id
-        sections.setdefault(key, []).append(each)
-    return [_opening(quoted), *map(_section, sections.values()), _NO_MODEL]
+        if not each.result.is_weak:
+            key = each.result.conversation_id or each.result.passage_id
+            clear.setdefault(key, []).append(each)
+    parts = [_section(asked, group) for group in clear.values()]
+    if uncertain := [each for each in quoted if each.result.is_weak]:
+        is_hint = uncertain[0].result.is_hint
+        parts.append(_ALSO if clear else _NOT_CLEAR if is_hint else _NEAREST)
+        parts.append("".join(map(_line, uncertain)) + "\n")
+    return parts
 
 
-def _section(results: Sequence[SearchResult]) -> str:
-    first = results[0]
-    title = escape_markdown(first.conversation_title)
-    lines = [f"{_HEADINGS.get(first.kind) or f'**{title}** · {_date(first)}'}\n"]
-    for result in results:
-        hint = " · possibly related" if result.is_hint else ""
-        lines.append(f"{_source(result)} · {result.relevance:.0%}{hint}\n")
-        quote = result.snippet.strip().replace("\n", "\n> ").replace("```", "'''")
-        lines.append(f"> {quote}\n")
+def _section(asked: str, answers: Sequence[FoundAnswer]) -> str:
+    """Return the quotations from one conversation, each followed by its source."""
+    lines = []
+    for number, answer in enumerate(answers):
+        lines.append(f"{_blockquote(answer)}\n{_source(asked, answer, is_first=not number)}\n")
     return "\n".join(lines) + "\n"
 
 
-def _source(result: SearchResult) -> str:
-    """Return the source of a quote, linked unless it belongs to no conversation."""
-    if result.kind in _HEADINGS:
-        title = f"{result.kind.capitalize()} {result.passage_id} · {_date(result)}"
-    else:
-        question = one_line(result.user_question, _QUESTION_LIMIT_CHARS)
-        other = "Summary of the conversation" if _is_summary(result) else "Open the turn"
-        title = escape_markdown(question) or other
+def _blockquote(answer: FoundAnswer) -> str:
+    texts = [answer.reply]
+    if answer.question:
+        texts = [
+            f"**You:** {answer.question}",
+            *([f"**Reply:** {answer.reply}"] if answer.reply else []),
+        ]
+    lines = "\n\n".join(texts).strip().splitlines()
+    return "".join(f"> {line}".rstrip() + "\n" for line in lines)
+
+
+def _source(asked: str, answer: FoundAnswer, *, is_first: bool) -> str:
+    """Return the source of a quotation: title and date, then what was asked there."""
+    result = answer.result
+    question = one_line(result.user_question, _QUESTION_LIMIT_CHARS).replace(" · ", " - ")
+    if answer.question or one_line(asked, _QUESTION_LIMIT_CHARS) == question:
+        question = ""
+    label = _label(result) if is_first or not question else question
+    more = f" · {escape_markdown(question)}" if is_first and question else ""
+    return _linked(result, label) + more
+
+
+def _line(answer: FoundAnswer) -> str:
+    """Return a possibly related passage as a list item."""
+    lines = (line[lead_chars(line) :] for line in _said(answer).splitlines())
+    text = one_line(" ".join(lines), _LINE_CHARS)
+    result = answer.result
+    return f"- {_linked(result, _label(result))}: {text}\n"
+
+
+def _label(result: SearchResult) -> str:
+    """Return title and date, and the id of a fact or memory, which `app.storage.deletion.quotes` reads."""
+    title = "Saved memory" if result.kind is PassageKind.MEMORY else result.conversation_title
+    known = result.kind in (PassageKind.FACT, PassageKind.MEMORY)
+    end = f" · {result.kind.value} {result.passage_id}" if known else ""
+    return f"{title or 'Fact'}, {_date(result)}{end}"
+
+
+def _linked(result: SearchResult, label: str) -> str:
+    """Return a label, linked unless the result belongs to no conversation."""
+    words = escape_markdown(label)
     if result.conversation_id is None:
-        return title
+        return words
     link = link_to(
         result.conversation_id,
         result.turn_number or 0,
         result.exchange_id,
         is_shown=result.is_shown,
     )
-    return f"[{title}]({link})"
+    return f"[{words}]({link})"
 
 
 def _date(result: SearchResult) -> str:

@@ -1,13 +1,13 @@
 """Redaction of quotes in tool results and Recall's answers. Pure functions.
 
 Tools about memory answer in JSON with a line for each thing found (`app.chat.tools.results`), so
-each line is examined; Recall answers in Markdown sections with a line above each quote: a link, or the
-id of a fact or memory.
+each line is examined. Recall answers in Markdown: each quote is followed by its source, a link or the id of a
+fact or memory, or is a list item that begins with it; earlier versions wrote sections with the source above.
 """
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -19,13 +19,18 @@ QUOTING_TOOLS = ("conversation_search", "memory_search", "fetch_conversation_det
 _FACT_KINDS = ("fact", "memory")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"?')
 _NAME = re.compile(r"\*\*.*\*\* · ")
-_KNOWN_NAMES = (  # as `app.providers.vendors.recall` writes them: what they name has an id of its own
+_KNOWN_NAMES = (  # as earlier versions wrote them: what they name has an id of its own
     "**Facts** · learned from what was said",
     "**Saved memories** · kept on purpose",
 )
 _KNOWN = r"(?:Fact|Memory) (\d+) · [^\[\]]+"
 _LINK = r"commonplace://(\w+)/\d+(?:\?exchange=(\d+))?"
 _SOURCE = re.compile(rf"(?:\[(?:{_KNOWN}|.*)\]\({_LINK}\)|{_KNOWN}) · \d+%")
+_LABEL = r"(?:\\.|[^\\\[\]])*?"
+_ID = r" · (?:fact|memory) (\d+)"
+_CITATION = re.compile(  # as `app.providers.vendors.recall` writes it
+    rf"(?:- )?(?:\[{_LABEL}(?:{_ID})?\]\({_LINK}\)|{_LABEL}{_ID}(?=$|: ))"
+)
 _Json = Mapping[str, Any]
 
 
@@ -138,14 +143,32 @@ def redact_answer(text: str, context: QuoteContext) -> str:
     kept: list[str] = []
     place = 0
     while place < len(lines):
-        if _NAME.match(lines[place]):
-            section = [lines[place], *takewhile(_in_section, lines[place + 1 :])]
+        line = lines[place]
+        if _NAME.match(line):
+            section = [line, *takewhile(_in_section, lines[place + 1 :])]
             kept += _section_without(section, context)
-            place += len(section)
+        elif line.startswith(">"):
+            section = list(takewhile(lambda each: each.startswith(">"), lines[place:]))
+            end = place + len(section)
+            section += lines[end : end + 2]  # a blank line and the source
+            kept += [f"> {FORGOTTEN}", ""] if _is_cited_deleted(section, context) else section
         else:
-            kept.append(lines[place])
-            place += 1
+            section = [line]
+            is_item = line.startswith("- ")
+            kept.append(
+                f"- {FORGOTTEN}" if is_item and _is_cited_deleted([line], context) else line
+            )
+        place += len(section)
     return "\n".join(kept)
+
+
+def _is_cited_deleted(section: list[str], context: QuoteContext) -> bool:
+    """Return whether a quote with its citation in the last line is deleted."""
+    source = _CITATION.match(section[-1])
+    linked, exchange, *known = source.group(2, 3, 1, 4) if source is not None else (None, None)
+    rest = section[-1][source.end() :] if source is not None else section[-1]
+    texts = [line.lstrip("> ").strip() for line in section[:-1]] + [rest.lstrip(">: ·-")]
+    return _is_deleted(linked, exchange, known, texts, context)
 
 
 def _in_section(line: str) -> bool:
@@ -161,7 +184,7 @@ def _section_without(section: list[str], context: QuoteContext) -> list[str]:
     stay: list[str] = []
     removed = 0
     for quote in quotes:
-        if _is_deleted(quote, context, is_known=section[0] in _KNOWN_NAMES):
+        if _is_old_deleted(quote, context, is_known=section[0] in _KNOWN_NAMES):
             removed += 1
             stay += [f"> {FORGOTTEN}", ""]
         else:
@@ -171,12 +194,24 @@ def _section_without(section: list[str], context: QuoteContext) -> list[str]:
     return [f"*{FORGOTTEN}*", ""] if removed == len(quotes) else [*section[: starts[0]], *stay]
 
 
-def _is_deleted(quote: list[str], context: QuoteContext, *, is_known: bool) -> bool:
-    """Return whether a quote is deleted; one that `is_known` has a fact's or memory's id."""
+def _is_old_deleted(quote: list[str], context: QuoteContext, *, is_known: bool) -> bool:
+    """Return whether a quote below its source is deleted; one that `is_known` has a fact's or memory's id."""
     source = _SOURCE.match(quote[0])
     linked, exchange, *known = source.group(2, 3, 1, 4) if source is not None else (None, None)
+    texts = [line.removeprefix(">").strip() for line in quote[1:]]
+    return _is_deleted(linked, exchange, known if is_known else (), texts, context)
+
+
+def _is_deleted(
+    linked: str | None,
+    exchange: str | None,
+    known: Iterable[str | None],
+    texts: list[str],
+    context: QuoteContext,
+) -> bool:
+    """Return whether texts are deleted: of a linked conversation or exchange, or of a `known` fact or memory."""
     named = int(linked) if linked is not None and linked.isdecimal() else None
-    learned = next((int(each) for each in known if is_known and each is not None), None)
+    learned = next((int(each) for each in known if each is not None), None)
     if context.knows_ids:
         deleted = context.deleted
         if named in deleted.conversations or learned in deleted.passages:
@@ -186,5 +221,4 @@ def _is_deleted(quote: list[str], context: QuoteContext, *, is_known: bool) -> b
         is_other = named is not None and named not in context.suspect and not deleted.passages
         if learned is not None or is_other:
             return False
-    texts = [line.removeprefix(">").strip() for line in quote[1:]]
     return any(map(context.quotes, [*texts, " ".join(texts)]))
