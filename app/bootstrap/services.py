@@ -72,6 +72,7 @@ from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.storage.tables.summaries import Summaries
 from app.storage.tables.vectors import Vectors
+from app.system.key_file import KeyFile
 from app.system.keys import KeyStore
 from app.system.lock import InstanceLock
 from app.system.logs import configure_logging
@@ -101,7 +102,7 @@ class Services:
         self._closers: list[Callable[[], object]] = []
         try:
             self._open_storage()
-            keys = KeyStore()
+            keys = KeyStore(file=KeyFile(paths.keys))
             self._wire_memory(keys)
             self._wire_workers(keys)
             self._wire_chat()

@@ -24,7 +24,7 @@ from app.providers.vendors.local_servers import LocalServer, find_local_servers
 from app.providers.vendors.recall import RECALL, FindAnswers, RecallModel
 from app.providers.windows import ModelWindows, WindowSource
 from app.storage.tables.settings import ProviderRow, Settings
-from app.system.keys import KeyLocation, KeyStore
+from app.system.keys import KeyLocation, KeyStorage, KeyStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +212,21 @@ class ModelDirectory:
             self._settings.set(TIMEOUTS, json.dumps(kept))
 
     @property
-    def keeps_keys(self) -> bool:
-        """Whether saved keys outlive the session."""
-        return self._registry.keeps_keys
+    def key_storage(self) -> KeyStorage:
+        """Where a key that is saved now would go."""
+        return self._registry.key_storage
+
+    def unlock_keys(self, passphrase: str) -> None:
+        """Open the key file, or begin one; raise InvalidInput for a wrong or too short passphrase."""
+        self._registry.unlock_keys(passphrase)
+
+    def waits_for_passphrase(self, model: str = "") -> bool:
+        """Return whether the key for a model, by default the default model, is locked in the key file."""
+        name = ModelRef.parse(model or self._settings.text("default_model")).provider
+        return self._registry.find_config(name) is not None and self._registry.is_key_locked(name)
 
     def save_key(self, name: str, key: str) -> KeyLocation:
-        """Save a provider's key in the keyring, or for this session; return where."""
+        """Save a provider's key in the keyring or key file, else for this session; return where."""
         return self._registry.save_key(name, key)
 
     def forget_key(self, name: str) -> None:
@@ -227,7 +236,11 @@ class ModelDirectory:
     def has_key(self, name: str) -> bool:
         """Return whether a provider has a key or needs none."""
         config = self._registry.config(name)
-        return not config.vendor.base_url or self._registry.find_key(name) is not None
+        return (
+            not config.vendor.base_url
+            or self._registry.find_key(name) is not None
+            or self._registry.is_key_locked(name)
+        )
 
     # -- on the exchange loop
 
@@ -284,15 +297,16 @@ class ModelDirectory:
         try:
             base_url = config.url().text
             key = self._registry.find_key(config.name)
+            is_locked = key is None and self._registry.is_key_locked(config.name)
         except InvalidInput as error:
             return ProviderState(config, config.base_url or "", error.title)
-        has_saved_key = key is not None and key.place is not KeyLocation.ENVIRONMENT
+        has_saved_key = is_locked or (key is not None and key.place is not KeyLocation.ENVIRONMENT)
         return ProviderState(
             config,
             base_url,
-            key.location_text if key else "no key",
+            key.location_text if key else "the locked key file" if is_locked else "no key",
             has_saved_key=has_saved_key,
-            has_key=key is not None,
+            has_key=key is not None or is_locked,
             timeout_s=timeout_s if type(timeout_s) is int else None,
             is_saved=is_own or has_saved_key,
         )

@@ -254,8 +254,8 @@ def _add_upkeep(command: _Adder) -> None:
 
 
 def _add_models(command: _Adder) -> None:
-    provider = command("provider", "list, add, test and remove providers")
-    provider.action("list", "add", "test", "remove")
+    provider = command("provider", "list, add, test and remove providers, and save their keys")
+    provider.action("list", "add", "test", "key", "remove")
     provider.text("name", "NAME", nargs="?")
     provider.add_argument("--kind", choices=tuple(vendors()))
     provider.text("--base-url", "URL")

@@ -15,7 +15,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from app.cli.arguments import HelpRequested, UsageError, parse
-from app.cli.terminal import Terminal, own_terminal, reserve_standard_streams
+from app.cli.terminal import KEY_PROMPT, Terminal, own_terminal, reserve_standard_streams
 from app.domain.errors import AlreadyOpen, InvalidInput, KnownError
 from app.system.display import display_problem
 from app.system.paths import DataPaths
@@ -191,10 +191,14 @@ def _open(paths: DataPaths, signals: "_Signals", ask_window: Callable[[], int]) 
 def _ask_window(paths: DataPaths, words: list[str], given: Namespace, terminal: Terminal) -> int:
     from app.cli.remote import forward_command
 
+    reads_key = given.command == "provider" and given.action == "key"
     reads_input = (given.command == "ask" and given.text == "-") or (
         given.command == "memory" and given.words == ["-"]
     )
-    return forward_command(paths, words, terminal, reads_input)
+    if reads_key:
+        typed = terminal.read_secret(KEY_PROMPT)
+        terminal = replace(terminal, read_input=lambda: typed)
+    return forward_command(paths, words, terminal, reads_input or reads_key)
 
 
 def _build(paths: DataPaths, signals: "_Signals") -> "Services":

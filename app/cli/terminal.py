@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from getpass import getpass
 from pathlib import Path
 from typing import Any, TextIO
 
 from app.domain.errors import InvalidInput, KnownError
 
+KEY_PROMPT = "API key: "
 _PIECE_CHARS = 65_536
 # C0 except tab and line feed, DEL, C1 (ECMA-48, section 5).
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
@@ -36,6 +38,7 @@ class Terminal:
             OutputFailed.
         err: Writes a line to standard error; never raises.
         read_input: Returns all of standard input.
+        ask_secret: Prompts for a text that is not shown; returns None where nobody can be asked.
         cwd: The folder of relative paths.
         cancelled: Whether the user has cancelled. A command that calls this must then end by itself.
         as_json: Whether standard output carries one JSON document.
@@ -51,6 +54,7 @@ class Terminal:
     as_json: bool = False
     is_watched: bool = False
     is_remote: bool = False
+    ask_secret: Callable[[str], str | None] = lambda _: None
 
     def document(self, document: Any) -> None:
         """Print the one JSON document; dates and times are written in ISO format."""
@@ -75,6 +79,11 @@ class Terminal:
     def line(self, text: str = "") -> None:
         """Print a line."""
         self.out(text + "\n")
+
+    def read_secret(self, prompt: str) -> str:
+        """Return a text that is typed without being shown, else all of standard input."""
+        typed = self.ask_secret(prompt)
+        return self.read_input().strip() if typed is None else typed
 
     def confirm(self) -> bool:
         """Ask the user to confirm by typing yes; False in a script, which passes --yes."""
@@ -151,8 +160,9 @@ def own_terminal(cancelled: Callable[[], bool]) -> Terminal:
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     is_watched = sys.stderr is not None and sys.stderr.isatty()
     return Terminal(
-        _print, _print_error, _standard_input, _here(), cancelled, is_watched=is_watched
-    )
+        _print, _print_error, _standard_input, _here(), cancelled, is_watched=is_watched,
+        ask_secret=_ask_secret,
+    )  # fmt: skip
 
 
 def _print(text: str) -> None:
@@ -206,6 +216,15 @@ def _standard_input() -> str:
     if buffer is None:
         return sys.stdin.read() if sys.stdin is not None else ""
     return bytes(buffer.read()).decode("utf-8", "replace")
+
+
+def _ask_secret(prompt: str) -> str | None:
+    if sys.stdin is None or not sys.stdin.isatty():
+        return None
+    try:
+        return getpass(prompt)
+    except EOFError:
+        return ""
 
 
 def _here() -> Path:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 
-from app.domain.errors import KnownError, NotFound
+from app.domain.errors import KeyMissing, KnownError, NotFound
 from app.domain.presets import ModelOptions
 from app.providers.configuration import ProviderConfig
 from app.providers.http.endpoint import Endpoint, Network, TimeLimits
@@ -24,7 +24,13 @@ from app.providers.vendor import Vendor
 from app.providers.vendors import vendors
 from app.providers.wire.streaming import RetryPolicy, Unsupported
 from app.storage.tables.settings import Settings
-from app.system.keys import FoundKey, KeyLocation, KeyStore
+from app.system.keys import (
+    KEY_FILE_VARIABLE,
+    FoundKey,
+    KeyLocation,
+    KeyStorage,
+    KeyStore,
+)
 
 # Imported by httpx2 and anyio with the first connection, and for the first key.
 _USED_BY_REQUESTS = ("httpcore2", "h11", "anyio._backends._asyncio", "keyring")
@@ -94,9 +100,7 @@ class ProviderRegistry:
         return Endpoint(
             provider=config.name,
             base_url=base_url,
-            find_key=lambda: (
-                self._key_of(config) if self.find_config(config.name) == config else None
-            ),
+            find_key=lambda: self._usable_key(config),
             needs_key=base_url.text == config.vendor.base_url,
             key_hint=f"{hint}, or set {config.key_env}" if config.key_env else hint,
             is_vendors=config.is_built_in,
@@ -155,9 +159,18 @@ class ProviderRegistry:
             load_price_list()
 
     @property
-    def keeps_keys(self) -> bool:
-        """Whether saved keys outlive the session; may block."""
-        return self._keys.is_lasting
+    def key_storage(self) -> KeyStorage:
+        """Where a key that is saved now would go; may block."""
+        return self._keys.storage
+
+    def unlock_keys(self, passphrase: str) -> None:
+        """Open or begin the key file; raises as `KeyStore.unlock`. Takes 0.5 s."""
+        self._keys.unlock(passphrase)
+
+    def is_key_locked(self, name: str) -> bool:
+        """Return whether a provider's key is in the key file, which needs its passphrase."""
+        config = self.config(name)
+        return self._key_of(config) is None and self._keys.is_locked(name, config.url().origin)
 
     def find_key(self, name: str) -> FoundKey | None:
         """Return the key a provider would be used with, None if there is none; may block."""
@@ -177,6 +190,18 @@ class ProviderRegistry:
         if config.url_env and vendor.kind_elsewhere and url is not None and not vendor.owns(url):
             return vendors()[vendor.kind_elsewhere]
         return vendor
+
+    def _usable_key(self, config: ProviderConfig) -> FoundKey | None:
+        """Return the key for a request; raise KeyMissing while it is locked."""
+        if self.find_config(config.name) != config:
+            return None
+        if (key := self._key_of(config)) is None and self.is_key_locked(config.name):
+            raise KeyMissing(
+                f"The API key for {config.name} is locked",
+                "Enter the passphrase of the key file in Settings, Models, "
+                f"or set {KEY_FILE_VARIABLE}",
+            )
+        return key
 
     def _key_of(self, config: ProviderConfig) -> FoundKey | None:
         return self._keys.find(config.name, config.url().origin, config.key_env)

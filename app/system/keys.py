@@ -1,4 +1,4 @@
-"""API keys: read from the environment or the system keyring, else kept for the session.
+"""API keys: read from the environment, the system keyring or an encrypted file, else kept for the session.
 
 A key is saved for a provider's name and the origin of its base URL, so that a changed base URL needs the
 key again. Keys are never in the database, logs, exceptions or any repr. Calls may block while the keyring
@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar
 
-from app.domain.errors import InvalidInput
+from app.domain.errors import InvalidInput, KnownError
+from app.system.key_file import KeyFile
 
 T = TypeVar("T")
 SERVICE = "commonplace"
+KEY_FILE_VARIABLE = "COMMONPLACE_PASSPHRASE"
 _log = logging.getLogger(__name__)
 
 
@@ -55,6 +57,16 @@ class KeyLocation(StrEnum):
 
     ENVIRONMENT = "environment"
     KEYRING = "keyring"
+    FILE = "file"
+    SESSION = "session"
+
+
+class KeyStorage(StrEnum):
+    """Where keys that are saved now would go; `LOCKED` while the key file needs its passphrase."""
+
+    KEYRING = "keyring"
+    FILE = "file"
+    LOCKED = "locked"
     SESSION = "session"
 
 
@@ -72,6 +84,7 @@ class FoundKey:
         return {
             KeyLocation.ENVIRONMENT: self.variable,
             KeyLocation.KEYRING: "the keyring",
+            KeyLocation.FILE: "the key file",
             KeyLocation.SESSION: "this session",
         }[self.place]
 
@@ -90,10 +103,15 @@ class KeyStore:
     exceptions; they are logged by type only, and the key then counts as not saved.
     """
 
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, environ: Mapping[str, str] | None = None, file: KeyFile | None = None
+    ) -> None:
+        """`file` is used where there is no keyring; the environment may hold its passphrase."""
         self._environ = environ if environ is not None else os.environ
+        self._file = file
         self._known: dict[str, FoundKey | None] = {}
         self._is_usable: bool | None = None
+        self._tried_environment = False
         self._lock = threading.Lock()
 
     def find(self, provider: str, origin: str, variable: str | None = None) -> FoundKey | None:
@@ -110,18 +128,44 @@ class KeyStore:
                 self._known[account] = (
                     FoundKey(Secret(saved), KeyLocation.KEYRING) if saved else None
                 )
+            if self._known[account] is None and self._file is not None and self._is_file_open():
+                kept = self._file.find(account)
+                self._known[account] = FoundKey(Secret(kept), KeyLocation.FILE) if kept else None
             return self._known[account]
 
     @property
-    def is_lasting(self) -> bool:
-        """Whether there is a keyring, so that saved keys outlive the session. May block."""
+    def storage(self) -> KeyStorage:
+        """Where a key that is saved now would go. May block."""
         with self._lock:
-            return bool(self._call("look for", lambda _: True))
+            return self._storage()
+
+    def is_locked(self, provider: str, origin: str) -> bool:
+        """Return whether the key for a provider is in the key file, which needs its passphrase."""
+        with self._lock:
+            return (
+                self._file is not None
+                and not self._is_file_open()
+                and _account(provider, origin) in self._file.accounts
+            )
+
+    def unlock(self, passphrase: str) -> None:
+        """Open the key file, or begin one with the keys of this session. Takes 0.5 s.
+
+        Raises InvalidInput for a wrong or too short passphrase, StorageError.
+        """
+        if self._file is None:
+            return
+        with self._lock:
+            self._file.unlock(passphrase)
+            for account, found in self._known.items():
+                if found is not None and found.place is KeyLocation.SESSION:
+                    self._file.save(account, found.secret.reveal())
+                    self._known[account] = FoundKey(found.secret, KeyLocation.FILE)
 
     def save(self, provider: str, origin: str, key: str) -> KeyLocation:
-        """Save a key and return where: in the keyring, or for this session when there is none.
+        """Save a key and return where: in the keyring or the unlocked key file, else for this session.
 
-        Raises InvalidInput for a text that cannot be a key, without quoting it.
+        Raises InvalidInput for a text that cannot be a key, without quoting it, and StorageError.
         """
         secret = self.session_key(key).secret
         account = _account(provider, origin)
@@ -131,8 +175,12 @@ class KeyStore:
             return bool(ring.get_password(SERVICE, account) == secret.reveal())
 
         with self._lock:
-            is_saved = self._call("write to", set_password)
-            place = KeyLocation.KEYRING if is_saved else KeyLocation.SESSION
+            place = KeyLocation.SESSION
+            if self._call("write to", set_password):
+                place = KeyLocation.KEYRING
+            elif self._is_file_open(begins=True) and self._file is not None:
+                self._file.save(account, secret.reveal())
+                place = KeyLocation.FILE
             self._known[account] = FoundKey(secret, place)
             return place
 
@@ -158,6 +206,33 @@ class KeyStore:
         with self._lock:
             self._known[account] = None
             self._call("delete from", delete_password)
+            if self._file is not None and self._file.is_unlocked:
+                self._file.save(account, None)
+
+    def _storage(self) -> KeyStorage:
+        if self._call("look for", lambda _: True):
+            return KeyStorage.KEYRING
+        if self._is_file_open(begins=True):
+            return KeyStorage.FILE
+        is_locked = self._file is not None and self._file.exists
+        return KeyStorage.LOCKED if is_locked else KeyStorage.SESSION
+
+    def _is_file_open(self, *, begins: bool = False) -> bool:
+        """Return whether the key file is open; the environment may have its passphrase.
+
+        With `begins` a file that does not exist is begun. A wrong passphrase is tried once and logged.
+        """
+        if self._file is None or self._file.is_unlocked:
+            return self._file is not None
+        if self._tried_environment or not (begins or self._file.exists):
+            return False
+        self._tried_environment = True
+        if passphrase := self._environ.get(KEY_FILE_VARIABLE, ""):
+            try:
+                self._file.unlock(passphrase)
+            except KnownError as error:
+                _log.warning("%s does not open the key file: %s", KEY_FILE_VARIABLE, error.title)
+        return self._file.is_unlocked
 
     def _call(self, action: str, call: Callable[[Any], T]) -> T | None:
         """Return the result of a call with the `keyring` module; None without a usable keyring."""

@@ -29,6 +29,7 @@ class DataPaths:
         lock: Held with flock while a program has the database open.
         socket: The socket on which a running window serves the command line.
         window: Geometry of the window, readable before the database opens.
+        keys: API keys encrypted with a passphrase, where the system has no keyring.
         checked: An empty file; its modification time is when every table was last read in full.
         unclean: Exists while the database is open; at startup it means an unclean end.
     """
@@ -47,6 +48,7 @@ class DataPaths:
         self.lock = root / "lock"
         self.socket = root / "socket"
         self.window = root / "window.json"
+        self.keys = root / "keys.json"
         self.checked = root / "checked"
         self.unclean = root / "open"
 

@@ -367,6 +367,36 @@ def test_providers(cli: Console, server: Loopback, monkeypatch: pytest.MonkeyPat
     assert "canary" not in shown.out + shown.err
 
 
+def test_a_key_is_kept_in_an_encrypted_file_and_unlocked_when_it_is_needed(
+    cli: Console, server: Loopback
+) -> None:
+    cli.done("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
+    cli.typed = "sk-canary-0123456789\n"
+    ran = cli("provider", "key", "local")
+    assert (ran.code, "COMMONPLACE_PASSPHRASE" in ran.err) == (1, True), "nobody can be asked"
+    cli.secrets = ["sk-canary-0123456789", "correct horse", "correct hose"]
+    assert cli("provider", "key", "local").code == 1
+    assert not cli.services.paths.keys.exists()
+    cli.secrets = ["sk-canary-0123456789", "correct horse", "correct horse"]
+    assert cli.json("provider", "key", "local") == {"saved": "local", "kept_in": "file"}
+    assert "canary" not in cli.services.paths.keys.read_text("utf-8")
+
+    cli.close()
+    with closing(Console(cli.data_dir)) as again:
+        listed = again.json("provider", "list")["providers"]
+        assert [each["key_from"] for each in listed if each["name"] == "local"] == [
+            "the locked key file"
+        ]
+        ran = again("ask", "Hello", "--model", "local:test-model")
+        assert (ran.code, "local is locked" in ran.err) == (1, True)
+        assert not server.posts, "no request goes out without its key"
+        again.secrets = ["wrong horse"]
+        assert again("ask", "Hello", "--model", "local:test-model").code == 1
+        again.secrets = ["correct horse"]
+        again.done("ask", "Hello", "--model", "local:test-model")
+        assert server.requests[-1].headers["authorization"] == "Bearer sk-canary-0123456789"
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -1,18 +1,30 @@
 """API keys: precedence, where they are saved, and that they are never shown."""
 
 import copy
+import json
 import logging
 import pickle
+import stat
 import threading
+from pathlib import Path
 
 import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
-from app.domain.errors import InvalidInput
-from app.system.keys import FoundKey, KeyLocation, KeyStore, Secret
+from app.domain.errors import InvalidInput, StorageError
+from app.system.key_file import KeyFile
+from app.system.keys import (
+    KEY_FILE_VARIABLE,
+    FoundKey,
+    KeyLocation,
+    KeyStorage,
+    KeyStore,
+    Secret,
+)
 
 CANARY = "sk-canary-0123456789"
+PASSPHRASE = "correct horse battery"
 ORIGIN = "https://api.example.com"
 ACCOUNT = ("commonplace", f"p at {ORIGIN}")
 
@@ -54,6 +66,10 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Backend:
 
 def reveal(found: FoundKey | None) -> str | None:
     return None if found is None else found.secret.reveal()
+
+
+def storage_of(store: KeyStore) -> KeyStorage:
+    return store.storage
 
 
 @pytest.mark.usefixtures("backend")
@@ -126,6 +142,65 @@ def test_a_failing_keyring_is_logged_without_the_key(
     assert store.save("p", ORIGIN, CANARY) is KeyLocation.SESSION
     assert "cannot write to the system keyring: RuntimeError" in caplog.text
     assert CANARY not in caplog.text + str([record.__dict__ for record in caplog.records])
+
+
+def test_without_a_keyring_keys_are_in_a_file_that_a_passphrase_opens(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    store = KeyStore({}, KeyFile(path))
+    assert storage_of(store) is KeyStorage.SESSION
+    assert store.save("p", ORIGIN, CANARY) is KeyLocation.SESSION
+    with pytest.raises(InvalidInput):
+        store.unlock("short")
+    assert not path.exists()
+    store.unlock(PASSPHRASE)
+    assert storage_of(store) is KeyStorage.FILE
+    assert store.save("q", ORIGIN, "sk-q") is KeyLocation.FILE
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not any(secret in path.read_text("utf-8") for secret in (CANARY, "sk-q", PASSPHRASE))
+
+    again = KeyStore({}, KeyFile(path))
+    assert (again.storage, again.find("p", ORIGIN)) == (KeyStorage.LOCKED, None)
+    assert again.is_locked("p", ORIGIN)
+    assert not again.is_locked("p", "https://evil.example")
+    with pytest.raises(InvalidInput) as caught:
+        again.unlock(f"{PASSPHRASE}!")
+    assert PASSPHRASE not in str(caught.value)
+    assert again.save("r", ORIGIN, "sk-r") is KeyLocation.SESSION
+    again.unlock(PASSPHRASE)
+    found = again.find("p", ORIGIN)
+    assert found is not None
+    assert (reveal(found), found.location_text) == (CANARY, "the key file")
+    assert not again.is_locked("p", ORIGIN)
+    again.forget("q", ORIGIN)
+    last = KeyStore({KEY_FILE_VARIABLE: PASSPHRASE}, KeyFile(path))
+    names = {"p": CANARY, "q": None, "r": "sk-r"}
+    assert {name: reveal(last.find(name, ORIGIN)) for name in names} == names
+
+
+@pytest.mark.parametrize("part", ["accounts", "scrypt", "salt", "nonce", "keys", "version", ""])
+def test_a_changed_key_file_is_not_believed(tmp_path: Path, part: str) -> None:
+    path = tmp_path / "keys.json"
+    file = KeyFile(path)
+    file.unlock(PASSPHRASE)
+    file.save("p", CANARY)
+    changed = json.loads(path.read_text("utf-8"))
+    changed[part] = {
+        "accounts": ["p", "q"], "scrypt": {"n": 2**30, "r": 8, "p": 1}, "version": 2,
+    }.get(part, "AAAA")  # fmt: skip
+    path.write_text(json.dumps(changed) if part else "{", "utf-8")
+    with pytest.raises((InvalidInput, StorageError)):
+        KeyFile(path).unlock(PASSPHRASE)
+    store = KeyStore({KEY_FILE_VARIABLE: PASSPHRASE}, KeyFile(path))
+    assert store.find("p", ORIGIN) is None
+
+
+@pytest.mark.usefixtures("backend")
+def test_with_a_keyring_no_key_file_is_written(tmp_path: Path) -> None:
+    store = KeyStore({KEY_FILE_VARIABLE: PASSPHRASE}, KeyFile(tmp_path / "keys.json"))
+    assert (store.storage, store.save("p", ORIGIN, CANARY)) == (
+        KeyStorage.KEYRING, KeyLocation.KEYRING,
+    )  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "two words", f"{CANARY}\nX: 1", "schlüssel", "a\x00b"])

@@ -76,6 +76,7 @@ class Console(_Commands):
     Attributes:
         typed: The standard input of the next commands.
         is_watched: Whether a person reads their standard error.
+        secrets: What a person types without it being shown, in turn; nobody can be asked when empty.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -83,6 +84,7 @@ class Console(_Commands):
         self.services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
         self.typed = ""
         self.is_watched = False
+        self.secrets: list[str] = []
 
     def __call__(self, *words: object) -> Ran:
         """Run a command, whether it succeeds or not."""
@@ -91,6 +93,7 @@ class Console(_Commands):
         terminal = Terminal(
             out.append, lambda line: err.append(f"{line}\n"), lambda: self.typed, Path.cwd(),
             lambda: False, is_watched=self.is_watched,
+            ask_secret=lambda _: self.secrets.pop(0) if self.secrets else None,
         )  # fmt: skip
         code = execute(self.services, list(map(str, words)), terminal)
         return Ran(code, "".join(out), "".join(err))

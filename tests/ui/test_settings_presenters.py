@@ -20,6 +20,7 @@ from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice
 from app.providers.vendors.local_servers import LocalServer
 from app.storage.tables.spending import Spent
+from app.system.keys import KeyStorage
 from app.workers.model_choice import BackgroundPlan
 from app.workers.regeneration import RegenerationPlan
 from app.workers.status_text import ESTIMATED
@@ -110,8 +111,9 @@ class FakeModels:
     """A directory of providers; `problem` is the outcome of tests."""
 
     problem: ProviderError | None = None
-    keeps_keys = True
+    key_storage = KeyStorage.KEYRING
     running: tuple[LocalServer, ...] = ()
+    right = "correct horse"
 
     def __init__(self, desk: Desk) -> None:
         self.configs: dict[str, ProviderConfig] = {}
@@ -125,6 +127,11 @@ class FakeModels:
             put=lambda model, tokens: self.own.update({model: tokens}),
         )  # fmt: skip
         self._desk = desk
+
+    def unlock_keys(self, passphrase: str) -> None:
+        if passphrase != self.right:
+            raise InvalidInput("This is not the passphrase")
+        self.key_storage = KeyStorage.FILE
 
     def providers(self) -> tuple[ProviderState, ...]:
         return tuple(
@@ -361,20 +368,46 @@ def test_a_provider_is_edited_and_removed_after_a_yes(providers: Any, desk: Desk
 
 
 @pytest.mark.parametrize(
-    ("lasting", "saved", "words"),
-    [(True, False, "keyring"), (False, False, "OPENROUTER_API_KEY"), (False, True, "restart")],
+    ("storage", "saved", "words", "takes_passphrase"),
+    [
+        (KeyStorage.KEYRING, False, "keyring", False),
+        (KeyStorage.SESSION, False, "until you quit", True),
+        (KeyStorage.SESSION, True, "until you quit", True),
+        (KeyStorage.LOCKED, True, "passphrase", True),
+        (KeyStorage.FILE, True, "encrypted file", False),
+    ],
 )
 def test_the_form_says_what_happens_to_a_key(
-    providers: Any, lasting: bool, saved: bool, words: str
+    providers: Any, storage: KeyStorage, saved: bool, words: str, takes_passphrase: bool
 ) -> None:
-    providers.models.keeps_keys = lasting
+    providers.models.key_storage = storage
     if saved:
         url = "https://openrouter.ai/api/v1"
         providers.models.configs["openrouter"] = ProviderConfig("openrouter", "compatible", url)
         providers.models.keys["openrouter"] = "k"
     providers.presenter.open("openrouter")
-    assert words in providers.form._key_note.text()
-    assert ("Saved" in providers.form.key.placeholderText()) is saved
+    form = providers.form
+    assert words in form._key_note.text()
+    assert ("Saved" in form.key.placeholderText()) is saved
+    assert form.passphrase.isVisibleTo(form) is takes_passphrase
+
+
+def test_the_key_file_is_opened_before_the_test_and_a_wrong_passphrase_saves_nothing(
+    providers: Any,
+) -> None:
+    models, form = providers.models, providers.form
+    models.key_storage = KeyStorage.LOCKED
+    providers.presenter.open("openrouter")
+    form.key.setText("sk-1")
+    form.passphrase.setText("wrong")
+    form.save.click()
+    assert (models.configs, models.keys) == ({}, {})
+    assert form.outcome.property("tone") == "error"
+    form.passphrase.setText(FakeModels.right)
+    form.save.click()
+    assert models.keys == {"openrouter": "sk-1"}
+    assert form.passphrase.isHidden()
+    assert form.passphrase.text() == ""
 
 
 def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(

@@ -57,6 +57,12 @@ def _rebuild(s: Services, given: Namespace, terminal: Terminal) -> int:
     return maintenance.regenerate(s.summary_regeneration, s.workers, given, terminal)
 
 
+def _work(s: Services, given: Namespace, terminal: Terminal) -> int:
+    if model := s.settings.text("background_model"):
+        providers.unlock_keys(s.models, model, terminal)
+    return workers.work(s.workers, s.index_sync, given, terminal)
+
+
 COMMANDS: Mapping[str, Command] = {
     "ask": lambda s, *rest: ask.ask(
         s.chat, s.models, s.presets, s.prompts, s.attachments, s.index_sync, s.vector_search, *rest
@@ -84,7 +90,7 @@ COMMANDS: Mapping[str, Command] = {
     "recall": lambda s, *rest: recall.recall(s.previews, s.index_sync, *rest),
     "import": lambda s, *rest: transfer.import_(s.store, s.index_sync, s.background, *rest),
     "export": lambda s, *rest: transfer.export(s.store, *rest),
-    "work": lambda s, *rest: workers.work(s.workers, s.index_sync, *rest),
+    "work": _work,
     "status": lambda s, _, terminal: workers.status(
         s.workers, s.overview, s.spending, s.index_sync, s.embedder_suggestions, terminal
     ),

@@ -10,6 +10,7 @@ from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
 from app.chat.reply import Reply
 from app.cli.arguments import UsageError
+from app.cli.commands.providers import unlock_keys
 from app.cli.terminal import Terminal
 from app.domain.chat import (
     ModelRef,
@@ -75,6 +76,7 @@ def ask(
     text = terminal.read_input() if given.text == "-" else given.text
     conversation_id = None if given.conversation is None else ConversationId(given.conversation)
     model = None if given.model is None else models.check_name(given.model)
+    unlock_keys(models, model or "", terminal)
     preset = None if given.preset is None else presets.named(given.preset).uid
     attached = _attached(files, given.attach, terminal)
     sync.catch_up_a_little(terminal.cancelled)

@@ -6,15 +6,22 @@ from collections.abc import Mapping
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
 from app.cli.arguments import wrong_arguments
-from app.cli.terminal import Terminal
+from app.cli.terminal import KEY_PROMPT, Terminal
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput
 from app.domain.text import parse_whole_number
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice, OwnPrices
 from app.providers.windows import ModelWindows
+from app.system.keys import KEY_FILE_VARIABLE, KeyLocation, KeyStorage
 from app.workers.model_choice import BackgroundModelChoice
 
+_UNLOCK_PROMPT = "Passphrase of the key file: "
+_KEPT_IN = {
+    KeyLocation.KEYRING: "the keyring",
+    KeyLocation.FILE: "the encrypted key file",
+    KeyLocation.SESSION: "memory, until the program ends",
+}
 _PRICE_WORDS = {
     "list": (0, 1, "at most MODEL"),
     "set": (3, 4, "MODEL INPUT OUTPUT [CACHED]"),
@@ -26,14 +33,17 @@ _WINDOW_WORDS = _PRICE_WORDS | {"set": (2, 2, "MODEL TOKENS")}
 def provider(
     models: ModelDirectory, chat: ExchangeLoop, given: Namespace, terminal: Terminal
 ) -> int:
-    """List, add, test and remove providers."""
+    """List, add, test and remove providers, and save their keys."""
     if given.action == "list":
         if given.name is not None:
             raise wrong_arguments(given, "nothing more")
         return _list_providers(models, terminal)
     if given.name is None:
         raise wrong_arguments(given, "NAME")
+    if given.action == "key":
+        return _save_key(models, given.name, terminal)
     if given.action == "test":
+        unlock_keys(models, f"{given.name}:", terminal)
         return _test_provider(models, chat, given.name, terminal)
     if given.action == "add":
         if given.kind is None:
@@ -52,6 +62,42 @@ def provider(
         models.remove_provider(given.name)
     terminal.show({"added" if given.action == "add" else "removed": given.name})
     return 0
+
+
+def unlock_keys(models: ModelDirectory, model: str, terminal: Terminal) -> None:
+    """Ask for the passphrase of the key file if a model's key is in it and somebody can be asked."""
+    if models.waits_for_passphrase(model) and (typed := terminal.ask_secret(_UNLOCK_PROMPT)):
+        models.unlock_keys(typed)
+
+
+def _save_key(models: ModelDirectory, name: str, terminal: Terminal) -> int:
+    """Save a key that is typed, or read from standard input; print where it is kept.
+
+    Without a keyring it goes to the key file, whose passphrase is asked for, twice for a new one.
+    """
+    key = terminal.read_secret(KEY_PROMPT)
+    storage = models.key_storage
+    if storage is KeyStorage.LOCKED:
+        _unlock(models, terminal.ask_secret(_UNLOCK_PROMPT))
+    elif storage is KeyStorage.SESSION and not terminal.is_remote:
+        terminal.err("This system has no keyring; the key is kept in an encrypted file.")
+        passphrase = terminal.ask_secret("New passphrase: ")
+        if passphrase and terminal.ask_secret("The same again: ") != passphrase:
+            raise InvalidInput("The two passphrases differ, so nothing was saved")
+        _unlock(models, passphrase)
+    place = models.save_key(name, key)
+    line = f"{name}: the key is kept in {_KEPT_IN[place]}"
+    terminal.show({"saved": name, "kept_in": place.value}, line)
+    return 0
+
+
+def _unlock(models: ModelDirectory, passphrase: str | None) -> None:
+    if not passphrase:
+        raise InvalidInput(
+            "There is no keyring, and no passphrase for the key file was given",
+            f"Set {KEY_FILE_VARIABLE}, or enter it in the window, in Settings, Models.",
+        )
+    models.unlock_keys(passphrase)
 
 
 def _test_provider(

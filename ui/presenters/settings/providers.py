@@ -15,14 +15,35 @@ from app.providers.http.base_url import check_base_url
 from app.providers.vendors import vendors
 from app.providers.vendors.local_servers import LocalServer
 from app.storage.tables.settings import Settings
+from app.system.keys import KeyStorage
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.settings.models_page import ModelsPage, TileContent
-from ui.views.settings.provider_form import FormContent, ProviderFields
+from ui.views.settings.provider_form import FormContent, KeyTexts, ProviderFields
 from ui.widgets.model_rows import model_name, model_rows
 
 _OTHER = TileContent("", "Other server", "Any address with an OpenAI-compatible API")
 _ABOUT_LOCAL = "Runs on this computer: nothing leaves it. Start it first, then test it here."
+_STORAGE_TEXTS = {  # where a key is kept, and the hint in the field for the passphrase
+    KeyStorage.KEYRING: (
+        "The key is kept in the system's keyring, never in the database, logs or exports.", "",
+    ),
+    KeyStorage.FILE: (
+        "The key is kept in an encrypted file, which is unlocked until you quit.", "",
+    ),
+    KeyStorage.LOCKED: (
+        "Saved keys are in an encrypted file. Enter its passphrase to use them and to save others.",
+        "Unlocks the key file",
+    ),
+    KeyStorage.SESSION: (
+        (
+            "This computer offers no keyring. With a passphrase, the key is kept in an encrypted "
+            "file, which you unlock once after each start. Without one, it is kept in memory until "
+            "you quit."
+        ),
+        "Optional; at least 8 characters",
+    ),
+}  # fmt: skip
 _ABOUT_REMOTE = "Messages and what recall adds to them are sent to the address below."
 
 
@@ -90,21 +111,19 @@ class ProvidersPresenter(Presenter):
 
     async def _open(self, name: str) -> None:
         await self._load()
-        lasting = await self._bridge.run(lambda: self._models.keeps_keys)
+        storage = await self._bridge.run(lambda: self._models.key_storage)
         state, template = self._states.get(name), template_of(name)
         is_set_up = state is not None and (state.is_saved or state.has_key)
         fields = _fields_of(state, template, self._running.get(name), is_set_up=is_set_up)
         if not name:
             fields = replace(fields, name="")
         self._loaded = fields
-        hint, note = _key_texts(state, template, lasting=lasting)
         self._page.show_form(
             FormContent(
                 title=title_of(name) or "Another server",
                 about=_ABOUT_LOCAL if template and template.is_local else _ABOUT_REMOTE,
                 fields=fields,
-                key_hint=hint,
-                key_note=note,
+                key=_key_texts(state, template, storage),
                 is_new=state is None or not state.is_saved,
                 is_named=bool(name),
                 is_url_locked=state is not None and state.config.url_env is not None,
@@ -130,13 +149,16 @@ class ProvidersPresenter(Presenter):
         except KnownError as error:
             self._show_failure(error)
             return
-        work = self._test_and_save(config, fields.key, timeout_s, tested=tested)
+        work = self._test_and_save(config, fields, timeout_s, tested=tested)
         self._bridge.start("test provider", work, self._show_failure)
 
     async def _test_and_save(
-        self, config: ProviderConfig, key: str, timeout_s: int | None, *, tested: bool
+        self, config: ProviderConfig, fields: ProviderFields, timeout_s: int | None, *, tested: bool
     ) -> None:
-        form, models = self._page.form, self._models
+        form, models, key = self._page.form, self._models, fields.key
+        if fields.passphrase:
+            form.show_busy("Opening the key file\u2026")
+            await self._bridge.run(lambda: models.unlock_keys(fields.passphrase))
         form.show_busy(f"Connecting to {config.url().text}\u2026" if tested else "Saving\u2026")
         text, listed = "Saved without a test.", None
         if tested:
@@ -156,13 +178,13 @@ class ProvidersPresenter(Presenter):
                 models.save_key(config.name, key)
 
         await self._bridge.write(save)
-        if key:
+        if key or fields.passphrase:
             self._on_key_saved()
         await self._load()
-        lasting = await self._bridge.run(lambda: models.keeps_keys)
+        storage = await self._bridge.run(lambda: models.key_storage)
         state = self._states.get(config.name)
         form.show_saved(config.name)
-        form.show_key(*_key_texts(state, template_of(config.name), lasting=lasting))
+        form.show_key(_key_texts(state, template_of(config.name), storage))
         self._loaded = replace(form.fields, name=config.name)
         form.show_outcome(text, "success")
         if listed is not None:
@@ -314,35 +336,22 @@ def _fields_of(
 
 
 def _key_texts(
-    state: ProviderState | None, template: ProviderTemplate | None, *, lasting: bool
-) -> tuple[str, str]:
-    """Return what stands in the empty key field, and what happens to a key that is entered."""
-    variable = (state.config.key_env if state is not None else None) or (
-        template.key_env if template is not None else ""
-    )
+    state: ProviderState | None, template: ProviderTemplate | None, storage: KeyStorage
+) -> KeyTexts:
+    """Return what the form says about the key, and where one that is entered is kept."""
     page = f" Keys are issued at {template.key_page}" if template and template.key_page else ""
     if state is not None and state.has_key and not state.has_saved_key:
         text = (
             f"The key comes from the environment variable {state.key_from}, which takes precedence."
         )
-        return "From the environment", text
+        return KeyTexts("From the environment", text)
     hint = "Paste the key here" if page else "Most local servers need none"
     if state is not None and state.has_saved_key:
         hint = "Saved; enter another one to replace it"
     elif template is not None and template.is_local:
-        return hint, ""
-    if lasting:
-        text = "The key is kept in the system's keyring, never in the database, logs or exports."
-        return hint, text + page
-    named = (
-        f"the environment variable {variable}"
-        if variable
-        else ("an environment variable, name it under More options,")
-    )
-    return hint, (
-        "This computer offers no keyring, so the key is kept in memory and must be entered again "
-        f"after a restart. To keep it, set {named} before starting Commonplace.{page}"
-    )
+        return KeyTexts(hint, "")
+    note, passphrase_hint = _STORAGE_TEXTS[storage]
+    return KeyTexts(hint, note + page, passphrase_hint)
 
 
 def _origin(fields: ProviderFields) -> str:

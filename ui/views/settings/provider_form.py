@@ -16,7 +16,7 @@ _LIST_PX = 200
 
 @dataclass(frozen=True, slots=True)
 class ProviderFields:
-    """What the form holds, as typed; an empty key leaves the saved one."""
+    """What the form holds, as typed; an empty key leaves the saved one, as does the passphrase."""
 
     name: str = ""
     kind: str = "compatible"
@@ -25,21 +25,30 @@ class ProviderFields:
     key_env: str = ""
     timeout: str = ""
     allow_plain_http: bool = False
+    passphrase: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTexts:
+    """What the form says about the key.
+
+    `hint` stands in the empty key field, `note` says where the key is kept, and `passphrase_hint` stands in
+    the field for the passphrase of the key file, which is hidden for "".
+    """
+
+    hint: str
+    note: str
+    passphrase_hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FormContent:
-    """A provider in its form.
-
-    `key_hint` stands in the empty key field; `key_note` says where the key is kept. The address is
-    locked where the environment sets it.
-    """
+    """A provider in its form. The address is locked where the environment sets it."""
 
     title: str
     about: str
     fields: ProviderFields
-    key_hint: str
-    key_note: str
+    key: KeyTexts
     is_new: bool
     is_named: bool
     is_url_locked: bool = False
@@ -72,12 +81,13 @@ class ProviderForm(QWidget):
         self.provider_name = line_edit(card, "my-server", name="Name")
         self.base_url = line_edit(card, "http://127.0.0.1:8000/v1", name="Address")
         self.key = key_edit(card, "", "API key")
+        self.passphrase = key_edit(card, "", "Passphrase")
         self._key_note = PlainLabel(card, wordWrap=True, tone="small")
         self.variable = line_edit(card, "none", name="Key from variable")
         self.timeout = line_edit(card, "as set under Network", name="Reply timeout in seconds")
         self.plain_http = QCheckBox("Allow http without encryption beyond this computer", card)
         self._form, self._options = QFormLayout(), QWidget(card)
-        for field in (self.provider_name, self.base_url, self.key):
+        for field in (self.provider_name, self.base_url, self.key, self.passphrase):
             _add_row(self._form, field)
             field.returnPressed.connect(lambda: self._submit(tested=True))
         self.more = button(card, "More options", kind="quiet")
@@ -110,9 +120,7 @@ class ProviderForm(QWidget):
         self._form.setRowVisible(self.provider_name, not content.is_named)
         self.base_url.setText(fields.base_url)
         self.base_url.setReadOnly(content.is_url_locked)
-        self.key.clear()
-        self.key.setPlaceholderText(content.key_hint)
-        self._show_key_note(content.key_note)
+        self.show_key(content.key)
         self.variable.setText(fields.key_env)
         self.timeout.setText(fields.timeout)
         self.plain_http.setChecked(fields.allow_plain_http)
@@ -124,11 +132,15 @@ class ProviderForm(QWidget):
         first = self.provider_name if not content.is_named else self.key
         first.setFocus()
 
-    def show_key(self, hint: str, note: str) -> None:
-        """Show where the key is kept, after saving it."""
+    def show_key(self, texts: KeyTexts) -> None:
+        """Show where the key is kept, with empty fields."""
         self.key.clear()
-        self.key.setPlaceholderText(hint)
-        self._show_key_note(note)
+        self.key.setPlaceholderText(texts.hint)
+        self.passphrase.clear()
+        self.passphrase.setPlaceholderText(texts.passphrase_hint)
+        self._form.setRowVisible(self.passphrase, bool(texts.passphrase_hint))
+        self._key_note.setText(texts.note)
+        self._key_note.setVisible(bool(texts.note))
 
     def show_saved(self, name: str) -> None:
         """Show that the provider exists under this name, which stays."""
@@ -150,10 +162,6 @@ class ProviderForm(QWidget):
         self.show_outcome(text, "muted")
         self.save.setEnabled(False)
 
-    def _show_key_note(self, text: str) -> None:
-        self._key_note.setText(text)
-        self._key_note.setVisible(bool(text))
-
     @property
     def fields(self) -> ProviderFields:
         """What the fields hold."""
@@ -165,6 +173,7 @@ class ProviderForm(QWidget):
             self.variable.text().strip(),
             self.timeout.text().strip(),
             allow_plain_http=self.plain_http.isChecked(),
+            passphrase=self.passphrase.text(),
         )
 
     def _submit(self, *, tested: bool) -> None:
