@@ -29,6 +29,7 @@ from app.memory.context_plan import compaction_bytes, compaction_part
 from app.memory.recalled_text import cut_lines
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
+from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.memories import CoreMemory
 from app.storage.tables.prompts import Feedback, Prompts
 from app.storage.tables.summaries import Summaries
@@ -108,10 +109,16 @@ class HistoryReader:
 
     def __init__(self, store: Store) -> None:
         self._prompts = Prompts(store)
+        self._exchanges = Exchanges(store)
         self._summaries = Summaries(store)
         self._core_memory = CoreMemory(store)
         self._feedback = Feedback(store)
         self._turns = SentTurns(store)
+
+    def recent_messages(self, plan: ExchangePlan, turns: int) -> tuple[Message, ...]:
+        """Return the messages of the last turns of a plan's segment before its own, oldest first."""
+        found = map(self._exchanges.messages_of, plan.segment[:-1][-turns:])
+        return tuple(each for messages in found for each in messages)
 
     def read(
         self,

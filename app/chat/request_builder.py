@@ -93,11 +93,14 @@ class RequestBuilder:
     def __call__(self, plan: ExchangePlan) -> tuple[ChatRequest, StoredPrompt | None]:
         """Return the request of a plan and the record of its prompt. Blocking, about 0.5 s at most.
 
-        Recall receives only the question, so there is no record.
+        Recall receives the question after the last turns, and has no prompt to record.
         """
         ref = ModelRef.parse(plan.exchange.model or "")
         if ref.provider == RECALL:
-            return ChatRequest(ref.model, plan.messages), None
+            recent = self._history.recent_messages(plan, _RECENT_TURNS)
+            return ChatRequest(
+                ref.model, (*recent, *plan.messages), history_count=len(recent)
+            ), None
         draft = self.draft(plan)
         fetched = self._fetcher.fetch(plan, draft.query)
         try:

@@ -26,6 +26,10 @@ def test_recall_quotes_and_links_other_conversations(cli: Console) -> None:
     assert "> " in ran.out
     assert "nobody may know" not in ran.out
     assert ran.err == "[4:0]\n"
+    follow_up = cli.done("ask", "And why is that?", "--conversation", 4).out
+    assert "](commonplace://1/0)" in follow_up, "searched with the question before"
+    assert "not a language model" in ran.out
+    assert "not a language model" not in follow_up
     answer = cli.done("ask", "xylophone quartets").out
     assert "commonplace://" not in answer
     assert cli.json("ask", "xylophone quartets")["recalled"] == []
