@@ -480,7 +480,7 @@ def test_a_question_that_looks_like_the_name_of_a_fact_shields_no_quote() -> Non
 
 def test_a_question_that_looks_like_a_fact_shields_no_citation() -> None:
     leaving = DeletionSet(
-        frozenset(), frozenset(), frozenset({9}), TextFingerprints([MULE], whole=True)
+        frozenset(), frozenset(), frozenset({9}), TextFingerprints((), whole=[MULE])
     )
     context = QuoteContext(leaving, knows_ids=True)
     turn, fact = (
