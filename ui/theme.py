@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QApplication, QStyle
 
 STYLE = "Fusion"
 THEMES_DIR = Path(__file__).resolve().parents[1] / "resources" / "themes"
-_READING_SCALE = 1.2
+READING_SCALE = 1.2  # of the text of controls
+COLUMN_EM = 50.0  # the width of the text, in multiples of its size
 _PLACEHOLDER = re.compile(r"@(?:em\((?P<em>[0-9.]+)\)|(?P<role>[a-z_]+))")
 
 
@@ -147,7 +148,7 @@ def theme_for(
         dark=dark,
         colors=DARK if dark else LIGHT,
         ui_px=max(8, round(system_px * text_percent / 100)),
-        reading_px=max(8, round(system_px * _READING_SCALE * text_percent / 100)),
+        reading_px=max(8, round(system_px * READING_SCALE * text_percent / 100)),
         body_families=tuple(dict.fromkeys((*system_font.families(), "sans-serif"))),
         mono_families=(mono, "monospace"),
         reduced_motion=reduced_motion,
@@ -158,11 +159,12 @@ def style_sheet(theme: Theme) -> str:
     """Return the application's style sheet: `resources/themes/base.qss` with its placeholders filled.
 
     `@role` is a color, `@em(1.5)` a length in multiples of the controls' text size, `@shade` "light"
-    or "dark". Images are named `theme:FILE`: a search path, since Qt's style sheet parser rejects
+    or "dark", `@reading` the size of conversations' text. Images are named `theme:FILE`: a search path, since Qt's style sheet parser rejects
     quotation marks and letters beyond ASCII in a path.
     """
     QDir.setSearchPaths("theme", [str(THEMES_DIR)])
     values = {each.name: str(getattr(theme.colors, each.name)) for each in fields(theme.colors)}
+    values["reading"] = f"{theme.reading_px}px"
     values["shade"] = "dark" if theme.dark else "light"
 
     def fill(match: re.Match[str]) -> str:

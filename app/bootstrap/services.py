@@ -43,6 +43,7 @@ from app.memory.embedders import EmbedderDirectory
 from app.memory.explain import Explainer
 from app.memory.facts import FactService
 from app.memory.memory_writes import MemoryWriteService
+from app.memory.mentions import Mentions
 from app.memory.overview import OverviewService
 from app.memory.probes import ProbeQuestions
 from app.memory.profile import ProfileService
@@ -252,7 +253,7 @@ class Services:
                 *manual_tools(self.search, self.workers.refresh, self._is_manual_on),
             )
         )
-        self.presets = Presets(store, settings)
+        self.presets, self.mentions = Presets(store, settings), Mentions(store)
         self.tools = toolbox.descriptions
         retrieve = RetrievalCache(store, self.recall.retrieve)
         compactor = Compactor(store, settings, self.background_model)
@@ -279,7 +280,7 @@ class Services:
         )
         patient = RecallLimits(*(PREVIEW_LIMIT_S,) * 3)
         preview_fetcher = ContextFetcher(store, core_memory, self.recall.retrieve, patient)
-        self.typed_recall = TypedRecall(store, settings, typing, retrieve)
+        self.typed_recall = TypedRecall(store, settings, typing, retrieve, self.mentions)
         self.previews = RecallPreviews(store, settings, builder, preview_fetcher)
         self.message_costs = MessageCosts(
             store, settings, typing, preview_fetcher, self.presets, self.models.price_of

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from app.chat.context_fetcher import ContextFetcher
@@ -21,7 +22,7 @@ from app.chat.reply import Reply
 from app.chat.request_builder import RequestBuilder
 from app.chat.running_exchange import Prepare, RunningExchange
 from app.chat.tools.toolbox import Toolbox
-from app.domain.conversations import Block, Exchange
+from app.domain.conversations import ANY_RECALL, Block, Exchange, RecallChoice
 from app.domain.errors import InvalidInput, StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.memory.core_memory import CoreMemoryService
@@ -80,20 +81,30 @@ class ExchangeLoop:
         private: bool = False,
         recalls: bool = True,
         preset: str | None = None,
+        choice: RecallChoice = ANY_RECALL,
     ) -> "Future[Reply]":
         """Send a message in a conversation, or (None) in a new one, `private` and `recalls` as given.
 
-        `model` (PROVIDER:MODEL) and `preset` (a uid) become the conversation's. Fails with InvalidInput when the
-        message is empty or a reply is running there, NotFound, StorageError.
+        `model` (PROVIDER:MODEL) and `preset` (a uid) become the conversation's; `choice` is what memory may
+        bring to the message. Fails with InvalidInput when the message is empty or a reply is running there,
+        NotFound, StorageError.
         """
         new = NewConversation(model, private, recalls, preset)
-        return self._start(lambda: self._planner.send(conversation_id, blocks, new))
+        return self._start(
+            lambda: replace(self._planner.send(conversation_id, blocks, new), choice=choice)
+        )
 
     def edit(
-        self, exchange_id: ExchangeId, message_id: MessageId, blocks: tuple[Block, ...]
+        self,
+        exchange_id: ExchangeId,
+        message_id: MessageId,
+        blocks: tuple[Block, ...],
+        choice: RecallChoice = ANY_RECALL,
     ) -> "Future[Reply]":
         """Replace a user message on a new branch, and answer it."""
-        return self._start(lambda: self._planner.edit(exchange_id, message_id, blocks))
+        return self._start(
+            lambda: replace(self._planner.edit(exchange_id, message_id, blocks), choice=choice)
+        )
 
     def regenerate(self, exchange_id: ExchangeId) -> "Future[Reply]":
         """Answer the same question again, on a new branch."""

@@ -21,12 +21,14 @@ from app.domain.changes import (
     MessagesAdded,
 )
 from app.domain.conversations import (
+    ANY_RECALL,
     OWN_SOURCE,
     Block,
     Conversation,
     Exchange,
     ExchangeStatus,
     Message,
+    RecallChoice,
     Role,
     Text,
     TitleOrigin,
@@ -72,6 +74,7 @@ class ExchangePlan:
         segment: The exchanges since the last `/new`, this one last.
         replaced: Passages of an earlier run of the same exchange; the end replaces them.
         continues: Whether the reply so far is continued.
+        choice: What memory may bring to it.
     """
 
     conversation: Conversation
@@ -81,6 +84,7 @@ class ExchangePlan:
     segment: tuple[Exchange, ...] = ()
     replaced: tuple[PassageId, ...] = ()
     continues: bool = False
+    choice: RecallChoice = ANY_RECALL
 
 
 class Planner:

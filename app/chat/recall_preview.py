@@ -44,6 +44,7 @@ _BUDGETS = (
     ("compaction_max_tokens", (PlanPartKind.COMPACTION,)),
 )
 _LIMITS = {
+    RecallLayer.MENTION: "rag_max_tokens",
     RecallLayer.FACT: "rag_fact_limit",
     RecallLayer.CONVERSATION: "rag_conversation_limit",
     RecallLayer.EXCHANGE: "rag_exchange_limit_per_conversation",
@@ -52,6 +53,7 @@ _LIMITS = {
     RecallLayer.EARLIER: "auto_rag_top_k",
 }
 _GROUPS = {  # the order of the prompt
+    RecallLayer.MENTION: 0,
     RecallLayer.FACT: 0,
     RecallLayer.CONVERSATION: 1,
     RecallLayer.EXCHANGE: 1,

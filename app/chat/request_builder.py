@@ -117,6 +117,8 @@ class RequestBuilder:
 
     def draft(self, plan: ExchangePlan) -> "PromptDraft":
         """Return the prompt of a plan with the current settings, before anything is fetched."""
+        if not plan.choice.is_on:  # as if memory were off in its conversation
+            plan = replace(plan, conversation=replace(plan.conversation, recalls=False))
         settings = self._settings
         window = self._context_tokens(ModelRef.parse(plan.exchange.model or ""))
         tokens = prompt_ceiling(settings.number("prompt_max_tokens"), window)
@@ -202,6 +204,7 @@ class PromptDraft:
             held,
             self.history.quoted,
             tuple(_recent(turn.stored) for turn in self.history.turns[-_RECENT_TURNS:]),
+            self.plan.choice.mentioned,
         )
 
     def context(self, fetched: FetchedContext) -> ContextPlan:
@@ -265,6 +268,7 @@ class PromptDraft:
             any(tool.name == FETCH for tool in tools),
             fetched.turn_numbers,
             self.history.lines,
+            self.plan.choice.left_out,
         )
 
     def _earlier_run(self) -> StoredPrompt | None:

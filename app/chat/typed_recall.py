@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,12 +12,24 @@ from app.chat.context_fetcher import FetchedContext, Retrieve
 from app.chat.planner import NewConversation, Planner
 from app.chat.request_builder import RequestBuilder
 from app.domain.changes import ChangeSet
-from app.domain.conversations import Text
-from app.domain.ids import ConversationId
-from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext
+from app.domain.conversations import Draft, Text
+from app.domain.ids import ConversationId, PassageId
+from app.domain.passages import PassageKind
+from app.domain.recall import (
+    RecalledItem,
+    RecalledItemDetails,
+    RecallLayer,
+    RecallSettings,
+    RetrievalResult,
+    SegmentContext,
+)
 from app.language.analyzer import surface_words_of
+from app.memory.mentions import Mention, Mentions
+from app.memory.recall_selection import NOT_THIS_TIME
+from app.memory.recalled_text import best_of_summary, best_sentence
 from app.storage.engine.ids import IdAllocator
 from app.storage.engine.store import Store
+from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import Settings
 
 MIN_WORDS = 3
@@ -142,31 +154,98 @@ def _key(
     return question, conversation_id if segment.exchange_ids else None, segment, settings
 
 
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """Something that memory would bring to a message, with the sentence that it would be quoted by."""
+
+    place: RecalledItemDetails
+    sentence: str
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether the user leaves it out of this message."""
+        return not self.place.item.injected
+
+
+@dataclass(frozen=True, slots=True)
+class TypedContribution:
+    """What memory would bring to a text: `items` in the order of the prompt, None where nothing is searched."""
+
+    items: Sequence[Foreseen] | None = None
+    mentions: Sequence[Mention] = ()
+
+
 class TypedRecall:
     """Searches for a text that is being typed. Blocking; never raises what a message would not."""
 
     def __init__(
-        self, store: Store, settings: Settings, builder: RequestBuilder, cache: RetrievalCache
+        self,
+        store: Store,
+        settings: Settings,
+        builder: RequestBuilder,
+        cache: RetrievalCache,
+        mentions: Mentions,
     ) -> None:
+        self._mentions = mentions
         self._builder = builder
         self._cache = cache
+        self._prompts = Prompts(store)
         self._planner = Planner(store, settings, ids=IdAllocator(*_UNSAVED))
 
     def prepare(
         self,
-        text: str,
+        draft: Draft,
         conversation_id: ConversationId | None,
         is_cancelled: Callable[[], bool] = lambda: False,
-    ) -> None:
+    ) -> TypedContribution:
         """Search for a text in a conversation, or (None) in a new one, as sending it would.
 
-        Nothing is searched for fewer than three words, or where memory is off. Raises NotFound, StorageError.
+        Nothing is searched for fewer than three words without a mention, and where memory is off. Raises
+        NotFound, StorageError.
         """
-        if len(surface_words_of(text)) < MIN_WORDS or text.startswith("/"):
-            return
+        text = draft.text
+        mentions = self._mentions.in_text(text)
+        is_short = len(surface_words_of(text)) < MIN_WORDS and not mentions
+        if is_short or text.startswith("/"):
+            return TypedContribution()
+        choice = replace(draft.choice, mentioned=tuple(each.conversation_id for each in mentions))
         plan = self._planner.send(conversation_id, (Text(text),), NewConversation())
-        query = self._builder.draft(plan).query(FetchedContext())
-        if query is not None:
-            self._cache(
-                query.text, plan.conversation.id, query.segment, query.settings, is_cancelled, True
-            )
+        prompt = self._builder.draft(replace(plan, choice=choice))
+        query = prompt.query(FetchedContext())
+        if query is None:
+            return TypedContribution(None, mentions)
+        found = self._cache(
+            query.text, plan.conversation.id, query.segment, query.settings, is_cancelled, True
+        )
+        items = [
+            each
+            for each in prompt.context(FetchedContext(found=found)).items
+            if each.injected or each.dropped_by == NOT_THIS_TIME
+        ]
+        sentences = _sentences_of(found)
+        places = self._prompts.placed(_of_turns(items))
+        foreseen = [Foreseen(each, sentences.get(each.item.passage_id, "")) for each in places]
+        return TypedContribution(foreseen, mentions)
+
+
+def _of_turns(items: Sequence[RecalledItem]) -> Sequence[RecalledItem]:
+    """Return items once each, without conversations that only head the turns quoted of them."""
+    headed = {each.conversation_id for each in items if each.layer is RecallLayer.EXCHANGE}
+    once: dict[PassageId, RecalledItem] = {}
+    for each in items:
+        is_heading = each.layer is RecallLayer.CONVERSATION and (
+            each.kind is PassageKind.TURN and each.conversation_id in headed
+        )
+        if not is_heading:
+            once.setdefault(each.passage_id, each)
+    return [*once.values()]
+
+
+def _sentences_of(found: RetrievalResult) -> Mapping[PassageId, str]:
+    """Return the best sentence of everything found, by passage."""
+    talks = (*found.mentioned, *found.conversations)
+    turns = (*found.history, *(turn for talk in talks for turn in talk.exchanges))
+    sentences = {each.match.passage_id: best_of_summary(each) for each in talks}
+    sentences |= {each.match.passage_id: best_sentence(each)[1] for each in turns}
+    sentences |= {fact.match.passage_id: fact.text for fact in found.facts}
+    return sentences | {message.match.passage_id: message.text for message in found.earlier}

@@ -3,11 +3,11 @@
 `app.storage` keeps them; `app.domain.turns` calculates the exchanges from the messages.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 
 
 class Role(StrEnum):
@@ -222,16 +222,42 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallChoice:
+    """What memory may bring to one message.
+
+    Attributes:
+        is_on: Whether memory is used at all.
+        left_out: The passages that are not quoted.
+        mentioned: The conversations that are quoted whatever their relevance.
+    """
+
+    is_on: bool = True
+    left_out: frozenset[PassageId] = frozenset()
+    mentioned: tuple[ConversationId, ...] = ()
+
+    def and_also(self, later: "RecallChoice") -> "RecallChoice":
+        """Return the choice for two messages that become one."""
+        mentioned = dict.fromkeys((*self.mentioned, *later.mentioned))
+        return RecallChoice(
+            self.is_on and later.is_on, self.left_out | later.left_out, tuple(mentioned)
+        )
+
+
+ANY_RECALL = RecallChoice()
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
-    """An unsent message of the composer."""
+    """An unsent message of the composer; its `choice` is kept until the program ends."""
 
     text: str = ""
     files: tuple[File, ...] = ()
+    choice: RecallChoice = field(default=ANY_RECALL, compare=False)
 
     def followed_by(self, later: "Draft") -> "Draft":
         """Return this draft with another one below it."""
         text = "\n\n".join(filter(None, (self.text, later.text)))
-        return Draft(text, (*self.files, *later.files))
+        return Draft(text, (*self.files, *later.files), self.choice.and_also(later.choice))
 
 
 class TitleOrigin(StrEnum):

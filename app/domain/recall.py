@@ -48,7 +48,11 @@ PAST_KINDS = (PlanPartKind.SHORTENED, PlanPartKind.HISTORY)
 
 
 class RecallLayer(StrEnum):
-    """The search that retrieved an item; HINT is any of the first four that is only hinted at in one line."""
+    """The search that retrieved an item.
+
+    HINT is any of the first four that is only hinted at in one line; MENTION is a conversation that the user
+    named in the message, its summary or one of its turns.
+    """
 
     FACT = "fact"
     CONVERSATION = "conversation"
@@ -56,6 +60,7 @@ class RecallLayer(StrEnum):
     HISTORY = "history"
     HINT = "hint"
     EARLIER = "earlier"
+    MENTION = "mention"
 
 
 class Verdict(StrEnum):
@@ -185,13 +190,14 @@ class SegmentContext:
     `exchange_ids` precede the question; `held` are the messages that are known to be in the prompt
     anyway. An empty segment is not searched. `quoted` passages already stand in the request from earlier
     turns and are never recalled again. `recent` are the last turns before the question, newest last: what
-    a follow-up refers to.
+    a follow-up refers to. `mentioned` conversations are recalled whatever their relevance.
     """
 
     exchange_ids: frozenset[ExchangeId] = frozenset()
     held: frozenset[MessageId] = frozenset()
     quoted: frozenset[PassageId] = frozenset()
     recent: tuple[RecentTurn, ...] = ()
+    mentioned: tuple[ConversationId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,12 +291,14 @@ class RetrievalResult:
     titles: dict[ConversationId, str] = field(default_factory=dict)
     took_ms: float = 0.0
     notice: str = ""
+    mentioned: tuple[RetrievedConversation, ...] = ()
 
     @property
     def quoted_conversations(self) -> frozenset[ConversationId]:
         """The other conversations that anything found comes from."""
         facts = {each.conversation_id for each in self.facts if each.conversation_id is not None}
-        return frozenset(self.titles) | facts
+        mentioned = {each.conversation_id for each in self.mentioned}
+        return frozenset(self.titles) | facts | mentioned
 
 
 def _default(key: str) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.domain.chat import ToolSchema
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.profile import ProfileLine, within_tokens
 from app.domain.quoting import (
     CORE_MEMORY,
@@ -66,7 +66,8 @@ class PromptInput:
     """What is known of a prompt before anything is recalled for it.
 
     `fixed` are the parts of `fixed_parts`; `past` those before the question, `question` is its part.
-    `held` are the past messages, `lines` the texts of what past turns recall.
+    `held` are the past messages, `lines` the texts of what past turns recall; `left_out` are passages that
+    the user does not want to be quoted this time.
     """
 
     conversation_id: ConversationId
@@ -78,6 +79,7 @@ class PromptInput:
     can_fetch: bool = False
     turn_numbers: Mapping[ExchangeId, int] = field(default_factory=dict)
     lines: frozenset[str] = frozenset()
+    left_out: frozenset[PassageId] = frozenset()
 
     @property
     def held(self) -> frozenset[MessageId]:
@@ -110,7 +112,7 @@ def plan_context(
     held = prompt.held.union(prompt.own.message_ids)
     context = SelectionContext(
         prompt.conversation_id, prompt.question, held, prompt.turn_numbers,
-        prompt.can_fetch, prompt.lines,
+        prompt.can_fetch, prompt.lines, prompt.left_out,
     )  # fmt: skip
     room = recall_room(settings, ceiling_tokens, ceiling_tokens - prompt.tokens)
     chosen = select_recalled(found, settings, context, room.related_tokens, room.earlier_tokens)

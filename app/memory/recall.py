@@ -33,6 +33,7 @@ from app.domain.results import FoundAnswer
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.memory.answers import quoted_answers
+from app.memory.mentions import MentionReader
 from app.memory.recall_search import (
     PreparedQuery,
     best_by_passage,
@@ -80,6 +81,7 @@ class RecallService:
         self._feedback = Feedback(store)
         self._results = ResultBuilder(self._passages, settings)
         self._search = search
+        self._mentions = MentionReader(store, search)
 
     def retrieve(
         self,
@@ -165,10 +167,18 @@ class RecallService:
             retrieval.notices += problems(self._search, prepared)
         retrieval.verdicts = self._feedback.verdicts()  # without the votes nothing may be recalled
         if settings.rag_enabled:
+            if retrieval.segment.mentioned:
+                retrieval.attempt(lambda: self._mentioned(prepared, retrieval))
             retrieval.attempt(lambda: self._related(prepared, retrieval))
             retrieval.attempt(lambda: self._facts_and_memories(prepared, retrieval))
         if settings.auto_rag_enabled and retrieval.segment.exchange_ids:
             retrieval.attempt(lambda: self._earlier(prepared, retrieval))
+
+    def _mentioned(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
+        segment, here = retrieval.segment, retrieval.conversation_id
+        wanted = [each for each in segment.mentioned if each != here]
+        found = self._mentions.read(prepared, wanted, retrieval.verdicts, segment.quoted)
+        retrieval.found = replace(retrieval.found, mentioned=found)
 
     def _related(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
         settings, verdicts = retrieval.settings, retrieval.verdicts

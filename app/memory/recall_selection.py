@@ -40,7 +40,7 @@ _MIN_EXCERPT_BYTES = 80  # of an earlier message; less than a sentence says noth
 _MAX_HINTS = 3
 _SAID_SHARE = 0.6  # of the words of a fact are in one sentence that says the same
 _GROUPS = (
-    RecallLayer.FACT, RecallLayer.CONVERSATION, RecallLayer.HISTORY, RecallLayer.HINT,
+    RecallLayer.MENTION, RecallLayer.FACT, RecallLayer.CONVERSATION, RecallLayer.HISTORY, RecallLayer.HINT,
     RecallLayer.EARLIER,
 )  # fmt: skip
 _QUOTED = "it is already quoted"
@@ -48,6 +48,7 @@ _IN_PROMPT = "it is already in the prompt"
 _SAME_CONVERSATION = "it is in this conversation"
 _LEFT_OUT = "its conversation was left out"
 _NEVER = "you asked never to use it again"
+NOT_THIS_TIME = "you left it out of this message"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ class SelectionContext:
     """The conversation of the question; what the prompt contains anyway is not quoted again.
 
     `turn_numbers` are those of facts' exchanges, as far as known; `can_fetch` when the model has the tool
-    that fetches more; `lines` are the texts of what earlier turns recall, which are not given again.
+    that fetches more; `lines` are the texts of what earlier turns recall, which are not given again; `left_out`
+    passages are counted and not quoted.
     """
 
     conversation_id: ConversationId
@@ -64,6 +66,7 @@ class SelectionContext:
     turn_numbers: Mapping[ExchangeId, int] = field(default_factory=dict)
     can_fetch: bool = False
     lines: frozenset[str] = frozenset()
+    left_out: frozenset[PassageId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,8 @@ def select_recalled(
     """Return what fits of facts, conversations and turns, and of earlier messages, in these budgets."""
     introduction = recalled_text.INTRO + (recalled_text.MORE if context.can_fetch else "")
     budget = TokenBudget(related_tokens, introduction)
-    selector = _Selector(settings, context, budget, found.titles)
+    selector = _Selector(settings, context, budget, found)
+    selector.select_mentioned(found.mentioned)
     selector.select_conversations(found.conversations)
     selector.select_turns(RecallLayer.HISTORY, found.history, "rag_history_limit")
     selector.select_facts(found.facts)
@@ -122,11 +126,17 @@ class _Selector:
         settings: RecallSettings,
         context: SelectionContext,
         budget: TokenBudget,
-        titles: Mapping[ConversationId, str],
+        found: RetrievalResult,
     ) -> None:
         self._settings = settings
         self._context = context
-        self._titles = titles
+        self._titles = found.titles
+        self._mentioned = {each.conversation_id for each in found.mentioned}
+        self._left_out = {  # as a whole
+            each.conversation_id
+            for each in (*found.mentioned, *found.conversations)
+            if _is_by_summary(each) and each.match.passage_id in context.left_out
+        }
         self._quotations: dict[PassageId, GrowingQuotation] = {}
         self._exchanges: set[ExchangeId] = set()
         self._texts: set[str] = set()
@@ -146,18 +156,41 @@ class _Selector:
         """Return the passages that are quoted in part."""
         return frozenset(each for each, of in self._quotations.items() if not of.is_complete)
 
+    def select_mentioned(self, conversations: Sequence[RetrievedConversation]) -> None:
+        """Select what the message mentions, with summary and best turns, whatever the relevance."""
+        layer, heading = RecallLayer.MENTION, recalled_text.MENTIONED
+        for each in conversations:
+            header = recalled_text.conversation_piece(each)
+            before = [header]
+            if _is_by_summary(each):
+                summary = replace(quotation_of_summary(each), relevance=1.0)
+                why_not = self._unwanted(each.match, each.conversation_id)
+                why_not = why_not or self._quoted(each.match, summary, heading)
+                source = (each.conversation_id, None, None)
+                self._note(layer, each.match, source, header, why_not).quotation = summary
+                before = [] if not why_not else before
+            for turn in each.exchanges:
+                quotation = replace(quotation_of_turn(turn, None), relevance=1.0)
+                why_not = self._unwanted(turn.match, turn.conversation_id)
+                why_not = why_not or self._quoted(turn.match, quotation, heading, *before)
+                turn_source = (turn.conversation_id, turn.exchange_id, turn.message_id)
+                entry = self._note(layer, turn.match, turn_source, quotation.piece(), why_not)
+                entry.quotation = quotation
+                if entry.item.injected:
+                    before = []
+                    self._exchanges.add(turn.exchange_id)
+
     def select_conversations(self, conversations: Sequence[RetrievedConversation]) -> None:
         """Select conversations with their summary, if that was found, and their best turns."""
         taken: set[ConversationId] = set()
         for each in conversations:
             why_not = (
-                self._refused(each.match)
-                or self._same_conversation(each.conversation_id)
-                or (_QUOTED if each.conversation_id in taken else "")
+                self._refused(each.match, each.conversation_id)
+                or (_QUOTED if each.conversation_id in taken | self._mentioned else "")
                 or self._over(len(taken), "rag_conversation_limit")
             )
             quotation, header = quotation_of_summary(each), recalled_text.conversation_piece(each)
-            is_by_summary = each.match.kind is PassageKind.CONVERSATION_SUMMARY
+            is_by_summary = _is_by_summary(each)
             if is_by_summary and not why_not:
                 why_not = self._quoted(each.match, quotation, recalled_text.RELATED)
             source = (each.conversation_id, None, None)
@@ -167,11 +200,11 @@ class _Selector:
                 entry.hint = recalled_text.conversation_hint(each)
             has_turn = self.select_turns(
                 RecallLayer.EXCHANGE, each.exchanges, "rag_exchange_limit_per_conversation",
-                blocked=_LEFT_OUT if why_not else "", header=None if is_by_summary else header,
+                blocked=why_not and (why_not if why_not == NOT_THIS_TIME else _LEFT_OUT), header=None if is_by_summary else header,
             )  # fmt: skip
             if entry.item.injected and not (is_by_summary or has_turn):
                 entry.leave_out(self._no_room())
-            if entry.item.injected:
+            if entry.item.injected or why_not == NOT_THIS_TIME:
                 taken.add(each.conversation_id)
 
     def select_turns(
@@ -188,29 +221,29 @@ class _Selector:
         """
         is_single = layer is RecallLayer.HISTORY
         heading = recalled_text.HISTORY if is_single else recalled_text.RELATED
-        taken = 0
+        taken, has_any = 0, False
         for turn in turns:
             title = self._titles.get(turn.conversation_id, "")
             quotation = quotation_of_turn(turn, title if is_single else None)
             text = " ".join(unit.text for units in quotation.texts for unit in units)
             why_not = (
                 blocked
-                or self._refused(turn.match)
-                or self._same_conversation(turn.conversation_id)
+                or self._refused(turn.match, turn.conversation_id)
                 or (_QUOTED if turn.exchange_id in self._exchanges else self._repeated(text))
                 or self._over(taken, limit_key)
             )
             if not why_not:
-                before = [] if header is None or taken else [header]
+                before = [] if header is None or has_any else [header]
                 why_not = self._quoted(turn.match, quotation, heading, *before)
             source = (turn.conversation_id, turn.exchange_id, turn.message_id)
             entry = self._note(layer, turn.match, source, quotation.piece(), why_not, text)
             entry.quotation = quotation
             entry.hint = recalled_text.exchange_hint(turn, title)
+            taken += entry.item.injected or why_not == NOT_THIS_TIME
             if entry.item.injected:
-                taken += 1
+                has_any = True
                 self._exchanges.add(turn.exchange_id)
-        return taken > 0
+        return has_any
 
     def select_facts(self, facts: Sequence[RetrievedFact]) -> None:
         """Select facts; for one that a quoted turn says, that turn's sentence is quoted instead."""
@@ -235,7 +268,7 @@ class _Selector:
             source = (fact.conversation_id, fact.exchange_id, fact.message_id)
             entry = self._note(RecallLayer.FACT, fact.match, source, piece, why_not, fact.text)
             entry.hint = piece
-            taken += entry.item.injected
+            taken += entry.item.injected or why_not == NOT_THIS_TIME
 
     def select_hints(self) -> None:
         """Select the best of what is relevant and left out, as one line each."""
@@ -272,7 +305,7 @@ class _Selector:
         taken = 0
         for place, message in enumerate(messages):
             why_not = (
-                self._never(message.match)
+                self._unwanted(message.match)
                 or ("" if settings.auto_rag_enabled else "auto_rag_enabled is off")
                 or self._below(message.match, "auto_rag_relevance_threshold")
                 or (_IN_PROMPT if message.message_id in self._context.held else "")
@@ -308,13 +341,18 @@ class _Selector:
 
     # -- reasons; "" for none
 
-    def _refused(self, match: MatchScore) -> str:
+    def _refused(self, match: MatchScore, conversation_id: ConversationId | None = None) -> str:
         if not self._settings.rag_enabled:
             return "rag_enabled is off"
-        return self._never(match) or self._below(match, "rag_min_similarity")
+        return self._unwanted(match, conversation_id) or self._below(match, "rag_min_similarity")
 
-    def _never(self, match: MatchScore) -> str:
-        return _NEVER if match.verdict is Verdict.NEVER else ""
+    def _unwanted(self, match: MatchScore, conversation_id: ConversationId | None = None) -> str:
+        """Return why something is not wanted whatever its relevance."""
+        if match.verdict is Verdict.NEVER:
+            return _NEVER
+        if match.passage_id in self._context.left_out or conversation_id in self._left_out:
+            return NOT_THIS_TIME
+        return _SAME_CONVERSATION if conversation_id == self._context.conversation_id else ""
 
     def _below(self, match: MatchScore, key: str) -> str:
         threshold: float = getattr(self._settings, key)
@@ -323,9 +361,6 @@ class _Selector:
     def _over(self, taken: int, key: str) -> str:
         limit: int = getattr(self._settings, key)
         return "" if taken < limit else f"{key} is {limit}"
-
-    def _same_conversation(self, conversation_id: ConversationId) -> str:
-        return _SAME_CONVERSATION if conversation_id == self._context.conversation_id else ""
 
     def _repeated(self, text: str) -> str:
         return _QUOTED if _normalized(text) in self._texts else ""
@@ -365,6 +400,7 @@ class _Selector:
             and item.conversation_id != self._context.conversation_id
             and item.message_id not in self._context.held
             and item.dropped_by not in (_QUOTED, _IN_PROMPT, _SAME_CONVERSATION, _NEVER)
+            and item.dropped_by != NOT_THIS_TIME
         )
 
     def _note(
@@ -392,6 +428,10 @@ def _order(item: RecalledItem) -> tuple[int, float]:
     is_inner = item.layer is RecallLayer.EXCHANGE
     group = _GROUPS.index(RecallLayer.CONVERSATION if is_inner else item.layer)
     return group, -item.relevance if item.layer is RecallLayer.HINT else 0.0
+
+
+def _is_by_summary(found: RetrievedConversation) -> bool:
+    return found.match.kind is PassageKind.CONVERSATION_SUMMARY
 
 
 def _normalized(text: str) -> str:

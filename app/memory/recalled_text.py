@@ -31,6 +31,7 @@ INTRO = (
 )
 MORE = "For more of a conversation or exchange, call fetch_conversation_details with its id.\n"
 FACTS = "\nFacts:\n"
+MENTIONED = "\nConversations that the message mentions by title:\n"
 RELATED = "\nRelated conversations:\n"
 HISTORY = "\nSingle turns of other conversations:\n"
 HINTS = "\nPossibly related, one line each:\n"
@@ -103,6 +104,15 @@ def exchange_piece(
 
 def exchange_hint(found: RetrievedExchange, title: str) -> PromptPiece:
     """Return the best sentence of a turn, if possible not a question."""
+    is_user, sentence = best_sentence(found)
+    head = f"- {_speaker(is_user)} · {_turn_head(found, title)}"
+    return PromptPiece(
+        head + _one_line_quote(sentence), found.conversation_id, found.match.passage_id
+    )
+
+
+def best_sentence(found: RetrievedExchange) -> tuple[bool, str]:
+    """Return whether the user said the best sentence of a turn, and the sentence; no question if possible."""
     best = max(
         (
             (unit.worth > 0 and not is_question(unit.text), unit.worth, -at, unit.text)
@@ -111,16 +121,17 @@ def exchange_hint(found: RetrievedExchange, title: str) -> PromptPiece:
         ),
         default=(False, 0.0, 0, ""),
     )
-    is_user = not found.texts or found.texts[-best[2]].is_user
-    head = f"- {_speaker(is_user)} · {_turn_head(found, title)}"
-    return PromptPiece(
-        head + _one_line_quote(best[3]), found.conversation_id, found.match.passage_id
-    )
+    return not found.texts or found.texts[-best[2]].is_user, best[3]
+
+
+def best_of_summary(found: RetrievedConversation) -> str:
+    """Return the best sentence of a conversation's summary; "" without one."""
+    return max((unit.worth, unit.text) for unit in found.summary)[1] if found.summary else ""
 
 
 def conversation_hint(found: RetrievedConversation) -> PromptPiece:
     """Return the best sentence of a conversation's summary."""
-    best = max((unit.worth, unit.text) for unit in found.summary)[1] if found.summary else ""
+    best = best_of_summary(found)
     head = (
         f"- conversation {found.conversation_id} · {_title(found.title)} · "
         f"{_date(found.started_at)} · {link_to(found.conversation_id, None)}\n"

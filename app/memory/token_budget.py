@@ -9,12 +9,22 @@ from app.memory import recalled_text
 BYTES_PER_TOKEN = 4
 _QUOTING = {
     PlanPartKind.FACTS: (RecallLayer.FACT,),
-    PlanPartKind.RELATED: (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE, RecallLayer.HISTORY),
+    PlanPartKind.RELATED: (
+        RecallLayer.MENTION,
+        RecallLayer.CONVERSATION,
+        RecallLayer.EXCHANGE,
+        RecallLayer.HISTORY,
+    ),
     PlanPartKind.EARLIER: (RecallLayer.EARLIER,),
 }
 _HEADINGS = {
     PlanPartKind.FACTS: (recalled_text.FACTS,),
-    PlanPartKind.RELATED: (recalled_text.RELATED, recalled_text.HISTORY, recalled_text.HINTS),
+    PlanPartKind.RELATED: (
+        recalled_text.MENTIONED,
+        recalled_text.RELATED,
+        recalled_text.HISTORY,
+        recalled_text.HINTS,
+    ),
     PlanPartKind.EARLIER: (recalled_text.EARLIER,),
 }
 

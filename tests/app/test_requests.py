@@ -19,7 +19,7 @@ from app.chat.tools.toolbox import Toolbox
 from app.chat.typed_recall import RetrievalCache, TypedRecall
 from app.domain.changes import ConversationEdited, SummaryPut
 from app.domain.chat import ChatRequest, RecallCompleted, TextDelta
-from app.domain.conversations import Exchange, ExchangeStatus, Message, Role
+from app.domain.conversations import Draft, Exchange, ExchangeStatus, Message, Role
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.recall import (
@@ -31,6 +31,7 @@ from app.domain.recall import (
     Verdict,
 )
 from app.memory.core_memory import CoreMemoryService
+from app.memory.mentions import Mentions
 from app.storage.deletion.forget import forget
 from app.storage.tables.prompts import Feedback, Prompts
 from app.storage.tables.settings import Settings
@@ -137,7 +138,7 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
             stack.callback(retrieve.go_on.set)
             if is_ready:
                 retrieve.go_on.set()
-            typed = TypedRecall(store, settings, prepare, cache)
+            typed = TypedRecall(store, settings, prepare, cache, Mentions(store))
             return Asker(chat, retrieve, core, expected, typed)
 
         yield make
@@ -298,7 +299,7 @@ def test_what_was_searched_for_while_typing_is_used_in_a_cut_conversation(
     asker = asker_with(tokens=4_000, keeps=True)
     asker.chat.settings.set("auto_rag_enabled", True)
     long = asker.long_conversation()
-    asker.typed.prepare(ASKED, long.conversation.id)
+    asker.typed.prepare(Draft(ASKED), long.conversation.id)
     asker.chat.say(ASKED, long.conversation.id)
     ((*_, wanted),) = asker.retrieval.asked
     assert wanted.auto_rag_enabled

@@ -105,8 +105,8 @@ async def check_tab_order(user: User) -> None:
     seen = stops(user, window.sidebar.box, window.recall_status)
     head = ["Search everything", "Which conversations are listed", "New", "Conversations"]
     assert seen[:4] == head
-    rest = [name for name in seen[4:] if name in ("Title of the conversation", "Model", "Message")]
-    assert rest == ["Title of the conversation", "Model", "Message"]
+    order = ["Title of the conversation", "Message", "Model", "Preset", "Memory"]
+    assert [name for name in seen[4:] if name in order] == order
 
     user.press("Ctrl+,")
     await user.sees("Other server")

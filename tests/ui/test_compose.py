@@ -17,16 +17,19 @@ from app.chat.planner import ExchangePlan
 from app.chat.reply import Reply
 from app.domain.changes import ChangeSet
 from app.domain.conversations import (
+    ANY_RECALL,
     Conversation,
     Draft,
     Exchange,
     ExchangeStatus,
     Image,
     Message,
+    RecallChoice,
     Text,
 )
 from app.domain.errors import NotFound, StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.memory.mentions import Mention
 from tests.fakes.screens import (
     AT,
     TALK,
@@ -46,6 +49,7 @@ from ui.presenters.message_queue import QueuePresenter
 from ui.presenters.replies import RunningReplies
 from ui.widgets.composer import Composer
 from ui.widgets.controls import combo_box
+from ui.widgets.memory_switch import MemoryUse
 
 
 class Library:
@@ -145,6 +149,11 @@ class Pane(QWidget):
 class Compose:
     """Both presenters, with the stored conversation open."""
 
+    def mentions_in(self, text: str) -> list[Mention]:
+        """Find @Tea, which is conversation 60."""
+        at = text.find("@Tea")
+        return [] if at < 0 else [Mention(at, at + 4, ConversationId(60))]
+
     def __init__(self, qtbot: QtBot) -> None:
         self.bridge, self.pane, self.library = FakeBridge(), Pane(), Library()
         self.loop, self.transcript = Loop(), FakeTranscript()
@@ -158,7 +167,7 @@ class Compose:
         )  # fmt: skip
         self.presenter = ComposePresenter(
             self.bridge, cast(Any, self.loop), library, cast(Any, self.pane),
-            self.conversation, lambda: None, lambda: "terse", self.replies,
+            self.conversation, lambda: None, lambda: "terse", self.replies, self.mentions_in,
         )  # fmt: skip
         self.queue = QueuePresenter(
             self.bridge, self.presenter, self.conversation, self.pane.composer
@@ -457,6 +466,31 @@ def test_a_message_queued_for_a_reply_that_never_begins_goes_back(compose: Compo
     assert compose.text == "first\n\nsecond"
 
 
+def test_a_message_takes_the_choice_of_memory_and_its_mentions_along(compose: Compose) -> None:
+    compose.pane.composer.memory.choose(MemoryUse.NOT_NOW)
+    compose.send("What of @Tea?")
+    assert compose.loop.more["choice"] == RecallChoice(is_on=False, mentioned=(ConversationId(60),))
+    assert compose.pane.composer.memory.choice == ANY_RECALL
+    reply = compose.commit()
+    compose.pane.composer.memory.choose(MemoryUse.NOT_NOW)
+    compose.send("And tomorrow?")  # waits
+    end(compose, reply, DONE)
+    assert not compose.loop.more["choice"].is_on
+
+
+def test_up_in_the_empty_box_edits_the_last_message(compose: Compose) -> None:
+    box = compose.pane.composer.box
+    box.setPlainText("typed")
+    QTest.keyClick(box, Qt.Key.Key_Up)
+    assert not compose.pane.composer.is_editing
+    box.clear()
+    QTest.keyClick(box, Qt.Key.Key_Up)
+    assert compose.pane.composer.is_editing
+    compose.send("better")
+    kind, (_, message_id, *_rest) = compose.loop.requests[-1]
+    assert (kind, message_id) == ("edit", 21)
+
+
 def test_a_recall_answer_is_shown_from_its_beginning(compose: Compose) -> None:
     compose.send("first")
     end(compose, compose.commit(), replace(DONE, model="recall:"))
@@ -519,6 +553,7 @@ def test_opening_shows_a_turn_its_header_and_draft_and_a_new_one_begins_empty(
     assert (compose.text, compose.conversation.conversation_id) == ("", None)
     assert (compose.conversation.is_private, compose.conversation.recalls) == (True, True)
     compose.send("secret")
+    assert compose.loop.more.pop("choice") == ANY_RECALL
     assert compose.loop.more == {"model": None, "private": True, "recalls": True, "preset": "terse"}
     assert len(compose.pane.banner.messages) == 1
 

@@ -1,47 +1,169 @@
-"""Recall while typing: the text in the composer is searched for after a pause."""
+"""Recall while typing: the text in the composer is searched for after a pause, and the switch shows the result."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from typing import Any
 
-from PySide6.QtWidgets import QPlainTextEdit, QWidget
+import pytest
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QCheckBox, QRadioButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.chat.typed_recall import Foreseen, TypedContribution
+from app.domain.conversations import ANY_RECALL, Draft
+from app.domain.ids import ConversationId, PassageId
+from app.domain.passages import PassageKind
+from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
+from app.memory.mentions import Mention
+from tests.fakes.stored import AT
 from ui.presenters.typed_recall import TypedRecallPresenter
+from ui.widgets.composer import Composer
+from ui.widgets.memory_switch import MemoryUse
 
 
 class Loader(QWidget):
     """A bridge that reads at once."""
 
-    def load(self, _: str, read: Callable[[], object], *__: object) -> None:
-        read()
+    def load(
+        self, _: str, read: Callable[[], object], show: Callable[[Any], object], *__: object
+    ) -> None:
+        show(read())
+
+    def subscribe(self, *_: object) -> None:
+        """Nothing changes."""
 
 
-def test_the_text_is_searched_for_after_a_pause_in_typing(qtbot: QtBot) -> None:
-    box, bridge = QPlainTextEdit(), Loader()
-    qtbot.addWidget(box)
-    qtbot.addWidget(bridge)
-    asked: list[tuple[str, int]] = []
-    changed: list[Callable[[], bool]] = []
+class Open(QObject):
+    """The conversation that is open: one that has not begun."""
 
-    def prepare(text: str, where: int, is_cancelled: Callable[[], bool]) -> None:
-        asked.append((text, where))
-        changed.append(is_cancelled)
+    opened = Signal(object)
+    updated = Signal(object)
+    view = None
+    conversation_id = 7
+    recalls = True
 
-    composer = SimpleNamespace(box=box, text="Which tea do I drink?")
-    typed = SimpleNamespace(prepare=prepare)
-    presenter = TypedRecallPresenter(bridge, typed, composer, SimpleNamespace(conversation_id=7))  # type: ignore[arg-type]
+
+def foreseen(passage: int, *, left_out: bool = False) -> Foreseen:
+    item = RecalledItem(
+        RecallLayer.HISTORY, PassageKind.TURN, PassageId(passage), ConversationId(9), None, None,
+        0.9, None, 0.9, 10, injected=not left_out, dropped_by="",
+    )  # fmt: skip
+    return Foreseen(RecalledItemDetails(item, "Tea & cake", 3, "tea?", None, AT), "You like green.")
+
+
+class Typing:
+    """The presenter with a real composer, and what it asked for."""
+
+    def __init__(self, qtbot: QtBot) -> None:
+        self.bridge, self.composer, self.open = Loader(), Composer(), Open()
+        for widget in (self.bridge, self.composer):
+            qtbot.addWidget(widget)
+        self.asked: list[Draft] = []
+        self.cancelled: list[Callable[[], bool]] = []
+        self.is_on = True
+        self.presenter = TypedRecallPresenter(
+            self.bridge,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
+            self.composer,
+            self.open,  # type: ignore[arg-type]
+            lambda: self.is_on,
+        )
+        self.qtbot = qtbot
+
+    def prepare(
+        self, draft: Draft, where: int, is_cancelled: Callable[[], bool]
+    ) -> TypedContribution:
+        assert where == 7
+        self.asked.append(draft)
+        self.cancelled.append(is_cancelled)
+        if not draft.choice.is_on:
+            return TypedContribution()
+        out = draft.choice.left_out
+        return TypedContribution(
+            [foreseen(each, left_out=each in out) for each in (1, 2)],
+            [Mention(0, 4, ConversationId(9))],
+        )
+
+    def type(self, text: str) -> None:
+        self.composer.box.setPlainText(text)
+        self.qtbot.waitUntil(lambda: not self.presenter.is_waiting)
+
+
+@pytest.fixture
+def typing(qtbot: QtBot) -> Typing:
+    return Typing(qtbot)
+
+
+def test_the_text_is_searched_for_after_a_pause_in_typing(typing: Typing) -> None:
+    composer = typing.composer
     for _ in range(3):
-        box.insertPlainText("tea ")
-    assert presenter.is_waiting
-    qtbot.waitUntil(lambda: not presenter.is_waiting)
-    assert asked == [("Which tea do I drink?", 7)]
-    composer.text = " "
-    box.clear()
-    assert not changed[0](), "sending takes the text out and uses the search"
-    qtbot.waitUntil(lambda: not presenter.is_waiting)
-    assert len(asked) == 1
-    composer.text = "Which coffee?"
-    box.insertPlainText("coffee")
-    assert changed[0]()
-    qtbot.waitUntil(lambda: not presenter.is_waiting)
-    assert not changed[1]()
+        composer.box.insertPlainText("tea ")
+    assert typing.presenter.is_waiting
+    typing.qtbot.waitUntil(lambda: not typing.presenter.is_waiting)
+    assert [each.text for each in typing.asked] == ["tea tea tea "]
+    composer.box.clear()
+    assert not typing.cancelled[0](), "sending takes the text out and uses the search"
+    typing.qtbot.waitUntil(lambda: not typing.presenter.is_waiting)
+    assert len(typing.asked) == 1
+    composer.box.insertPlainText("coffee")
+    assert typing.cancelled[0]()
+    typing.qtbot.waitUntil(lambda: not typing.presenter.is_waiting)
+    assert not typing.cancelled[1]()
+
+
+def test_the_switch_shows_what_memory_brings_and_marks_mentions(typing: Typing) -> None:
+    memory = typing.composer.memory
+    typing.type("@Tea and cake?")
+    (first, _) = memory.items
+    assert first.title.startswith("Tea & cake, turn 4 \u00b7 ")
+    assert first.sentence == "You like green."
+    assert memory.text().startswith("2 ")
+    (mark,) = typing.composer.box.extraSelections()
+    assert mark.cursor.selectedText() == "@Tea"
+    typing.type("")
+    assert memory.items == ()
+    assert typing.composer.box.extraSelections() == []
+
+
+def test_one_can_be_left_out_of_this_message_alone(typing: Typing) -> None:
+    memory = typing.composer.memory
+    typing.type("Which tea do I like?")
+    memory.open()
+    boxes = memory.findChildren(QCheckBox)
+    assert [each.isChecked() for each in boxes] == [True, True]
+    boxes[1].click()
+    assert typing.asked[-1].choice.left_out == {2}
+    assert memory.text().startswith("1 ")
+    assert [each.isChecked() for each in boxes] == [True, False]
+    assert typing.composer.draft.choice.left_out == {2}
+    typing.composer.clear()
+    assert memory.choice == ANY_RECALL
+
+
+def test_memory_can_be_off_for_a_message_and_for_a_conversation(typing: Typing) -> None:
+    memory = typing.composer.memory
+    switched: list[bool] = []
+    memory.here_switched.connect(switched.append)
+    typing.type("Which tea do I like?")
+    memory.open()
+    on, not_now, not_here = memory.findChildren(QRadioButton)
+    not_now.click()
+    assert (memory.use, typing.composer.draft.choice.is_on) == (MemoryUse.NOT_NOW, False)
+    assert memory.items == ()
+    not_here.click()
+    assert (memory.use, switched) == (MemoryUse.NOT_HERE, [False])
+    on.click()
+    assert (memory.use, switched) == (MemoryUse.ON, [False, True])
+    assert len(memory.items) == 2
+    typing.is_on = False
+    typing.presenter.show_use()
+    assert not any(each.isEnabled() for each in (on, not_now, not_here))
+
+
+def test_a_draft_keeps_its_choice(typing: Typing) -> None:
+    typing.composer.memory.choose(MemoryUse.NOT_NOW)
+    typing.composer.box.setPlainText("Quietly")
+    draft = typing.composer.draft
+    typing.composer.show_draft(Draft("another"))
+    assert typing.composer.memory.choice.is_on
+    typing.composer.show_draft(draft)
+    assert not typing.composer.memory.choice.is_on

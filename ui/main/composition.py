@@ -36,6 +36,7 @@ from ui.presenters.links import LinkPresenter
 from ui.presenters.maintenance import MaintenancePresenter
 from ui.presenters.memories import MemoriesPresenter
 from ui.presenters.memory_writes import MemoryWritePresenter
+from ui.presenters.mentions import MentionPresenter
 from ui.presenters.message_cost import MessageCostPresenter
 from ui.presenters.message_queue import QueuePresenter
 from ui.presenters.model_choice import ModelPickerPresenter
@@ -124,7 +125,9 @@ class Presenters(QObject):
         self.compose = ComposePresenter(
             bridge, services.chat, services.library, chat, self.conversation,
             self.models.model_for_new, self.presets.preset_for_new, self.replies,
+            services.mentions.in_text,
         )  # fmt: skip
+        self.mentions = MentionPresenter(bridge, services.mentions, chat.composer)
         self.queue = QueuePresenter(bridge, self.compose, self.conversation, chat.composer)
         self.costs = MessageCostPresenter(
             bridge, services.message_costs, chat.composer, self.conversation,
@@ -133,8 +136,9 @@ class Presenters(QObject):
         for chosen in (self.presets.changed, chat.model_chosen):
             chosen.connect(self.costs.refresh)
         self.typed_recall = TypedRecallPresenter(
-            bridge, services.typed_recall, chat.composer, self.conversation
-        )
+            bridge, services.typed_recall, chat.composer, self.conversation,
+            partial(services.settings.flag, "rag_enabled"),
+        )  # fmt: skip
         self.privacy = PrivacyPresenter(
             bridge, self._removal.forget, self._banner, self.conversation
         )
@@ -326,6 +330,9 @@ class Presenters(QObject):
         for name, command in commands.items():
             actions[name].triggered.connect(lambda _checked=False, command=command: command())
         actions["memory_here"].triggered.connect(self.recall.switch)
+        chat.composer.memory.here_switched.connect(self.recall.switch)
+        recall_page = SettingPage.RECALL.value
+        chat.composer.memory.settings_requested.connect(lambda: self.settings.open(recall_page))
 
     def _in_sidebar(self, command: Callable[[], object]) -> None:
         """Show the sidebar, then run a command of it."""

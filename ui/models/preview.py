@@ -13,6 +13,7 @@ from ui.models.conversations import GroupedListModel, Heading, ListRole
 from ui.models.setting_labels import with_setting_labels
 
 GROUPS = (
+    ("Mentioned in the message", (RecallLayer.MENTION,)),
     ("Facts and saved memories", (RecallLayer.FACT,)),
     ("Related conversations", (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE)),
     ("Single turns of all history", (RecallLayer.HISTORY,)),

@@ -12,6 +12,7 @@ _TITLE_CHARS = 36
 _TEXT_CHARS = 44
 _SOURCE_CHARS = 90
 _LAYERS = {
+    RecallLayer.MENTION: ("at-sign", "Mentioned"),
     RecallLayer.FACT: ("lightbulb", "Fact"),
     RecallLayer.CONVERSATION: ("message-square", "Conversation"),
     RecallLayer.EXCHANGE: ("quote", "Turn of it"),

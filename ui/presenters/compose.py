@@ -1,7 +1,7 @@
 """Commands about the open conversation: send, stop, edit, retry, regenerate, branch, fork, link."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -11,10 +11,11 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
 from app.domain.attachments import files_of
-from app.domain.conversations import Draft, Exchange, Text
+from app.domain.conversations import Draft, Exchange, RecallChoice, Text
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.links import link_to
+from app.memory.mentions import Mention
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, copy_link
 from ui.presenters.replies import RunningReplies
@@ -24,7 +25,8 @@ from ui.views.chat_pane import ChatPane
 class ComposePresenter(Presenter):
     """Sends what is typed, and runs the commands of a turn. No command cancels an earlier one.
 
-    `model_for_new` and `preset_for_new` return those of a conversation that begins, None for the default.
+    `model_for_new` and `preset_for_new` return those of a conversation that begins, None for the default;
+    `mentions_in` the mentions in a text, it blocks.
 
     Signals:
         queued: A `Draft` that was sent while a reply runs here.
@@ -38,6 +40,7 @@ class ComposePresenter(Presenter):
     _model_for_new: Callable[[], str | None]
     _preset_for_new: Callable[[], str | None]
     _replies: RunningReplies
+    _mentions_in: Callable[[str], Sequence[Mention]]
 
     queued = Signal(object)
     start_failed = Signal(object)
@@ -52,6 +55,7 @@ class ComposePresenter(Presenter):
         self._composer.send_requested.connect(self._on_send_requested)
         self._composer.stop_requested.connect(self.stop)
         self._composer.edit_cancelled.connect(self._on_edit_cancelled)
+        self._composer.last_message_requested.connect(self.on_last_turn(self._edit_last))
 
     def stop(self) -> None:
         """Stop the reply of the open conversation, also one that has not begun yet."""
@@ -110,8 +114,11 @@ class ComposePresenter(Presenter):
         edited: tuple[ExchangeId, MessageId] | None,
     ) -> None:
         conversation, blocks = self._conversation, (Text(draft.text), *draft.files)
+        choice = await self._choice(draft)
         if edited is not None:
-            await self._follow(lambda: self._exchanges.edit(*edited, blocks), conversation_id)
+            await self._follow(
+                lambda: self._exchanges.edit(*edited, blocks, choice), conversation_id
+            )
             return
         is_here, is_new = conversation.conversation_id == conversation_id, conversation_id is None
         await self._follow(
@@ -122,6 +129,7 @@ class ComposePresenter(Presenter):
                 private=conversation.is_private,
                 recalls=conversation.recalls,
                 preset=self._preset_for_new() if is_new else None,
+                choice=choice,
             ),
             conversation_id,
             conversation.view if is_here else None,
@@ -132,6 +140,13 @@ class ComposePresenter(Presenter):
                 conversation.save_draft(conversation.conversation_id, self._composer.draft)
         elif (typed := conversation.typed(conversation_id)) != Draft():
             conversation.save_draft(conversation_id, typed)
+
+    async def _choice(self, draft: Draft) -> RecallChoice:
+        """Return what memory may bring to a message, with the conversations that it mentions."""
+        if "@" not in draft.text:
+            return draft.choice
+        found = await self._bridge.run(lambda: self._mentions_in(draft.text))
+        return replace(draft.choice, mentioned=tuple(each.conversation_id for each in found))
 
     def _on_send_failed(
         self,
@@ -209,13 +224,21 @@ class ComposePresenter(Presenter):
         if (exchange := self._exchange_at(turn)) is not None:
             self._bridge.start("edit", self._begin_edit(exchange, message_id))
 
-    async def _begin_edit(self, exchange: Exchange, message_id: MessageId) -> None:
+    def _edit_last(self, turn: int) -> None:
+        """Edit the last message of the user in a turn."""
+        exchange = self._exchange_at(turn)
+        if exchange is not None and not self._conversation.is_read_only:
+            self._bridge.start("edit", self._begin_edit(exchange, None))
+
+    async def _begin_edit(self, exchange: Exchange, message_id: MessageId | None) -> None:
         messages = await self._bridge.run(lambda: self._library.messages([exchange]))
-        for message in messages[exchange.id]:
-            if message.id == message_id:
+        for message in reversed(messages[exchange.id]):
+            is_last = message_id is None and message.opens_turn
+            if is_last or message.id == message_id:
                 self._composer.flush_draft()
-                self._edited = (exchange.id, message_id)
+                self._edited = (exchange.id, message.id)
                 self._composer.begin_edit(Draft(message.text, files_of(message.blocks)))
+                return
 
     def _on_edit_cancelled(self) -> None:
         self._edited = None

@@ -20,7 +20,8 @@ from ui.widgets.transcript.values import SourceChip, Sources
 from ui.widgets.transcript.view import TranscriptView
 
 _TURN_LAYERS = (
-    RecallLayer.EXCHANGE, RecallLayer.HISTORY, RecallLayer.HINT, RecallLayer.CONVERSATION
+    RecallLayer.EXCHANGE, RecallLayer.HISTORY, RecallLayer.HINT, RecallLayer.CONVERSATION,
+    RecallLayer.MENTION,
 )  # fmt: skip
 
 

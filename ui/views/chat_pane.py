@@ -1,19 +1,18 @@
-"""The conversation pane: title, preset and model, transcript or welcome page, composer."""
+"""The conversation pane: title, transcript or welcome page, composer in the column of the text."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QFontInfo, QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
+from ui.theme import COLUMN_EM, READING_SCALE
 from ui.views.notice import Notice, NoticeAction
 from ui.widgets.banner import Banner
-from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.composer import Composer
 from ui.widgets.controls import button, column_in, filled, row_of
 from ui.widgets.elided_edit import ElidedEdit
-from ui.widgets.model_picker import ModelPicker
 from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stops_in
@@ -21,11 +20,11 @@ from ui.widgets.tab_order import stops_in
 if TYPE_CHECKING:
     from ui.views.welcome import Welcome
     from ui.widgets.find_bar import FindBar
+    from ui.widgets.transcript.virtual_column import VirtualColumn
 
 _PANEL_GAP_PX = 8
-_HEAD_GAP_PX = 6
 _WIDE_PX = 640  # for a button that the menu has too
-_PRESET_SHARE, _MODEL_SHARE = 0.22, 0.28  # of the pane at most; the rest is for the title
+_EDGE_PX = 16
 
 
 class ChatPane(QWidget):
@@ -72,18 +71,17 @@ class ChatPane(QWidget):
         self._summaries = button(self, "Summary", self.summaries_requested, kind="quiet", tip=tip)
         self._summaries.hide()
         self._has_summaries = False
-        self.preset = ChoiceBox("Preset", self)
-        self.preset.setToolTip("The preset: instructions and options of this conversation")
-        self.model = ModelPicker(self)
-        self.model.opening.connect(self.models_requested)
-        self.model.chosen.connect(self.model_chosen)
         self.notice = Notice(self)
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.notice)
         self.state = NoteCard(self)
         self.composer = Composer(self)
+        self.preset, self.model = self.composer.preset, self.composer.model
+        self.model.opening.connect(self.models_requested)
+        self.model.chosen.connect(self.model_chosen)
         self.status = PlainLabel(self, tone="small")
         self.status.hide()
+        self._text_column: VirtualColumn | None = None
         self._lay_out()
 
     def build_panels(self, transcript: QWidget) -> None:
@@ -97,11 +95,18 @@ class ChatPane(QWidget):
         for page in (self.welcome, transcript):
             self._stack.addWidget(page)
         self._column.insertWidget(self._column.indexOf(self._stack), self.find_bar)
+        from ui.widgets.transcript.virtual_column import VirtualColumn
+
+        if isinstance(transcript, VirtualColumn):
+            self._text_column = transcript
+            transcript.verticalScrollBar().rangeChanged.connect(self._fit_foot)
+        self._stack.currentChanged.connect(self._fit_foot)
+        self._fit_foot()
 
     @property
     def stops(self) -> list[QWidget]:
         """The tab order, once built."""
-        head = [self.title, self._summaries, self.preset, self.model]
+        head = [self.title, self._summaries]
         shown = [*stops_in(self.find_bar), *stops_in(self.welcome), self.transcript]
         return [*head, *shown, self.state.action, *self.composer.stops]
 
@@ -160,20 +165,30 @@ class ChatPane(QWidget):
         self.status.setVisible(bool(text))
 
     def _lay_out(self) -> None:
-        head = row_of(
-            (self.title, 1), self.private, self._summaries, self.preset, _HEAD_GAP_PX, self.model
-        )
+        head = row_of((self.title, 1), self.private, self._summaries)
         head.setContentsMargins(16, 10, 16, 6)
         parts = (self.status, self.state, self.composer)
-        self._foot = filled(QVBoxLayout(), *parts, margins=(16, 4, 16, 12))
+        self._foot = filled(QVBoxLayout(), *parts, margins=(_EDGE_PX, 4, _EDGE_PX, 12))
         column = (self.banner, head, (self._stack, 1), self._foot)
         self._column = column_in(self, *column, margins=(0, 0, 0, 0), spacing=0)
 
     def _fit_head(self) -> None:
-        """Limit the width of the choices in a narrow pane: their names are cut before the title."""
-        self.preset.setMaximumWidth(round(self.width() * _PRESET_SHARE))
-        self.model.setMaximumWidth(round(self.width() * _MODEL_SHARE))
         self._summaries.setVisible(self._has_summaries and self.width() >= _WIDE_PX)
+
+    def _fit_foot(self, *_: object) -> None:
+        """Put the composer into the column of the text, which the transcript's scroll bar moves."""
+        column, edge, bar_px = self._column_px(), _EDGE_PX, 0
+        if (text := self._text_column) is not None:
+            column, edge = text.column_width, text.padding // 2
+            bar = text.verticalScrollBar()
+            if self._stack.currentWidget() is text and bar.maximum() > 0:
+                bar_px = bar.sizeHint().width()
+        side = max(edge, (self.width() - bar_px - column) // 2)
+        self._foot.setContentsMargins(side, 4, side + bar_px, 12)
+
+    def _column_px(self) -> int:
+        """Return the width of the text before there is a transcript."""
+        return round(COLUMN_EM * round(READING_SCALE * QFontInfo(self.font()).pixelSize()))
 
     def _on_title_edited(self) -> None:
         if not self.title.text().strip():
@@ -188,6 +203,7 @@ class ChatPane(QWidget):
     # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the header to the new width."""
+        """Fit header and composer to the new width."""
         super().resizeEvent(event)
         self._fit_head()
+        self._fit_foot()

@@ -1,14 +1,12 @@
 """Composer: the text box for messages and commands, with Send and Stop."""
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QImage, QKeyEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
-    QHBoxLayout,
-    QPlainTextEdit,
+    QFrame,
     QPushButton,
     QSizePolicy,
     QStackedLayout,
@@ -16,28 +14,30 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.commands.table import Completion
+from app.commands.table import Completion, CompletionItem
 from app.domain.conversations import Draft
+from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.completion import CompletionList
+from ui.widgets.controls import button, column_in, filled, row_of
 from ui.widgets.file_row import FileRow
+from ui.widgets.memory_switch import MemorySwitch
+from ui.widgets.message_box import ENTER, NEW_LINE, MessageBox
+from ui.widgets.model_picker import ModelPicker
 from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 
-_MIN_LINES = 2
-_MAX_LINES = 12
 _DRAFT_AFTER_MS = 600
-_PNG = "image/png"
+_BAR_SHARE = 0.34  # of the bar, at most, for a choice
 _INVITATION = "Ask anything, or ask about your own past"
 _EDITING = "Editing an earlier message: what follows it stays on another branch."
-_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-_NEW_LINE = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier
 
 
 class Composer(QWidget):
-    """A text box that grows, with Send or Stop beside it and the attached files above.
+    """A card with the attached files, a text box that grows, and a bar of choices with Send or Stop.
 
     Attributes:
-        files: The row of attached files. note: A line below it.
+        box: The text box. files: The row of attached files. note: A line below it.
+        model, preset, memory: The choices in the bar.
 
     Signals:
         send_requested: The text, if there is any or a file; it stays until `clear` is called. Also
@@ -50,6 +50,8 @@ class Composer(QWidget):
         draft_changed: The unsent `Draft`, shortly after it changed.
         edit_cancelled: The earlier message that was being edited stays as it is.
         queue_cancelled: The message that waits for the end of a reply is not to be sent.
+        last_message_requested: Up in the empty box: edit the last message.
+        mention_typed: What was typed after an @, for `show_mentions`. mention_chosen: A title.
     """
 
     send_requested = Signal(str)
@@ -62,10 +64,13 @@ class Composer(QWidget):
     draft_changed = Signal(object)
     edit_cancelled = Signal()
     queue_cancelled = Signal()
+    last_message_requested = Signal()
+    mention_typed = Signal(str)
+    mention_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.box = _GrowingBox(self)
+        self.box = MessageBox(self)
         self.box.setPlaceholderText(_INVITATION)
         self.box.setAccessibleName("Message")
         self.box.setTabChangesFocus(True)
@@ -73,23 +78,17 @@ class Composer(QWidget):
         self.files.setFocusProxy(self.box)
         self.note = PlainLabel("", self, tone="small", wordWrap=True)
         self.note.hide()
-        self._attach = QPushButton("Attach", self)
-        self._attach.setProperty("kind", "quiet")
-        self._attach.setToolTip("Attach images and files; you can also paste or drop them")
-        self._attach.clicked.connect(self.attach_requested)
+        tip = "Attach images and files; you can also paste or drop them"
+        self._attach = button(self, "Attach", self.attach_requested, kind="quiet", tip=tip)
+        self.model = ModelPicker(self)
+        self.preset = ChoiceBox("Preset", self)
+        self.preset.setToolTip("The preset: instructions and options of this conversation")
+        self.memory = MemorySwitch(self)
         self._send = QPushButton("Send", self)
         self._send.setProperty("kind", "primary")
         self._send.setToolTip("Send (Enter); Shift+Enter begins a new line")
         self._stop = QPushButton("Stop", self)
         self._stop.setToolTip("Stop the reply (Esc)")
-        buttons = QStackedLayout()
-        for button in (self._send, self._stop):
-            buttons.addWidget(button)
-            button.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._buttons = buttons
-        side = QWidget(self)
-        side.setLayout(buttons)
-        side.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.completion = CompletionList(self)
         self.completion.chosen.connect(self._take_candidate)
         self._is_command: Callable[[str], bool] = lambda _: False
@@ -98,22 +97,13 @@ class Composer(QWidget):
         self.cost = PlainLabel(self, tone="small")
         self.cost.hide()
         self._editing, self._queued = NoteCard(self), NoteCard(self)
-        row = QHBoxLayout()
-        row.addWidget(self.box, 1)
-        row.addWidget(self._attach, 0, Qt.AlignmentFlag.AlignBottom)
-        row.addWidget(side, 0, Qt.AlignmentFlag.AlignBottom)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._queued)
-        column.addWidget(self._editing)
-        column.addWidget(self.files)
-        column.addWidget(self.note)
-        column.addLayout(row)
-        column.addWidget(self.cost)
+        self._card = QFrame(self)
+        self._lay_out()
         self._running = False
         # Send appears where Stop was: a second click on Stop, or a late one, must not send the draft.
         self._swapped = QTimer(self, singleShot=True, interval=QApplication.doubleClickInterval())
-        self.stops = (self._queued.action, self.box, self._attach, self._send, self._stop)
+        bar = (self._attach, self.model, self.preset, self.memory, self._send, self._stop)
+        self.stops = (self._queued.action, self.box, *bar)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
         self._draft.timeout.connect(lambda: self.draft_changed.emit(self.draft))
         self.files.changed.connect(self._on_files_changed)
@@ -122,6 +112,9 @@ class Composer(QWidget):
         self.box.textChanged.connect(self._on_box_text_changed)
         self.box.submitted.connect(self._on_box_submitted)
         self.box.escaped.connect(self._on_box_escaped)
+        self.box.recall_requested.connect(self._on_box_recall_requested)
+        self.memory.choice_changed.connect(self._draft.start)
+        self.box.installEventFilter(self)
         self._send.clicked.connect(self._on_send_clicked)
         self._stop.clicked.connect(self._on_stop_clicked)
         self._on_box_text_changed()
@@ -131,7 +124,6 @@ class Composer(QWidget):
     ) -> None:
         """Set what recognizes commands and what completes them; neither may block."""
         self._is_command, self._complete = is_command, complete
-        self.box.installEventFilter(self)
 
     def set_writable(self, writable: bool) -> None:
         """Accept messages, or show that none can be written here."""
@@ -151,10 +143,11 @@ class Composer(QWidget):
     @property
     def draft(self) -> Draft:
         """The text typed so far, and the files that are ready."""
-        return Draft(self.text, self.files.files)
+        return Draft(self.text, self.files.files, self.memory.choice)
 
     def show_draft(self, draft: Draft) -> None:
         """Replace text and files without reporting a change."""
+        self.memory.show_choice(draft.choice)
         self.box.setPlainText(draft.text)
         if self.files.files != draft.files or self.files.is_reading:
             self.files.show_files(draft.files)
@@ -263,25 +256,67 @@ class Composer(QWidget):
         else:
             self.dismiss_requested.emit()
 
+    def _on_box_recall_requested(self) -> None:
+        if not self.is_editing and not self._running and not self.files.files:
+            self.last_message_requested.emit()
+
+    def _lay_out(self) -> None:
+        buttons = QStackedLayout()
+        for each in (self._send, self._stop):
+            buttons.addWidget(each)
+            each.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self._buttons = buttons
+        side = QWidget(self)
+        side.setLayout(buttons)
+        side.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        bar = row_of(self._attach, self.model, self.preset, None, self.memory, side)
+        bar.setSpacing(4)
+        self._card.setProperty("panel", "composer")
+        parts = (self.files, self.note, self.box, bar)
+        column_in(self._card, *parts, margins=(12, 10, 8, 8), spacing=6)
+        whole = (self._queued, self._editing, self._card, self.cost)
+        filled(QVBoxLayout(self), *whole, margins=(0, 0, 0, 0))
+
+    def _show_focus(self, *, has_focus: bool) -> None:
+        self._card.setProperty("active", has_focus)
+        self._card.style().unpolish(self._card)
+        self._card.style().polish(self._card)
+
     # -- completion
 
     def _show_completion(self) -> None:
-        """Show completions, unless the user has closed the list for this command."""
-        text = self.text
-        if not text.startswith("/"):
+        """Show completions, unless the user has closed the list for this command or mention."""
+        text, mention = self.text, self.box.typed_mention()
+        if not text.startswith("/") and mention is None:
             self._is_completion_refused = False
-        is_wanted = self.box.hasFocus() and not self.is_editing and not self._is_completion_refused
-        if not is_wanted or self._complete is None:
+        is_wanted = self.box.hasFocus() and not self._is_completion_refused
+        if is_wanted and mention is not None:
+            self.mention_typed.emit(mention)
+        elif not is_wanted or self.is_editing or self._complete is None:
             self.completion.hide()
-            return
-        found = self._complete(text)
-        self.completion.show_candidates(found.candidates, marks_first=not found.is_whole)
-        if found.candidates:
+        else:
+            found = self._complete(text)
+            self._show_candidates(found.candidates, marks_first=not found.is_whole)
+
+    def show_mentions(self, typed: str, titles: Sequence[CompletionItem]) -> None:
+        """Show titles for what was `typed` after an @, unless it has changed since."""
+        if self.box.typed_mention() == typed and self.box.hasFocus():
+            is_whole = any(each.text == typed.rstrip() for each in titles)
+            self._show_candidates([] if is_whole else titles, marks_first=bool(typed))
+
+    def _show_candidates(self, candidates: Sequence[CompletionItem], *, marks_first: bool) -> None:
+        self.completion.show_candidates(candidates, marks_first=marks_first)
+        if candidates:
             self.completion.stand_above(self)
 
     def _take_candidate(self, text: str) -> None:
-        self.box.setPlainText(text)
-        self.box.moveCursor(self.box.textCursor().MoveOperation.End)
+        if self.box.typed_mention() is not None:
+            self.mention_chosen.emit(text)
+            self.box.complete_mention(text)
+            self.completion.hide()
+        else:
+            self.box.setPlainText(text)
+            self.box.moveCursor(self.box.textCursor().MoveOperation.End)
         self.box.setFocus()
 
     def _press_in_list(self, event: QKeyEvent) -> bool:
@@ -291,7 +326,7 @@ class Composer(QWidget):
             listed.step(1 if key == Qt.Key.Key_Down else -1)
         elif key == Qt.Key.Key_Tab:
             self._take_candidate(listed.first_text() or self.text)
-        elif key in _ENTER and not event.modifiers() & _NEW_LINE:
+        elif key in ENTER and not event.modifiers() & NEW_LINE:
             if (marked := listed.marked_text()) is None:
                 return False
             self._take_candidate(marked)
@@ -305,13 +340,17 @@ class Composer(QWidget):
     # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the completion list in its place."""
+        """Keep the completion list in its place, and the choices narrow."""
         super().resizeEvent(event)
+        for choice in (self.model, self.preset):
+            choice.setMaximumWidth(round(self.width() * _BAR_SHARE))
         if self.completion.isVisible():
             self.completion.stand_above(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Pass keys to the completion list while it is open."""
+        """Show the focus of the box, and pass keys to the completion list while it is open."""
+        if isinstance(event, QFocusEvent):
+            self._show_focus(has_focus=event.type() == QEvent.Type.FocusIn)
         if isinstance(event, QKeyEvent) and self.completion.isVisible():
             if event.type() == QEvent.Type.KeyPress and self._press_in_list(event):
                 return True
@@ -320,66 +359,3 @@ class Composer(QWidget):
                 event.accept()  # keeps Esc from the action that stops a reply
                 return True
         return super().eventFilter(watched, event)
-
-
-class _GrowingBox(QPlainTextEdit):
-    """Grows with its text up to a limit; Enter submits, Shift+Enter begins a new line.
-
-    Signals:
-        submitted: Enter. escaped: Esc.
-        files_pasted: list of `Path`. image_pasted: A `QImage`, or `bytes` of a PNG.
-    """
-
-    submitted = Signal()
-    escaped = Signal()
-    files_pasted = Signal(list)
-    image_pasted = Signal(object)
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.textChanged.connect(self.updateGeometry)
-
-    # Qt overrides
-
-    def sizeHint(self) -> QSize:
-        """Return the height of the text, between two and twelve lines."""
-        lines = min(_MAX_LINES, max(_MIN_LINES, round(self.document().size().height())))
-        height = lines * self.fontMetrics().lineSpacing() + 2 * self.frameWidth() + 22
-        return QSize(super().sizeHint().width(), height)
-
-    def minimumSizeHint(self) -> QSize:
-        """Return the size of two lines."""
-        return QSize(120, _MIN_LINES * self.fontMetrics().lineSpacing() + 22)
-
-    def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        """Accept images and files besides text."""
-        return _has_image(source) or source.hasUrls() or super().canInsertFromMimeData(source)
-
-    def insertFromMimeData(self, source: QMimeData) -> None:
-        """Report pasted files and images; text is preferred, as of a copied table."""
-        paths = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
-        if paths:
-            self.files_pasted.emit(paths)
-        elif _has_image(source) and not source.text().strip():
-            png = bytes(source.data(_PNG).data()) if source.hasFormat(_PNG) else b""
-            image = png or source.imageData()
-            if isinstance(image, bytes | QImage):
-                self.image_pasted.emit(image)
-        else:
-            super().insertFromMimeData(source)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Submit on Enter; an input method's own Enter does not arrive here."""
-        if event.key() in _ENTER and not event.modifiers() & _NEW_LINE:
-            self.submitted.emit()
-            return
-        if event.key() == Qt.Key.Key_Escape:
-            self.escaped.emit()
-            return
-        super().keyPressEvent(event)
-
-
-def _has_image(source: QMimeData) -> bool:
-    return source.hasImage() or source.hasFormat(_PNG)

@@ -10,7 +10,7 @@ from ui.widgets.controls import button, filled
 from ui.widgets.model_list import ModelList
 from ui.widgets.model_rows import ModelGroup, model_name
 
-_WIDTH_PX, _HEIGHT_PX, _EDGE_PX = 460, 480, 8
+_SIZE, _EDGE_PX = QSize(460, 480), 8
 _LEAST_CHARS, _MOST_CHARS = 8, 30
 _PADDING_PX = 44  # of the text: frame, and the arrow on its right
 
@@ -132,13 +132,13 @@ class _Popup(QFrame):
             parent.setFocus()
 
 
-def list_place(button: QRect, screen: QRect) -> QRect:
-    """Return where a list of its usual size opens: where there is more room, inside the screen."""
+def list_place(button: QRect, screen: QRect, size: QSize = _SIZE) -> QRect:
+    """Return where a list of a size opens, inside the screen: above if it fits, else where there is more room."""
     room = screen.adjusted(_EDGE_PX, _EDGE_PX, -_EDGE_PX, -_EDGE_PX)
     below, above = room.bottom() - button.bottom(), button.top() - room.top()
-    opens_below = below >= min(_HEIGHT_PX, above)
-    width = min(_WIDTH_PX, room.width())
-    height = min(_HEIGHT_PX, below if opens_below else above)
+    opens_below = above < min(size.height(), below)
+    width = min(size.width(), room.width())
+    height = min(size.height(), below if opens_below else above)
     left = max(room.left(), min(button.right() - width + 1, room.right() - width + 1))
     top = button.bottom() + 1 if opens_below else button.top() - height
     return QRect(left, top, width, height)

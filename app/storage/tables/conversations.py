@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import Any
 
 from app.domain import codec
@@ -31,7 +32,7 @@ from app.storage.engine.aggregate import (
 )
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
-from app.storage.engine.times import to_db
+from app.storage.engine.times import from_db, to_db
 
 CONVERSATION_COLUMNS = (
     "id, uid, title, title_origin, source, created_at, updated_at, visible_leaf_id, pinned, "
@@ -286,6 +287,17 @@ class Conversations:
             values,
         )
         return tuple(map(conversation_of, rows))
+
+    def titles(self) -> Sequence[tuple[ConversationId, str, datetime]]:
+        """Return id, title and last change of what can be quoted elsewhere, newest first.
+
+        Private conversations and those in the trash are left out.
+        """
+        rows = self._store.rows(
+            "SELECT id, title, updated_at FROM conversation "
+            "WHERE NOT private AND deleted_at IS NULL ORDER BY updated_at DESC, id DESC"
+        )
+        return [(ConversationId(each), title, from_db(at)) for each, title, at in rows]
 
     def by_ids(self, ids: Iterable[int]) -> Mapping[ConversationId, Conversation]:
         """Return the conversations that exist among `ids`, by id."""

@@ -12,7 +12,7 @@ from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, ExchangeStatus, Problem
 from app.domain.ids import MessageId
 from app.domain.text import one_line
-from ui.theme import Theme
+from ui.theme import COLUMN_EM, Theme
 from ui.widgets.announce import announce
 from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
@@ -43,7 +43,7 @@ from ui.widgets.transcript.values import (
 )
 from ui.widgets.transcript.virtual_column import VirtualColumn
 
-_COLUMN_EM, _PADDING_EM = 50.0, 1.5
+_PADDING_EM = 1.5
 _ANNOUNCED_CHARS = 160
 _ANNOUNCED = {
     ExchangeStatus.INTERRUPTED: "Reply interrupted",
@@ -421,7 +421,7 @@ class TranscriptView(VirtualColumn):
         return estimate_heights(headers, self._context.theme, self.item_width())
 
     def _context_for(self, theme: Theme) -> RenderContext:
-        self.column_width, self.padding = round(theme.em(_COLUMN_EM)), round(theme.em(_PADDING_EM))
+        self.column_width, self.padding = round(theme.em(COLUMN_EM)), round(theme.em(_PADDING_EM))
         return RenderContext(theme, self._steps, self.events, self._thumbnails)
 
     def _on_text_drawn(self, text: object) -> None:

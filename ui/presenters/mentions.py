@@ -1,0 +1,44 @@
+"""Mentions in the composer: titles of past conversations to choose from after an @."""
+
+from collections.abc import Sequence
+
+from app.commands.table import CompletionItem
+from app.domain.formatting import format_day
+from app.domain.ids import ConversationId
+from app.memory.mentions import Mentionable, Mentions
+from ui.presenters.presenter import Presenter
+from ui.widgets.composer import Composer
+
+_MOST = 8
+
+
+class MentionPresenter(Presenter):
+    """Completes what is typed after an @, and remembers which conversation was chosen."""
+
+    _mentions: Mentions
+    _composer: Composer
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._shown: dict[str, ConversationId] = {}  # by the text of the completion
+        self._composer.mention_typed.connect(self._on_typed)
+        self._composer.mention_chosen.connect(self._on_chosen)
+
+    def _on_typed(self, typed: str) -> None:
+        self._bridge.load(
+            "mentions",
+            lambda: self._mentions.matching(typed, _MOST),
+            lambda found: self._show(typed, found),
+            lambda _: None,
+        )
+
+    def _show(self, typed: str, found: Sequence[Mentionable]) -> None:
+        items = [
+            CompletionItem(each.title, each.title, format_day(each.updated_at)) for each in found
+        ]
+        self._shown = {each.title: each.id for each in reversed(found)}
+        self._composer.show_mentions(typed, items)
+
+    def _on_chosen(self, title: str) -> None:
+        if (chosen := self._shown.get(title)) is not None:
+            self._mentions.choose(title, chosen)
