@@ -8,8 +8,6 @@ from PySide6.QtCore import QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QPalette, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QTextEdit, QWidget
 
-from ui.rendering.plain_text import positions_in
-
 _MAX_LINES = 10
 _PNG = "image/png"
 _MENTION = re.compile(r"(?<!\w)@([^@\n]{0,60})\Z")
@@ -58,6 +56,8 @@ class MessageBox(QPlainTextEdit):
 
     def mark_mentions(self, places: Iterable[tuple[int, int]]) -> None:
         """Emphasize parts of the text, each from a character up to another one."""
+        from ui.rendering.plain_text import positions_in
+
         marks, position = [], positions_in(self.toPlainText())
         for start, end in places:
             mark = QTextEdit.ExtraSelection()
