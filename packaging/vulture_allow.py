@@ -36,6 +36,7 @@ _.teardown
 
 # The composition keeps a presenter that nothing else refers to.
 _.embedder_suggestion
+_.source_suggestion
 
 # Ports that several classes implement; the first who takes any of them names them here no more.
 _.Embedder

@@ -8,6 +8,7 @@ from app.domain.errors import InvalidInput
 from app.domain.facts import FactCategory
 from app.domain.passages import PassageKind
 from app.domain.presets import Effort
+from app.domain.sources import SourceName
 from app.domain.text import clean, parse_whole_number
 from app.domain.workers import WorkerName
 from app.providers.vendors import vendors
@@ -272,6 +273,9 @@ def _add_models(command: _Adder) -> None:
     preset.text("--max-output", "TOKENS", "of an answer, or 'default'")
     tool_help = "a tool it may call; may be repeated; 'all' or 'none'"
     preset.text("--tool", "NAME", tool_help, action="append")
+    sources = command("sources", "list and switch the programs whose sessions are followed")
+    sources.action("list", "on", "off")
+    sources.add_argument("name", metavar="NAME", choices=tuple(SourceName), nargs="?")
     price = command("price", "list, set and remove your own prices, in USD per million tokens")
     price.action("list", "set", "remove")
     words_help = "set MODEL INPUT OUTPUT [CACHED], remove MODEL, list [MODEL]"

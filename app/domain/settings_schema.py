@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from app.domain.errors import InvalidSetting
 from app.domain.presets import DEFAULT_PRESET
+from app.domain.sources import SOURCES
 from app.domain.workers import WORKERS
 
 SettingValue = bool | int | float | str | None
@@ -204,6 +205,8 @@ _ALL = (
             "Context windows that the user entered, in tokens."),
     Setting("refused_windows", str, "{}", _P.INTERNAL, "Learned context windows",
             "Context windows that servers named when they refused a request, in tokens."),
+    Setting("suggested_sources", str, "", _P.INTERNAL, "Suggested sources",
+            "The sources that were suggested before."),
     Setting("probe_questions", str, "[]", _P.INTERNAL, "Probe questions",
             "Questions with the turns that they should find and the ranks of the last run."),
     Setting("clean_slates", str, "[]", _P.INTERNAL, "Segment starts",
@@ -271,6 +274,9 @@ _ALL = (
            "The maximum number of rounds of tool calls for one message.", maximum=100),
     *(_flag(each.enabled_key, each.is_on_by_default, _P.WORKERS, each.setting, each.setting_help)
       for each in WORKERS.values()),
+    *(_flag(each.setting, False, _P.WORKERS, f"Follow {each.title}",
+            f"Import the sessions of {each.title} on this computer, as they are written. {each.deletes}".strip())
+      for each in SOURCES.values()),
     _count("summarizer_idle_timeout", 30, _P.WORKERS, "Summarizer interval",
            "The time after which an idle summarizer checks for new work.", maximum=86_400, unit="s"),
     _count("summarizer_quiet_minutes", 5, _P.WORKERS, "Delay for the open conversation",

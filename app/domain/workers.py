@@ -20,6 +20,7 @@ class WorkerName(StrEnum):
     MAN_INDEXER = "man_indexer"
     TOOL_SUMMARIZER = "tool_summarizer"
     PROFILE_WRITER = "profile_writer"
+    SOURCE_READER = "source_reader"
 
 
 class ItemKind(StrEnum):
@@ -31,6 +32,7 @@ class ItemKind(StrEnum):
     TOOL_CALL = "tool call"
     MANUAL_PAGE = "manual page"
     PROFILE = "profile"
+    SESSION_FILE = "session file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,15 @@ WORKERS: Mapping[WorkerName, WorkerSpec] = {
         "Propose changes to your profile when facts changed, at most once a day. None takes effect "
         "until you accept it.",
         follows=WorkerName.KNOWLEDGE_EXTRACTOR,
+    ),
+    WorkerName.SOURCE_READER: WorkerSpec(
+        "Followed sources",
+        "the source reader",
+        ItemKind.SESSION_FILE,
+        "not read",
+        "source_reader_enabled",
+        "Follow other programs",
+        "Import the sessions of the programs that you chose to follow, as they are written.",
     ),
     WorkerName.MAN_INDEXER: WorkerSpec(
         "Manual pages",

@@ -48,6 +48,7 @@ from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
 from ui.presenters.search import SearchPresenter
 from ui.presenters.settings.dialog import APPEARANCE_SETTINGS
+from ui.presenters.source_suggestion import SourceSuggestionPresenter
 from ui.presenters.summaries import SummariesPresenter
 from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.theme import Appearance
@@ -183,6 +184,7 @@ class Presenters(QObject):
         self.embedder_suggestion = EmbedderSuggestionPresenter(
             bridge, services.embedder_suggestions, banner
         )
+        self.source_suggestion = SourceSuggestionPresenter(bridge, services.sources, banner)
         self.maintenance = MaintenancePresenter(
             bridge, services.back_up, services.check, services.paths.root, banner
         )

@@ -17,6 +17,7 @@ from app.cli.commands import (
     recall,
     search,
     settings,
+    sources,
     transfer,
     workers,
 )
@@ -104,6 +105,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "provider": lambda s, *rest: providers.provider(s.models, s.chat, *rest),
     "preset": lambda s, *rest: presets.preset(s.presets, s.models, s.tools, *rest),
+    "sources": lambda s, *rest: sources.sources(s.sources, s.background, *rest),
     "price": lambda s, *rest: providers.price(s.own_prices, s.background, *rest),
     "window": lambda s, *rest: providers.window(s.models.windows, *rest),
 }

@@ -63,6 +63,9 @@ _ITEMS: Mapping[ItemKind, _Items] = {
     ItemKind.PROFILE: _Items(
         "SELECT a.*, 'The profile' AS title, '' AS detail FROM attempt a", "false"
     ),
+    ItemKind.SESSION_FILE: _Items(
+        "SELECT a.*, 'A session file' AS title, '' AS detail FROM attempt a", "false"
+    ),
 }
 _UNKNOWN = "SELECT a.*, 'Item ' || a.item_id AS title, '' AS detail FROM attempt a"
 _LISTED: Mapping[str, str] = {name: _ITEMS[spec.items].listed for name, spec in WORKERS.items()}

@@ -1,0 +1,60 @@
+"""`sources`: list the programs whose sessions can be followed, and switch them on and off."""
+
+from argparse import Namespace
+from dataclasses import asdict
+
+from app.cli.arguments import wrong_arguments
+from app.cli.commands.settings import ask_after_import
+from app.cli.terminal import Terminal
+from app.domain.formatting import format_size
+from app.domain.sources import SOURCES, SourceName
+from app.workers.model_choice import BackgroundModelChoice
+from app.workers.sources import Sources
+
+
+def sources(
+    followed: Sources, background: BackgroundModelChoice, given: Namespace, terminal: Terminal
+) -> int:
+    """List the sources, or switch one."""
+    if given.action == "list":
+        if given.name is not None:
+            raise wrong_arguments(given, "nothing more")
+        return _list(followed, terminal)
+    if given.name is None:
+        raise wrong_arguments(given, f"one of {', '.join(SourceName)}")
+    name, is_on = SourceName(given.name), given.action == "on"
+    consents = followed.switch(name, is_on=is_on)
+    state = "followed" if is_on else "no longer followed"
+    terminal.show({"source": name.value, "on": is_on}, f"{SOURCES[name].title} is {state}.")
+    if is_on:
+        files = sum(each.files for each in followed.states() if each.name is name)
+        ask_after_import(background, consents, files, terminal)
+    return 0
+
+
+def _list(followed: Sources, terminal: Terminal) -> int:
+    states = followed.states()
+    if terminal.as_json:
+        terminal.document(
+            {
+                "sources": [
+                    {
+                        "source" if key == "name" else "on" if key == "is_on" else key: value
+                        for key, value in asdict(state).items()
+                    }
+                    for state in states
+                ]
+            }
+        )
+        return 0
+    for state in states:
+        kept = f", {state.kept_only_here:,} kept only here" if state.kept_only_here else ""
+        terminal.line(
+            f"{state.name:<12} {'on ' if state.is_on else 'off'}  {state.files:,} files, "
+            f"{format_size(state.size_bytes)} in {state.folder}, {state.read:,} read{kept}"
+        )
+        if SOURCES[state.name].deletes:
+            terminal.line(f"{'':<12}      {SOURCES[state.name].deletes}")
+    if not states:
+        terminal.line("No program with sessions was found on this computer.")
+    return 0

@@ -1,0 +1,181 @@
+"""Files of followed sources: which exist, which changed since they were read, and which are gone.
+
+What was read is noted in a cache. Without it every file is read again, which adds nothing twice: messages
+are known by their ids in the source.
+"""
+
+import json
+import os
+import time
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from app.domain.sources import SOURCES, SourceName, SourceSpec
+from app.domain.transfer import ImportedConversation, Skipped
+from app.system.paths import DataPaths
+from app.transfer.importers import read_export
+
+LIST_EVERY_S = 60.0
+"""How often folders are listed again; new files are found then."""
+
+ACTIVE_S = 86_400.0
+"""Files that changed within this time are looked at whenever the source is polled."""
+
+_READ_SHARE = 20  # a file is read again after this many times what reading it took
+_NOTE = "sources.json"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a source, as it is now; `id` is derived from its path. `changed_ns` is a file time."""
+
+    source: SourceName
+    path: Path
+    size_bytes: int
+    changed_ns: int
+
+    @property
+    def id(self) -> int:
+        """A number of 62 bits."""
+        digest = blake2b(os.fsencode(self.path), digest_size=8).digest()
+        return int.from_bytes(digest, "big") >> 2
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """What changes when the file is written."""
+        return self.size_bytes, self.changed_ns
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """The content of a file: its conversations, and what could not be read. Reading took `took_s`."""
+
+    file: SourceFile
+    conversations: tuple[ImportedConversation, ...]
+    skipped: tuple[Skipped, ...]
+    took_s: float
+
+
+def folder_of(spec: SourceSpec) -> Path | None:
+    """Return the folder of a source on this computer; None when there is none. Blocking."""
+    given = os.environ.get(spec.variable) if spec.variable else None
+    candidates = [Path(each).expanduser() for each in ((given,) if given else spec.folders)]
+    return next((each for each in candidates if each.is_dir()), None)
+
+
+def read_file(file: SourceFile) -> FileRead:
+    """Return the content of a file as it is now. Blocking; raises ImportRefused and NotFound."""
+    started = time.monotonic()
+    found = list(read_export(file.path))
+    return FileRead(
+        file,
+        tuple(each for each in found if isinstance(each, ImportedConversation)),
+        tuple(each for each in found if isinstance(each, Skipped)),
+        time.monotonic() - started,
+    )
+
+
+class SourceFiles:
+    """The files of all sources, and the notes of what was read. One thread may change it.
+
+    Attributes:
+        files: The files that exist, by path.
+    """
+
+    def __init__(self, paths: DataPaths) -> None:
+        self._note = paths.index / _NOTE
+        self._read: dict[str, tuple[int, int]] = self._load()
+        self._wait_until: dict[str, float] = {}
+        self._listed: dict[SourceName, float] = {}
+        self._is_dirty = False
+        self.files: dict[str, SourceFile] = {}
+
+    def look(self, sources: Collection[SourceName]) -> None:
+        """Find the files of `sources` as they are now: all once a minute, the active ones always."""
+        now, clock = time.time(), time.monotonic()
+        for path, file in list(self.files.items()):
+            if file.source not in sources:
+                del self.files[path]
+                self._listed.pop(file.source, None)
+            elif now - file.changed_ns / 1e9 < ACTIVE_S:
+                self._stat(file.source, file.path)
+        for source in sources:
+            if clock - self._listed.get(source, -LIST_EVERY_S) >= LIST_EVERY_S:
+                self._listed[source] = clock
+                listed = set()
+                for found in _listed(SOURCES[source]):
+                    listed.add(str(found))
+                    self._stat(source, found)
+                for known in [p for p, file in self.files.items() if file.source is source]:
+                    if known not in listed:
+                        del self.files[known]
+
+    def changed(self) -> list[SourceFile]:
+        """Return the files that are not read as they are now, newest first."""
+        clock = time.monotonic()
+        found = [
+            file
+            for path, file in self.files.items()
+            if self._read.get(path) != file.stamp and clock >= self._wait_until.get(path, 0.0)
+        ]
+        return sorted(found, key=lambda file: -file.changed_ns)
+
+    def note_read(self, made: FileRead) -> None:
+        """Note that a file was read as it was when it was looked at."""
+        path = str(made.file.path)
+        self._read[path] = made.file.stamp
+        self._wait_until[path] = time.monotonic() + _READ_SHARE * made.took_s
+        self._is_dirty = True
+
+    def counts(self, source: SourceName) -> tuple[int, int]:
+        """Return the numbers of files that were read as they are now, and of all files."""
+        own = [file for file in list(self.files.values()) if file.source is source]
+        return sum(self._read.get(str(file.path)) == file.stamp for file in own), len(own)
+
+    def kept_only_here(self, source: SourceName) -> int:
+        """Return the number of files that were read and exist no longer. Blocking."""
+        folder = folder_of(SOURCES[source])
+        return sum(
+            path not in self.files and not Path(path).exists()
+            for path in self._read
+            if folder is not None and Path(path).is_relative_to(folder)
+        )
+
+    def save(self) -> None:
+        """Write the notes if they changed; failing to is harmless."""
+        if not self._is_dirty:
+            return
+        self._is_dirty = False
+        with suppress(OSError):
+            part = self._note.with_suffix(".part")
+            part.write_text(json.dumps(self._read), encoding="utf-8")
+            part.replace(self._note)
+
+    def _stat(self, source: SourceName, path: Path) -> None:
+        try:
+            status = path.stat()
+        except OSError:
+            self.files.pop(str(path), None)
+            return
+        self.files[str(path)] = SourceFile(source, path, status.st_size, status.st_mtime_ns)
+
+    def _load(self) -> dict[str, tuple[int, int]]:
+        try:
+            stored = json.loads(self._note.read_text(encoding="utf-8"))
+            return {
+                str(path): (int(size), int(changed)) for path, (size, changed) in stored.items()
+            }
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+
+
+def _listed(spec: SourceSpec) -> Iterator[Path]:
+    folder = folder_of(spec)
+    if folder is None:
+        return
+    for pattern in spec.patterns:
+        with suppress(OSError):
+            yield from (path for path in folder.glob(pattern) if path.is_file())

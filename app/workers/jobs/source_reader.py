@@ -1,0 +1,89 @@
+"""The source reader: sessions of followed programs are imported as they are written."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from app.domain.changes import ChangeSet
+from app.domain.errors import ImportRefused, NotFound
+from app.domain.sources import SOURCES, SourceName
+from app.domain.workers import WorkerName
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+from app.storage.work.queue import Tally
+from app.transfer.importer import ConversationImporter
+from app.transfer.source_files import FileRead, SourceFile, SourceFiles, read_file
+from app.workers.job import IsCancelled, Job, Pace, Saved
+from app.workers.jobs import JobParts
+
+_POLL_S = 2.0
+_UNUSED_S = 86_400.0
+_TAKEN = 20
+
+
+class SourceReader(Job[SourceFile, FileRead]):
+    """A `Job`: files that are new or have changed, newest first.
+
+    A file is read as a whole, and what is new in it is stored. One that takes long to read is not read
+    again at once, so that following a session takes a twentieth of a core at most.
+    """
+
+    name = WorkerName.SOURCE_READER
+    pace = Pace(save_items=_TAKEN, retries=2)
+    concerned = frozenset(spec.setting for spec in SOURCES.values())
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._files = SourceFiles(store.paths)
+
+    def find(self, at: datetime) -> Sequence[SourceFile]:  # noqa: ARG002 - nothing is postponed
+        """Return the next files to read."""
+        self._files.look(self._followed())
+        found = self._files.changed()[:_TAKEN]
+        if not found:
+            self._files.save()
+        return found
+
+    def describe(self, item: SourceFile) -> str:
+        """Return the program and the file's name."""
+        return f"{SOURCES[item.source].title}: {item.path.name}"
+
+    def make(self, items: Sequence[SourceFile], is_cancelled: IsCancelled) -> FileRead:  # noqa: ARG002
+        """Return the content of the only file; one that has no conversations is empty."""
+        (file,) = items
+        try:
+            return read_file(file)
+        except (ImportRefused, NotFound):
+            return FileRead(file, (), (), 0.0)
+
+    def save(self, results: Sequence[FileRead]) -> Saved:
+        """Store what is new."""
+        importer = ConversationImporter(self._store)
+        for made in results:
+            for conversation in made.conversations:
+                for pending in importer.store([conversation]):
+                    pending.wait()
+            self._files.note_read(made)
+        empty = sum(not made.conversations for made in results)
+        return Saved(len(results) - empty, empty)
+
+    def tally(self) -> Tally:
+        """Return the counts of files."""
+        counts = [self._files.counts(source) for source in self._followed()]
+        return Tally(sum(done for done, _ in counts), sum(total for _, total in counts))
+
+    def poll_interval_s(self) -> float:
+        """Return the time between two looks at active files; a day while nothing is followed."""
+        return _POLL_S if self._followed() else _UNUSED_S
+
+    def wakes_for(self, changed: ChangeSet) -> bool:
+        """Return whether a source was switched."""
+        return bool(changed.settings & self.concerned)
+
+    def _followed(self) -> list[SourceName]:
+        return [name for name, spec in SOURCES.items() if self._settings.flag(spec.setting)]
+
+
+def build(parts: JobParts) -> SourceReader:
+    """Return the job."""
+    return SourceReader(parts.store, parts.settings)

@@ -1,0 +1,199 @@
+"""Followed sources: sessions of other programs are imported as they are written, and kept."""
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.domain.sources import SOURCES, SourceName
+from app.domain.workers import WorkerName
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.settings import Settings
+from app.transfer import source_files
+from app.transfer.importing import import_files
+from app.workers.jobs.source_reader import SourceReader
+from tests.fakes.command_line import Console
+from tests.fakes.export_files import claude_code_records, write
+from tests.fakes.stored import made, opened
+
+_NOW = datetime(2026, 3, 5, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """List folders at every look, and read a file again at once."""
+    monkeypatch.setattr(source_files, "LIST_EVERY_S", 0.0)
+    monkeypatch.setattr(source_files, "_READ_SHARE", 0)
+
+
+class Followed:
+    """A library that follows Claude Code, and a session of it."""
+
+    def __init__(self, store: Store, home: Path) -> None:
+        self.store, self.settings = store, Settings(store)
+        self.settings.set(SOURCES[SourceName.CLAUDE_CODE].setting, True)
+        self.session = home / ".claude" / "projects" / "-home-me-heron" / "s1.jsonl"
+        self.session.parent.mkdir(parents=True)
+        self.restart()
+
+    def restart(self) -> None:
+        self.job = SourceReader(self.store, self.settings)
+
+    def read(self) -> int:
+        """Read what changed; return the number of files."""
+        found = self.job.find(_NOW)
+        if found:
+            self.job.save([self.job.make([file], lambda: False) for file in found])
+        self.job.find(_NOW)  # writes the notes
+        return len(found)
+
+    def texts(self) -> set[tuple[str, str]]:
+        """Return the titles of conversations with the texts of their messages."""
+        exchanges = Exchanges(self.store)
+        return {
+            (each.title, message.text)
+            for each in Conversations(self.store).listed()
+            for message in exchanges.messages_in(each.id)
+        }
+
+
+@pytest.fixture
+def followed(store: Store, clean_home: Path) -> Followed:
+    return Followed(store, clean_home)
+
+
+def _text(records: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(each) + "\n" for each in records)
+
+
+def test_a_session_is_read_once_and_again_when_it_grows(followed: Followed) -> None:
+    records = claude_code_records()
+    followed.session.write_text(_text(records[:3]))
+    assert [followed.read(), followed.read()] == [1, 0]
+    followed.session.write_text(_text(records))
+    assert [followed.read(), followed.read()] == [1, 0]
+    assert ("About ohms", "A unit.") in followed.texts()
+
+
+def test_what_was_read_is_known_after_a_restart(followed: Followed) -> None:
+    followed.session.write_text(_text(claude_code_records()))
+    followed.read()
+    followed.restart()
+    assert followed.read() == 0
+
+
+def test_without_its_notes_everything_is_read_again_and_nothing_twice(followed: Followed) -> None:
+    followed.session.write_text(_text(claude_code_records()))
+    followed.read()
+    before = followed.texts()
+    (followed.store.paths.index / "sources.json").write_text("{damaged")
+    followed.restart()
+    assert followed.read() == 1
+    assert followed.texts() == before
+    assert len(Conversations(followed.store).listed()) == 2
+
+
+def test_a_session_that_vanished_stays_and_is_counted(followed: Followed) -> None:
+    followed.session.write_text(_text(claude_code_records()))
+    followed.read()
+    before = followed.texts()
+    followed.session.unlink()
+    assert followed.read() == 0
+    assert followed.texts() == before
+    files = source_files.SourceFiles(followed.store.paths)
+    files.look(list(SOURCES))
+    assert files.kept_only_here(SourceName.CLAUDE_CODE) == 1
+    assert followed.job.tally().total == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_reading_while_it_is_written_ends_like_reading_it_once(
+    followed: Followed, seed: int, tmp_path: Path
+) -> None:
+    """Cuts are anywhere, in the middle of lines too."""
+    drawn = random.Random(seed)
+    whole = _text(claude_code_records()).encode()
+    cuts = sorted(drawn.sample(range(1, len(whole)), 5))
+    for cut in (*cuts, len(whole)):
+        followed.session.write_bytes(whole[:cut])
+        os.utime(followed.session, ns=(cut, cut))
+        followed.read()
+    with opened(tmp_path / "other") as other:
+        import_files(other, [followed.session])
+        expected = {
+            message.text
+            for each in Conversations(other).listed()
+            for message in Exchanges(other).messages_in(each.id)
+        }
+    assert {text for _, text in followed.texts()} >= expected - {""}
+
+
+def test_a_source_that_is_off_is_not_looked_at(followed: Followed) -> None:
+    followed.session.write_text(_text(claude_code_records()))
+    followed.settings.set(SOURCES[SourceName.CLAUDE_CODE].setting, False)
+    assert not followed.job.find(_NOW)
+
+
+def test_a_damaged_file_is_left_alone_until_it_changes(followed: Followed) -> None:
+    followed.session.write_bytes(b"\x00\xff nonsense")
+    assert [followed.read(), followed.read()] == [1, 0]
+    followed.session.write_text(_text(claude_code_records()))
+    assert followed.read() == 1
+    assert followed.texts()
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "place"),
+    [
+        (SourceName.CODEX, "codex", ".codex"),
+        (SourceName.GEMINI_CLI, "gemini_cli", ".gemini/tmp/h/chats"),
+        (SourceName.CURSOR, "cursor", ".config/Cursor/User/globalStorage"),
+        (SourceName.GOOSE, "goose", ".local/share/goose/sessions"),
+        (SourceName.OPENCODE, "opencode", ".local/share/opencode"),
+    ],
+)
+def test_sessions_are_found_where_each_program_keeps_them(
+    followed: Followed, clean_home: Path, name: SourceName, file: str, place: str
+) -> None:
+    folder = clean_home / place
+    folder.mkdir(parents=True)
+    write(file, folder)
+    followed.settings.set(SOURCES[name].setting, True)
+    assert followed.read() >= 1
+    assert {each.source for each in Conversations(followed.store).listed()} == {name.value}
+
+
+@pytest.fixture
+def console(tmp_path: Path, clean_home: Path) -> Iterator[Console]:
+    session = clean_home / ".claude" / "projects" / "-home-me-heron" / "s1.jsonl"
+    session.parent.mkdir(parents=True)
+    session.write_text(_text(claude_code_records()))
+    with closing(Console(made(tmp_path / "library").root)) as console:
+        yield console
+
+
+def test_the_command_line_lists_switches_and_reads(console: Console) -> None:
+    (state,) = console.json("sources", "list")["sources"]
+    assert (state["source"], state["on"], state["files"], state["read"]) == (
+        "claude_code",
+        False,
+        1,
+        0,
+    )
+    assert console.json("sources", "on", "claude_code") == {"source": "claude_code", "on": True}
+    console.done("work", "--until-idle", "--only", WorkerName.SOURCE_READER)
+    (state,) = console.json("sources", "list")["sources"]
+    assert (state["on"], state["read"]) == (True, 1)
+    assert "About ohms" in console.titles()
+    console.done("sources", "off", "claude_code")
+    assert not console.json("sources", "list")["sources"][0]["on"]
+    assert console("sources", "on").code == 2
+    assert console("sources", "on", "nonsense").code == 2
