@@ -1,8 +1,9 @@
 """The suggestion to follow a program whose sessions are on this computer, in the banner."""
 
 from app.domain.errors import KnownError
-from app.domain.formatting import format_size
+from app.domain.formatting import format_count, format_size
 from app.domain.sources import SOURCES, SourceState
+from app.domain.text import sentences
 from app.workers.sources import Sources
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
@@ -34,9 +35,11 @@ class SourceSuggestionPresenter(Presenter):
             return
         spec = SOURCES[state.name]
         self._messages.show_message(
-            f"{spec.title} keeps {state.files:,} sessions ({format_size(state.size_bytes)}) on this "
-            f"computer. {spec.deletes} Import them, and new ones as they are written?".replace(
-                "  ", " "
+            sentences(
+                f"{spec.title} keeps {format_count(state.files, 'session file')} "
+                f"({format_size(state.size_bytes)}) on this computer",
+                spec.deletes,
+                "Import them, and new ones as they are written?",
             ),
             "Import and follow",
             lambda: self._bridge.submit(self._follow(state), self._on_error),

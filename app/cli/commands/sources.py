@@ -6,7 +6,7 @@ from dataclasses import asdict
 from app.cli.arguments import wrong_arguments
 from app.cli.commands.settings import ask_after_import
 from app.cli.terminal import Terminal
-from app.domain.formatting import format_size
+from app.domain.formatting import format_count, format_size
 from app.domain.sources import SOURCES, SourceName
 from app.workers.model_choice import BackgroundModelChoice
 from app.workers.sources import Sources
@@ -50,7 +50,7 @@ def _list(followed: Sources, terminal: Terminal) -> int:
     for state in states:
         kept = f", {state.kept_only_here:,} kept only here" if state.kept_only_here else ""
         terminal.line(
-            f"{state.name:<12} {'on ' if state.is_on else 'off'}  {state.files:,} files, "
+            f"{state.name:<12} {'on ' if state.is_on else 'off'}  {format_count(state.files, 'file')}, "
             f"{format_size(state.size_bytes)} in {state.folder}, {state.read:,} read{kept}"
         )
         if SOURCES[state.name].deletes:
