@@ -58,7 +58,7 @@ def _block(block: QTextBlock) -> tuple[Any, ...]:
     made = block.blockFormat()
     margins = (made.leftMargin(), made.topMargin(), made.bottomMargin(), made.alignment())
     properties = tuple(made.property(each) for each in Property)
-    return (block.text(), margins, properties, tuple(runs(block)))
+    return (block.text(), block.isVisible(), margins, properties, tuple(runs(block)))
 
 
 def runs(block: QTextBlock) -> list[tuple[Any, ...]]:

@@ -18,7 +18,9 @@ LINES = st.lists(
          "x = 1  # code", "| a | b |", "|---|--:|", "| 1 | 2 |", "# heading", "setext", "===", "---",
          "- [x] done", "$$", "a^2 + b", "\\[", "\\]", "[ref]: https://example.com/a",
          "see [ref] and [^n]", "[^n]: the note", "    of two paragraphs",
-         "![alt](https://example.com/p.png)", "<div>raw</div>", "a\\", "\ttab"]
+         "![alt](https://example.com/p.png)", "<div>raw</div>", "a\\", "\ttab",
+         "<details>", "<details open><summary>S</summary>", "</details>", "<summary>T</summary>",
+         "H<sub>2</sub>O <kbd>", "</kbd> a<br>b $x$"]
     ),
     max_size=30,
 ).map("\n".join)  # fmt: skip

@@ -8,6 +8,7 @@ formats           character and block formats of a theme, and custom properties
 document          a document that loads nothing but attached images
 decorations       what is painted beneath the text
 highlight         syntax highlighting (Pygments)
+html              the few HTML tags that are rendered; folding: parts that open and close
 formulas          LaTeX typeset as SVG
 plain_text        selections as plain text, positions in UTF-16
 links             checks links before they are opened

@@ -34,6 +34,8 @@ def _visible_blocks(document: QTextDocument, area: QRectF) -> Iterator[QTextBloc
     if block.isValid() and block.previous().isValid():
         block = block.previous()
     for each in blocks_of(document, block):
+        if not each.isVisible():
+            continue
         rect = layout.blockBoundingRect(each)
         if rect.top() - each.blockFormat().topMargin() > area.bottom():
             return
@@ -116,6 +118,8 @@ class _BlockPainter:
             self._paint_bars(str(quotes))
         if (marker := get(Property.MARKER)) is not None:
             self._paint_marker(str(marker))
+        if get(Property.FOLD) is not None:
+            self._paint_triangle(is_open=self._block.next().isVisible())
         if (done := get(Property.TASK)) is not None:
             self._paint_task(done=bool(done))
         if get(Property.RULE):
@@ -144,6 +148,17 @@ class _BlockPainter:
         left = self._edge - self._theme.em(0.55) - QFontMetricsF(font).horizontalAdvance(marker)
         self._painter.drawText(QPointF(max(0.0, left), self._baseline), marker)
 
+    def _paint_triangle(self, *, is_open: bool) -> None:
+        """Paint the sign before a summary: it points down when what it hides is shown."""
+        side = self._theme.em(0.5)
+        x, y = self._edge - self._theme.em(0.55) - side, self._baseline - self._theme.em(0.62)
+        corners = (
+            ((0, 0.15), (1, 0.15), (0.5, 0.9)) if is_open else ((0.15, 0), (0.9, 0.5), (0.15, 1))
+        )
+        self._painter.setPen(Qt.PenStyle.NoPen)
+        self._painter.setBrush(QColor(self._theme.colors.muted))
+        self._painter.drawPolygon([QPointF(x + side * a, y + side * b) for a, b in corners])
+
     def _paint_task(self, *, done: bool) -> None:
         painter, colors, side = self._painter, self._theme.colors, self._theme.em(0.92)
         left = self._edge - self._theme.em(0.5) - side
@@ -158,11 +173,13 @@ class _BlockPainter:
 
     def _paint_inline_code(self) -> None:
         """Paint a rounded background under each piece of inline code."""
-        self._painter.setPen(Qt.PenStyle.NoPen)
         self._painter.setBrush(QColor(self._theme.colors.code_background))
-        corner = self._theme.em(_CHIP_CORNER_EM)
+        corner, border = self._theme.em(_CHIP_CORNER_EM), QColor(self._theme.colors.control_border)
         for fragment in fragments_of(self._block):
-            if fragment.charFormat().property(Property.INLINE_CODE):
+            made = fragment.charFormat()
+            if made.property(Property.INLINE_CODE):
+                is_key = made.property(Property.KEY)
+                self._painter.setPen(QPen(border, 1) if is_key else QPen(Qt.PenStyle.NoPen))
                 for rect in self._rects_of(fragment):
                     area = rect.translated(self._rect.topLeft()).adjusted(-2, -1, 2, 1)
                     self._painter.drawRoundedRect(area, corner, corner)

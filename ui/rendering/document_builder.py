@@ -22,6 +22,7 @@ from markdown_it.token import Token
 from ui.rendering.blocks import Mark
 from ui.rendering.definitions import Definitions
 from ui.rendering.document import ImageResolver, TranscriptDocument
+from ui.rendering.folding import Fold
 from ui.rendering.formats import formats_of
 from ui.rendering.formulas import formulas_of, typesetter
 from ui.rendering.highlight import highlight_code
@@ -82,6 +83,7 @@ class DocumentBuilder:
         self._ends_with_return = False
         self._defined_to = 0
         self._defined_late = False
+        self._toggled: set[str] = set()  # folds
         self._waited_s = 0.0  # for formulas
         self._restart()
 
@@ -154,13 +156,13 @@ class DocumentBuilder:
 
     def _restart(self) -> None:
         self.document.clear()
-        self.writer = Writer(self.document, self._formats, self._definitions)
+        self.writer = Writer(self.document, self._formats, self._definitions, self._toggled)
         self._splitter = BlockSplitter(self._dialect, self._definitions)
         self._closed_to = 0
         self._closed_rows = 0
         self._carry: Continuation = NO_CARRY
         self._nothing_closed_at: tuple[int, int, bool] | None = None
-        self._tail: tuple[Mark, list[CodeBlock]] | None = None
+        self._tail: tuple[Mark, list[CodeBlock], dict[str, Fold]] | None = None
         self._open_fence: _OpenFence | None = None
         self._held: ClosedBlocks | None = None  # until its formulas are typeset
         self._highlighting: deque[Iterator[None]] = deque()
@@ -237,7 +239,8 @@ class DocumentBuilder:
         self._drop_tail()
         if not tokens:
             return True
-        self._tail = self.writer.mark(), list(self.writer.code_blocks)
+        writer = self.writer
+        self._tail = writer.mark(), list(writer.code_blocks), dict(writer.folds)
         self.writer.write(tokens, continues=self._carry.kind, number=self._carry.number)
         closing = closing_of_open_fence(self.source, self._closed_to, self._carry, tokens)
         if closing is not None and tokens[0].content:
@@ -260,7 +263,7 @@ class DocumentBuilder:
 
     def _drop_tail(self) -> None:
         if self._tail is not None:
-            mark, self.writer.code_blocks = self._tail
+            mark, self.writer.code_blocks, self.writer.folds = self._tail
             self.writer.rewind(mark)
         self._tail = self._open_fence = None
 

@@ -7,6 +7,7 @@ from functools import cache
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QTextBlockFormat, QTextCharFormat, QTextFormat
 
+from ui.rendering.folding import LINK
 from ui.theme import Theme
 
 _LINE_HEIGHT_PERCENT = 142.0
@@ -26,10 +27,11 @@ class Property(IntEnum):
         QUOTES: The left edges of quote bars in pixels, separated by commas.
         MARKER: The bullet or number of a list item. TASK: Whether a task is done.
         RULE: A horizontal rule. FOOTNOTE: The number of the footnote that begins here.
+        FOLD: The number of the `details` whose summary this is.
         PIECE: A continuation of the paragraph before, which was too long for one block.
 
     Of characters:
-        INLINE_CODE: Code within a line. TEX: The source of a formula, between its marks.
+        INLINE_CODE: Code within a line. KEY: A key of the keyboard. TEX: The source of a formula, between its marks.
         IMAGE: The target of an image.
     """
 
@@ -44,11 +46,16 @@ class Property(IntEnum):
     TEX = _FIRST + 8
     IMAGE = _FIRST + 9
     CODE_HEAD = _FIRST + 10
+    FOLD = _FIRST + 11
+    KEY = _FIRST + 12
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The style of a run of characters; `heading` is 1-6, or 0; `link` a target, or ""."""
+    """The style of a run of characters; `heading` is 1-6, or 0; `link` a target, or "".
+
+    A link that begins with `LINK` is the summary of a fold.
+    """
 
     bold: bool = False
     italic: bool = False
@@ -56,6 +63,10 @@ class Style:
     code: bool = False
     muted: bool = False
     raised: bool = False
+    lowered: bool = False
+    underlined: bool = False
+    marked: bool = False
+    key: bool = False
     small: bool = False
     heading: int = 0
     link: str = ""
@@ -147,6 +158,8 @@ class Formats:
         if style.code:
             _set_font(made, theme.mono_font())
             made.setProperty(Property.INLINE_CODE, True)
+        if style.key:
+            made.setProperty(Property.KEY, True)
         if style.heading or style.small:
             size = self.em_px(style) * (0.9 if style.code else 1)
             made.setProperty(QTextFormat.Property.FontPixelSize, round(size))
@@ -157,10 +170,19 @@ class Formats:
         made.setFontStrikeOut(style.struck)
         if style.raised:
             made.setVerticalAlignment(QTextCharFormat.VerticalAlignment.AlignSuperScript)
+        if style.lowered:
+            made.setVerticalAlignment(QTextCharFormat.VerticalAlignment.AlignSubScript)
+        if style.underlined:
+            made.setFontUnderline(True)
+        if style.marked:
+            made.setBackground(QBrush(QColor(colors.mark)))
         made.setForeground(QBrush(QColor(colors.muted if style.muted else colors.text)))
         if style.link:
             made.setAnchor(True)
             made.setAnchorHref(style.link)
+        if style.link.startswith(LINK):
+            made.setFontWeight(QFont.Weight.DemiBold)
+        elif style.link:
             made.setForeground(QBrush(QColor(colors.accent)))
             made.setUnderlineStyle(QTextCharFormat.UnderlineStyle.SingleUnderline)
             made.setUnderlineColor(_faint(colors.accent))

@@ -26,6 +26,11 @@ _MARKUP: dict[str, dict[str, Any]] = {
     "strong_open": {"bold": True},
     "em_open": {"italic": True},
     "s_open": {"struck": True},
+    "sub_open": {"lowered": True},
+    "sup_open": {"raised": True},
+    "u_open": {"underlined": True},
+    "mark_open": {"marked": True},
+    "kbd_open": {"code": True, "key": True},
 }
 
 Emit = Callable[[str, QTextCharFormat], None]

@@ -1,6 +1,6 @@
 """Parsing of Markdown, and of plain user text, to markdown-it tokens.
 
-Raw HTML stays text in both. `definitions` finds those of links and footnotes ahead of parsing.
+Raw HTML stays text in both, but for what `html` names. `definitions` finds those of links and footnotes ahead of parsing.
 """
 
 import re
@@ -19,6 +19,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.tasklists import tasklists_plugin
 
 from ui.rendering.definitions import Definitions
+from ui.rendering.html import OPEN_ENV, html_plugin
 
 MAX_NESTING = 16
 _MAX_MARKUP = 500
@@ -34,12 +35,13 @@ class Dialect:
 
     Attributes:
         blocks: Returns the blocks of a text; the `map` of top-level ones counts lines from 0.
-        inline: Parses the inline markup of blocks, in place, and returns them; the slower part.
+        inline: Parses the inline markup of blocks, in place, and returns them; the slower part. The
+            last argument says that the text goes on.
         has_definitions: Whether links and footnotes may be defined apart from their references.
     """
 
     blocks: Callable[[str], list[Token]]
-    inline: Callable[[list[Token], Definitions], list[Token]]
+    inline: Callable[[list[Token], Definitions, bool], list[Token]]
     has_definitions: bool
 
 
@@ -56,7 +58,9 @@ def _blocks(markdown: MarkdownIt, text: str) -> list[Token]:
     return state.tokens
 
 
-def markdown_inline(tokens: list[Token], definitions: Definitions) -> list[Token]:
+def markdown_inline(
+    tokens: list[Token], definitions: Definitions, is_open: bool = False
+) -> list[Token]:
     """Parse emphasis, links, code, footnotes and formulas in the text of `tokens`.
 
     References are resolved by `definitions` alone, so that a block's tokens do not depend on what
@@ -68,7 +72,8 @@ def markdown_inline(tokens: list[Token], definitions: Definitions) -> list[Token
         if token.type == "inline" and (token.meta or _is_not_prose(token.content)):
             token.type = "literal"
     footnotes = {"refs": dict.fromkeys(definitions.footnotes, -1), "list": {}}
-    state = StateCore("", markdown, {"references": definitions.links, "footnotes": footnotes})
+    env = {"references": definitions.links, "footnotes": footnotes, OPEN_ENV: is_open}
+    state = StateCore("", markdown, env)
     state.tokens = tokens
     for rule in markdown.core.ruler.getRules("")[_BLOCK_RULES:]:
         rule(state)
@@ -92,7 +97,9 @@ def plain_blocks(text: str) -> list[Token]:
     return tokens
 
 
-def plain_inline(tokens: list[Token], _definitions: Definitions) -> list[Token]:
+def plain_inline(
+    tokens: list[Token], _definitions: Definitions, _is_open: bool = False
+) -> list[Token]:
     """Parse code between backticks in the lines of user text, all of which are kept."""
     for token in tokens:
         if token.type == "plain":
@@ -147,6 +154,7 @@ def _markdown() -> MarkdownIt:
     markdown.disable(["html_block", "html_inline"])
     footnote_plugin(markdown, inline=False, move_to_end=False)
     tasklists_plugin(markdown)
+    html_plugin(markdown)
     dollarmath_plugin(
         markdown, allow_space=False, allow_digits=False, allow_labels=False, double_inline=True
     )

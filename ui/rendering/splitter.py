@@ -105,13 +105,13 @@ class BlockSplitter:
             found = self._find(text, start, carry, ended=ended)
         if found is not None:
             self._ready_from = found.end
-            self._dialect.inline(found.tokens, self._definitions)
+            self._dialect.inline(found.tokens, self._definitions, False)
         return found
 
     def open_tail(self, text: str, start: int, carry: Continuation) -> list[Token]:
         """Return the tokens of what is not closed yet."""
         tokens = self._dialect.blocks(carry.prefix + text[start:])
-        return self._dialect.inline(tokens, self._definitions)
+        return self._dialect.inline(tokens, self._definitions, True)
 
     def _find(
         self, text: str, start: int, carry: Continuation, *, ended: bool

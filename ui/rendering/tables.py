@@ -73,6 +73,18 @@ class TableWriter:
                 self._fill(table, number, row)
         return table, [" | ".join(sanitize(cell.content) for cell, _ in row.cells) for row in rest]
 
+    def resize(self, table: QTextTable, is_hidden: bool) -> None:
+        """Take the space of a table whose text is hidden, or give it back."""
+        made = self._format(table.format().toTableFormat().leftMargin())
+        if is_hidden:
+            made.setTopMargin(0)
+            made.setBottomMargin(0)
+        for row in range(table.rows()):
+            cell = QTextTableCellFormat() if is_hidden else self._cell_format(is_head=row == 0)
+            for column in range(table.columns()):
+                table.cellAt(row, column).setFormat(cell)
+        table.setFormat(made)
+
     def _format(self, left_px: float) -> QTextTableFormat:
         theme, made = self._formats.theme, QTextTableFormat()
         made.setBorder(0)

@@ -8,6 +8,7 @@ from markdown_it.token import Token
 from ui.rendering.blocks import BlockWriter
 from ui.rendering.definitions import Definitions
 from ui.rendering.document import TranscriptDocument
+from ui.rendering.folding import LINK, Fold, closed_of, detail_key, hide_closed, toggle
 from ui.rendering.formats import Formats, Style
 from ui.rendering.inline import InlineWriter, sanitize
 from ui.rendering.tables import TableWriter
@@ -52,6 +53,7 @@ class _State:
         marker: The marker of the next block. opens_item: It is the first of a list item.
         joins: It continues the text of the last block, without a gap.
         footnote: The number of the footnote it begins, or 0.
+        folds: The `details` that it is in, by key, the outermost first.
     """
 
     indent: int = 0
@@ -61,6 +63,7 @@ class _State:
     opens_item: bool = False
     joins: bool = False
     footnote: int = 0
+    folds: list[tuple[str, Fold]] = field(default_factory=list)
     style: Style = field(default_factory=Style)
 
 
@@ -69,11 +72,16 @@ class Writer(BlockWriter):
 
     Attributes:
         code_blocks: All code blocks so far; `Property.CODE` is an index into them.
+        folds: What can be hidden, by key. toggled: The keys of those that the user opened or closed.
         table_rows: The number of table rows ever written, removed ones included.
     """
 
     def __init__(
-        self, document: TranscriptDocument, formats: Formats, definitions: Definitions
+        self,
+        document: TranscriptDocument,
+        formats: Formats,
+        definitions: Definitions,
+        toggled: set[str],
     ) -> None:
         super().__init__(document)
         self._formats = formats
@@ -83,6 +91,8 @@ class Writer(BlockWriter):
         self._state = _State()
         self._handlers = self._by_type()
         self.code_blocks: list[CodeBlock] = []
+        self.folds: dict[str, Fold] = {}
+        self.toggled = toggled
         self.table_rows = 0
 
     def write(self, tokens: Sequence[Token], *, continues: str = "", number: int = 0) -> None:
@@ -93,7 +103,7 @@ class Writer(BlockWriter):
         self._state = _State(joins=continues == "text")
         self.to_end()
         self.cursor.beginEditBlock()
-        at = 0
+        at, first_block = 0, self.cursor.blockNumber()
         while at < len(tokens):
             token, first = tokens[at], at == 0
             if token.type == "table_open":
@@ -106,7 +116,18 @@ class Writer(BlockWriter):
                 self._handlers[token.type](token)
             at += 1
         self.flush()
-        self.cursor.endEditBlock()
+        self.cursor.endEditBlock()  # tables are in the document now
+        if closed := closed_of(self.folds, self.toggled):
+            hide_closed(self._document, closed, first_block, self._tables.resize)
+
+    def toggle_fold(self, key: str) -> None:
+        """Open a fold, or close it."""
+        toggle(self._document, self.folds, self.toggled, key, self._tables.resize)
+
+    def closed_around(self, number: int) -> list[str]:
+        """Return the closed folds that hide the block with this number."""
+        closed = closed_of(self.folds, self.toggled)
+        return [key for key, fold in self.folds.items() if fold in closed and fold.hides(number)]
 
     def extend_code(self, shown: str, source: str) -> None:
         """Add `shown` to the code block at the end, and `source` to what its Copy copies."""
@@ -135,6 +156,9 @@ class Writer(BlockWriter):
             "ordered_list_close": self._list_close,
             "list_item_open": self._item_open,
             "list_item_close": self._item_close,
+            "details_open": self._details_open,
+            "summary_close": self._summary_close,
+            "details_close": self._details_close,
             "footnote_reference_open": self._footnote_open,
             "footnote_reference_close": self._footnote_close,
         }
@@ -287,6 +311,24 @@ class Writer(BlockWriter):
     def _item_close(self, _token: Token) -> None:
         if self._state.opens_item:
             self._begin("item")
+
+    def _details_open(self, token: Token) -> None:
+        number = len(self._state.folds) + sum(not key.startswith("code") for key in self.folds)
+        key = detail_key(number)
+        self._state.indent += _INDENTS["list"]
+        self._restyle(link=LINK + key)
+        self._begin("paragraph", FOLD=number)
+        first = self.cursor.blockNumber() + 1
+        self._state.folds.append((key, Fold(first, first, opens=token.meta["open"])))
+
+    def _summary_close(self, _token: Token) -> None:
+        self._restyle(link="")
+
+    def _details_close(self, _token: Token) -> None:
+        self._state.indent -= _INDENTS["list"]
+        self.to_end()
+        key, fold = self._state.folds.pop()
+        self.folds[key] = replace(fold, last=self.cursor.blockNumber() - self.fresh)
 
     def _footnote_open(self, token: Token) -> None:
         number = self._inline.footnotes.get(":" + str(token.meta.get("label", "")), 0)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import ceil
 
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QTextBrowser, QTextEdit, QTo
 
 from ui.rendering.decorations import paint_beneath
 from ui.rendering.document import TranscriptDocument, blocks_of, fragments_of
+from ui.rendering.folding import LINK
 from ui.rendering.formats import Property, formats_of
 from ui.rendering.inline import OBJECT, displayable_target, tooltip_html
 from ui.rendering.plain_text import plain_selection
@@ -33,7 +34,13 @@ _STEP_KEYS = {_K.Key_Left, _K.Key_Right}
 
 
 class DocumentView(QTextBrowser):
-    """Shows one document at its full height; the transcript does the scrolling."""
+    """Shows one document at its full height; the transcript does the scrolling.
+
+    Signals:
+        fold_requested: The key of a fold to open or close.
+    """
+
+    fold_requested = Signal(str)
 
     def __init__(
         self, document: TranscriptDocument, context: RenderContext, parent: QWidget
@@ -130,12 +137,16 @@ class DocumentView(QTextBrowser):
 
     def _point_at(self, shown: str) -> None:
         """Report a target, safe to display, under the mouse or the keyboard's focus; "" for none."""
+        shown = "" if shown.startswith(LINK) else shown
         if shown != self._hovered:
             self._hovered = shown
             self._events.link_hovered.emit(shown)
 
     def _activate(self, target: str, position: int) -> None:
-        """Report the link around `position` with its label; scroll to a footnote."""
+        """Report the link around `position` with its label; scroll to a footnote, open a fold."""
+        if target.startswith(LINK):
+            self.fold_requested.emit(target.removeprefix(LINK))
+            return
         if target.startswith("#"):
             for block in blocks_of(self.document()):
                 number = block.blockFormat().property(Property.FOOTNOTE)

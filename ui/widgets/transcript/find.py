@@ -52,6 +52,7 @@ class FindMarks:
         if found is None:
             return None
         text, start, _ = found
+        text.reveal(start)
         return text.view.mapTo(widget, QPoint(0, text.view.y_of(start))).y()
 
     def _ranges(self, widget: TurnWidget, numbers: Sequence[int]) -> list[_Range | None]:

@@ -43,6 +43,7 @@ class MessageText(QWidget):
         pages = _STREAMING_PAGES if streams else 1
         self.builder = DocumentBuilder(context.theme, dialect, context.resolver, pages=pages)
         self.view = DocumentView(self.builder.document, context, self)
+        self.view.fold_requested.connect(self.toggle_fold)
         self._copy_buttons: list[QToolButton] = []
         self._buttons_width = -1  # the width the Copy buttons were placed for
         self._more: QPushButton | None = None
@@ -76,6 +77,18 @@ class MessageText(QWidget):
         if self.builder.has_more:
             self.builder.pages += 1
             self._context.steps.add(self._draw_next)
+
+    def toggle_fold(self, key: str) -> None:
+        """Open a fold of the text, or close it."""
+        self.builder.writer.toggle_fold(key)
+        self._buttons_width = -1
+        remeasure(self)
+
+    def reveal(self, position: int) -> None:
+        """Open the folds that hide the character at a position of the document."""
+        number = self.builder.document.findBlock(position).blockNumber()
+        for key in self.builder.writer.closed_around(number):
+            self.toggle_fold(key)
 
     def natural_width(self) -> int:
         """Return the width without wrapping, as laid out last."""
@@ -158,6 +171,7 @@ class MessageText(QWidget):
     def _place_copy_button(self, button: QToolButton, first_block: int) -> None:
         document, theme = self.builder.document, self._context.theme
         block = document.findBlockByNumber(first_block)
+        button.setVisible(block.isVisible())
         head, hint = code_head(document, formats_of(theme), block), button.sizeHint()
         left = head.right() - hint.width() - theme.em(0.3)
         top = head.center().y() - hint.height() / 2 + theme.em(0.12)
