@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from tests.fakes.screens import Parts
-from ui.theme import Appearance
+from ui.theme import Appearance, ThemeChoice
 
 
 @pytest.fixture
@@ -17,6 +17,12 @@ def parts(qtbot: QtBot) -> Parts:
 
 @pytest.fixture
 def appearance(qapp: QApplication) -> Iterator[Appearance]:
-    made = Appearance(qapp)
+    font, palette = qapp.font(), qapp.palette()
+    made = Appearance(qapp, ThemeChoice.LIGHT)
     yield made
+    made.choose(ThemeChoice.SYSTEM, 100)
+    made.setParent(None)
     made.deleteLater()
+    qapp.setStyleSheet("")
+    qapp.setFont(font)
+    qapp.setPalette(palette)

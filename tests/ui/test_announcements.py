@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.domain.results import SearchResponse
@@ -42,10 +41,8 @@ def test_a_highlight_fades_unless_motion_is_reduced(qtbot: QtBot) -> None:
     assert shown.turn(0)._context.theme.reduced_motion
 
 
-def test_the_setting_reaches_the_theme(qapp: QApplication) -> None:
-    made = Appearance(qapp)
-    made.choose(ThemeChoice.SYSTEM, 100, reduced_motion=True)
-    assert made.theme.reduced_motion
-    made.choose(ThemeChoice.SYSTEM, 100)
-    assert not made.theme.reduced_motion
-    made.deleteLater()
+def test_the_setting_reaches_the_theme(appearance: Appearance) -> None:
+    appearance.choose(ThemeChoice.SYSTEM, 100, reduced_motion=True)
+    assert appearance.theme.reduced_motion
+    appearance.choose(ThemeChoice.SYSTEM, 100)
+    assert not appearance.theme.reduced_motion

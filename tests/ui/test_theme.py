@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -62,19 +61,6 @@ def luminance(color: str) -> float:
 def contrast(first: str, second: str) -> float:
     light, dark = sorted((luminance(first), luminance(second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
-
-
-@pytest.fixture
-def appearance(qapp: QApplication) -> Iterator[Appearance]:
-    font, palette = qapp.font(), qapp.palette()
-    made = Appearance(qapp, ThemeChoice.LIGHT)
-    yield made
-    made.choose(ThemeChoice.SYSTEM, 100)
-    made.setParent(None)
-    made.deleteLater()
-    qapp.setStyleSheet("")
-    qapp.setFont(font)
-    qapp.setPalette(palette)
 
 
 @pytest.mark.parametrize("colors", [LIGHT, DARK], ids=["light", "dark"])
