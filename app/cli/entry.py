@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from app.cli.arguments import HelpRequested, UsageError, parse
 from app.cli.terminal import KEY_PROMPT, Terminal, own_terminal, reserve_standard_streams
 from app.domain.errors import AlreadyOpen, InvalidInput, KnownError
+from app.domain.translation import in_english
 from app.system.display import display_problem
 from app.system.paths import DataPaths
 from app.system.process import limit_malloc_retention, wait_for_threads_at_exit
@@ -69,7 +70,8 @@ def execute(services: "Services", argv: list[str], terminal: Terminal) -> int:
             return KNOWN_ERROR
         return _dispatch(services, given, _with_format(terminal, given))
 
-    return _exit_code(run, terminal)
+    with in_english():  # other programs may read it
+        return _exit_code(run, terminal)
 
 
 def _exit_code(run: Callable[[], int], terminal: Terminal) -> int:

@@ -1,10 +1,11 @@
 """Formatting of numbers, dates and amounts of money for people, and the local calendar.
 
-Everything is written in English: `strftime` names months in the locale of LC_TIME, which the window
-sets to English after Qt has changed it.
+The language is that of `app.domain.translation`; what models read is English.
 """
 
 from datetime import datetime, timedelta
+
+from app.domain.translation import ENGLISH, format_number, language, month_name, tr
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _CENT_USD = 0.01
@@ -12,12 +13,12 @@ _CENT_USD = 0.01
 
 def format_count(count: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: "1 turn", "2 turns"; `plural` where adding an s is wrong."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+    return f"{format_number(count)} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def format_turn(turn_number: int) -> str:
     """Return what the window calls a turn: counted from 1; links and commands count from 0."""
-    return f"turn {turn_number + 1:,}"
+    return tr("turn {number}").format(number=format_number(turn_number + 1))
 
 
 def format_percent(share: float) -> str:
@@ -25,14 +26,16 @@ def format_percent(share: float) -> str:
     percent = round(share * 100)
     if 0 < share < 1:
         percent = max(1, min(percent, 99))
-    return f"{percent}%"
+    return f"{percent}%" if language() == ENGLISH else f"{percent}\u00a0%"
 
 
 def format_duration(seconds: float) -> str:
     """Return a duration in seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{format_number(seconds / 3600, 1)} h"
 
 
 def format_milliseconds(duration_ms: int) -> str:
@@ -40,14 +43,15 @@ def format_milliseconds(duration_ms: int) -> str:
     if duration_ms < 1000:
         return f"{duration_ms} ms"
     if duration_ms < 60_000:
-        return f"{duration_ms / 1000:.1f} s"
+        return f"{format_number(duration_ms / 1000, 1)} s"
     return f"{duration_ms // 60_000} min {duration_ms % 60_000 // 1000} s"
 
 
 def format_day(at: datetime) -> str:
     """Return the local day of a moment, such as "3 May 2026"."""
     local = at.astimezone()
-    return f"{local.day} {local:%b %Y}"
+    dot = "" if language() == ENGLISH else "."
+    return f"{local.day}{dot} {month_name(local.month)} {local.year}"
 
 
 def format_moment(at: datetime) -> str:
@@ -69,29 +73,41 @@ def format_size(size_bytes: int) -> str:
     if size_bytes < _MIB:
         return f"{size_bytes / _KIB:.0f} KB"
     if size_bytes < _GIB:
-        return f"{size_bytes / _MIB:,.1f} MB"
-    return f"{size_bytes / _GIB:,.2f} GB"
+        return f"{format_number(size_bytes / _MIB, 1)} MB"
+    return f"{format_number(size_bytes / _GIB, 2)} GB"
 
 
 def format_usd(usd: float | None) -> str:
     """Return an amount of money; None is an amount that includes an unknown price."""
-    return "unknown" if usd is None else f"${usd:.2f}"
+    return tr("unknown") if usd is None else money(usd)
 
 
 def format_at_most(usd: float) -> str:
     """Return an upper bound of an amount; more than nothing is never "$0.00"."""
-    return f"${usd:.2f}" if usd >= _CENT_USD or not usd else "under $0.01"
+    if usd >= _CENT_USD or not usd:
+        return money(usd)
+    return tr("under {amount}").format(amount=money(_CENT_USD))
 
 
 def format_estimate(minutes: float, cost_usd: float | None) -> str:
     """Return a time and a price, such as "about 3 minutes, for about $0.10"; None is unknown."""
-    cost = "at an unknown price"
+    cost = tr("at an unknown price")
     if cost_usd is not None:
-        cost = f"for about ${max(cost_usd, _CENT_USD):.2f}" if cost_usd else "at no cost"
+        about = tr("for about {amount}").format(amount=money(max(cost_usd, _CENT_USD)))
+        cost = about if cost_usd else tr("at no cost")
     if minutes < 1.5:
-        return f"a minute or less, {cost}"
-    time = f"{minutes:,.0f} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
-    return f"about {time}, {cost}"
+        return tr("a minute or less, {cost}").format(cost=cost)
+    if minutes < 120:
+        return tr("about {minutes} minutes, {cost}").format(
+            minutes=format_number(minutes), cost=cost
+        )
+    return tr("about {hours} hours, {cost}").format(hours=format_number(minutes / 60), cost=cost)
+
+
+def money(usd: float, decimals: int = 2) -> str:
+    """Return an amount, such as "$0.10" or "0,10 $"."""
+    amount = format_number(usd, decimals)
+    return f"${amount}" if language() == ENGLISH else f"{amount}\u00a0$"
 
 
 def day_start(at: datetime) -> datetime:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from app.domain.errors import InvalidSetting
 from app.domain.presets import DEFAULT_PRESET
 from app.domain.sources import SOURCES
+from app.domain.translation import LANGUAGES, tr
 from app.domain.workers import WORKERS
 
 SettingValue = bool | int | float | str | None
@@ -63,13 +64,13 @@ class Setting:
     def allowed(self) -> str:
         """The description of the allowed values, for help and errors."""
         if self.kind is bool:
-            text = "true or false"
+            text = tr("true or false")
         elif self.kind is str:
-            choices = f"one of {', '.join(self.choices)}" if self.choices else "any text"
-            text = self.pattern_text or choices
+            one_of = tr("one of {choices}").format(choices=", ".join(self.choices))
+            text = tr(self.pattern_text) or (one_of if self.choices else tr("any text"))
         else:
             text = self._number_range()
-        return f"{text}, or none" if self.optional else text
+        return tr("{text}, or none").format(text=text) if self.optional else text
 
     def parse(self, text: str) -> SettingValue:
         """Return the valid value that `text` represents; raise InvalidSetting with the allowed values."""
@@ -114,13 +115,17 @@ class Setting:
         return value if isinstance(value, str) else _plain(value)
 
     def _number_range(self) -> str:
-        noun = "whole number" if self.kind is int else "number"
-        unit = f" {self.unit}" if self.unit else ""
+        noun = tr("a whole number") if self.kind is int else tr("a number")
+        unit = f" {tr(self.unit)}" if self.unit else ""
         if self.minimum is not None and self.maximum is not None:
-            return f"a {noun} from {self.minimum:.12g} to {self.maximum:.12g}{unit}"
+            return tr("{noun} from {minimum} to {maximum}{unit}").format(
+                noun=noun, minimum=f"{self.minimum:.12g}", maximum=f"{self.maximum:.12g}", unit=unit
+            )
         if self.minimum is not None:
-            return f"a {noun} of at least {self.minimum:.12g}{unit}"
-        return f"a {noun}{unit}"
+            return tr("{noun} of at least {minimum}{unit}").format(
+                noun=noun, minimum=f"{self.minimum:.12g}", unit=unit
+            )
+        return f"{noun}{unit}"
 
     def _in_range(self, value: float) -> bool:
         above = self.minimum is None or value >= self.minimum
@@ -128,7 +133,10 @@ class Setting:
 
     def _refusal(self, value: object) -> InvalidSetting:
         shown = f"'{value}'" if isinstance(value, str) else _plain(value)
-        return InvalidSetting(f"{self.key} cannot be {shown}", f"Allowed: {self.allowed}")
+        return InvalidSetting(
+            tr("{key} cannot be {shown}").format(key=self.key, shown=shown),
+            tr("Allowed: {allowed}").format(allowed=self.allowed),
+        )
 
 
 def _plain(value: object) -> str:
@@ -224,6 +232,9 @@ _ALL = (
             choices=("system", "light", "dark")),
     Setting("text_size", int, 100, _P.GENERAL, "Text size",
             "The text size in percent of the system's.", minimum=60, maximum=250, unit="%"),
+    Setting("language", str, "system", _P.GENERAL, "Language",
+            "The language of the window, from the next start on. Commands for the terminal are in English.",
+            choices=("system", *LANGUAGES)),
     _flag("reduced_motion", False, _P.GENERAL, "Reduce motion",
           "Nothing fades or moves by itself. Also on if the system asks for it."),
     _flag("rag_enabled", True, _P.RECALL, "Recall from other conversations",

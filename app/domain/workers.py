@@ -58,6 +58,16 @@ class WorkerSpec:
     skips_open: bool = False
     follows: WorkerName | None = None
 
+    @property
+    def waiting_one(self) -> str:
+        """The text for one waiting item, with `{count}` for the number."""
+        return f"{{count}} {self.items} {self.waiting}"
+
+    @property
+    def waiting_many(self) -> str:
+        """The text for several waiting items."""
+        return f"{{count}} {self.items}s {self.waiting}"
+
 
 WORKERS: Mapping[WorkerName, WorkerSpec] = {
     WorkerName.CONVERSATION_SUMMARIZER: WorkerSpec(

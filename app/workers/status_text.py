@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.formatting import format_at_most, format_count, format_duration, format_usd
+from app.domain.translation import trn
 from app.domain.workers import (
     WORKERS,
     FailedItem,
@@ -79,7 +80,7 @@ def failed_item_text(item: FailedItem) -> tuple[str, str, str]:
 def waiting_text(name: WorkerName, count: int) -> str:
     """Return "27 exchanges without a summary"."""
     spec = WORKERS[name]
-    return f"{format_count(count, spec.items.value)} {spec.waiting}"
+    return trn(spec.waiting_one, spec.waiting_many, count)
 
 
 def blocked_text(names: Sequence[WorkerName], reason: str) -> str:

@@ -28,9 +28,9 @@ from PySide6.QtWidgets import (
 from app.bootstrap import Services
 from app.providers.configuration import ProviderConfig
 from app.system.paths import DataPaths
-from ui.main import first_window
 from ui.main.application import DesktopApplication
 from ui.main.composition import Presenters
+from ui.main.start import first_window
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
 from ui.widgets.transcript.turn import TurnWidget

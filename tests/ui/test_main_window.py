@@ -25,8 +25,8 @@ from pytestqt.qtbot import QtBot
 
 from app.system.paths import DataPaths
 from tests.fakes.screens import FakeBridge, Recorder
-from ui.main import first_window
 from ui.main.memory_panels import _yield_to_user
+from ui.main.start import first_window
 from ui.theme import Appearance, Theme
 from ui.views.main_window import MainWindow
 from ui.views.palette import CommandPalette
@@ -52,7 +52,7 @@ def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[MainWin
 
 
 def test_the_first_frame_imports_nothing_that_it_does_not_show() -> None:
-    code = "import json, sys, ui.main; print(json.dumps(sorted(sys.modules)))"
+    code = "import json, sys, ui.main.start; print(json.dumps(sorted(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert not LATER & set(json.loads(ran.stdout))
 

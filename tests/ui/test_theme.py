@@ -22,7 +22,8 @@ from pytestqt.qtbot import QtBot
 
 import icons
 from ui.icons import RESOURCES, set_icon
-from ui.main import first_appearance
+from ui.main.start import first_appearance
+from ui.main.window_state import store_state, stored_settings
 from ui.theme import (
     DARK,
     LIGHT,
@@ -33,7 +34,7 @@ from ui.theme import (
     style_sheet,
     theme_for,
 )
-from ui.views.main_window import MainWindow, store_state, stored_settings
+from ui.views.main_window import MainWindow
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GROUNDS = ("window", "surface", "raised")
@@ -162,12 +163,12 @@ WINDOW_IN_THIS_FOLDER = """
 import locale
 from PySide6.QtCore import QLocale
 from PySide6.QtWidgets import QApplication, QCheckBox
-from ui.main import use_english
+from ui.main.start import use_language
 from ui.theme import STYLE, Appearance, ThemeChoice
 from ui.views.main_window import MainWindow
 
 application = QApplication(["x", "-style", STYLE])
-use_english()
+use_language(application)
 Appearance(application, ThemeChoice.LIGHT)
 window = MainWindow()
 window.show()

@@ -1,92 +1,24 @@
-"""The entry point of the window: shows the first frame, then runs the application.
+"""The entry point of the window: `python -m ui.main [--data-dir DIR] [--smoke]`.
 
-Only what the first frame needs is imported here: no asyncio, no DuckDB, no vendor SDK, no Markdown
-rendering. `application` does the rest.
-`python -m ui.main [--data-dir DIR] [--smoke]`.
+It chooses the language before any module with texts is imported; `start` does the rest.
 """
 
 import argparse
-import gc
-import locale
-import sys
-from collections.abc import Mapping
 
-from PySide6.QtCore import QEventLoop, QLocale, QTimer
-from PySide6.QtWidgets import QApplication
-
+from app.domain.translation import choose_language
 from app.system.paths import DataPaths
-from app.system.process import limit_malloc_retention, wait_for_threads_at_exit
-from ui.icons import app_icon
-from ui.theme import STYLE, Appearance, ThemeChoice
-from ui.views.main_window import MainWindow, stored_settings
-
-_NAME = "commonplace"
-_MAX_PERCENT = 1_000
-_SWITCH_INTERVAL_S = 0.0005
-_PAINT_TIMEOUT_MS = 1_000
+from ui.main.window_state import stored_settings
 
 
 def main() -> int:
     """Run the window; return the exit code."""
     given = _arguments()
-    limit_malloc_retention()
-    wait_for_threads_at_exit()
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    gc.disable()  # the cyclic collector may destroy QObjects in a worker's thread: a timer collects
-    # By argument: setStyle() returns a QStyle, whose many enums take Python 15 ms to create.
-    # The first argument names the window's class, by which desktops find its icon.
-    application = QApplication([_NAME, "-style", STYLE])
-    use_english()
-    application.setApplicationName(_NAME)
-    application.setApplicationDisplayName("Commonplace")
-    application.setDesktopFileName(_NAME)
-    application.setQuitOnLastWindowClosed(False)
     paths = DataPaths.choose(given.data_dir)
-    appearance = first_appearance(application, stored_settings(paths.window))
-    window = first_window(paths)
-    _wait_for_the_first_frame(window)
-    application.setWindowIcon(app_icon())
-    from ui.main.application import run
+    settings = stored_settings(paths.window)
+    choose_language(str(settings.get("language", "system")))
+    from ui.main.start import start
 
-    return run(application, paths, appearance, window, smoke=given.smoke)
-
-
-def use_english() -> None:
-    """Have Qt and `strftime` write numbers and dates in English, like the rest of the interface.
-
-    QApplication sets both to the user's locale: German months would appear in English sentences.
-    """
-    QLocale.setDefault(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
-    locale.setlocale(locale.LC_TIME, "C")
-
-
-def first_appearance(application: QApplication, stored: Mapping[str, object]) -> Appearance:
-    """Return the appearance of last time, before the settings can be read."""
-    theme, text_size = stored.get("theme"), stored.get("text_size")
-    known = theme if theme in list(ThemeChoice) else ThemeChoice.SYSTEM
-    size = text_size if isinstance(text_size, int) and 0 < text_size < _MAX_PERCENT else 100
-    still = stored.get("reduced_motion") is True
-    return Appearance(application, ThemeChoice(str(known)), size, reduced_motion=still)
-
-
-def first_window(paths: DataPaths) -> MainWindow:
-    """Return the window on screen, in its stored state, before the library is open."""
-    window = MainWindow()
-    window.restore_state(paths.window)
-    window.set_usable(False)
-    window.show()
-    return window
-
-
-def _wait_for_the_first_frame(window: MainWindow) -> None:
-    """Wait until the window is painted, at most a second: a minimized one never is.
-
-    User input stays in the queue until the application runs.
-    """
-    waiting = QEventLoop()
-    window.painted.connect(waiting.quit)
-    QTimer.singleShot(_PAINT_TIMEOUT_MS, waiting.quit)
-    waiting.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+    return start(paths, settings, smoke=given.smoke)
 
 
 def _arguments() -> argparse.Namespace:

@@ -18,9 +18,10 @@ from app.system.paths import DataPaths
 from ui.bridge import Bridge
 from ui.errors import ReportDialog, crash_report, error_text, install_exception_hook
 from ui.main.garbage import GarbageCollector
+from ui.main.window_state import store_state
 from ui.rendering import formulas, highlight
 from ui.theme import Appearance
-from ui.views.main_window import MainWindow, store_state
+from ui.views.main_window import MainWindow
 from ui.widgets.transcript.view import TranscriptView
 
 if TYPE_CHECKING:

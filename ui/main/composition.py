@@ -18,6 +18,7 @@ from app.transfer.exporting import export
 from app.transfer.importing import import_files
 from ui.bridge import Bridge
 from ui.main.memory_panels import build_memory_panels
+from ui.main.window_state import store_state
 from ui.presenters.attach import AttachPresenter
 from ui.presenters.commands import CommandPresenter
 from ui.presenters.compose import ComposePresenter
@@ -53,12 +54,12 @@ from ui.presenters.summaries import SummariesPresenter
 from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
-from ui.views.main_window import MainWindow, store_state
+from ui.views.main_window import MainWindow
 from ui.views.palette import CommandPalette
 from ui.widgets.transcript.panels import MODEL_PROBLEMS
 from ui.widgets.transcript.view import TranscriptView
 
-_FIRST_SETTINGS = APPEARANCE_SETTINGS
+_FIRST_SETTINGS = (*APPEARANCE_SETTINGS, "language")
 
 
 class Presenters(QObject):

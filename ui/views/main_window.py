@@ -1,7 +1,6 @@
 """The main window: sidebar, conversation, memory pane, menus, status bar, and its stored state."""
 
 import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from ui.views.memory.pane import MemoryPane
     from ui.views.sidebar import Sidebar
 
-_log = logging.getLogger(__name__)
 _SIDEBAR_PX = 320
 _LEAST_CHAT_PX = 320
 _STATUS_GAP_PX = 6
@@ -279,21 +277,3 @@ class MainWindow(QMainWindow):
 
 _ENCODED = ("geometry", "layout")
 _ALWAYS_USABLE = ("quit", "about", "focus_composer", "sidebar")
-
-
-def stored_settings(file: Path) -> dict[str, object]:
-    """Return the settings that the first frame needs, as they were last time; blocking."""
-    try:
-        return dict(json.loads(file.read_text(encoding="utf-8"))["settings"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def store_state(file: Path, state: str) -> None:
-    """Store a window's state atomically; blocking. On an error the last state stays."""
-    coming = file.with_suffix(".new")
-    try:
-        coming.write_text(state, encoding="utf-8")
-        coming.replace(file)
-    except OSError as error:
-        _log.warning("the window's state could not be stored: %s", error)

@@ -15,8 +15,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.conversations import Conversation
-from app.domain.formatting import format_count
 from app.domain.results import SearchResponse, SearchResult
+from app.domain.translation import trn
 from ui.models.conversations import ConversationListModel, GroupedListModel
 from ui.models.results import ResultListModel
 from ui.theme import Theme
@@ -140,7 +140,7 @@ class Sidebar(QWidget):
             return
         self._stack.setCurrentWidget(self.result_list)
         if is_final:
-            announce(self, format_count(len(answer.results), "result"))
+            announce(self, trn("{count} result", "{count} results", len(answer.results)))
         if self._opens_best and is_final:
             self._opens_best = False
             if is_found:

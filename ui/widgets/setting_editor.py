@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import Setting, SettingValue
+from app.domain.translation import LANGUAGES, tr
 from ui.widgets.controls import column_in, combo_box, tool_button
 from ui.widgets.plain_label import PlainLabel
 
@@ -51,15 +52,15 @@ class SettingEditor(QWidget):
         self._steps = steps
         is_plain = setting.kind is bool  # a check box needs no range
         allowed = f"{setting.allowed[:1].upper()}{setting.allowed[1:]}."
-        text = setting.help if is_plain else f"{setting.help} {allowed}"
+        text = tr(setting.help) if is_plain else f"{tr(setting.help)} {allowed}"
         self._help = PlainLabel(text, self, wordWrap=True, tone="small")
         self.error = PlainLabel(self, wordWrap=True, tone="error")
         self.error.hide()
         self._pause = QTimer(self, singleShot=True, interval=_TYPING_PAUSE_MS)
         self._pause.timeout.connect(self._on_pause_timeout)
         self.control = self._make_control()
-        self.control.setAccessibleName(setting.label)
-        self.control.setAccessibleDescription(setting.help)
+        self.control.setAccessibleName(tr(setting.label))
+        self.control.setAccessibleDescription(tr(setting.help))
         self.control.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.control.installEventFilter(self)
         default = f"Reset to the default: {setting.format_value(setting.default) or 'empty'}"
@@ -94,11 +95,11 @@ class SettingEditor(QWidget):
     def _make_control(self) -> QWidget:
         setting = self.setting
         if setting.kind is bool:
-            box = QCheckBox(setting.label, self)
+            box = QCheckBox(tr(setting.label), self)
             box.clicked.connect(self._report)
             return box
         if setting.choices:
-            choices = ((choice.capitalize(), None) for choice in setting.choices)
+            choices = ((_choice_text(choice), None) for choice in setting.choices)
             return combo_box(self, "", choices, on_activated=self._on_combo_activated)
         if setting.kind is float and setting.maximum == 1:
             slider = QSlider(Qt.Orientation.Horizontal, self)
@@ -140,7 +141,7 @@ class SettingEditor(QWidget):
         inside = QHBoxLayout(field)
         inside.setContentsMargins(0, 0, 0, 0)
         if not isinstance(self.control, QCheckBox):
-            label = PlainLabel(self.setting.label, self)
+            label = PlainLabel(tr(self.setting.label), self)
             label.setBuddy(self.control)
             row.addWidget(label, 2)
         inside.addWidget(self.control, 1)
@@ -225,3 +226,8 @@ class SettingEditor(QWidget):
             event.ignore()
             return True
         return super().eventFilter(watched, event)
+
+
+def _choice_text(choice: str) -> str:
+    """Return what a choice is called; languages have their own names."""
+    return LANGUAGES.get(choice) or tr(choice.capitalize())

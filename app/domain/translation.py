@@ -1,0 +1,106 @@
+"""Translation of texts for people: one language per process, English texts as keys of a table.
+
+`tr` and `trn` return a text in the process's language. It is chosen once, before modules with texts are
+imported, since their constants are translated as they are made. What other programs read stays English:
+the command line, JSON, logs, exports and what is sent to models do not use these functions, or use them
+within `in_english`. A table is `resources/translations/LANGUAGE.json`: the English text and its
+translation, or for counted texts the singular and the list of forms.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).resolve().parents[2] / "resources" / "translations"
+ENGLISH = "en"
+_VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")  # as gettext reads them
+LANGUAGES = {"en": "English", "de": "Deutsch"}  # each by its own name
+_MONTHS = {
+    "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
+    "de": [
+        "Jan.",
+        "Feb.",
+        "März",
+        "Apr.",
+        "Mai",
+        "Juni",
+        "Juli",
+        "Aug.",
+        "Sept.",
+        "Okt.",
+        "Nov.",
+        "Dez.",
+    ],
+}
+_LONG_MONTHS = {
+    "en": "January February March April May June July August September October November December",
+    "de": "Januar Februar M\u00e4rz April Mai Juni Juli August September Oktober November Dezember",
+}
+_chosen = [ENGLISH]
+_forced: ContextVar[bool] = ContextVar("english", default=False)
+
+
+def choose_language(wanted: str) -> str:
+    """Choose the language of the process; return it. "system" is the user's, English if unknown."""
+    if wanted == "system":
+        named = (os.environ.get(name) for name in _VARIABLES)
+        wanted = next(filter(None, named), ENGLISH)[:2].casefold()
+    _chosen[0] = wanted if wanted in LANGUAGES else ENGLISH
+    return _chosen[0]
+
+
+def language() -> str:
+    """Return the language in force, such as "de"."""
+    return ENGLISH if _forced.get() else _chosen[0]
+
+
+@contextmanager
+def in_english() -> Iterator[None]:
+    """Have texts in English in this context: those of commands that other programs may read."""
+    before = _forced.set(True)
+    try:
+        yield
+    finally:
+        _forced.reset(before)
+
+
+def tr(text: str) -> str:
+    """Return a text in the language in force, in English if it has no translation."""
+    if (current := language()) == ENGLISH:
+        return text
+    found = _table(current).get(text)
+    return found if isinstance(found, str) else text
+
+
+def trn(one: str, many: str, count: int) -> str:
+    """Return the form of a text for a count, with `{count}` filled in."""
+    current, form = language(), one if count == 1 else many
+    if current != ENGLISH and isinstance(found := _table(current).get(one), list):
+        form = found[count != 1]
+    return form.format(count=format_number(count))
+
+
+def format_number(value: float, decimals: int = 0) -> str:
+    """Return a number with the separators of the language in force."""
+    text = f"{value:,.{decimals}f}"
+    return text if language() == ENGLISH else text.translate(_GERMAN_SEPARATORS)
+
+
+def month_name(month: int, *, long: bool = False) -> str:
+    """Return the name of a month (1 to 12), usually abbreviated."""
+    names = _LONG_MONTHS[language()].split() if long else _MONTHS[language()]
+    return names[month - 1]
+
+
+_GERMAN_SEPARATORS = str.maketrans({",": ".", ".": ","})
+
+
+@cache
+def _table(name: str) -> dict[str, str | list[str]]:
+    """Return a language's table, read once."""
+    found: dict[str, str | list[str]] = json.loads((_FOLDER / f"{name}.json").read_text("utf-8"))
+    return found

@@ -1,0 +1,25 @@
+"""The window's stored state: geometry, what was open, and the settings that the first frame needs."""
+
+import json
+import logging
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+
+def stored_settings(file: Path) -> dict[str, object]:
+    """Return the settings that the first frame needs, as they were last time; blocking."""
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8"))["settings"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def store_state(file: Path, state: str) -> None:
+    """Store a window's state atomically; blocking. On an error the last state stays."""
+    coming = file.with_suffix(".new")
+    try:
+        coming.write_text(state, encoding="utf-8")
+        coming.replace(file)
+    except OSError as error:
+        _log.warning("the window's state could not be stored: %s", error)
