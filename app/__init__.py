@@ -5,6 +5,7 @@ The layers, highest first; each may import only those below it (import-linter en
 cli        the command line, also run by an open window for other processes
 bootstrap  build(): the only place where the parts are wired together
 commands   slash commands: one table for composer, command palette and help
+mcp        memory for other programs (Model Context Protocol)
 chat       exchanges with a model, its tools, and operations on conversations
 workers    background tasks that keep memory up to date
 check      integrity check of the database and everything derived from it

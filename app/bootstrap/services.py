@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from app.chat.attached_images import AttachedImages
 from app.chat.compactor import Compactor
@@ -35,7 +35,11 @@ from app.index.text_index import TantivyTextIndex
 from app.index.text_sync import TextIndexSync
 from app.index.token_sync import TokenIndexSync
 from app.index.vector_sync import VectorIndexSync
+from app.mcp.access import McpAccess
+from app.mcp.memory_tools import McpTools
+from app.mcp.server import serve
 from app.memory.answers import AnswerFinder
+from app.memory.brief import Briefs
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.memory.coverage import TurnCoverage
 from app.memory.embedder_suggestion import EmbedderSuggestions
@@ -143,6 +147,10 @@ class Services:
     def _then_index(self, left: tuple[str, ...]) -> tuple[str, ...]:
         self.index_sync.catch_up_soon()
         return left
+
+    def serve_mcp(self, reader: TextIO, writer: TextIO) -> None:
+        """Answer another program over MCP until its stream ends. Blocking."""
+        serve(reader, writer, self.mcp_tools)
 
     def close(self) -> None:
         """Stop all threads, drain the writer, checkpoint, unlock; a few seconds at most. Blocking.
@@ -290,6 +298,11 @@ class Services:
         self._closers += [preview_fetcher.close, self.context_fetcher.close]
         self.chat = ExchangeLoop(store, settings, self.models, builder, toolbox)
         self._closers.append(self.chat.close)
+        self.mcp_access = McpAccess(self.paths, settings)
+        self.mcp_tools = McpTools(
+            store, settings, self.search, self.answers, self.memories, self.mcp_access
+        )
+        self.briefs = Briefs(store, self.answers)
         self.library = Library(store)
         self.inspector = InspectionService(store)
         self.segments = SegmentBreaks(settings)

@@ -273,6 +273,15 @@ def _add_models(command: _Adder) -> None:
     preset.text("--max-output", "TOKENS", "of an answer, or 'default'")
     tool_help = "a tool it may call; may be repeated; 'all' or 'none'"
     preset.text("--tool", "NAME", tool_help, action="append")
+    mcp = command("mcp", "serve memory to another program over MCP; list, allow and deny programs")
+    mcp.add_argument("action", choices=("list", "log", "allow", "deny"), nargs="?")
+    mcp.text("name", "NAME", nargs="?")
+    mcp.flag("--serve", "hold the library open for programs that run 'mcp'")
+    brief = command(
+        "brief", "write what memory holds on a question, quoted and linked, as Markdown"
+    )
+    brief.text("question", "QUESTION", "- reads standard input")
+    brief.number("--tokens", "N", "its most tokens, 2000 without", default=2000)
     sources = command("sources", "list and switch the programs whose sessions are followed")
     sources.action("list", "on", "off")
     sources.add_argument("name", metavar="NAME", choices=tuple(SourceName), nargs="?")

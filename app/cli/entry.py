@@ -63,7 +63,7 @@ def execute(services: "Services", argv: list[str], terminal: Terminal) -> int:
 
     def run() -> int:
         given = parse(argv)
-        if given.command in (None, "restore"):
+        if given.command in (None, "restore") or (given.command == "mcp" and given.action is None):
             terminal.err(
                 "This is not possible while the window or `work` is running. Close it first."
             )
@@ -114,6 +114,10 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
         from app.cli.commands.maintenance import restore
 
         return restore(paths, given, terminal)
+    if given.command == "mcp" and given.action is None:
+        from app.cli.commands import mcp
+
+        return mcp.serve(paths, signals.arrived) if given.serve else mcp.relay_to_owner(paths)
     services = _open(paths, signals, lambda: _ask_window(paths, words, given, terminal))
     if isinstance(services, int):
         return services
@@ -143,7 +147,10 @@ def _serving(services: "Services", terminal: Terminal) -> Iterator[Terminal]:
         return False
 
     server = CommandServer(
-        services.store.paths, lambda argv, caller: execute(services, argv, caller), throttle
+        services.store.paths,
+        lambda argv, caller: execute(services, argv, caller),
+        throttle,
+        services.serve_mcp,
     )
     try:
         yield replace(terminal, cancelled=lambda: window_started.is_set() or terminal.cancelled())

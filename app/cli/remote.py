@@ -1,7 +1,8 @@
 """The socket through which a running window, or `work`, executes commands for the command line.
 
-A request is one line of JSON, {"argv", "cwd", "input", "watched"} or {"raise": true}; responses are
-lines {"out"}, {"err"} and finally {"exit"}. A caller cancels by sending more, closing its side or
+A request is one line of JSON, {"argv", "cwd", "input", "watched"}, {"raise": true} or {"mcp": 1}; responses
+are lines {"out"}, {"err"} and finally {"exit"}. After {"mcp": 1}, which is answered by the same line, the
+connection speaks MCP. A caller cancels by sending more, closing its side or
 disconnecting. The socket is in the data directory and only its owner can use it. `work` ends when a
 window is started.
 """
@@ -17,10 +18,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from app.cli.terminal import Terminal
 from app.domain.errors import KnownError
+from app.mcp.relay import OPENING
 from app.system.paths import DataPaths
 
 _log = logging.getLogger(__name__)
@@ -32,6 +34,7 @@ _ADDRESS_BYTES = 100  # 108 with the closing zero on Linux, 104 on macOS (unix(7
 _CHUNK_BYTES = 65_536
 
 Execute = Callable[[list[str], Terminal], int]
+ServeMcp = Callable[[TextIO, TextIO], None]
 
 
 class NoServer(Exception):
@@ -47,15 +50,20 @@ class CommandServer:
 
     `execute(argv, terminal)` runs a command and returns its exit code, on a thread of this server.
     `raise_window()` is called when a window was started; it returns False if there is none to
-    raise. Where the file system has no sockets, the server does nothing.
+    raise. `serve_mcp(reader, writer)` answers a program over MCP. Where the file system has no sockets, the server does nothing.
     """
 
     def __init__(
-        self, paths: DataPaths, execute: Execute, raise_window: Callable[[], bool]
+        self,
+        paths: DataPaths,
+        execute: Execute,
+        raise_window: Callable[[], bool],
+        serve_mcp: ServeMcp,
     ) -> None:
         self._paths = paths
         self._execute = execute
         self._raise_window = raise_window
+        self._serve_mcp = serve_mcp
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._callers: dict[socket.socket, threading.Thread] = {}
@@ -132,6 +140,13 @@ class CommandServer:
             case {"raise": True}:
                 if self._raise_window():
                     _send(connection, {"exit": 0})
+            case {"mcp": 1}:
+                connection.sendall(OPENING)
+                with (
+                    connection.makefile("r", encoding="utf-8", errors="replace") as reader,
+                    connection.makefile("w", encoding="utf-8") as writer,
+                ):
+                    self._serve_mcp(reader, writer)
             case {"argv": [*argv], "cwd": str(cwd), "input": str(typed), **more} if all(
                 isinstance(word, str) for word in argv
             ):
@@ -198,6 +213,20 @@ def raise_window(paths: DataPaths) -> bool:
             return bool(connection.recv(_CHUNK_BYTES))
     except (NoServer, OSError):
         return False
+
+
+def connection_to(paths: DataPaths) -> socket.socket | None:
+    """Return a connection to the program that holds the data directory; None if none listens."""
+    with suppress(OSError):
+        connection = _unix_socket()
+        try:
+            with _short(paths.socket) as address:
+                connection.connect(address)
+        except OSError:
+            connection.close()
+        else:
+            return connection
+    return None
 
 
 def _request_from(connection: socket.socket) -> Any:

@@ -213,6 +213,8 @@ _ALL = (
             "Context windows that the user entered, in tokens."),
     Setting("refused_windows", str, "{}", _P.INTERNAL, "Learned context windows",
             "Context windows that servers named when they refused a request, in tokens."),
+    Setting("mcp_clients", str, "{}", _P.INTERNAL, "Programs that asked to read memory",
+            "What was decided for each program that asked to read memory."),
     Setting("suggested_sources", str, "", _P.INTERNAL, "Suggested sources",
             "The sources that were suggested before."),
     Setting("probe_questions", str, "[]", _P.INTERNAL, "Probe questions",
@@ -270,6 +272,8 @@ _ALL = (
           "Add what you accepted about yourself to every prompt, and propose changes to it."),
     _count("profile_max_tokens", 500, _P.RECALL, "Token budget for the profile",
            "The maximum number of tokens for the profile.", unit="tokens"),
+    _flag("mcp_remember", False, _P.RECALL, "Let other programs save to memory",
+          "Programs that may read memory over MCP can also save texts, which are listed under saved memories."),
     _count("prompt_max_tokens", 32_000, _P.CONTEXT, "Maximum prompt",
            "The maximum number of tokens of a prompt, at most three quarters of what the model can read. "
            "Longer conversations are condensed.",

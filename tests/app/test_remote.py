@@ -43,6 +43,7 @@ class Window:
             self.services.paths,
             lambda argv, terminal: entry.execute(self.services, argv, terminal),
             self.bring_to_front,
+            self.services.serve_mcp,
         )
 
     def bring_to_front(self) -> bool:
@@ -73,7 +74,7 @@ def paths(data_dir: Path) -> DataPaths:
 @contextmanager
 def serving(paths: DataPaths, execute: Callable[[list[str], Terminal], int]) -> Iterator[None]:
     """Serve commands with a function."""
-    server = CommandServer(paths, execute, lambda: True)
+    server = CommandServer(paths, execute, lambda: True, lambda _reader, _writer: None)
     try:
         yield
     finally:

@@ -155,6 +155,7 @@ class DesktopApplication:
             self._paths,
             lambda argv, terminal: execute(services, argv, terminal),
             self._bring_to_front,
+            services.serve_mcp,
         )
         gc.freeze()  # mostly modules: collecting them took 64 ms and freed almost nothing
         self.started.set()

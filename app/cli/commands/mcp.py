@@ -1,0 +1,137 @@
+"""`mcp` and `brief`: memory for other programs, and for people, outside of a conversation."""
+
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from typing import TextIO
+
+from app.cli.arguments import wrong_arguments
+from app.cli.commands.maintenance import catch_up_index
+from app.cli.terminal import Terminal
+from app.domain.errors import AlreadyOpen
+from app.domain.formatting import local_moment
+from app.index.text_sync import TextIndexSync
+from app.mcp.access import Access, McpAccess, as_plain
+from app.mcp.relay import relay, start_owner
+from app.memory.brief import Briefs
+from app.system.paths import DataPaths
+
+_LOG_LINES = 50
+_IDLE_S = 600.0
+_POLL_S = 0.2
+
+
+def relay_to_owner(paths: DataPaths) -> int:
+    """Copy bytes between this program's standard streams and the program that has the library open."""
+    from app.cli.remote import connection_to
+
+    return relay(lambda: connection_to(paths), lambda: start_owner(str(paths.root)))
+
+
+def serve(paths: DataPaths, cancelled: Callable[[], bool]) -> int:
+    """Hold the library open for other programs until a window is opened or none is left for 10 minutes."""
+    from app.bootstrap import RunMode, build
+    from app.cli.entry import execute
+    from app.cli.remote import CommandServer
+
+    try:
+        services = build(paths, RunMode.COMMAND_LINE)
+    except AlreadyOpen:
+        return 0  # another program serves it
+    connected = _Connected(services.serve_mcp)
+    window_started = threading.Event()
+
+    def yield_to_window() -> bool:
+        window_started.set()
+        return False
+
+    try:
+        services.start()
+        server = CommandServer(
+            paths,
+            lambda argv, caller: execute(services, argv, caller),
+            yield_to_window,
+            connected.serve,
+        )
+        try:
+            while not (window_started.is_set() or cancelled() or connected.idle_s() > _IDLE_S):
+                window_started.wait(_POLL_S)
+        finally:
+            server.close()
+    finally:
+        services.close()
+    return 0
+
+
+class _Connected:
+    """Counts the programs that are connected."""
+
+    def __init__(self, serve_mcp: Callable[[TextIO, TextIO], None]) -> None:
+        self._serve = serve_mcp
+        self._lock = threading.Lock()
+        self._count = 0
+        self._since = time.monotonic()
+
+    def serve(self, reader: TextIO, writer: TextIO) -> None:
+        """Answer a program."""
+        with self._lock:
+            self._count += 1
+        try:
+            self._serve(reader, writer)
+        finally:
+            with self._lock:
+                self._count -= 1
+                self._since = time.monotonic()
+
+    def idle_s(self) -> float:
+        """Return for how long no program was connected, in seconds."""
+        with self._lock:
+            return 0.0 if self._count else time.monotonic() - self._since
+
+
+def programs(access: McpAccess, given: Namespace, terminal: Terminal) -> int:
+    """List the programs that asked, and what they read; allow or deny one."""
+    if given.action in ("list", "log"):
+        if given.name is not None:
+            raise wrong_arguments(given, "nothing more")
+        return _list(access, terminal) if given.action == "list" else _log(access, terminal)
+    if given.name is None:
+        raise wrong_arguments(given, "NAME")
+    decided = Access.ALLOWED if given.action == "allow" else Access.DENIED
+    access.decide(given.name, decided)
+    terminal.show({"program": given.name, "access": decided.value})
+    return 0
+
+
+def brief(briefs: Briefs, sync: TextIndexSync, given: Namespace, terminal: Terminal) -> int:
+    """Print what memory holds on a question."""
+    question = terminal.read_input() if given.question == "-" else given.question
+    catch_up_index(sync, terminal)
+    text = briefs.write(question.strip(), given.tokens)
+    if terminal.as_json:
+        terminal.document({"question": question.strip(), "max_tokens": given.tokens, "text": text})
+    else:
+        terminal.out(text)
+    return 0
+
+
+def _list(access: McpAccess, terminal: Terminal) -> int:
+    decided = access.decisions()
+    terminal.show(
+        {"programs": [{"program": name, "access": each.value} for name, each in decided.items()]},
+        *(f"{each.value:<8} {name}" for name, each in decided.items()),
+    )
+    return 0
+
+
+def _log(access: McpAccess, terminal: Terminal) -> int:
+    readings = access.readings(_LOG_LINES)
+    terminal.show(
+        {"readings": [as_plain(each) for each in readings]},
+        *(
+            f"{local_moment(each.at)}  {each.client}  {each.tool}  {' '.join(each.links[:5])}".rstrip()
+            for each in readings
+        ),
+    )
+    return 0

@@ -1,0 +1,7 @@
+"""MCP: memory for other programs (Model Context Protocol, versions 2026-07-28 and 2025-11-25).
+
+memory_tools   the tools, without the protocol
+access         which programs may read, and the log of what they read
+server         the protocol on a pair of streams; the only importer of the SDK
+relay          what `commonplace mcp` runs: bytes between its standard streams and the library's owner
+"""

@@ -1,0 +1,324 @@
+"""Tools that other programs call: search, reading turns, recall, and saving where that is switched on.
+
+Private conversations and those in the trash are never shown. Results quote memory: they are data.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.chat.tools.results import LIMIT, NOTE, QUERY, format_date, parameters
+from app.chat.tools.toolbox import check_arguments
+from app.domain.conversations import Conversation, Exchange, Role
+from app.domain.errors import KnownError, NotFound
+from app.domain.ids import ConversationId, PassageId
+from app.domain.links import find_links, link_to, parse_commonplace_link
+from app.domain.passages import PassageKind
+from app.domain.results import FoundAnswer, SearchResult
+from app.mcp.access import McpAccess
+from app.memory.answers import AnswerFinder
+from app.memory.brief import MAX_TOKENS, MIN_TOKENS, Briefs
+from app.memory.core_memory import ArchivalMemoryService
+from app.memory.search import SearchService
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges, shown_path
+from app.storage.tables.passages import Passages
+from app.storage.tables.settings import Settings
+
+MISS = "Nothing was found. Other words may find more."
+_READ = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
+_ALL = (*_READ, PassageKind.FACT, PassageKind.MEMORY)
+_AROUND_MAX = 10
+_RESULTS = 10
+_TEXT_CHARS = 40_000
+_REMEMBER = "mcp_remember"
+_ID: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": 200}
+_DATE: Mapping[str, Any] = {"type": "string", "description": "YYYY-MM-DD", "maxLength": 10}
+
+Run = Callable[[Mapping[str, Any], str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """A tool: `parameters` is the JSON schema of its arguments, `run` gets them and the program's name."""
+
+    name: str
+    title: str
+    description: str
+    parameters: Mapping[str, Any]
+    run: Run
+    writes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class McpResult:
+    """The result of a call: JSON text, or an error that the program can read."""
+
+    text: str
+    is_error: bool = False
+
+
+class McpTools:
+    """The tools over one library. Thread-safe; every call blocks."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        search: SearchService,
+        answers: AnswerFinder,
+        archive: ArchivalMemoryService,
+        access: McpAccess,
+    ) -> None:
+        self._conversations = Conversations(store)
+        self._exchanges = Exchanges(store)
+        self._passages = Passages(store)
+        self._settings = settings
+        self._search = search
+        self._answers = answers
+        self._briefs = Briefs(store, answers)
+        self._archive = archive
+        self._access = access
+
+    def listed(self) -> Sequence[McpTool]:
+        """Return the tools that are offered now, always in the same order."""
+        tools = [
+            McpTool(
+                "search",
+                "Search memory",
+                "Search the user's earlier conversations, facts and saved texts. Returns ids for fetch.",
+                parameters({"query": QUERY}, "query"),
+                self._find,
+            ),
+            McpTool(
+                "fetch",
+                "Read a result",
+                "Return the whole text of a result of search.",
+                parameters({"id": _ID}, "id"),
+                self._fetch,
+            ),
+            McpTool(
+                "search_conversations",
+                "Search conversations",
+                "Find turns of earlier conversations by a natural sentence, with dates and links.",
+                parameters(
+                    {
+                        "query": QUERY,
+                        "after": _DATE,
+                        "before": _DATE,
+                        "source": _ID,
+                        "limit": LIMIT,
+                    },
+                    "query",
+                ),
+                self._find_turns,
+            ),
+            McpTool(
+                "get_turns",
+                "Read turns",
+                "Return turns of a conversation in full: the one with that number and its neighbors.",
+                parameters(
+                    {
+                        "conversation": {"type": "integer", "minimum": 1, "maximum": 2**62},
+                        "turn": {"type": "integer", "minimum": 0, "maximum": 10**9},
+                        "around": {
+                            "type": "integer",
+                            "minimum": 0,
+                            "maximum": _AROUND_MAX,
+                            "default": 0,
+                        },
+                    },
+                    "conversation",
+                    "turn",
+                ),
+                self._turns,
+            ),
+            McpTool(
+                "recall",
+                "Recall",
+                "Return what memory holds on a question: dated, linked quotations and facts as Markdown.",
+                parameters(
+                    {
+                        "question": QUERY,
+                        "max_tokens": {
+                            "type": "integer",
+                            "minimum": MIN_TOKENS,
+                            "maximum": MAX_TOKENS,
+                            "default": 1200,
+                        },
+                    },
+                    "question",
+                ),
+                self._recall,
+            ),
+        ]
+        if self._settings.flag(_REMEMBER):
+            text = {"type": "string", "minLength": 2, "maxLength": 2000}
+            tools.append(
+                McpTool(
+                    "remember",
+                    "Save to memory",
+                    "Save a text to the user's memory. Only what the user asked to keep.",
+                    parameters({"text": text}, "text"),
+                    self._remember,
+                    writes=True,
+                )
+            )
+        return tools
+
+    def call(self, name: str, arguments: object, client: str) -> McpResult:
+        """Run a tool for a program; an error is a result."""
+        try:
+            self._access.check(client)
+            tool = next((each for each in self.listed() if each.name == name), None)
+            if tool is None:
+                raise NotFound(
+                    f"There is no tool '{name[:60]}'", "tools/list names those there are."
+                )
+            given = check_arguments(json.dumps(arguments or {}), tool.parameters)
+            text = json.dumps(tool.run(given, client), ensure_ascii=False)
+        except KnownError as error:
+            return McpResult(str(error), is_error=True)
+        links = dict.fromkeys(link_to(*each[:2]) for each in find_links(text))
+        self._access.note(client, name, list(links))
+        return McpResult(text)
+
+    # -- searching
+
+    def _find(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+        found = self._answers.find(given["query"], _RESULTS, _ALL)
+        results = [
+            {
+                "id": _opaque(each.result),
+                "title": each.result.conversation_title or each.result.kind.value,
+                "url": _url(each.result),
+                "text": _said(each),
+            }
+            for each in found
+        ]
+        return {"results": results} if results else {"results": [], "note": MISS}
+
+    def _find_turns(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+        filters = "".join(
+            f' {key}:"{value}"' if key == "source" else f" {key}:{value}"
+            for key in ("after", "before", "source")
+            if (value := given[key])
+        )
+        response = self._search.search(given["query"] + filters, given["limit"])
+        found = [each for each in response.results if each.kind in _READ]
+        useful = [each for each in found if each.is_hint or not each.is_weak]
+        results = [
+            {
+                "conversation": each.conversation_id,
+                "title": each.conversation_title,
+                "turn": each.turn_number,
+                "date": format_date(each.created_at),
+                "relevance": round(each.relevance, 2),
+                "question": each.user_question,
+                "text": each.snippet,
+                "url": _url(each),
+            }
+            for each in useful
+        ]
+        return {"note": NOTE if results else MISS, "results": results}
+
+    def _recall(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+        return {"note": NOTE, "text": self._briefs.write(given["question"], given["max_tokens"])}
+
+    # -- reading
+
+    def _fetch(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+        name = given["id"]
+        link = parse_commonplace_link(name)
+        if link is not None:
+            conversation = self._shown(link.conversation_id)
+            path = self._path(conversation)
+            turn = link.turn_number
+            chosen = path if turn is None else path[turn : turn + 1]
+            if not chosen:
+                raise _missing()
+            text = "\n\n".join(self._transcript(each) for each in chosen)
+            return {
+                "id": name,
+                "title": conversation.title,
+                "text": text[:_TEXT_CHARS],
+                "url": name,
+                "metadata": {"date": format_date(chosen[0].started_at), "note": NOTE},
+            }
+        kind, _, number = name.partition(":")
+        if kind in (PassageKind.FACT, PassageKind.MEMORY) and number.isdecimal():
+            passage_id = PassageId(int(number))
+            found = self._passages.shown([passage_id]).get(passage_id)
+            if found is not None and found[0].kind.value == kind:
+                place, text = found
+                if place.conversation_id is not None:
+                    self._shown(place.conversation_id)
+                said = "\n\n".join(part.text or part.shown for part in text.parts)
+                metadata = {"note": NOTE}
+                return {"id": name, "title": kind, "text": said, "url": "", "metadata": metadata}
+        raise _missing()
+
+    def _turns(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+        conversation = self._shown(given["conversation"])
+        path = self._path(conversation)
+        turn, around = given["turn"], given["around"]
+        if turn >= len(path):
+            raise NotFound(
+                f"Conversation {conversation.id} has no turn {turn}",
+                f"Its turns are 0 to {len(path) - 1}.",
+            )
+        first = max(0, turn - around)
+        turns = [
+            {
+                "turn": number,
+                "url": link_to(conversation.id, number),
+                "date": format_date(exchange.started_at),
+                "status": exchange.status.value,
+                "text": self._transcript(exchange)[:_TEXT_CHARS],
+            }
+            for number, exchange in enumerate(path[first : turn + around + 1], first)
+        ]
+        return {"note": NOTE, "title": conversation.title, "turns": turns}
+
+    def _remember(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+        return {"saved": self._archive.save(given["text"]).id}
+
+    def _shown(self, conversation_id: int) -> Conversation:
+        key = ConversationId(conversation_id)
+        found = self._conversations.by_ids([key]).get(key)
+        if found is None or found.private or found.deleted_at is not None:
+            raise _missing()
+        return found
+
+    def _path(self, conversation: Conversation) -> Sequence[Exchange]:
+        return shown_path(conversation, self._exchanges.of(conversation.id))
+
+    def _transcript(self, exchange: Exchange) -> str:
+        return "\n\n".join(self._lines(exchange))
+
+    def _lines(self, exchange: Exchange) -> Iterator[str]:
+        for message in self._exchanges.messages_of(exchange):
+            if message.role in (Role.USER, Role.ASSISTANT) and message.text:
+                yield f"{message.role.value}: {message.text}"
+
+
+def _missing() -> NotFound:
+    return NotFound("There is nothing with this id", "search finds what there is.")
+
+
+def _opaque(result: SearchResult) -> str:
+    if result.conversation_id is not None and result.kind in _READ:
+        return _url(result)
+    return f"{result.kind.value}:{result.passage_id}"
+
+
+def _url(result: SearchResult) -> str:
+    if result.conversation_id is None:
+        return ""
+    return link_to(result.conversation_id, result.turn_number)
+
+
+def _said(found: FoundAnswer) -> str:
+    return "\n\n".join(filter(None, (found.question, found.reply)))

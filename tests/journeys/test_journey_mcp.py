@@ -1,0 +1,198 @@
+"""Other programs read memory over MCP: the official SDK's client, the relay, and a running window's library."""
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp_types import Implementation
+
+from app.bootstrap import RunMode, Services, build, locked
+from app.cli import entry
+from app.cli.remote import CommandServer, raise_window
+from app.domain.changes import ConversationEdited
+from app.domain.conversations import Conversation
+from app.domain.errors import AlreadyOpen
+from app.mcp.access import Access
+from app.mcp.server import serve
+from app.system.paths import DataPaths
+from tests.fakes.jobs import until
+from tests.fakes.stored import add_conversation, made, opened
+
+_NAME = "Heron IDE"
+_MODES = ["auto", "legacy"]
+
+
+@pytest.fixture
+def library(data_dir: Path) -> Iterator[Services]:
+    """Yield an open library with a public and a private conversation, served at its socket."""
+    made(data_dir)
+    with opened(data_dir) as store:
+        add_conversation(
+            store, "How do I keep basil alive on a windowsill in winter", title="Herbs"
+        )
+        secret = add_conversation(store, "My secret basil recipe", title="Secret")
+        store.save(_private(secret.conversation))
+    services = build(DataPaths(data_dir), RunMode.WINDOW)
+    server = CommandServer(
+        services.paths,
+        lambda argv, terminal: entry.execute(services, argv, terminal),
+        lambda: True,
+        services.serve_mcp,
+    )
+    services.index_sync.catch_up()
+    yield services
+    server.close()
+    services.close()
+
+
+def _private(conversation: Conversation) -> Any:
+    return ConversationEdited(conversation.id, private=True)
+
+
+async def _with_client(data_dir: Path, mode: str, use: Any) -> Any:
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-m", "app", "mcp", "--data-dir", str(data_dir)]
+    )
+    info = Implementation(name=_NAME, version="1")
+    async with Client(parameters, client_info=info, mode=mode) as client:
+        return await use(client)
+
+
+def _ask(data_dir: Path, tool: str, mode: str = "auto", **arguments: Any) -> Any:
+    async def use(client: Client) -> Any:
+        return await client.call_tool(tool, arguments)
+
+    return anyio.run(_with_client, data_dir, mode, use)
+
+
+def _value(result: Any) -> Any:
+    assert not result.is_error, result.content[0].text
+    return json.loads(result.content[0].text)
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_a_program_reads_once_it_is_allowed_and_its_reading_is_logged(
+    library: Services, mode: str
+) -> None:
+    refused = _ask(library.paths.root, "search", mode, query="basil in winter")
+    assert refused.is_error
+    assert library.mcp_access.decisions() == {_NAME: Access.ASK}
+    library.mcp_access.decide(_NAME, Access.ALLOWED)
+    (found, *_) = _value(_ask(library.paths.root, "search", mode, query="basil in winter"))[
+        "results"
+    ]
+    assert "windowsill" in found["text"]
+    whole = _value(_ask(library.paths.root, "fetch", mode, id=found["id"]))
+    assert "windowsill" in whole["text"]
+    reading = library.mcp_access.readings(9)[0]
+    assert (reading.client, reading.tool, reading.links) == (_NAME, "fetch", (found["url"],))
+
+
+def test_tools_are_listed_in_the_same_order_and_only_say_what_they_may(library: Services) -> None:
+    async def use(client: Client) -> Any:
+        return list((await client.list_tools()).tools)
+
+    listed = [anyio.run(_with_client, library.paths.root, mode, use) for mode in _MODES]
+    names = [[tool.name for tool in tools] for tools in listed]
+    assert names[0] == names[1]
+    assert "remember" not in names[0]
+    assert all(tool.annotations.read_only_hint for tool in listed[0])
+    library.settings.set("mcp_remember", True)
+    assert [each.name for each in library.mcp_tools.listed()][-1] == "remember"
+
+
+def test_private_conversations_and_trash_are_never_read(library: Services) -> None:
+    library.mcp_access.decide(_NAME, Access.ALLOWED)
+    for tool, arguments in (
+        ("search", {"query": "secret basil recipe"}),
+        ("search_conversations", {"query": "secret basil recipe"}),
+        ("recall", {"question": "What is my secret basil recipe?"}),
+        ("fetch", {"id": "commonplace://2"}),
+        ("fetch", {"id": "commonplace://2/0"}),
+        ("get_turns", {"conversation": 2, "turn": 0}),
+    ):
+        result = library.mcp_tools.call(tool, arguments, _NAME)
+        assert "secret" not in result.text.lower().replace(str(arguments).lower(), "").replace(
+            "what is my secret basil recipe?", ""
+        ), tool
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("nonsense", {}),
+        ("search", None),
+        ("search", {"query": 5}),
+        ("search", {"query": "x" * 5000}),
+        ("search", {"query": "basil", "more": 1}),
+        ("fetch", {"id": "commonplace://999999/0"}),
+        ("fetch", {"id": "fact:99999999999999999999"}),
+        ("fetch", {"id": "../../etc/passwd"}),
+        ("get_turns", {"conversation": 1, "turn": 99}),
+        ("get_turns", {"conversation": -1, "turn": 0}),
+        ("recall", {"question": "basil", "max_tokens": 0}),
+        ("search_conversations", {"query": "basil", "after": "not a date"}),
+        ("remember", {"text": "I like basil"}),
+    ],
+)
+def test_wrong_arguments_are_answered_with_an_error(
+    library: Services, tool: str, arguments: Any
+) -> None:
+    library.mcp_access.decide(_NAME, Access.ALLOWED)
+    assert library.mcp_tools.call(tool, arguments, _NAME).is_error
+
+
+def test_a_program_that_was_denied_is_refused_for_good(library: Services) -> None:
+    library.mcp_access.decide(_NAME, Access.DENIED)
+    assert library.mcp_tools.call("search", {"query": "basil"}, _NAME).is_error
+    assert library.mcp_access.decisions() == {_NAME: Access.DENIED}
+    assert library.mcp_access.readings(9) == ()
+
+
+def test_saving_is_possible_where_it_is_switched_on(library: Services) -> None:
+    library.mcp_access.decide(_NAME, Access.ALLOWED)
+    library.settings.set("mcp_remember", True)
+    saved = library.mcp_tools.call("remember", {"text": "The user likes basil."}, _NAME)
+    assert not saved.is_error
+    assert [each.text for each in library.memories.listed()] == ["The user likes basil."]
+
+
+@pytest.mark.parametrize("tokens", [100, 300, 2000])
+def test_a_brief_has_no_more_tokens_than_asked_for(library: Services, tokens: int) -> None:
+    text = library.briefs.write("How do I keep basil alive?", tokens)
+    assert len(text.encode()) <= 3 * tokens
+    assert "commonplace://1/0" in text
+    assert "Nothing about this" in library.briefs.write("zebra xylophone quantum", tokens)
+
+
+def _is_free(paths: DataPaths) -> bool:
+    with suppress(AlreadyOpen):
+        locked(paths).release()
+        return True
+    return False
+
+
+def test_without_a_window_the_library_is_opened_and_given_up_when_one_starts(
+    data_dir: Path,
+) -> None:
+    paths = made(data_dir)
+    assert _ask(data_dir, "search", query="basil").is_error, "nobody allowed it yet"
+    with pytest.raises(AlreadyOpen):
+        build(paths, RunMode.COMMAND_LINE)
+    raise_window(paths)
+    until(lambda: _is_free(paths))
+    with closing(build(paths, RunMode.COMMAND_LINE)) as services:
+        assert services.mcp_access.decisions() == {_NAME: Access.ASK}
+
+
+def test_a_program_that_disconnects_in_the_middle_leaves_nothing_behind(library: Services) -> None:
+    serve(io.StringIO('{"jsonrpc": "2.0", "id": 1, "meth'), io.StringIO(), library.mcp_tools)
+    serve(io.StringIO("\x00\n[]\n{}\n"), io.StringIO(), library.mcp_tools)
+    assert not library.mcp_tools.call("search", {"query": "basil"}, "Another").text.startswith("{")
