@@ -37,12 +37,14 @@ _.teardown
 # The composition keeps a presenter that nothing else refers to.
 _.embedder_suggestion
 _.source_suggestion
+_.mcp_consent
 
 # Ports that several classes implement; the first who takes any of them names them here no more.
 _.Embedder
 
 # Named in annotations that are strings.
 _.Encoding
+_.ServerRequestContext
 _.AnyTokenizer
 
 # Parameters of a Protocol are named for those who implement it.

@@ -252,10 +252,10 @@ class McpTools:
             passage_id = PassageId(int(number))
             found = self._passages.shown([passage_id]).get(passage_id)
             if found is not None and found[0].kind.value == kind:
-                place, text = found
+                place, content = found
                 if place.conversation_id is not None:
                     self._shown(place.conversation_id)
-                said = "\n\n".join(part.text or part.shown for part in text.parts)
+                said = "\n\n".join(part.text or part.shown for part in content.parts)
                 metadata = {"note": NOTE}
                 return {"id": name, "title": kind, "text": said, "url": "", "metadata": metadata}
         raise _missing()

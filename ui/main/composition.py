@@ -35,6 +35,7 @@ from ui.presenters.imports import SAMPLE, ImportPresenter
 from ui.presenters.inspector import InspectorPresenter
 from ui.presenters.links import LinkPresenter
 from ui.presenters.maintenance import MaintenancePresenter
+from ui.presenters.mcp_consent import McpConsentPresenter
 from ui.presenters.memories import MemoriesPresenter
 from ui.presenters.memory_writes import MemoryWritePresenter
 from ui.presenters.mentions import MentionPresenter
@@ -186,6 +187,7 @@ class Presenters(QObject):
             bridge, services.embedder_suggestions, banner
         )
         self.source_suggestion = SourceSuggestionPresenter(bridge, services.sources, banner)
+        self.mcp_consent = McpConsentPresenter(bridge, services.mcp_access, banner)
         self.maintenance = MaintenancePresenter(
             bridge, services.back_up, services.check, services.paths.root, banner
         )

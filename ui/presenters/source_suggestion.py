@@ -4,6 +4,7 @@ from app.domain.errors import KnownError
 from app.domain.formatting import format_count, format_size
 from app.domain.sources import SOURCES, SourceState
 from app.domain.text import sentences
+from app.domain.translation import tr
 from app.workers.sources import Sources
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
@@ -36,12 +37,15 @@ class SourceSuggestionPresenter(Presenter):
         spec = SOURCES[state.name]
         self._messages.show_message(
             sentences(
-                f"{spec.title} keeps {format_count(state.files, 'session file')} "
-                f"({format_size(state.size_bytes)}) on this computer",
-                spec.deletes,
-                "Import them, and new ones as they are written?",
+                tr("{program} keeps {files} ({size}) on this computer").format(
+                    program=spec.title,
+                    files=format_count(state.files, "session file"),
+                    size=format_size(state.size_bytes),
+                ),
+                tr(spec.deletes),
+                tr("Import them, and new ones as they are written?"),
             ),
-            "Import and follow",
+            tr("Import and follow"),
             lambda: self._bridge.submit(self._follow(state), self._on_error),
             brief=False,
             closed=lambda: self._bridge.submit(self._dismiss(state), self._on_error),
@@ -54,8 +58,10 @@ class SourceSuggestionPresenter(Presenter):
 
         await self._bridge.write(follow)
         self._messages.show_message(
-            f"The sessions of {SOURCES[state.name].title} are being imported. The memory pane shows the "
-            "progress; Settings, Workers switches it off.",
+            tr(
+                "The sessions of {program} are being imported. The memory pane shows the progress; "
+                "Settings, Workers switches it off."
+            ).format(program=SOURCES[state.name].title),
             brief=True,
         )
 
