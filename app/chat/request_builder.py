@@ -99,7 +99,7 @@ class RequestBuilder:
         if ref.provider == RECALL:
             recent = self._history.recent_messages(plan, _RECENT_TURNS)
             return ChatRequest(
-                ref.model, (*recent, *plan.messages), history_count=len(recent)
+                ref.model, (*recent, *plan.messages), history_count=len(recent), choice=plan.choice
             ), None
         draft = self.draft(plan)
         fetched = self._fetcher.fetch(plan, draft.query)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from app.domain.conversations import Message, RawReply, ToolResult
+from app.domain.conversations import ANY_RECALL, Message, RawReply, RecallChoice, ToolResult
 from app.domain.presets import Effort
 
 UNKNOWN_WINDOW_TOKENS = 8_192  # counted for a model whose context window is not known
@@ -53,6 +53,8 @@ class ChatRequest:
 
     `images` are the files of the user's images by content hash; an image without one is sent as its name.
 
+    `choice` is for a model that recalls by itself.
+
     `answer_schema_json` asks for an answer in JSON that fits a schema, "" for text; a server that
     does not enforce schemas answers without it.
     """
@@ -68,6 +70,7 @@ class ChatRequest:
     history_count: int = 0
     images: Mapping[str, bytes] = field(default_factory=lambda: NO_IMAGES)
     answer_schema_json: str = ""
+    choice: RecallChoice = ANY_RECALL
 
 
 @dataclass(frozen=True, slots=True)

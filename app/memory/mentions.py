@@ -122,17 +122,12 @@ class MentionReader:
     ) -> tuple[RetrievedConversation, ...]:
         """Return conversations with summary and best turns, in order; without what is `quoted` already.
 
-        Private ones and those in the trash are left out.
+        Those that are not `readable` are left out.
         """
-        records = self._conversations.by_ids(wanted)
-        open_ids = [
-            each
-            for each in wanted
-            if (record := records.get(each)) and not record.private and record.deleted_at is None
-        ]
-        talks = self._reads.talks(open_ids)
+        readable = self.readable(wanted)
+        talks = self._reads.talks(readable)
         found = []
-        for each in open_ids:
+        for each in readable:
             talk = talks[each]
             heads = self._heads(each, verdicts, quoted)
             summary = next(
@@ -155,6 +150,15 @@ class MentionReader:
                 )
             )
         return tuple(found)
+
+    def readable(self, wanted: Sequence[ConversationId]) -> list[ConversationId]:
+        """Return the conversations that may be quoted: no private ones and none in the trash."""
+        records = self._conversations.by_ids(wanted)
+        return [
+            each
+            for each in wanted
+            if (record := records.get(each)) and not record.private and record.deleted_at is None
+        ]
 
     def _heads(
         self,

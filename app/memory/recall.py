@@ -13,6 +13,7 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import TypeVar
 
+from app.domain.conversations import ANY_RECALL, RecallChoice
 from app.domain.errors import Cancelled, KnownError, MemoryOff
 from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, passage_id_of
@@ -65,6 +66,8 @@ _FACT_KINDS = (PassageKind.FACT, PassageKind.MEMORY)
 _TOO_LONG = "Recall was stopped because it took too long."
 _FAILED = "A part of recall failed. See the log for details."
 _MEMORY_OFF = "Memory is off in this conversation, so nothing is recalled"
+_OFF_ONCE = "Memory was off for this message, so nothing is recalled"
+_SEND_AGAIN = "Send it again with memory on."
 _SWITCH_ON = "Turn on 'Use memory here' in the Conversation menu (Ctrl+Shift+U)."
 _WARM_UP_QUESTION = "Which questions about work, home and travel were answered last year?"
 
@@ -125,23 +128,33 @@ class RecallService:
         recent: Sequence[RecentTurn],
         conversation_id: ConversationId,
         limit: int,
+        choice: RecallChoice = ANY_RECALL,
     ) -> Sequence[FoundAnswer] | None:
         """Return the best results for a question after the `recent` turns of a conversation, for the Recall model.
 
         At most `limit` turns, and half as many facts and saved texts, by the rules of `retrieve`; `is_weak`
-        marks those that no prompt would get. None for a question that names nothing to look up. Raises
-        MemoryOff where memory is off, and KnownError.
+        marks those that no prompt would get. If the message mentions conversations, only their turns are
+        searched. None for a question that names nothing to look up. Raises MemoryOff where memory is off, and
+        KnownError.
         """
         conversation = self._conversations.by_ids([conversation_id]).get(conversation_id)
         if not is_recall_on(conversation):
             raise MemoryOff(_MEMORY_OFF, _SWITCH_ON)
+        if not choice.is_on:
+            raise MemoryOff(_OFF_ONCE, _SEND_AGAIN)
         prepared = prepare(self._search, question, recent)
         if prepared is None:
             return None
         verdicts = self._feedback.verdicts()
-        scope = self._other_conversations(conversation_id, verdicts)
+        refused = _refused(verdicts) | IdSet(choice.left_out)
+        if choice.mentioned:
+            own = IdSet(self._passages.of_conversations(self._mentions.readable(choice.mentioned)))
+            scope = SearchScope(own.without(refused | self._search.pools().separate), IdSet())
+            known: list[Ranked] = []
+        else:
+            scope = self._other_conversations(conversation_id, refused)
+            known = self._ranked_facts(prepared, refused, limit)
         ranked = self._without_repeats(prepared, scope)
-        known = self._ranked_facts(prepared, _refused(verdicts), limit)
         facts = self._facts.by_ids(passage_id_of(each.part_id) for each in known)
         now = datetime.now(UTC)
         said = with_feedback_and_age(ranked, verdicts, {}, 0.0, now), limit
@@ -182,7 +195,7 @@ class RecallService:
 
     def _related(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
         settings, verdicts = retrieval.settings, retrieval.verdicts
-        scope = self._other_conversations(retrieval.conversation_id, verdicts)
+        scope = self._other_conversations(retrieval.conversation_id, _refused(verdicts))
         ranked = retrieval.unquoted(
             best_by_passage(self._without_repeats(prepared, scope), _CONSIDERED)
         )
@@ -301,10 +314,10 @@ class RecallService:
         return ranked_in(self._search, prepared, replace(scope, left_out=left_out))
 
     def _other_conversations(
-        self, conversation_id: ConversationId | None, verdicts: Mapping[PassageId, Verdict]
+        self, conversation_id: ConversationId | None, refused: IdSet
     ) -> SearchScope:
         """Return the scope of all other conversations, without hidden and refused passages."""
-        left_out = self._search.pools().excluded | _refused(verdicts)
+        left_out = self._search.pools().excluded | refused
         if conversation_id is not None:
             left_out |= IdSet(self._passages.of_conversations([conversation_id]))
         return SearchScope(None, left_out)

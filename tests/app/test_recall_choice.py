@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from app.domain.conversations import RecallChoice
+from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, MessageId, PassageId
 from app.domain.recall import (
     PlanPart,
@@ -130,6 +131,27 @@ def test_private_deleted_and_refused_parts_are_never_mentioned(library: RecallLi
     assert said_in(turn, is_user=True) == CAT
     library.feedback.give(turn.match.passage_id, Verdict.NEVER)
     assert not any(each.exchanges for each in mentioned(library, "Who is the vet?", cat).mentioned)
+
+
+# -- the built-in model, which recalls by itself
+
+
+def answered(library: RecallLibrary, choice: RecallChoice) -> list[tuple[str, int]]:
+    library.sync.catch_up()
+    found = library.recall_service.answers("Which vet looks after Minka?", (), ConversationId(999), 6, choice)
+    return [(each.result.conversation_title, each.result.passage_id) for each in found or ()]
+
+
+def test_recall_keeps_to_the_choice_for_a_message(library: RecallLibrary) -> None:
+    other = add_conversation(library.store, ("Which vet is near?", "Doctor Bell."), title="Vets")
+    both = answered(library, RecallChoice())
+    assert {title for title, _ in both} >= {"Minka", "Vets"}
+    out = frozenset(PassageId(each) for title, each in both if title == "Minka")
+    assert "Minka" not in {title for title, _ in answered(library, RecallChoice(left_out=out))}
+    only = answered(library, RecallChoice(mentioned=(other.conversation.id,)))
+    assert {title for title, _ in only} == {"Vets"}
+    with pytest.raises(MemoryOff):
+        answered(library, RecallChoice(is_on=False))
 
 
 # -- titles in a text

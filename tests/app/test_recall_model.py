@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from app.domain.chat import ChatRequest, Finished, FinishReason, TextDelta
-from app.domain.conversations import Message, Role, Text
+from app.domain.conversations import ANY_RECALL, Message, Role, Text
 from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
@@ -195,7 +195,7 @@ def test_it_searches_for_the_last_question_and_remembers_what_it_quoted() -> Non
     model = RecallModel(find)
     assert model.last_quoted(ConversationId(4)) == ()
     reply_of(model, "first", "an answer", "second")
-    assert asked == [("second", [RecentTurn("first", "")], 4, 6)]
+    assert asked == [("second", [RecentTurn("first", "")], 4, 6, ANY_RECALL)]
     assert list(model.last_quoted(ConversationId(4))) == [RESULT]
     assert model.last_quoted(ConversationId(5)) == ()
     (card,) = asyncio.run(model.models())

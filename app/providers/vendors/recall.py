@@ -16,7 +16,7 @@ from app.domain.chat import (
     StreamEvent,
     TextDelta,
 )
-from app.domain.conversations import Image, Message, Role
+from app.domain.conversations import Image, Message, RecallChoice, Role
 from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, PassageId
 from app.domain.links import link_to
@@ -37,7 +37,7 @@ _LINE_CHARS = 240  # of a passage that is only possibly related
 _MAX_ANSWERS = 16
 _ENDS = ".!。！ "
 _NO_MODEL = (
-    "*Recall answered, not a language model. Choose a model above or in Settings to talk to one.*"
+    "*Recall answered, not a language model. Choose a model below or in Settings to talk to one.*"
 )
 _NO_IMAGES = "*Recall cannot see images.*\n\n"
 _NOT_CLEAR = "No clear answer was found. Possibly related:\n\n"
@@ -52,15 +52,15 @@ _STATED = "I found nothing earlier about that. Your message is stored and can be
 
 # Raises MemoryOff; None for a question that names nothing to look up.
 FindAnswers = Callable[
-    [str, Sequence[RecentTurn], ConversationId, int], Sequence[FoundAnswer] | None
+    [str, Sequence[RecentTurn], ConversationId, int, RecallChoice], Sequence[FoundAnswer] | None
 ]
 
 
 class RecallModel:
     """The model that answers from the library.
 
-    `find(question, earlier turns, conversation to exclude, limit)` returns answers best first: turns, facts and
-    saved memories. It may block.
+    `find(question, earlier turns, conversation to exclude, limit, choice)` returns answers best first: turns, facts
+    and saved memories. It may block.
     """
 
     name = RECALL
@@ -82,6 +82,7 @@ class RecallModel:
                     _recent(request.messages, question),
                     question.conversation_id,
                     _PASSAGES,
+                    request.choice,
                 )
         except MemoryOff as off:
             parts = [f"{off.display_text}\n\n"]
