@@ -197,6 +197,7 @@ _ALL = (
             "The embedders and servers that history may be sent to."),
     _flag("suggest_embedder", True, _P.INTERNAL, "Suggest an embedder",
           "Whether an embedder that suits the languages of the library is suggested."),
+    _flag("tour_done", False, _P.INTERNAL, "Tour shown", "Whether the tour was shown."),
     Setting("background_consent", str, "", _P.INTERNAL, "Background models with consent",
             "The models and servers that history may be sent to."),
     Setting("favorite_models", str, "[]", _P.INTERNAL, "Favorite models",

@@ -21,6 +21,11 @@ def read_phrases(name: str) -> Mapping[str, re.Pattern[str]]:
     }
 
 
+def read_lines(name: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the lines of each paragraph of a file, by its title."""
+    return {title: tuple(lines.strip().splitlines()) for title, lines in _paragraphs(name)}
+
+
 def _paragraphs(name: str) -> Iterator[tuple[str, str]]:
     for each in (_FOLDER / f"{name}.txt").read_text(encoding="utf-8").split("\n\n"):
         if not each.startswith("#"):

@@ -138,7 +138,9 @@ def test_private_deleted_and_refused_parts_are_never_mentioned(library: RecallLi
 
 def answered(library: RecallLibrary, choice: RecallChoice) -> list[tuple[str, int]]:
     library.sync.catch_up()
-    found = library.recall_service.answers("Which vet looks after Minka?", (), ConversationId(999), 6, choice)
+    found = library.recall_service.answers(
+        "Which vet looks after Minka?", (), ConversationId(999), 6, choice
+    )
     return [(each.result.conversation_title, each.result.passage_id) for each in found or ()]
 
 

@@ -25,8 +25,14 @@ async def test_a_newcomer_imports_the_sample_archive_once(user: User, tmp_path: 
     assert user.titles() == []
 
     user.click("Open a sample archive")
-    await user.sees("Import finished", f"{LISTED + ARCHIVED} conversations")
+    await user.sees(
+        "Import finished", f"{LISTED + ARCHIVED} conversations", "Ask something about it"
+    )
     await user.dismiss()
+    for stop in range(5):  # the tour
+        await user.sees(f"{stop + 1} of 5")
+        user.click("Done" if stop == 4 else "Next")
+    assert user.window.memory_dock.isHidden()
     await user.until(lambda: len(user.titles()) == LISTED, "the list")
     await user.sees("What is on your mind?")
     user.choose(user.window.sidebar.folders, "Archived")

@@ -3,21 +3,25 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QStandardPaths
 
 from app.bootstrap import Services
 from app.chat.inspector import Source
 from app.commands.table import CommandSession
 from app.domain.chat import ModelRef
-from app.domain.conversations import Conversation
+from app.domain.conversations import Conversation, Draft
 from app.domain.ids import ConversationId
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
+from app.memory.starter_questions import StarterQuestions
 from app.transfer.exporting import export
+from app.transfer.found_exports import find_exports
 from app.transfer.importing import import_files
 from ui.bridge import Bridge
 from ui.main.memory_panels import build_memory_panels
+from ui.main.tour import tour_stops
 from ui.main.window_state import store_state
 from ui.presenters.attach import AttachPresenter
 from ui.presenters.commands import CommandPresenter
@@ -30,6 +34,7 @@ from ui.presenters.explain import ExplainPresenter
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.files import FilesPresenter
 from ui.presenters.find import FindPresenter
+from ui.presenters.found_exports import FoundExportsPresenter
 from ui.presenters.history import HistoryPresenter
 from ui.presenters.imports import SAMPLE, ImportPresenter
 from ui.presenters.inspector import InspectorPresenter
@@ -52,6 +57,7 @@ from ui.presenters.search import SearchPresenter
 from ui.presenters.settings.dialog import APPEARANCE_SETTINGS
 from ui.presenters.source_suggestion import SourceSuggestionPresenter
 from ui.presenters.summaries import SummariesPresenter
+from ui.presenters.tour import TourPresenter
 from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
@@ -204,7 +210,14 @@ class Presenters(QObject):
         self.files = FilesPresenter(bridge, services.attachments, self._banner)
         self.imports = ImportPresenter(
             bridge, partial(import_files, services.store), services.background, self._banner,
-            consent.ask_to_allow,
+            consent.ask_to_allow, StarterQuestions(services.store).make,
+        )  # fmt: skip
+        downloads = QStandardPaths.writableLocation(
+            QStandardPaths.StandardLocation.DownloadLocation
+        )
+        FoundExportsPresenter(
+            bridge, partial(find_exports, Path(downloads)), self._window.chat.welcome,
+            self.imports.start,
         )  # fmt: skip
         self.attach = AttachPresenter(
             bridge, services.attachments, services.models.sees_images, self.imports.start,
@@ -274,6 +287,12 @@ class Presenters(QObject):
         window.sidebar.new_requested.connect(conversation.begin_new)
         welcome.files_dropped.connect(self.attach.take_dropped_to_import)
         welcome.import_requested.connect(self.imports.choose)
+        self.imports.question_chosen.connect(self._begin_with)
+        self.tour = TourPresenter(
+            self._bridge, self._services.settings, window, tour_stops(window),
+            window.chat.composer.box.setFocus,
+        )  # fmt: skip
+        self.imports.sample_closed.connect(self.tour.start)
         welcome.sample_requested.connect(lambda: self.imports.start([SAMPLE]))
         self.presets.page_requested.connect(lambda: self.settings.open("Presets"))
 
@@ -387,6 +406,13 @@ class Presenters(QObject):
         self._window.chat.composer.flush_draft()
 
     # -- slots
+
+    def _begin_with(self, text: str) -> None:
+        """Begin a conversation with a text in the composer."""
+        self.conversation.begin_new()
+        self.conversation.save_draft(
+            None, Draft(text)
+        )  # it is shown once the conversation has begun
 
     def _on_opened(self, conversation: Conversation | None) -> None:
         """Store what is open, so that a killed program opens it again."""

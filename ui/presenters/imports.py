@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFileDialog
 
 from app.domain.errors import KnownError
@@ -23,16 +23,25 @@ class ImportPresenter(Presenter):
     """Runs imports, one at a time, on the bridge's pool.
 
     `import_files` is `app.transfer.importing.import_files` for the open store; it blocks.
-    `ask_for_consent` asks whether the background model may read what was imported.
+    `ask_for_consent` asks whether the background model may read what was imported; `questions` returns some
+    that the library can answer, it blocks.
 
     Attributes:
         dialog: That of the import that is running or ended last.
+
+    Signals:
+        question_chosen: Ask a question about what was imported.
+        sample_closed: The report about the sample archive was closed.
     """
+
+    question_chosen = Signal(str)
+    sample_closed = Signal()
 
     _import_files: Callable[..., ImportReport]
     _background: BackgroundModelChoice
     _messages: Banner
     _ask_for_consent: Callable[[], object]
+    _questions: Callable[[], Sequence[str]]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,7 +75,10 @@ class ImportPresenter(Presenter):
         names = ", ".join(path.name for path in paths)
         self.dialog = dialog = ImportDialog(names, self._messages.window())
         dialog.cancel_requested.connect(self._cancelled.set)
+        dialog.question_chosen.connect(self.question_chosen)
         dialog.finished.connect(dialog.deleteLater)
+        if list(paths) == [SAMPLE]:
+            dialog.finished.connect(lambda _: self.sample_closed.emit())
         dialog.show()
         self._refresh.start()
         self._bridge.start(_TASK, self._run(list(paths), dialog))
@@ -85,6 +97,7 @@ class ImportPresenter(Presenter):
                 )
             )
             plan = await self._bridge.run(background.plan) if report.turns else None
+            questions = await self._bridge.run(self._questions) if report.turns else ()
             if not report.turns:
                 await self._bridge.write(lambda: background.restore_consents(consents))
         except Exception as error:
@@ -94,6 +107,7 @@ class ImportPresenter(Presenter):
         else:
             # Nothing is awaited from here on: the user may close the dialog and import again.
             dialog.show_report(report, plan_text(plan) if plan is not None else "")
+            dialog.show_questions(questions)
             if plan is not None:
                 self._ask_for_consent()
         finally:

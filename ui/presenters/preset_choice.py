@@ -58,7 +58,10 @@ class PresetPickerPresenter(Presenter):
         return self._for_new if self._conversation.view is None else None
 
     def open(self) -> None:
-        """Open the list."""
+        """Open the list, or the page of the settings where there is no room for it."""
+        if not self._box.isVisible():
+            self.page_requested.emit()
+            return
         self._box.setFocus()
         self._box.showPopup()
 

@@ -27,6 +27,10 @@ class Welcome(QScrollArea):
         sample_requested: Import the sample archive.
         model_requested: Show the providers page.
         shown: The page became visible. server_requested: Set up the local server that is offered.
+        found_requested: Import the exports that are offered.
+
+    Attributes:
+        is_newcomer: Whether it greets somebody without conversations.
     """
 
     import_requested = Signal()
@@ -35,6 +39,7 @@ class Welcome(QScrollArea):
     model_requested = Signal()
     shown = Signal()
     server_requested = Signal()
+    found_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,6 +63,9 @@ class Welcome(QScrollArea):
         policy.setRetainSizeWhenHidden(True)  # nothing moves when a server is found
         self.server.setSizePolicy(policy)
         self.server.hide()
+        self.found = button(zone, "", self.found_requested)
+        self.found.hide()
+        zone.row.insertWidget(1, self.found)
         offer = row_of(self.server, None)
         parts = (self._title, self._text, zone, self._others, self._hint, offer)
         self._center(filled(QVBoxLayout(), *parts, spacing=16))
@@ -68,6 +76,9 @@ class Welcome(QScrollArea):
 
     def greet(self, *, is_newcomer: bool) -> None:
         """Explain the program to a newcomer; else be brief."""
+        self.is_newcomer = is_newcomer
+        if not is_newcomer:
+            self.offer_exports("")
         self._title.setText("A chat that remembers" if is_newcomer else "What is on your mind?")
         self._text.setText(_NEWCOMER_TEXT if is_newcomer else _LATER_TEXT)
         for part in (self.drop_zone, self.sample, self._hint):
@@ -78,6 +89,13 @@ class Welcome(QScrollArea):
         """Offer a model server that runs on this computer; "" offers none."""
         self.server.setText(text)
         self.server.setVisible(bool(text))
+
+    def offer_exports(self, text: str, files: str = "") -> None:
+        """Offer to import exports that were found, `files`; "" offers none."""
+        self.found.setText(text)
+        self.found.setToolTip(files)
+        self.found.setAccessibleDescription(files)
+        self.found.setVisible(bool(text))
 
     def _center(self, card: QBoxLayout) -> None:
         holder = QWidget(self)
@@ -126,7 +144,8 @@ class DropZone(QFrame):
         )
         self.choose = button(self, "Choose a file\u2026", self.choose_requested, kind="primary")
         column = column_in(self, heading, words, margins=(20, 18, 20, 18))
-        column.addWidget(self.choose, 0, Qt.AlignmentFlag.AlignLeft)
+        self.row = row_of(self.choose, None)
+        column.addLayout(self.row)
 
     # Qt overrides
 

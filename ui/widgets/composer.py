@@ -18,7 +18,7 @@ from app.commands.table import Completion, CompletionItem
 from app.domain.conversations import Draft
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.completion import CompletionList
-from ui.widgets.controls import button, column_in, filled, row_of
+from ui.widgets.controls import column_in, filled, row_of, tool_button
 from ui.widgets.file_row import FileRow
 from ui.widgets.memory_switch import MemorySwitch
 from ui.widgets.message_box import ENTER, NEW_LINE, MessageBox
@@ -27,6 +27,7 @@ from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 
 _DRAFT_AFTER_MS = 600
+_WIDE_PX = 460  # for a choice that the menu has too
 _BAR_SHARE = 0.34  # of the bar, at most, for a choice
 _INVITATION = "Ask anything, or ask about your own past"
 _EDITING = "Editing an earlier message: what follows it stays on another branch."
@@ -79,7 +80,9 @@ class Composer(QWidget):
         self.note = PlainLabel("", self, tone="small", wordWrap=True)
         self.note.hide()
         tip = "Attach images and files; you can also paste or drop them"
-        self._attach = button(self, "Attach", self.attach_requested, kind="quiet", tip=tip)
+        self._attach = tool_button(
+            self, "", self.attach_requested, icon="paperclip", tip=tip, name="Attach files"
+        )
         self.model = ModelPicker(self)
         self.preset = ChoiceBox("Preset", self)
         self.preset.setToolTip("The preset: instructions and options of this conversation")
@@ -344,6 +347,7 @@ class Composer(QWidget):
         super().resizeEvent(event)
         for choice in (self.model, self.preset):
             choice.setMaximumWidth(round(self.width() * _BAR_SHARE))
+        self.preset.setVisible(self.width() >= _WIDE_PX)
         if self.completion.isVisible():
             self.completion.stand_above(self)
 

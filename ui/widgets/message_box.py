@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal
-from PySide6.QtGui import QImage, QKeyEvent, QPalette, QTextCursor
+from PySide6.QtGui import QImage, QKeyEvent, QPalette, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QTextEdit, QWidget
 
 _MAX_LINES = 10
@@ -84,6 +84,12 @@ class MessageBox(QPlainTextEdit):
         margins = self.contentsMargins()
         around = margins.top() + margins.bottom() + 2 * round(self.document().documentMargin())
         return lines * self.fontMetrics().lineSpacing() + around + 2
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Grow or shrink with the number of lines."""
+        super().resizeEvent(event)
+        if event.oldSize().width() != event.size().width():
+            self.updateGeometry()
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Accept images and files besides text."""

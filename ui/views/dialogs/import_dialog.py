@@ -1,5 +1,7 @@
 """The import dialog: progress, cancel button and report."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QDialog,
@@ -13,7 +15,7 @@ from PySide6.QtWidgets import (
 from app.domain.formatting import format_count
 from app.domain.transfer import ImportProgress, ImportReport
 from ui.errors import error_text
-from ui.widgets.controls import filled
+from ui.widgets.controls import button, filled
 from ui.widgets.plain_label import plain_label
 
 _STEPS = 1000
@@ -25,9 +27,11 @@ class ImportDialog(QDialog):
 
     Signals:
         cancel_requested: Cancel the import; what is stored by then stays.
+        question_chosen: Ask a question about what was imported.
     """
 
     cancel_requested = Signal()
+    question_chosen = Signal(str)
 
     def __init__(self, names: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -45,7 +49,15 @@ class ImportDialog(QDialog):
         self._skipped.hide()
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
         self._buttons.rejected.connect(self.reject)
-        parts = (self._headline, self._bar, self.words, self._skipped, self._buttons)
+        self._questions = filled(QVBoxLayout(), spacing=6)
+        parts = (
+            self._headline,
+            self._bar,
+            self.words,
+            self._skipped,
+            self._questions,
+            self._buttons,
+        )
         filled(QVBoxLayout(self), *parts)
 
     def show_progress(self, progress: ImportProgress) -> None:
@@ -70,6 +82,20 @@ class ImportDialog(QDialog):
             self._skipped.setPlainText("\n".join(lines))
             self._skipped.show()
             self.resize(560, 420)
+
+    def show_questions(self, questions: Sequence[str]) -> None:
+        """Offer questions about what was imported."""
+        if questions:
+            heading = plain_label(self, "heading", "Ask something about it", selectable=False)
+            self._questions.addWidget(heading)
+        for each in questions:
+            made = button(self, each.replace("&", "&&"))
+            made.clicked.connect(lambda _=False, each=each: self._choose(each))
+            self._questions.addWidget(made)
+
+    def _choose(self, question: str) -> None:
+        self.accept()
+        self.question_chosen.emit(question)
 
     def show_error(self, error: BaseException) -> None:
         """Show why the import failed."""

@@ -1,0 +1,78 @@
+"""Starter questions: a few questions that the library can answer, made from the titles of its conversations."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from app.domain.conversations import Conversation, TitleOrigin
+from app.domain.wording import is_question
+from app.language.languages import DEFAULT_LANGUAGE, language_of
+from app.language.word_lists import read_lines
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations, ListFilter
+from app.storage.tables.recall_reads import RecallReads
+
+_COUNT = 3
+_CONSIDERED = 200  # of the conversations that were changed last
+_LEAST_CHARS, _MOST_CHARS = 6, 60
+_LEAST_TURNS = 2
+_KANA, _HAN = re.compile("[\u3040-\u30ff]"), re.compile("[\u4e00-\u9fff]")
+
+
+class StarterQuestions:
+    """Makes questions from the library. Blocking."""
+
+    def __init__(self, store: Store) -> None:
+        self._conversations = Conversations(store)
+        self._reads = RecallReads(store)
+
+    def make(self) -> Sequence[str]:
+        """Return up to three questions about different conversations, in the language of each.
+
+        They are about those with the most turns whose title names a subject; a title that is a question is
+        asked as it is.
+        """
+        listed = self._conversations.listed(ListFilter())[:_CONSIDERED]
+        titled = [each for each in listed if _names_subject(each)]
+        talks = self._reads.talks(each.id for each in titled)
+        long = [each for each in titled if talks[each.id].exchange_count >= _LEAST_TURNS]
+        long.sort(key=lambda each: -talks[each.id].exchange_count)
+        best = {each.title.casefold(): each for each in reversed(long or titled)}
+        chosen = [*best.values()][::-1][:_COUNT]
+        return [
+            _question(each.title, talks[each.id].summary, place)
+            for place, each in enumerate(chosen)
+        ]
+
+
+def _names_subject(conversation: Conversation) -> bool:
+    is_made = conversation.title_origin is not TitleOrigin.FIRST_WORDS
+    is_fit = _LEAST_CHARS <= len(conversation.title) <= _MOST_CHARS or _has_east_asian(
+        conversation.title
+    )
+    return is_made and is_fit and not conversation.private and not conversation.archived
+
+
+def _has_east_asian(text: str) -> bool:
+    return bool(_KANA.search(text) or _HAN.search(text))
+
+
+def _question(title: str, summary: str, place: int) -> str:
+    if is_question(title):
+        return title
+    forms = _forms()
+    return forms.get(_language(title, summary), forms[DEFAULT_LANGUAGE])[place].format(title)
+
+
+def _language(title: str, summary: str) -> str:
+    for text in (title, summary):
+        if _KANA.search(text):
+            return "japanese"
+        if _HAN.search(text):
+            return "chinese"
+    return language_of(f"{title}. {summary}")
+
+
+@cache
+def _forms() -> dict[str, tuple[str, ...]]:
+    return dict(read_lines("questions"))

@@ -1,0 +1,127 @@
+"""The first minutes in the window: exports that are offered, questions after an import, the tour."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.domain.transfer import ImportReport
+from app.transfer.found_exports import FoundExport
+from tests.fakes.screens import Parts, Recorder
+from ui.presenters.found_exports import FoundExportsPresenter
+from ui.presenters.imports import SAMPLE, ImportPresenter
+from ui.presenters.tour import TourPresenter, TourStop
+from ui.views.tour import TourCard
+from ui.views.welcome import Welcome
+from ui.widgets.banner import Banner
+
+AT = datetime(2026, 3, 12, tzinfo=UTC)
+FOUND = (
+    FoundExport(Path("/d/a.zip"), "ChatGPT", AT, 54_000_000),
+    FoundExport(Path("/d/b.zip"), "Claude", AT, 1_000),
+)
+
+
+def test_exports_are_looked_for_by_a_newcomer_and_imported_on_request(
+    qtbot: QtBot, parts: Parts
+) -> None:
+    welcome, find, imported = Welcome(), Recorder(__call__=FOUND), list[list[Path]]()
+    qtbot.addWidget(welcome)
+    presenter = parts.make(
+        FoundExportsPresenter, find=find, welcome=welcome, import_files=imported.append
+    )
+    presenter.look()
+    assert find.calls == [], "the page is not shown"
+    welcome.show()
+    welcome.greet(is_newcomer=False)
+    presenter.look()
+    assert find.calls == [], "somebody who has conversations is not asked"
+    welcome.greet(is_newcomer=True)
+    presenter.look()
+    assert imported == []
+    for word in ("ChatGPT", "Claude"):
+        assert word in welcome.found.text()
+    assert "a.zip" in welcome.found.toolTip()
+    welcome.found.click()
+    assert imported == [[Path("/d/a.zip"), Path("/d/b.zip")]]
+    welcome.greet(is_newcomer=False)
+    assert welcome.found.isHidden()
+
+
+@pytest.mark.parametrize("turns", [0, 3])
+def test_an_import_with_news_offers_questions(qtbot: QtBot, parts: Parts, turns: int) -> None:
+    banner, asked = Banner(), list[str]()
+    qtbot.addWidget(banner)
+    presenter = parts.make(
+        ImportPresenter, import_files=lambda *_, **__: ImportReport(turns=turns),
+        background=Recorder(plan=None), messages=banner, ask_for_consent=lambda: None,
+        questions=lambda: ["What was decided about \u201cTea & cake\u201d?"],
+    )  # fmt: skip
+    closed: list[bool] = []
+    presenter.question_chosen.connect(asked.append)
+    presenter.sample_closed.connect(lambda: closed.append(True))
+    presenter.start([SAMPLE])
+    assert presenter.dialog is not None
+    buttons = [
+        each for each in presenter.dialog.findChildren(QPushButton) if "Tea && cake" in each.text()
+    ]
+    assert len(buttons) == bool(turns)
+    for each in buttons:
+        each.click()
+        assert asked == ["What was decided about \u201cTea & cake\u201d?"]
+        assert closed == [True]
+
+
+class Tour:
+    """A tour of two stops in a window."""
+
+    def __init__(self, qtbot: QtBot, parts: Parts) -> None:
+        self.window = QWidget()
+        qtbot.addWidget(self.window)
+        self.window.resize(900, 600)
+        self.first, self.second = QLineEdit(self.window), QLineEdit(self.window)
+        self.first.setGeometry(10, 10, 200, 30)
+        self.second.setGeometry(650, 500, 200, 30)
+        self.window.show()
+        self.left: list[bool] = []
+        self.settings = Recorder(flag=False)
+        stops = [TourStop("One", "First.", lambda: self.first)]
+        stops.append(TourStop("Two", "Second.", lambda: self.second))
+        self.presenter = parts.make(
+            TourPresenter, settings=self.settings, window=self.window, stops=stops,
+            leave=lambda: self.left.append(True),
+        )  # fmt: skip
+
+    @property
+    def cards(self) -> list[TourCard]:
+        return [each for each in self.window.findChildren(TourCard) if each.isVisible()]
+
+
+@pytest.fixture
+def tour(qtbot: QtBot, parts: Parts) -> Tour:
+    return Tour(qtbot, parts)
+
+
+def test_the_tour_stands_beside_its_stops_inside_the_window(tour: Tour) -> None:
+    tour.presenter.start()
+    (card,) = tour.cards
+    for part in (tour.first, tour.second):
+        assert tour.window.rect().contains(card.geometry())
+        assert not card.geometry().intersects(part.geometry())
+        card.next.click()
+    assert (tour.cards, tour.left) == ([], [True])
+    assert ("set", "tour_done", True) in tour.settings.calls
+
+
+def test_the_tour_is_skipped_by_esc_and_never_returns(tour: Tour) -> None:
+    tour.presenter.start()
+    (card,) = tour.cards
+    QTest.keyClick(card.next, Qt.Key.Key_Escape)
+    assert (tour.cards, tour.left) == ([], [True])
+    tour.settings.results["flag"] = True
+    tour.presenter.start()
+    assert tour.cards == []

@@ -1,0 +1,58 @@
+"""The stops of the tour: what is said about each part of the window."""
+
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QWidget
+
+from ui.presenters.tour import TourStop
+from ui.views.main_window import MainWindow
+
+
+def tour_stops(window: MainWindow) -> Sequence[TourStop]:
+    """Return the five stops."""
+
+    def page(name: str) -> QWidget:
+        window.memory.open_page(name)
+        return window.memory_dock
+
+    def search() -> QWidget:
+        window.actions_by_name["sidebar"].setChecked(True)
+        return window.sidebar.box
+
+    def settings() -> QWidget:
+        window.memory_dock.hide()
+        return window.chat.composer.model
+
+    return (
+        TourStop(
+            "Search everything",
+            "Type here, or press Ctrl+K. Every message is found by its words and by its meaning, "
+            "and a result opens at the very turn.",
+            search,
+        ),
+        TourStop(
+            "Ask about your past",
+            "While you write, memory looks for what belongs to it. Answers quote where something was "
+            "said, with a link to the turn. Without a language model, Recall answers from your "
+            "conversations alone.",
+            lambda: window.chat.composer,
+        ),
+        TourStop(
+            "See the sources",
+            "This pane shows what was recalled for an answer and why, and exactly what was sent to "
+            "the model.",
+            lambda: page("sources"),
+        ),
+        TourStop(
+            "Work in the background",
+            "Conversations are summarized and indexed on this computer. Here you see how far that "
+            "is, what it costs, and can switch it off.",
+            lambda: page("activity"),
+        ),
+        TourStop(
+            "Connect a model",
+            "Choose who answers here, or add a provider. Everything else is in the settings "
+            "(Ctrl+,). Nothing leaves this computer until you choose a provider.",
+            settings,
+        ),
+    )
