@@ -45,6 +45,8 @@ def colored() -> dict[str, str]:
         svg = (ICONS / f"{name}.svg").read_text(encoding="utf-8")
         width = "5" if name == "dot" else "3" if name in ("check", "minus") else "2.25"
         svg = svg.replace('stroke-width="2"', f'stroke-width="{width}"')
+        if target == "chevron":  # also a background, which has the size of its file
+            svg = svg.replace('width="24" height="24"', 'width="14" height="14"')
         for shade, colors in (("light", LIGHT), ("dark", DARK)):
             files[f"{target}-{shade}.svg"] = svg.replace("currentColor", getattr(colors, role))
     return files

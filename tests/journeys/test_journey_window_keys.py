@@ -105,7 +105,7 @@ async def check_tab_order(user: User) -> None:
     seen = stops(user, window.sidebar.box, window.recall_status)
     head = ["Search everything", "Which conversations are listed", "New", "Conversations"]
     assert seen[:4] == head
-    order = ["Title of the conversation", "Message", "Model", "Preset", "Memory"]
+    order = ["Title of the conversation", "Message", "Model", "Memory"]
     assert [name for name in seen[4:] if name in order] == order
 
     user.press("Ctrl+,")
