@@ -76,6 +76,7 @@ class ConversationImporter:
         self._dry_run = dry_run
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
+        self._seen: dict[ConversationKey, set[str]] = {}  # by a dry run
         self._presets = known_uids(store)  # before the import brings others
 
     def store(self, batch: Sequence[ImportedConversation]) -> list[PendingImport]:
@@ -89,9 +90,23 @@ class ConversationImporter:
             self._store.throttle()
             known = existing.get(key_of(found))
             changes, counts = self._new(found) if known is None else self._update(found, known)
+            if self._dry_run:
+                counts = self._not_seen_before(found, counts)
             saved = self._store.commit(*changes) if changes and not self._dry_run else None
             pending.append(PendingImport(key_of(found), counts, saved))
         return pending
+
+    def _not_seen_before(self, found: ImportedConversation, counts: ImportCounts) -> ImportCounts:
+        """Return the counts of a dry run without what the same run has counted already."""
+        seen = self._seen.setdefault(key_of(found), set())
+        ids = {each.source_id for each in found.messages}
+        again, is_known = len(ids & seen), bool(seen)
+        seen |= ids
+        if not is_known:
+            return counts
+        turns = 0 if again == len(ids) else counts.turns
+        new = max(0, counts.messages - again)
+        return ImportCounts(0, turns, new, counts.duplicates + counts.messages - new)
 
     def _new(self, found: ImportedConversation) -> tuple[list[Change], ImportCounts]:
         times = [each.created_at for each in found.messages if each.created_at is not None]

@@ -45,6 +45,10 @@ def _only(path: Path) -> ImportedConversation:
         (b'{"name": "package", "version": "1.0"}', "JSON of an unknown format"),
         (b'[{"id": 1, "messages": [{"role": "user"}]}]', "JSON of an unknown format"),
         (b"[1, 2, 3]", "JSON of an unknown format"),
+        (
+            b'[{"chatId": "c", "role": "user", "contentChunks": []}]',
+            "an export of Mistral's Le Chat",
+        ),
     ],
 )
 def test_a_file_that_is_not_an_export_is_refused(tmp_path: Path, content: bytes, why: str) -> None:

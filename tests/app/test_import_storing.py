@@ -166,6 +166,14 @@ def test_an_export_restores_the_library_and_merges_into_it_by_uid(
     assert _library(store) == before
 
 
+def test_a_dry_run_counts_what_is_in_two_files_once(store: Store, tmp_path: Path) -> None:
+    first = _written(tmp_path / "a.json", _row("One", "Two"))
+    again = _written(tmp_path / "b.json", _row("One", "Two", "Three"))
+    report = import_files(store, [first, again], dry_run=True)
+    assert (report.conversations, report.messages, report.duplicates) == (1, 3, 2)
+    assert _listed(store) == ()
+
+
 @pytest.mark.parametrize("share", [0.01, 0.5])
 def test_the_complete_part_of_a_truncated_export_is_imported(
     store: Store, tmp_path: Path, share: float

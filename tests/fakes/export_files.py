@@ -643,6 +643,41 @@ def _cursor(folder: Path) -> Path:
     )
 
 
+def _deepseek(folder: Path) -> Path:
+    def node(name: str, parent: str | None, *fragments: tuple[str, str]) -> dict[str, Any]:
+        parts = [{"type": kind, "content": text} for kind, text in fragments]
+        message = {"model": "deepseek-chat", "inserted_at": _AT, "fragments": parts, "files": []}
+        return {"id": name, "parent": parent, "children": [], "message": message if parts else None}
+
+    mapping = {
+        "root": node("root", None),
+        "1": node("1", "root", ("REQUEST", QUESTION)),
+        "2": node("2", "1", ("THINK", "Easy."), ("RESPONSE", ANSWER)),
+        "3": node("3", "1", ("STRANGE", "?")),
+    }
+    about = {"id": "c1", "title": "About ohms", "inserted_at": _AT, "updated_at": _AT}
+    return _json(folder / "conversations.json", [{**about, "mapping": mapping}])
+
+
+def _grok(folder: Path) -> Path:
+    at = {"$date": {"$numberLong": str(_AT_MS)}}
+
+    def response(name: str, sender: str, text: str) -> dict[str, Any]:
+        said = {"_id": name, "sender": sender, "message": text, "create_time": at, "model": "grok"}
+        return {"response": said}
+
+    about = {
+        "id": "c1",
+        "title": "About ohms",
+        "create_time": _AT,
+        "modify_time": _AT,
+        "starred": True,
+    }
+    responses = [response("q", "human", QUESTION), "damaged", response("a", "assistant", ANSWER)]
+    value = {"conversations": [{"conversation": about, "responses": responses}]}
+    return _json(folder / "prod-grok-backend.json", value)
+
+
 class ExportFile(NamedTuple):
     """A file of a format: the function that writes it, the source of its conversations, and its traits.
 
@@ -676,6 +711,8 @@ FILES: dict[str, ExportFile] = {
     "librechat": _file(_librechat, "librechat", "title dated report thought"),
     "librechat_dump": _file(_librechat_dump, "librechat", "dated report"),
     "chatbox": _file(_chatbox, "chatbox", "title dated report branch pinned"),
+    "deepseek": _file(_deepseek, "deepseek", "title dated report thought"),
+    "grok": _file(_grok, "grok", "title dated pinned"),
     "jan": _file(_jan, "jan", "title dated report"),
     "cherry_studio": _file(_cherry, "cherry_studio", "title dated report branch thought pinned"),
     "cherry_studio_database": _file(_cherry_database, "cherry_studio", "title dated branch pinned"),

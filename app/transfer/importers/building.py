@@ -4,9 +4,10 @@ An importer subclasses `Builder` to read a message and the other members of a co
 delimits conversations, reports damaged ones and repairs trees: no cycles, no gaps, parents first.
 """
 
+import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar
@@ -106,7 +107,7 @@ class ConversationTree:
         where = f"'{title}'" if title else "a conversation without a title"
         return ImportedConversation(
             source,
-            source_id or f"of-{min(self.nodes)}",
+            source_id or derived_id(title, tree.messages),
             title,
             tree.messages,
             tree.leaf(identity(leaf)),
@@ -198,8 +199,11 @@ def _finished(
     if event.flaw:
         return Skipped(where, event.flaw)
     if event.member != building.MEMBER:
+        header = an_object(event.header)
+        named = one_line(str(header.get("title") or header.get("name") or ""), 100)
         return Skipped(
-            where, "it has another format" if event.member else "it contains no messages"
+            f"'{named}'" if named else where,
+            "it has another format" if event.member else "it contains no messages",
         )
     if building.read_chars > CONVERSATION_MAX_CHARS:
         return Skipped(where, f"it is larger than {CONVERSATION_MAX_CHARS >> 20} MB")
@@ -248,6 +252,13 @@ def build_tree(
             replace(node.message, parent=parent, created_at=created_at) if changed else node.message
         )
     return MessageTree(tuple(messages) if keep_order else _oldest_first(messages), visible_ids)
+
+
+def derived_id(title: str, messages: Sequence[ImportedMessage]) -> str:
+    """Return an id for a conversation without one, from how it begins: the same on every import."""
+    first = messages[0] if messages else None
+    begins = (title, first.created_at, first.blocks) if first else (title,)
+    return f"of-{hashlib.sha256(repr(begins).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def newest_leaf(messages: Iterable[ImportedMessage]) -> str | None:

@@ -1,6 +1,5 @@
 """The ChatGPT importer: `conversations.json` with message trees under `mapping`, visible up from `current_node`."""
 
-import hashlib
 import re
 from dataclasses import replace
 from typing import Any
@@ -53,7 +52,7 @@ class _ChatGptConversation(Builder):
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
         found = self.conversation(
             SOURCE,
-            identity(header.get("id")) or identity(header.get("conversation_id")) or self._hashed(),
+            identity(header.get("id")) or identity(header.get("conversation_id")),
             title(header.get("title")),
             header.get("current_node"),
             moment(header.get("create_time")),
@@ -66,7 +65,13 @@ class _ChatGptConversation(Builder):
         )
         if isinstance(found, Skipped):
             return found
-        return replace(found, messages=_with_call_ids(found.messages))
+        messages = (
+            replace(each, model=found.model)
+            if each.role is Role.ASSISTANT and not each.model
+            else each
+            for each in found.messages
+        )
+        return replace(found, messages=_with_call_ids(tuple(messages)))
 
     def _shown(self, name: str, parent: str | None, message: object) -> ImportedMessage | None:
         if not isinstance(message, dict):
@@ -87,11 +92,6 @@ class _ChatGptConversation(Builder):
             model=model if content.role is Role.ASSISTANT else None,
             file_keys=content.file_keys,
         )
-
-    def _hashed(self) -> str:
-        """Return an id for a conversation without one: the same on every import."""
-        first = min(self.nodes, default="")
-        return f"of-{hashlib.sha256(first.encode()).hexdigest()[:32]}"
 
 
 def _with_call_ids(messages: tuple[ImportedMessage, ...]) -> tuple[ImportedMessage, ...]:

@@ -36,9 +36,11 @@ _ROLES = {
     "tool": Role.TOOL,
     "system": Role.SYSTEM,
 }
-_HIDDEN_TYPES = frozenset(("user_editable_context", "model_editable_context"))
+_HIDDEN_TYPES = frozenset(("model_editable_context",))
+_INSTRUCTIONS = "user_editable_context"
 _TOOL_TYPES = frozenset(
     (
+        "text",
         "execution_output",
         "multimodal_text",
         "tether_quote",
@@ -64,11 +66,15 @@ def content_of(message: dict[str, Any]) -> Content | None:
     """Return the content of a message; None when it is hidden or empty. Raises Unreadable."""
     metadata = an_object(message.get("metadata"))
     content = message.get("content")
-    if metadata.get("is_visually_hidden_from_conversation") is True:
+    is_instructions = an_object(content).get("content_type") == _INSTRUCTIONS
+    if metadata.get("is_visually_hidden_from_conversation") is True and not is_instructions:
         return None
     role = _role(message)
     if not isinstance(content, dict):
         raise Unreadable("it has no content")
+    if is_instructions:
+        blocks = tuple(_instructions(content))
+        return Content(Role.SYSTEM, blocks) if blocks else None
     kind = text_of(content.get("content_type"))
     if kind in _HIDDEN_TYPES or _is_hidden(role, kind, metadata):
         return None
@@ -113,6 +119,7 @@ class _MessageReader:
     def __init__(self, role: Role, metadata: dict[str, Any], author: str) -> None:
         self.left_out: list[str] = []
         self.file_keys: list[str] = []
+        self._prompts: list[str] = []
         self._role = role
         self._metadata = metadata
         self._author = author
@@ -124,6 +131,8 @@ class _MessageReader:
         """Return the blocks of content of this kind in order, files last."""
         reader = _READERS.get(kind)
         found = reader(self, content) if reader else self._unknown(kind, content)
+        if not found and reader and not self.left_out and _has_text(content):
+            self.left_out.append(f"its content of the kind '{kind[:60]}' has an unknown shape")
         return found + self._remaining_files()
 
     def parts(self, content: dict[str, Any]) -> list[Block]:
@@ -137,7 +146,8 @@ class _MessageReader:
             elif isinstance(part, dict):
                 found += self._text_blocks(texts) + self._assets(part)
                 texts = []
-        return found + self._text_blocks(texts)
+        found += self._text_blocks(texts)
+        return [made for prompt in self._prompts for made in self._text_blocks([prompt])] + found
 
     def _part_text(self, part: object) -> str:
         if isinstance(part, dict):
@@ -179,6 +189,8 @@ class _MessageReader:
         self.file_keys.append(name)
         known = self._files.pop(identity(name), {})
         name = text_of(known.get("name")) or name
+        if prompt := text_of(an_object(an_object(part.get("metadata")).get("dalle")).get("prompt")):
+            self._prompts.append(prompt)
         kind_of_file = _media_type(known, name) or f"{kind}/*"
         if kind == "image":
             return Image(name, kind_of_file)
@@ -215,7 +227,7 @@ class _MessageReader:
         return [ToolResult("", self._author, text, is_error=failed), *images]
 
     def recap(self, content: dict[str, Any]) -> list[Block]:
-        return _thinking(text_of(content.get("content")))
+        return _thinking(text_of(content.get("content")) or _joined_parts(content))
 
     def thoughts(self, content: dict[str, Any]) -> list[Block]:
         thoughts = objects(content.get("thoughts"))
@@ -223,7 +235,7 @@ class _MessageReader:
             "\n\n".join(filter(None, (text_of(each.get("summary")), text_of(each.get("content")))))
             for each in thoughts
         )
-        return _thinking("\n\n".join(filter(None, texts)))
+        return _thinking("\n\n".join(filter(None, texts)) or _joined_parts(content))
 
     def quote(self, content: dict[str, Any]) -> list[Block]:
         text = text_of(content.get("text")) or text_of(content.get("snippet"))
@@ -264,6 +276,26 @@ _READERS: dict[str, Callable[[_MessageReader, dict[str, Any]], list[Block]]] = {
     "tether_browsing_display": _MessageReader.browsing,
     "system_error": _MessageReader.error,
 }
+
+
+def _instructions(content: dict[str, Any]) -> list[Block]:
+    """Return the user's custom instructions."""
+    parts = (text_of(content.get(each)).strip() for each in ("user_profile", "user_instructions"))
+    text = "\n\n".join(filter(None, parts))
+    return [Text(text)] if text else []
+
+
+def _joined_parts(content: dict[str, Any]) -> str:
+    return "\n\n".join(strings(content.get("parts")))
+
+
+def _has_text(value: object) -> bool:
+    """Return whether there is any text in a content that nothing was read from."""
+    if isinstance(value, dict):
+        return any(_has_text(v) for k, v in value.items() if k not in ("content_type", "language"))
+    if isinstance(value, list):
+        return any(map(_has_text, value))
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _thinking(text: str) -> list[Block]:

@@ -1,6 +1,7 @@
 """The Claude importer: `conversations.json` with messages under `chat_messages`, a list or, since 2026, a tree."""
 
 import json
+import re
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +32,7 @@ from app.transfer.importers.values import (
 SOURCE = "claude"
 _ROOT = "00000000-0000-4000-8000-000000000000"
 _ROLES = {"human": Role.USER, "assistant": Role.ASSISTANT}
+_WEB = re.compile(r"https?://[^\s<>()]{1,1000}")
 _SILENT_BLOCKS = frozenset(("token_budget", "redacted_thinking", "flag"))
 
 
@@ -95,9 +97,14 @@ class _ClaudeConversation(Builder):
 
     def _block(self, name: str, block: dict[str, Any]) -> list[Block]:
         kind = text_of(block.get("type"))
-        if kind in ("text", "thinking"):
-            text = text_of(block.get(kind))
-            return [Text(text) if kind == "text" else Thinking(text)] if text.strip() else []
+        if kind == "text":
+            text = text_of(block.get(kind)) + _sources(block)
+            return [Text(text)] if text.strip() else []
+        if kind == "thinking":
+            text = text_of(block.get(kind)) or "\n\n".join(
+                text_of(each.get("summary")) for each in objects(block.get("summaries"))
+            )
+            return [Thinking(text)] if text.strip() else []
         if kind == "tool_use":
             arguments = json.dumps(block.get("input"), ensure_ascii=False)
             return [
@@ -123,12 +130,32 @@ def _tool_result(block: dict[str, Any]) -> ToolResult:
         if isinstance(content, str)
         else [_text(each) for each in objects(content)]
     )
+    shown = an_object(block.get("display_content"))
     return ToolResult(
         identity(block.get("tool_use_id")),
         text_of(block.get("name")),
-        "\n\n".join(filter(None, texts)),
+        "\n\n".join(filter(None, texts)) or _display_text(shown),
         is_error=block.get("is_error") is True,
     )
+
+
+def _display_text(shown: dict[str, Any]) -> str:
+    """Return the text of what Claude's page showed instead of a result."""
+    texts = [_text(each) for each in objects(shown.get("content"))]
+    return "\n\n".join(filter(None, (_text(shown), *texts)))
+
+
+def _sources(block: dict[str, Any]) -> str:
+    """Return the sources that a text cites, as a list of links."""
+    links: dict[str, str] = {}
+    for citation in objects(block.get("citations")):
+        details = an_object(citation.get("details"))
+        url = text_of(details.get("url")) or text_of(citation.get("url"))
+        name = text_of(citation.get("title")) or text_of(details.get("title")) or url
+        if _WEB.fullmatch(url):
+            links.setdefault(url, re.sub(r"[\[\]\s]+", " ", name[:200]).strip() or url)
+    listed = (f"- [{name}]({url})" for url, name in links.items())
+    return "\n\n" + "\n".join(listed) if links else ""
 
 
 def _text(part: dict[str, Any]) -> str:

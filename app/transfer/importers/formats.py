@@ -208,6 +208,12 @@ def json_of(value: object) -> Any:
         return None
 
 
+def extended_json(value: object) -> object:
+    """Return a time as MongoDB's extended JSON writes it, anything else as it is."""
+    inner = an_object(value).get("$date", value)
+    return an_object(inner).get("$numberLong", inner)
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)

@@ -6,7 +6,7 @@ from typing import Any
 from app.domain.conversations import Block, Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import blocks_of, call_block, result_block, text_block
-from app.transfer.importers.formats import Format, Thread, documents
+from app.transfer.importers.formats import Format, Thread, documents, extended_json
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of, title
 
 SOURCE = "librechat"
@@ -42,7 +42,7 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
         parent = identity(message.get("parentMessageId")) or above
         role = Role.USER if message.get("isCreatedByUser") is True else Role.ASSISTANT
         model = text_of(message.get("model")) or None
-        at = moment(_plain(message.get("createdAt")))
+        at = moment(extended_json(message.get("createdAt")))
         if message.get("error") is True:
             thread.left_out.append((name, "it is an error message"))
             thread.add_node(name, None if parent == _ROOT else parent, None)
@@ -62,8 +62,8 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
         identity(record.get("conversationId")),
         title(record.get("title")),
         last,
-        moment(_plain(record.get("createdAt"))),
-        moment(_plain(record.get("updatedAt"))),
+        moment(extended_json(record.get("createdAt"))),
+        moment(extended_json(record.get("updatedAt"))),
         archived=record.get("isArchived") is True,
     )
 
@@ -97,12 +97,6 @@ def _blocks(message: dict[str, Any]) -> list[Block]:
 
 
 _KINDS = {"think": "reasoning"}
-
-
-def _plain(value: object) -> object:
-    """Return a time as LibreChat or a dump of its database writes it."""
-    inner = an_object(value).get("$date", value)
-    return an_object(inner).get("$numberLong", inner)
 
 
 FORMAT = Format(

@@ -16,6 +16,7 @@ from app.transfer.importers import (
     cherry_studio,
     claude_code,
     codex,
+    deepseek_grok,
     gemini_app,
     gemini_cli,
     jan,
@@ -45,6 +46,8 @@ FORMATS: tuple[Format, ...] = (
     open_webui.DATABASE_FORMAT,
     librechat.FORMAT,
     chatbox.FORMAT,
+    deepseek_grok.DEEPSEEK_FORMAT,
+    deepseek_grok.GROK_FORMAT,
     jan.FORMAT,
     jan.THREAD_FORMAT,
     cherry_studio.FORMAT,
@@ -102,6 +105,15 @@ _SILENT_FILES = frozenset(
     )
 )
 _EMPTY_LIST = re.compile(rb'\[\s*\]|\{\s*"conversations"\s*:\s*\[\s*\]\s*\}')
+_UNSUPPORTED = (
+    ("Mistral's Le Chat", frozenset(("chatId", "contentChunks", "role"))),
+    ("Poe", frozenset(("bot", "messages", "chatCode"))),
+    ("Perplexity", frozenset(("backend_uuid", "query_str"))),
+    ("Character.AI", frozenset(("turn_key", "candidates"))),
+    ("Zed", frozenset(("context_servers", "messages"))),
+    ("Visual Studio Code's Copilot", frozenset(("requests", "responderUsername"))),
+    ("SillyTavern", frozenset(("user_name", "character_name", "create_date"))),
+)
 _REPORTS_MAX = 100
 _FILES_LOOKED_AT = 100
 
@@ -238,11 +250,12 @@ def detect(file: NamedStream) -> Detected:
         return Detected(instead=_file_type(head))
     starts = (each for each in iter_events(io.BytesIO(body)) if isinstance(each, ConversationStart))
     member = next((each.member for each in starts), "")
-    if read := _BY_MEMBER.get(member):
+    members = members_of(body)
+    is_deepseek = any(each <= members for each in deepseek_grok.DEEPSEEK_FORMAT.members)
+    if not is_deepseek and (read := _BY_MEMBER.get(member)):
         return Detected(lambda file: read(file.stream, file.name))
     if _OWN_FORMAT.search(body):
         return Detected(lambda file: read_commonplace(file.stream, file.name))
-    members = members_of(body)
     for each in FORMATS:
         if any(alternative <= members for alternative in each.members):
             return Detected(each.read)
@@ -265,6 +278,11 @@ def _other_json(body: bytes, name: str) -> Detected:
         return Detected(ignored="")
     if _EMPTY_LIST.fullmatch(body.rstrip()):
         return Detected(ignored="it contains no conversations")
+    for program, known in _UNSUPPORTED:
+        if known <= members_of(body):
+            return Detected(
+                instead=f"an export of {program}, which is not supported yet", is_json=True
+            )
     return Detected(instead="JSON of an unknown format", is_json=True)
 
 

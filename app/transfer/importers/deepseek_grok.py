@@ -1,0 +1,115 @@
+"""The importers of DeepSeek's and Grok's exports."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.domain.conversations import Attachment, Block, Role
+from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.archive import NamedStream
+from app.transfer.importers.agent_logs import text_block, thinking_block
+from app.transfer.importers.building import Imported
+from app.transfer.importers.formats import Format, Thread, documents, extended_json
+from app.transfer.importers.pieces import ConversationEnd, MessageEntry, Truncated, iter_events
+from app.transfer.importers.values import (
+    an_object,
+    identity,
+    media_type,
+    moment,
+    objects,
+    text_of,
+    title,
+)
+
+DEEPSEEK, GROK = "deepseek", "grok"
+
+
+def read_deepseek(file: NamedStream) -> Imported:
+    """Yield the conversations of DeepSeek's `conversations.json`: trees of fragments."""
+    thread, number = Thread(), 0
+    for event in iter_events(file.stream):
+        if isinstance(event, MessageEntry):
+            if event.flaw:
+                thread.left_out.append((event.key, event.flaw))
+            else:
+                _add_fragments(thread, event.key, an_object(event.value))
+        elif isinstance(event, ConversationEnd):
+            number += 1
+            header = an_object(event.header)
+            yield thread.finished(
+                f"{file.name}, conversation {number}",
+                DEEPSEEK,
+                identity(header.get("id")),
+                title(header.get("title")),
+                None,
+                moment(header.get("inserted_at")),
+                moment(header.get("updated_at")),
+            )
+            thread = Thread()
+        elif isinstance(event, Truncated):
+            yield Skipped(file.name, f"the file is truncated after {event.at_byte:,} bytes")
+
+
+def _add_fragments(thread: Thread, key: str, node: dict[str, Any]) -> None:
+    name, parent = identity(node.get("id")) or key, identity(node.get("parent")) or None
+    message = an_object(node.get("message"))
+    fragments = objects(message.get("fragments"))
+    kinds = {text_of(each.get("type")) for each in fragments}
+    role = Role.USER if "REQUEST" in kinds else Role.ASSISTANT
+    blocks: list[Block] = []
+    for fragment in fragments:
+        kind = text_of(fragment.get("type"))
+        if kind == "THINK":
+            blocks += thinking_block(fragment.get("content"))
+        elif kind in ("REQUEST", "RESPONSE"):
+            blocks += text_block(fragment.get("content"))
+        else:
+            thread.left_out.append((name, f"it contains a part of the unknown kind '{kind[:60]}'"))
+    for file in objects(message.get("files")):
+        named = text_of(file.get("file_name")) or "file"
+        blocks.append(Attachment(named, media_type(named) or "text/plain"))
+    model = text_of(message.get("model")) or None
+    at = moment(message.get("inserted_at"))
+    thread.add(name, parent, role, blocks, at, model if role is Role.ASSISTANT else None)
+
+
+def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
+    """Yield the conversations of Grok's `prod-grok-backend.json`."""
+    for number, record in enumerate(objects(an_object(value).get("conversations")), 1):
+        about = an_object(record.get("conversation"))
+        thread = Thread()
+        last: str | None = None
+        for each in objects(record.get("responses")):
+            response = an_object(each.get("response"))
+            name = identity(response.get("_id")) or thread.generated_id()
+            parent = identity(response.get("parent_response_id")) or last
+            role = Role.USER if text_of(response.get("sender")) == "human" else Role.ASSISTANT
+            model = text_of(response.get("model")) or None
+            last = thread.add(
+                name,
+                parent,
+                role,
+                text_block(response.get("message")),
+                moment(extended_json(response.get("create_time"))),
+                model if role is Role.ASSISTANT else None,
+            )
+        yield thread.finished(
+            f"{where}, conversation {number}",
+            GROK,
+            identity(about.get("id")),
+            title(about.get("title")),
+            last,
+            moment(extended_json(about.get("create_time"))),
+            moment(extended_json(about.get("modify_time"))),
+            pinned=about.get("starred") is True,
+        )
+
+
+DEEPSEEK_FORMAT = Format(
+    DEEPSEEK,
+    "DeepSeek",
+    read_deepseek,
+    members=(frozenset(("mapping", "fragments", "inserted_at")),),
+)
+GROK_FORMAT = Format(
+    GROK, "Grok", documents(_grok), members=(frozenset(("conversation", "responses", "sender")),)
+)
