@@ -1,12 +1,13 @@
 """A model server in a process of its own, for measuring what works with one; prints its base URL.
 
-Run: .venv/bin/python -m tests.bench.model_server [--silent]
+Run: .venv/bin/python -m tests.bench.model_server [--silent | --writes TOKENS]
 """
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from tests.bench.shared.made_up import CONTENT
 from tests.fakes.loopback import Loopback, Seen
 from tests.fakes.loopback_embeddings import EMBEDDINGS
 from tests.fakes.loopback_script import Step, slow, stall, text, usage, vectors
@@ -21,6 +22,7 @@ _ANSWER = {
 }
 _DIMENSION = 384
 _DELAY_MS = 5.0
+_CHARS_A_TOKEN = 4
 
 
 def answer(seen: Seen) -> Sequence[Step]:
@@ -33,9 +35,18 @@ def silence(_seen: Seen) -> Sequence[Step]:
     return (stall(),)
 
 
+def writing(tokens: int) -> Callable[[Seen], Sequence[Step]]:
+    """Return what answers with content of every kind, 150 tokens a second."""
+    written = (CONTENT * (tokens * _CHARS_A_TOKEN // len(CONTENT) + 1))[: tokens * _CHARS_A_TOKEN]
+    return lambda _seen: (slow(1000 / 150), text(written, chunks=tokens), usage(900, tokens))
+
+
 def main() -> None:
     """Serve until the caller closes our standard input; with --silent no request is ever answered."""
-    with Loopback().by(silence if "--silent" in sys.argv else answer) as server:
+    reply = silence if "--silent" in sys.argv else answer
+    if "--writes" in sys.argv:
+        reply = writing(int(sys.argv[sys.argv.index("--writes") + 1]))
+    with Loopback().by(reply) as server:
         sys.stdout.write(f"{server.v1}\n")
         sys.stdout.flush()
         sys.stdin.read()

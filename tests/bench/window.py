@@ -1,0 +1,278 @@
+"""The window as the eye sees it: start, opening, jumping, scrolling, streaming, switching; prints JSON.
+
+Run: .venv/bin/python -m tests.bench.window [--rounds 5] [--turns 5000] [--switches 1000] [--tokens 1500]
+With a display: QT_QPA_PLATFORM=xcb xvfb-run -a .venv/bin/python -m tests.bench.window
+
+The real window and database, workers off, with an imported conversation of 10,000 messages that have
+code, tables and formulas. A frame is the time from one beat of a 5 ms timer to the next; `busy` is
+the processor time of the GUI thread in it, which other programs on the machine do not stretch. The
+start is measured beside a bare QMainWindow, in processes of their own.
+"""
+
+import asyncio
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication
+
+from app.domain.ids import ConversationId
+from tests.bench.shared.made_up import CONTENT
+from tests.bench.shared.measuring import Figures, latency, options, print_json, resident_mb
+from tests.bench.shared.window import Heartbeat, measured_in_window, model_server, until
+from tests.fakes.exports import chatgpt_message, chatgpt_row
+from tests.fakes.user import User
+
+_SMALL = 40  # conversations to switch between
+_BEGIN = 1_700_000_000
+_WORKERS = (
+    "summarizer_conversation",
+    "summarizer_exchange",
+    "embedding_pipeline",
+    "knowledge_extractor",
+)
+_GOALS = {
+    "start_ratio": 1.5, "first_paint_ms": 300, "jump_ms": 150, "scroll_p99_ms": 50,
+    "stream_p99_ms": 33, "stream_cores": 0.5, "growth": 1.05,
+}  # fmt: skip
+_BARE = """
+import sys, time
+from PySide6.QtWidgets import QApplication, QMainWindow
+class Window(QMainWindow):
+    def paintEvent(self, event):
+        super().paintEvent(event)
+        print(time.monotonic(), flush=True)
+        application.quit()
+application = QApplication(sys.argv[:1])
+window = Window()
+window.resize(1180, 780)
+window.show()
+application.exec()
+"""
+_OURS = """
+import sys, time
+import ui.main
+from ui.views.main_window import MainWindow
+def painted(self, event, before=MainWindow.paintEvent):
+    before(self, event)
+    if not told:
+        told.append(True)
+        heavy = {"duckdb", "tantivy", "openai", "anthropic", "numpy", "app.bootstrap", "ziamath"}
+        print(time.monotonic(), *sorted(heavy & set(sys.modules)), flush=True)
+told = []
+MainWindow.paintEvent = painted
+ui.main.main()
+"""
+
+
+def main() -> None:
+    given = options(__doc__, rounds=5, turns=5000, switches=1000, tokens=1500)
+    load = os.getloadavg()[0]
+    figures = _start(given.rounds)
+
+    async def measure(user: User, folder: Path) -> Figures:
+        export = folder / "conversations.json"
+        export.write_text(json.dumps(_export(given.turns)), encoding="utf-8")
+        return await _in_window(user, export, given.rounds, given.switches, given.tokens)
+
+    figures |= measured_in_window(measure)
+    figures |= {
+        "platform": QApplication.platformName(),
+        "load": [round(load, 1), os.getloadavg()[0]],
+    }
+    print_json(figures | {"goals": _GOALS})
+
+
+# start
+
+
+def _start(rounds: int) -> Figures:
+    """Return the first paint beside a bare window's, and what was loaded before it."""
+    bare, ours, heavy = [], [], set()
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(rounds + 1):
+            bare_ms, _ = _first_paint_ms([sys.executable, "-c", _BARE], folder)
+            arguments = [sys.executable, "-c", _OURS, "--smoke", "--data-dir", f"{folder}/data"]
+            ours_ms, loaded = _first_paint_ms(arguments, folder)
+            heavy |= set(loaded)
+            if number:  # the first round fills the disk's cache
+                bare.append(bare_ms)
+                ours.append(ours_ms)
+    ratios = [mine / other for mine, other in zip(ours, bare, strict=True)]
+    return {
+        "start_ms": round(statistics.median(ours)),
+        "start_bare_ms": round(statistics.median(bare)),
+        "start_ratio": round(statistics.median(ratios), 2),
+        "start_ratio_of_best": round(min(ours) / min(bare), 2),
+        "heavy_modules_before_the_first_paint": sorted(heavy),
+    }
+
+
+def _first_paint_ms(arguments: list[str], folder: str) -> tuple[float, list[str]]:
+    """Start a process with compiled modules; return the first paint, and what it said beside it."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    started = time.monotonic()
+    ended = subprocess.run(
+        arguments, capture_output=True, text=True, timeout=120, check=True, env=environment
+    )
+    at, *words = ended.stdout.splitlines()[0].split()
+    return (float(at) - started) * 1000, words
+
+
+# the open window
+
+
+async def _in_window(user: User, export: Path, rounds: int, switches: int, tokens: int) -> Figures:
+    with model_server("--writes", str(tokens)) as base_url:
+        await user.start_with_model(base_url)
+        for name in _WORKERS:
+            await user.ask(
+                lambda services, key=f"{name}_enabled": services.settings.set(key, False)
+            )
+        user.drop(user.window, [export])
+        await until(lambda: user.presenters.imports.is_running)
+        await until(lambda: not user.presenters.imports.is_running)
+        await user.dismiss()
+        listed = await user.ask(lambda services: services.store.read(_by_length))
+        long, *small = listed
+        heartbeat, figures = Heartbeat(), Figures()
+        figures |= await _open_and_jump(user, long, small[0], rounds)
+        figures |= _frames("scroll", heartbeat, await _scroll(user, heartbeat))
+        figures |= await _stream(user, heartbeat, tokens)
+        figures |= await _switch(user, small[:_SMALL], switches)
+        heartbeat.stop()
+        await user.leave()
+    return figures
+
+
+async def _open_and_jump(
+    user: User, long: ConversationId, small: ConversationId, rounds: int
+) -> Figures:
+    openings, few, jumps = [], [], []
+    for number in range(rounds):
+        few.append(await _painted_ms(user, lambda: _open(user, small)))
+        openings.append(await _painted_ms(user, lambda: _open(user, long)))
+        far = user.transcript.turn_count * (number + 1) // (rounds + 2)
+        jumps.append(await _painted_ms(user, lambda far=far: user.transcript.scroll_to_turn(far)))  # type: ignore[misc]
+        await until(lambda: user.transcript.is_settled)
+    return {
+        "first_paint_ms": round(statistics.median(openings)),
+        "first_paint_small_ms": round(statistics.median(few)),
+        "jump_ms": round(statistics.median(jumps)),
+    }
+
+
+def _open(user: User, conversation: ConversationId) -> "asyncio.Task[None]":
+    return user.presenters.conversation.open(conversation)
+
+
+async def _painted_ms(user: User, act: Callable[[], object]) -> float:
+    """Return the time from an act to a paint with the text of all turns on screen."""
+    started = time.perf_counter()
+    if isinstance(done := act(), asyncio.Task):
+        await done
+    await until(lambda: _has_text(user))
+    user.transcript.viewport().repaint()
+    return (time.perf_counter() - started) * 1000
+
+
+def _has_text(user: User) -> bool:
+    view = user.transcript
+    first, last = view.visible_items
+    widgets = [view.turn_widget(index) for index in range(first, last + 1)]
+    return bool(widgets) and all(each is not None and each.content is not None for each in widgets)
+
+
+async def _scroll(user: User, heartbeat: Heartbeat) -> float:
+    """Scroll up by the wheel's steps through what was never shown, and return the seconds."""
+    await until(lambda: user.transcript.is_settled)
+    heartbeat.take()
+    started = time.perf_counter()
+    for _ in range(400):
+        user.transcript.scroll_by(-120)
+        await asyncio.sleep(0.016)
+    return time.perf_counter() - started
+
+
+async def _stream(user: User, heartbeat: Heartbeat, tokens: int) -> Figures:
+    """Receive a reply of 150 tokens a second in the long conversation."""
+    await user.say("Go on")
+    await until(lambda: user.transcript.is_streaming)
+    heartbeat.take()
+    started, worked = time.perf_counter(), time.process_time()
+    await until(lambda: not user.transcript.is_streaming)
+    took, cpu = time.perf_counter() - started, time.process_time() - worked
+    rate = {"stream_cores": round(cpu / took, 2), "stream_tokens_per_s": round(tokens / took)}
+    return _frames("stream", heartbeat, took) | rate
+
+
+async def _switch(user: User, small: list[ConversationId], switches: int) -> Figures:
+    """Open conversations in turn; return what grew since the first tenth."""
+    before: tuple[int, int] | None = None
+    started = time.perf_counter()
+    for number in range(switches):
+        await _open(user, small[number % len(small)])
+        await until(lambda: _has_text(user))
+        if number == switches // 10:
+            before = _size()
+    after = _size()
+    assert before is not None
+    return {
+        "switch_ms": round((time.perf_counter() - started) / switches * 1000, 1),
+        "growth_memory": round(after[0] / before[0], 3),
+        "growth_widgets": round(after[1] / before[1], 3),
+        "memory_mb": after[0],
+        "widgets": after[1],
+    }
+
+
+def _size() -> tuple[int, int]:
+    gc.collect()
+    return resident_mb()["own"], len(QApplication.allWidgets())
+
+
+def _frames(name: str, heartbeat: Heartbeat, seconds: float) -> Figures:
+    gaps, busy = heartbeat.take()
+    frames, own = latency(gaps, worst=True), latency(busy, worst=True)
+    return {
+        f"{name}_s": round(seconds, 1),
+        **{f"{name}_{key}_ms": value for key, value in frames.items()},
+        **{f"{name}_busy_{key}_ms": value for key, value in own.items()},
+    }
+
+
+def _by_length(cursor: object) -> list[ConversationId]:
+    rows = cursor.execute(  # type: ignore[attr-defined]
+        "SELECT conversation_id FROM exchange GROUP BY 1 ORDER BY count(*) DESC, 1"
+    ).fetchall()
+    return [ConversationId(row[0]) for row in rows]
+
+
+def _export(turns: int) -> list[dict[str, object]]:
+    return [_conversation(0, turns), *(_conversation(number, 4) for number in range(1, _SMALL + 1))]
+
+
+def _conversation(number: int, turns: int) -> dict[str, object]:
+    messages = []
+    for turn in range(turns):
+        at = _BEGIN + 86_400.0 * number + 60 * turn
+        question = f"Question {turn} of {number}: how do I keep the place?"
+        answer = CONTENT.replace("k=1", f"k={turn}") * (
+            1 + turn % 3
+        )  # no formula is like another's
+        messages.append(chatgpt_message(f"{number}-{turn}-q", "user", question, at=at))
+        messages.append(chatgpt_message(f"{number}-{turn}-a", "assistant", answer, at=at + 30))
+    row = chatgpt_row(*messages, title=f"Conversation {number}")
+    return {**row, "conversation_id": f"c{number}", "id": f"c{number}"}
+
+
+if __name__ == "__main__":
+    main()
