@@ -43,7 +43,7 @@ def writing(tokens: int) -> Callable[[Seen], Sequence[Step]]:
 
 def main() -> None:
     """Serve until the caller closes our standard input; with --silent no request is ever answered."""
-    reply = silence if "--silent" in sys.argv else answer
+    reply: Callable[[Seen], Sequence[Step]] = silence if "--silent" in sys.argv else answer
     if "--writes" in sys.argv:
         reply = writing(int(sys.argv[sys.argv.index("--writes") + 1]))
     with Loopback().by(reply) as server:

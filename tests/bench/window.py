@@ -19,10 +19,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
+from app.bootstrap import Services
 from app.domain.ids import ConversationId
 from tests.bench.shared.made_up import CONTENT
 from tests.bench.shared.measuring import Figures, latency, options, print_json, resident_mb
@@ -134,9 +136,7 @@ async def _in_window(user: User, export: Path, rounds: int, switches: int, token
     with model_server("--writes", str(tokens)) as base_url:
         await user.start_with_model(base_url)
         for name in _WORKERS:
-            await user.ask(
-                lambda services, key=f"{name}_enabled": services.settings.set(key, False)
-            )
+            await user.ask(partial(_switch_off, f"{name}_enabled"))
         user.drop(user.window, [export])
         await until(lambda: user.presenters.imports.is_running)
         await until(lambda: not user.presenters.imports.is_running)
@@ -153,6 +153,10 @@ async def _in_window(user: User, export: Path, rounds: int, switches: int, token
     return figures
 
 
+def _switch_off(key: str, services: Services) -> None:
+    services.settings.set(key, False)
+
+
 async def _open_and_jump(
     user: User, long: ConversationId, small: ConversationId, rounds: int
 ) -> Figures:
@@ -161,7 +165,7 @@ async def _open_and_jump(
         few.append(await _painted_ms(user, lambda: _open(user, small)))
         openings.append(await _painted_ms(user, lambda: _open(user, long)))
         far = user.transcript.turn_count * (number + 1) // (rounds + 2)
-        jumps.append(await _painted_ms(user, lambda far=far: user.transcript.scroll_to_turn(far)))  # type: ignore[misc]
+        jumps.append(await _painted_ms(user, partial(user.transcript.scroll_to_turn, far)))
         await until(lambda: user.transcript.is_settled)
     return {
         "first_paint_ms": round(statistics.median(openings)),

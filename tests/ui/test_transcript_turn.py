@@ -480,6 +480,8 @@ def test_each_code_block_has_a_button_that_copies_it(show: Show) -> None:
     shown = show(turn(0, "Go", "```python\nx = 1\n```\n\nand\n\n```\n<b>\n```"))
     buttons = tools(shown.turn(0).texts()[1], "Copy")
     assert [each.accessibleName() for each in buttons] == ["Copy python", "Copy code"]
+    assert [each in shown.turn(0).focus_stops() for each in buttons] == [True, False]
+    shown.turn(0).frames()[1].setFocus()  # a language has a head; without one they cover the text
     assert all(each in shown.turn(0).focus_stops() for each in buttons)
     assert buttons[0].y() < buttons[1].y()
     for button, source in zip(buttons, ("x = 1\n", "<b>\n"), strict=True):

@@ -42,14 +42,19 @@ def _visible_blocks(document: QTextDocument, area: QRectF) -> Iterator[QTextBloc
         yield each
 
 
-def _code_area(document: QTextDocument, formats: Formats, first: QTextBlock) -> QRectF:
-    """Return the area of the code block whose first line is `first`, its head included."""
+def code_area(document: QTextDocument, formats: Formats, first: QTextBlock) -> QRectF:
+    """Return the area of the code block whose first line is `first`, its head included.
+
+    Below code that is shown in part there is room for a button.
+    """
     number, last = first.blockFormat().property(Property.CODE), first
     for block in blocks_of(document, first):
-        if block.blockFormat().property(Property.CODE) != number:
+        if block.blockFormat().property(Property.CODE) != number or not block.isVisible():
             break
         last = block
     bottom = document.documentLayout().blockBoundingRect(last).bottom() + formats.code_padding
+    if last.next().isValid() and not last.next().isVisible():
+        bottom += formats.code_more
     area = code_head(document, formats, first)
     area.setBottom(bottom)
     return area
@@ -59,7 +64,8 @@ def code_head(document: QTextDocument, formats: Formats, first: QTextBlock) -> Q
     """Return the area of the head of the code block whose first line is `first`."""
     top = document.documentLayout().blockBoundingRect(first.previous()).top()
     left = first.blockFormat().leftMargin() - formats.code_padding
-    return QRectF(left, top, document.textWidth() - left, formats.code_header)
+    height = formats.code_head_height(has_language=bool(first.previous().text()))
+    return QRectF(left, top, document.textWidth() - left, height)
 
 
 def paint_beneath(
@@ -75,7 +81,7 @@ def paint_beneath(
         number = made.property(Property.CODE_HEAD) if number is None else number
         if number is not None and number not in seen:
             seen.add(number)
-            area_of_code = _code_area(document, formats, _first_line(block))
+            area_of_code = code_area(document, formats, _first_line(block))
             _paint_code(painter, formats, area_of_code.adjusted(0.5, 0.5, -0.5, -0.5))
         _BlockPainter(painter, document, formats, block).paint()
     painter.restore()

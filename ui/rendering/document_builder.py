@@ -72,9 +72,11 @@ class DocumentBuilder:
         resolver: ImageResolver | None = None,
         *,
         pages: int = 1,
+        collapses: bool = False,
     ) -> None:
         self.document = TranscriptDocument(theme, resolver)
         self.pages = pages
+        self._collapses = collapses
         self.source = ""
         self._formats = formats_of(theme)
         self._dialect = dialect
@@ -156,7 +158,13 @@ class DocumentBuilder:
 
     def _restart(self) -> None:
         self.document.clear()
-        self.writer = Writer(self.document, self._formats, self._definitions, self._toggled)
+        self.writer = Writer(
+            self.document,
+            self._formats,
+            self._definitions,
+            self._toggled,
+            collapses=self._collapses,
+        )
         self._splitter = BlockSplitter(self._dialect, self._definitions)
         self._closed_to = 0
         self._closed_rows = 0

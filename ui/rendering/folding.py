@@ -30,6 +30,11 @@ class Fold:
         return self.first <= number <= self.last
 
 
+def code_key(number: object) -> str:
+    """Return the key of the code block with this number in the text."""
+    return f"code-{number}"
+
+
 def closed_of(folds: Mapping[str, Fold], toggled: set[str]) -> list[Fold]:
     """Return the folds that are closed; `toggled` has the keys of those that were toggled."""
     return [fold for key, fold in folds.items() if fold.opens == (key in toggled)]

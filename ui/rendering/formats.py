@@ -116,6 +116,8 @@ class Formats:
         made = QTextBlockFormat(paragraph)
         made.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         made.setLineHeight(100.0, _PROPORTIONAL)
+        made.setTopMargin(max(made.topMargin(), round(self.theme.em(0.95))))
+        made.setBottomMargin(round(self.theme.em(0.95)))
         return made
 
     def em_px(self, style: Style) -> float:
@@ -125,11 +127,12 @@ class Formats:
         return self.theme.em(0.88 if style.small else 1.0)
 
     def code_head(
-        self, number: int, left_px: float, top_px: float, quotes: str
+        self, number: int, left_px: float, top_px: float, quotes: str, *, has_language: bool
     ) -> QTextBlockFormat:
         """Return the format of the line above code, with its language."""
         made = self.block(left_px + self.code_padding, top_px, quotes)
-        made.setLineHeight(self.code_header, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        height = self.code_head_height(has_language=has_language)
+        made.setLineHeight(height, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         made.setBottomMargin(round(self.theme.em(0.35)))
         made.setProperty(Property.CODE_HEAD, number)
         return made
@@ -140,6 +143,7 @@ class Formats:
         made.setRightMargin(round(self.code_padding))
         made.setLineHeight(_CODE_LINE_HEIGHT_PERCENT, _PROPORTIONAL)
         made.setProperty(Property.CODE, number)
+        made.setNonBreakableLines(True)
         return made
 
     @property
@@ -148,9 +152,18 @@ class Formats:
         return self.theme.em(0.85)
 
     @property
+    def code_more(self) -> float:
+        """The height of the button below code that is shown in part, in pixels."""
+        return self.theme.em(2.0)
+
+    @property
     def code_header(self) -> float:
-        """The height of the line above code with language and Copy, in pixels."""
+        """The height of the line above code with language and buttons, in pixels."""
         return self.theme.em(1.75)
+
+    def code_head_height(self, *, has_language: bool) -> float:
+        """Return the height of what is above code, in pixels: little without a language."""
+        return self.code_header if has_language else self.theme.em(0.4)
 
     def _make(self, style: Style) -> QTextCharFormat:
         theme, colors = self.theme, self.theme.colors

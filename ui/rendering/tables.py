@@ -67,7 +67,9 @@ class TableWriter:
             first = joined.rows()
             joined.appendRows(len(drawn))
         elif drawn:
-            table = cursor.insertTable(len(drawn), max(1, columns), self._format(left_px))
+            above_px = cursor.blockFormat().bottomMargin()  # Qt leaves it out before a table
+            made = self._format(left_px, above_px)
+            table = cursor.insertTable(len(drawn), max(1, columns), made)
         if table is not None:
             for number, row in enumerate(drawn, start=first):
                 self._fill(table, number, row)
@@ -75,7 +77,7 @@ class TableWriter:
 
     def resize(self, table: QTextTable, is_hidden: bool) -> None:
         """Take the space of a table whose text is hidden, or give it back."""
-        made = self._format(table.format().toTableFormat().leftMargin())
+        made = self._format(table.format().toTableFormat().leftMargin(), 0)
         if is_hidden:
             made.setTopMargin(0)
             made.setBottomMargin(0)
@@ -85,7 +87,7 @@ class TableWriter:
                 table.cellAt(row, column).setFormat(cell)
         table.setFormat(made)
 
-    def _format(self, left_px: float) -> QTextTableFormat:
+    def _format(self, left_px: float, above_px: float) -> QTextTableFormat:
         theme, made = self._formats.theme, QTextTableFormat()
         made.setBorder(0)
         made.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_None)
@@ -93,7 +95,7 @@ class TableWriter:
         made.setCellPadding(0)
         made.setBorderCollapse(True)
         made.setLeftMargin(round(left_px))
-        made.setTopMargin(round(theme.em(0.75)))
+        made.setTopMargin(max(round(theme.em(0.75)), above_px))
         made.setBottomMargin(round(theme.em(0.8)))
         made.setWidth(QTextLength())
         return made

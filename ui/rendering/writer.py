@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from markdown_it.token import Token
+from PySide6.QtGui import QTextBlockFormat, QTextCursor
 
 from ui.rendering.blocks import BlockWriter
 from ui.rendering.definitions import Definitions
 from ui.rendering.document import TranscriptDocument
-from ui.rendering.folding import LINK, Fold, closed_of, detail_key, hide_closed, toggle
-from ui.rendering.formats import Formats, Style
+from ui.rendering.folding import LINK, Fold, closed_of, code_key, detail_key, hide_closed, toggle
+from ui.rendering.formats import Formats, Property, Style
 from ui.rendering.inline import InlineWriter, sanitize
 from ui.rendering.tables import TableWriter
 
@@ -27,6 +28,7 @@ _GAP_EM = {
     "none": 0.0,
 }
 _MAX_LANGUAGE_CHARS = 40
+MOST_CODE_LINES, SHOWN_CODE_LINES = 40, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Writer(BlockWriter):
     Attributes:
         code_blocks: All code blocks so far; `Property.CODE` is an index into them.
         folds: What can be hidden, by key. toggled: The keys of those that the user opened or closed.
+        collapses: Whether long code is a fold.
         table_rows: The number of table rows ever written, removed ones included.
     """
 
@@ -82,6 +85,8 @@ class Writer(BlockWriter):
         formats: Formats,
         definitions: Definitions,
         toggled: set[str],
+        *,
+        collapses: bool = False,
     ) -> None:
         super().__init__(document)
         self._formats = formats
@@ -93,6 +98,7 @@ class Writer(BlockWriter):
         self.code_blocks: list[CodeBlock] = []
         self.folds: dict[str, Fold] = {}
         self.toggled = toggled
+        self.collapses = collapses
         self.table_rows = 0
 
     def write(self, tokens: Sequence[Token], *, continues: str = "", number: int = 0) -> None:
@@ -123,6 +129,8 @@ class Writer(BlockWriter):
     def toggle_fold(self, key: str) -> None:
         """Open a fold, or close it."""
         toggle(self._document, self.folds, self.toggled, key, self._tables.resize)
+        if key in self.folds and key.startswith(code_key("")):
+            self._make_room_below(key)
 
     def closed_around(self, number: int) -> list[str]:
         """Return the closed folds that hide the block with this number."""
@@ -248,7 +256,7 @@ class Writer(BlockWriter):
         number, left_px, quotes = len(self.code_blocks), self._left_px, self._quotes
         state = self._state
         gap_px = 0.0 if self.at_start else self._theme.em(_GAP_EM["code"])
-        head = self._formats.code_head(number, left_px, gap_px, quotes)
+        head = self._formats.code_head(number, left_px, gap_px, quotes, has_language=bool(language))
         label = self._formats.char(Style(small=True, muted=True))
         self.begin(head, label)
         self.emit(language, label)
@@ -270,6 +278,31 @@ class Writer(BlockWriter):
     def _record_source(self, text: str) -> None:
         last = self.code_blocks[-1]
         self.code_blocks[-1] = replace(last, source=last.source + text)
+        end = self.cursor.blockNumber()
+        if self.collapses and end - last.first_block >= MOST_CODE_LINES:
+            key = code_key(len(self.code_blocks) - 1)
+            self.folds[key] = Fold(last.first_block + SHOWN_CODE_LINES, end)
+            self._make_room_below(key)
+
+    def _make_room_below(self, key: str) -> None:
+        """Make room for a button below code, if it is folded; Qt takes hidden margins into account."""
+        block = self._document.findBlockByNumber(self.folds[key].last)
+        made = block.blockFormat()
+        below = self._formats.code_padding + self._theme.em(_GAP_EM["below_code"])
+        more = 0 if key in self.toggled else self._formats.code_more
+        made.setBottomMargin(round(below + more))
+        QTextCursor(block).setBlockFormat(made)
+
+    def set_wrapped(self, number: int, is_wrapped: bool) -> None:
+        """Wrap the lines of a code block, or let them be as long as they are."""
+        block = self._document.findBlockByNumber(self.code_blocks[number].first_block)
+        cursor = QTextCursor(block)
+        while block.isValid() and block.blockFormat().property(Property.CODE) == number:
+            cursor.setPosition(block.position(), QTextCursor.MoveMode.KeepAnchor)
+            block = block.next()
+        made = QTextBlockFormat()
+        made.setNonBreakableLines(not is_wrapped)
+        cursor.mergeBlockFormat(made)
 
     # containers of blocks
 

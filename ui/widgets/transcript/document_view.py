@@ -5,6 +5,7 @@ from math import ceil
 
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QUrl, Signal
 from PySide6.QtGui import (
+    QAbstractTextDocumentLayout,
     QColor,
     QContextMenuEvent,
     QGuiApplication,
@@ -13,6 +14,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPalette,
+    QRegion,
     QTextCharFormat,
     QTextCursor,
     QWheelEvent,
@@ -26,11 +28,18 @@ from ui.rendering.formats import Property, formats_of
 from ui.rendering.inline import OBJECT, displayable_target, tooltip_html
 from ui.rendering.plain_text import plain_selection
 from ui.widgets.transcript.context import RenderContext
+from ui.widgets.transcript.wide_areas import WideAreas
 
 _K = Qt.Key
 _DESCRIBED = 20_000  # characters; longer texts are read by the line
 _SCROLL_KEYS = {_K.Key_Up, _K.Key_Down, _K.Key_PageUp, _K.Key_PageDown, _K.Key_Home, _K.Key_End}
 _STEP_KEYS = {_K.Key_Left, _K.Key_Right}
+
+
+def _selection(cursor: QTextCursor, made: QTextCharFormat) -> QAbstractTextDocumentLayout.Selection:
+    selection = QAbstractTextDocumentLayout.Selection()
+    selection.cursor, selection.format = cursor, made
+    return selection
 
 
 class DocumentView(QTextBrowser):
@@ -64,22 +73,44 @@ class DocumentView(QTextBrowser):
         palette.setColor(role.Highlight, QColor(self._colors.accent))
         palette.setColor(role.HighlightedText, QColor(self._colors.on_accent))
         self.setPalette(palette)
+        self._wide = WideAreas(self, self._formats)
+        self._laid_out: object = None
+        bar = self.horizontalScrollBar()
+        bar.valueChanged.connect(
+            lambda: bar.setValue(0)
+        )  # a selection that is dragged would scroll
         document.setParent(self)
         self.setDocument(document)
         self.highlighted.connect(self._on_highlighted)
         self.selectionChanged.connect(self._on_selection_changed)
 
     def height_for(self, width: int) -> int:
-        """Lay out for `width` and return the height; an unchanged width costs nothing."""
+        """Lay out for `width` and return the height; an unchanged width and text cost nothing."""
         if self.lineWrapColumnOrWidth() != width:
             self.setLineWrapColumnOrWidth(width)
-        last = self.document().lastBlock().blockFormat()
-        below = 0.0 if last.property(Property.CODE) is None else self._formats.code_padding + 1
-        return ceil(self.document().size().height() + below) + 1
+        document = self.document()
+        if self._laid_out != (width, document.revision()):
+            self._wide.update(document, width)
+            self._laid_out = width, document.revision()
+        last, below = document.lastBlock(), 0.0
+        if last.blockFormat().property(Property.CODE) is not None:
+            hidden = not last.isVisible() and self._formats.code_more
+            below = self._formats.code_padding + 1 + hidden
+        return ceil(document.size().height() + below) + 1
+
+    def invalidate(self) -> None:
+        """Have the next `height_for` lay out again, since parts were shown or hidden."""
+        self._laid_out = None
 
     def natural_width(self) -> int:
         """Return the width without wrapping."""
         return ceil(self.document().idealWidth()) + 1
+
+    def reveal(self, position: int) -> None:
+        """Scroll sideways to the character at a position."""
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(position)
+        self._wide.show(self.cursorRect(cursor))
 
     def describe(self) -> None:
         """Give screen readers the text with formulas as LaTeX, which are images in the document."""
@@ -169,7 +200,45 @@ class DocumentView(QTextBrowser):
         painter = QPainter(self.viewport())
         paint_beneath(painter, self.document(), self._formats, QRectF(event.rect()))
         painter.end()
-        super().paintEvent(event)
+        scrolled = self._wide.scrolled()
+        if not scrolled:
+            super().paintEvent(event)
+            return
+        rest = QRegion(event.rect())
+        for area, offset in scrolled:
+            rest -= QRegion(area)
+            self._paint_text(QRegion(area & event.rect()), offset)
+        self._paint_text(rest, 0)
+
+    def _paint_text(self, region: QRegion, offset: int) -> None:
+        """Paint a part of the text `offset` pixels to the left of its place."""
+        if region.isEmpty():
+            return
+        painter, context = QPainter(self.viewport()), QAbstractTextDocumentLayout.PaintContext()
+        painter.setClipRegion(region)
+        painter.translate(-offset, 0)
+        context.clip = QRectF(region.boundingRect().translated(offset, 0))
+        context.palette = self.palette()
+        selections = [_selection(each.cursor, each.format) for each in self.extraSelections()]
+        if self.textCursor().hasSelection():
+            made = QTextCharFormat()
+            made.setBackground(QColor(self._colors.accent))
+            made.setForeground(QColor(self._colors.on_accent))
+            selections.append(_selection(self.textCursor(), made))
+        context.selections = selections
+        self.document().documentLayout().draw(painter, context)
+        painter.end()
+
+    def _moved(self, event: QMouseEvent) -> QMouseEvent:
+        """Return a mouse event at the point of the document that is shown there."""
+        at = event.position()
+        moved = self._wide.in_document(at)
+        if moved == at:
+            return event
+        return QMouseEvent(
+            event.type(), moved, event.globalPosition(), event.button(), event.buttons(),
+            event.modifiers(), event.pointingDevice(),
+        )  # fmt: skip
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """Return the selection as plain text only."""
@@ -179,12 +248,18 @@ class DocumentView(QTextBrowser):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Remember where a click began, to distinguish it from a selection."""
+        event = self._moved(event)
         self._pressed_at = event.position().toPoint()
         super().mousePressEvent(event)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Select the word under the mouse."""
+        super().mouseDoubleClickEvent(self._moved(event))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Report a clicked link by its target as written."""
         pressed_at, self._pressed_at = self._pressed_at, None
+        event = self._moved(event)
         super().mouseReleaseEvent(event)
         at = event.position().toPoint()
         if event.button() is not Qt.MouseButton.LeftButton or pressed_at is None:
@@ -197,6 +272,7 @@ class DocumentView(QTextBrowser):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Show a link's target, or the source of a formula."""
+        event = self._moved(event)
         super().mouseMoveEvent(event)
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._events.dragged_to.emit(event.globalPosition().toPoint())
@@ -236,7 +312,17 @@ class DocumentView(QTextBrowser):
         super().keyPressEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave scrolling to the transcript."""
+        """Scroll a wide area sideways; leave other scrolling to the transcript."""
+        delta, sideways = (
+            event.pixelDelta() or event.angleDelta() / 2,
+            Qt.KeyboardModifier.ShiftModifier,
+        )
+        step = delta.x() or (delta.y() if event.modifiers() & sideways else 0)
+        bar = self._wide.at(event.position().toPoint())
+        if bar is not None and step and abs(step) >= abs(delta.y()):
+            bar.setValue(bar.value() - step)
+            event.accept()
+            return
         event.ignore()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:

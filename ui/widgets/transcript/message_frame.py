@@ -11,11 +11,12 @@ from app.domain.attachments import files_of
 from app.domain.conversations import FORGOTTEN, Forgotten, Message, Text
 from app.domain.formatting import format_moment
 from ui.rendering.parser import PLAIN
+from ui.widgets.transcript.code_controls import copy_text
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.layout import Panel
 from ui.widgets.transcript.message_footer import Action, MessageFooter
-from ui.widgets.transcript.message_text import MessageText, copy_text
+from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.panels import file_row
 
 _BUBBLE_SHARE = 0.86
@@ -55,6 +56,8 @@ class MessageFrame(QGroupBox):
         has_focus = focused is not None and (focused is self or self.isAncestorOf(focused))
         shown = self.footer.always_shows_actions or self.underMouse() or has_focus
         self.footer.show_actions(shown)
+        for text in self.texts:
+            text.show_all_buttons(self.underMouse() or has_focus)
 
     def open_menu(self, at: QPoint) -> None:
         """Show the context menu: the selection, the link under the mouse, and the actions."""

@@ -1,33 +1,24 @@
 """The text of one message: rendered in steps, page by page, or while it streams."""
 
-from functools import partial
 from time import perf_counter
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton, QWidget
 
-from ui.rendering.decorations import code_head
 from ui.rendering.document_builder import DocumentBuilder
-from ui.rendering.formats import formats_of
 from ui.rendering.parser import MARKDOWN, Dialect
+from ui.widgets.transcript.code_controls import CodeControls, CodeOwner
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.layout import remeasure
 
-_COPIED_FOR_MS = 1400
 _STREAMING_PAGES = 8
 _STEPS_AT_END = 4
 _FIRST_S = 0.016
 
 
-def copy_text(text: str) -> None:
-    """Copy `text` to the clipboard."""
-    QGuiApplication.clipboard().setText(text)
-
-
-class MessageText(QWidget):
-    """One text, with a Copy button on each code block and "Show more" under a very long text."""
+class MessageText(CodeOwner):
+    """One text, with buttons on each code block and "Show more" under a very long text."""
 
     def __init__(
         self,
@@ -41,11 +32,12 @@ class MessageText(QWidget):
         super().__init__(parent)
         self._context = context
         pages = _STREAMING_PAGES if streams else 1
-        self.builder = DocumentBuilder(context.theme, dialect, context.resolver, pages=pages)
+        self.builder = DocumentBuilder(
+            context.theme, dialect, context.resolver, pages=pages, collapses=not streams
+        )
         self.view = DocumentView(self.builder.document, context, self)
         self.view.fold_requested.connect(self.toggle_fold)
-        self._copy_buttons: list[QToolButton] = []
-        self._buttons_width = -1  # the width the Copy buttons were placed for
+        self._code = CodeControls(self, self.view, context.theme)
         self._more: QPushButton | None = None
         self._is_streaming = streams
         if streams:
@@ -81,7 +73,16 @@ class MessageText(QWidget):
     def toggle_fold(self, key: str) -> None:
         """Open a fold of the text, or close it."""
         self.builder.writer.toggle_fold(key)
-        self._buttons_width = -1
+        self.code_changed()
+
+    def show_all_buttons(self, shows_all: bool) -> None:
+        """Show the buttons of code without a language too."""
+        self._code.show_all(shows_all)
+
+    def code_changed(self) -> None:
+        """Lay out again."""
+        self._code.invalidate()
+        self.view.invalidate()
         remeasure(self)
 
     def reveal(self, position: int) -> None:
@@ -89,6 +90,7 @@ class MessageText(QWidget):
         number = self.builder.document.findBlock(position).blockNumber()
         for key in self.builder.writer.closed_around(number):
             self.toggle_fold(key)
+        self.view.reveal(position)
 
     def natural_width(self) -> int:
         """Return the width without wrapping, as laid out last."""
@@ -99,7 +101,7 @@ class MessageText(QWidget):
         """Place text and buttons; return the height."""
         height = self.view.height_for(width)
         self.view.setGeometry(0, 0, width, height)
-        self._place_copy_buttons(width)
+        self._code.place(width)
         has_more = self.builder.has_more and not self._is_streaming
         if has_more:
             button = self._more_button()
@@ -141,50 +143,3 @@ class MessageText(QWidget):
             self._more.clicked.connect(self.show_more)
         self._more.setText(f"Show more ({self.builder.hidden_chars:,} characters left)")
         return self._more
-
-    # Copy buttons of code blocks
-
-    def _place_copy_buttons(self, width: int) -> None:
-        """Place a button in the head of each code block that is new or may have moved."""
-        blocks = self.builder.writer.code_blocks
-        while len(self._copy_buttons) > len(blocks):
-            self._copy_buttons.pop().deleteLater()
-        start = max(0, len(self._copy_buttons) - 1) if width == self._buttons_width else 0
-        for index in range(start, len(blocks)):
-            if index == len(self._copy_buttons):
-                self._copy_buttons.append(self._make_copy_button(index, blocks[index].language))
-            self._place_copy_button(self._copy_buttons[index], blocks[index].first_block)
-        self._buttons_width = width
-
-    def _make_copy_button(self, index: int, language: str) -> QToolButton:
-        button = QToolButton(self.view)
-        button.setText("Copy")
-        button.setProperty("kind", "action")
-        button.setAccessibleName(f"Copy {language or 'code'}")
-        button.setToolTip("Copy this code")
-        button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        button.setCursor(Qt.CursorShape.PointingHandCursor)
-        button.clicked.connect(partial(self._on_copy_clicked, index))
-        button.show()
-        return button
-
-    def _place_copy_button(self, button: QToolButton, first_block: int) -> None:
-        document, theme = self.builder.document, self._context.theme
-        block = document.findBlockByNumber(first_block)
-        button.setVisible(block.isVisible())
-        head, hint = code_head(document, formats_of(theme), block), button.sizeHint()
-        left = head.right() - hint.width() - theme.em(0.3)
-        top = head.center().y() - hint.height() / 2 + theme.em(0.12)
-        button.setGeometry(round(left), round(top), hint.width(), hint.height())
-
-    def _on_copy_clicked(self, index: int) -> None:
-        button = self._copy_buttons[index]
-        copy_text(self.builder.writer.code_blocks[index].source)
-        self._label_copy_button(index, button, "Copied")
-        back = partial(self._label_copy_button, index, button, "Copy")
-        QTimer.singleShot(_COPIED_FOR_MS, button, back)
-
-    def _label_copy_button(self, index: int, button: QToolButton, label: str) -> None:
-        button.setText(label)
-        if index < len(blocks := self.builder.writer.code_blocks):
-            self._place_copy_button(button, blocks[index].first_block)

@@ -12,12 +12,13 @@ from app.domain.formatting import format_turn
 from app.domain.ids import MessageId
 from ui.rendering.parser import PLAIN
 from ui.widgets.transcript.answer import AnswerFrame
+from ui.widgets.transcript.code_controls import copy_text
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.folds import text_fold
 from ui.widgets.transcript.layout import Column, Root, remeasure
 from ui.widgets.transcript.message_footer import Action, footer_text
 from ui.widgets.transcript.message_frame import MessageFrame, UserFrame
-from ui.widgets.transcript.message_text import MessageText, copy_text
+from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider
 from ui.widgets.transcript.values import (
     Footer,
