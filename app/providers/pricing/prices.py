@@ -7,6 +7,7 @@ the bundled table (0.25 s), so it must not be on the GUI thread.
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ _PER_TOKENS = 1_000_000
 _KEY = "own_prices"
 _MAX_USD = 1_000_000.0
 _SELLERS = ("openai", "anthropic", "google")  # their models do not run on private servers
+_OPEN = re.compile("gpt-oss|[a-z]*gemma", re.IGNORECASE)  # but these do
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class PriceList:
             return _own_cost(own, tokens)
         if (location := self._free_location(ref)) is not None:
             return Cost(0.0, f"{ref} runs {location}, so it costs nothing unless you set a price")
-        if (vendor := self._vendor(ref.provider)) is None:
+        if (listed := self._listed(ref)) is None:
             return _unknown(ref)
         import genai_prices
         from genai_prices.data_snapshot import get_snapshot
@@ -90,7 +92,7 @@ class PriceList:
             cache_write_1h_tokens=min(tokens.cache_write_1h_tokens, written_tokens),
         )
         try:
-            found = get_snapshot().calc(usage, ref.model, *vendor, at)
+            found = get_snapshot().calc(usage, listed[0], *listed[1:], at)
         except (LookupError, ValueError):
             return _unknown(ref)
         price = f"{found.provider.name} list price: {_price_text(found.model_price)}"
@@ -102,12 +104,12 @@ class PriceList:
             return own.input_usd, own.output_usd
         if self._free_location(ref) is not None:
             return 0.0, 0.0
-        if (vendor := self._vendor(ref.provider)) is None:
+        if (listed := self._listed(ref)) is None:
             return None
         from genai_prices.data_snapshot import get_snapshot
 
         try:
-            _, model = get_snapshot().find_provider_model(ref.model, None, *vendor)
+            _, model = get_snapshot().find_provider_model(listed[0], None, *listed[1:])
         except LookupError:
             return None
         price = model.get_prices(datetime.now(UTC))
@@ -119,12 +121,12 @@ class PriceList:
 
     def context_tokens(self, ref: ModelRef) -> int | None:
         """Return the size of a model's context in tokens, None if unknown."""
-        if (vendor := self._vendor(ref.provider)) is None:
+        if (listed := self._listed(ref)) is None:
             return None
         from genai_prices.data_snapshot import get_snapshot
 
         try:
-            _, model = get_snapshot().find_provider_model(ref.model, None, *vendor)
+            _, model = get_snapshot().find_provider_model(listed[0], None, *listed[1:])
         except LookupError:
             return None
         return model.context_window
@@ -132,39 +134,51 @@ class PriceList:
     def _free_location(self, ref: ModelRef) -> str | None:
         """Where the user's own server is that costs nothing, as text; None for other servers.
 
-        In the user's own network, a server with a vendor's protocol or with a model that has the name
-        of a sold one is rather a gateway to the vendor.
+        A server with a model that has the name of a sold one is rather a gateway to the vendor, and so is one
+        in the user's own network with a vendor's protocol.
         """
         config = self._find_config(ref.provider)
         base_url = config.valid_url() if config is not None else None
-        if config is None or base_url is None:
+        if config is None or base_url is None or _seller_of(ref.model) is not None:
             return None
         if base_url.is_loopback:
             return "on this computer"
-        is_own = base_url.is_private and not config.vendor.price_key and not _is_sold(ref.model)
+        is_own = base_url.is_private and not config.vendor.price_key
         return "in your own network" if is_own else None
 
-    def _vendor(self, provider: str) -> tuple[str | None, str | None] | None:
-        """The id or the base URL by which genai-prices finds the vendor, None for neither."""
-        config = self._find_config(provider)
+    def _listed(self, ref: ModelRef) -> tuple[str, str | None, str | None] | None:
+        """A model's name, and the id or base URL by which genai-prices finds the vendor; None for neither.
+
+        A gateway on a private server has the price of the vendor that its model's name tells.
+        """
+        config = self._find_config(ref.provider)
         if config is None or config.kind not in vendors():
             return None
+        base_url = config.valid_url()
+        is_private = base_url is not None and (base_url.is_loopback or base_url.is_private)
+        if is_private and (seller := _seller_of(ref.model)):
+            return ref.model.rpartition("/")[2], seller, None
         price_key = config.vendor.price_key
         url = config.base_url or config.vendor.base_url
-        return (price_key, None) if price_key else (None, url) if url else None
+        if price_key:
+            return ref.model, price_key, None
+        return (ref.model, None, url) if url else None
 
 
-def _is_sold(model: str) -> bool:
-    """Whether this is the name of a model that is only available for money."""
+def _seller_of(model: str) -> str | None:
+    """Return the vendor of a model that is only available for money, None for others."""
     from genai_prices.data_snapshot import get_snapshot
 
+    name = model.rpartition("/")[2]
+    if _OPEN.match(name):
+        return None
     for vendor in _SELLERS:
         try:
-            get_snapshot().find_provider_model(model.rpartition("/")[2], None, vendor, None)
+            get_snapshot().find_provider_model(name, None, vendor, None)
         except LookupError:
             continue
-        return True
-    return False
+        return vendor
+    return None
 
 
 def _own_cost(own: OwnPrice, tokens: UsageReported) -> Cost:
