@@ -27,6 +27,7 @@ from app.storage.tables.spending import Spending
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
 from app.workers.job import Blocked
+from app.workers.jobs import embedding_pipeline
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from app.workers.jobs.limited_embedding import PageRateLimit
 from app.workers.spend_limits import MaxUsage, SpendLimits
@@ -139,13 +140,34 @@ def test_short_turns_private_and_deleted_conversations_are_skipped(bench: Pipeli
 def test_a_batch_has_at_most_the_set_number_of_texts_and_never_more_than_100(
     bench: PipelineBench,
 ) -> None:
-    add_conversation(bench.store, *(long(number) for number in range(60)))
+    add_conversation(bench.store, *(long(number) for number in range(110)))
     for setting, most in ((2048, 100), (7, 7)):
         bench.settings.set("embedding_batch_size", setting)
         bench.bag.batches.clear()
         bench.run()
-        assert (max(bench.bag.batches), sum(bench.bag.batches)) == (most, 120)
+        assert (max(bench.bag.batches), sum(bench.bag.batches)) == (most, 220)
         bench.pipeline.start_over()
+
+
+def test_a_slow_server_gets_fewer_texts_at_once_and_a_fast_one_more(store: Store) -> None:
+    pages = Pages(store, 0)
+    add_conversation(store, *(long(number) for number in range(60)))
+    seconds_a_text = iter([1.0] * 4 + [0.001] * 50)
+    now_s = 0.0
+
+    def work(texts: Sequence[str]) -> None:
+        nonlocal now_s
+        now_s += len(texts) * next(seconds_a_text)
+
+    pages.embedder.poison = work
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(embedding_pipeline, "monotonic", lambda: now_s)
+        pages.run()
+    assert pages.embedder.batches[:4] == [32, 10, 10, 10], "ten seconds each"
+    later = pages.embedder.batches[4:]
+    assert max(later) > 10
+    assert all(each <= 2 * 10 * 2**place for place, each in enumerate(later)), "at most doubled"
+    assert sum(pages.embedder.batches) == 120
 
 
 def test_a_running_worker_embeds_a_turn_when_it_ends(store: Store, bench: PipelineBench) -> None:
@@ -549,6 +571,6 @@ def test_turns_are_embedded_before_pages_and_at_full_speed(store: Store) -> None
 
     embedder.poison = look
     assert pages.run() == (161, 161)
-    assert embedder.batches[:4] == [60, 20, 20, 20]
+    assert embedder.batches[:5] == [32, 28, 20, 20, 20]
     assert all("page" not in text for text in embedder.read[:60])
     assert said[1] - said[0] < 1, "a turn interrupts the wait of the pages"

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from app.domain.changes import ChangeSet
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from app.index.token_sync import TokenIndexSync
 
 _MOST_AT_ONCE = 100
+_FIRST_TEXTS = 32  # in the first request to a server, whose speed is not known
+_REQUEST_S = 10.0  # that a request to a server should take at most
 _PREFETCH = 2_000  # finding looks at every passage there is: 30 ms of a library of 100,000
 _PROBE = "hello"
 
@@ -129,6 +132,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         self._space: Space | None = None
         self._page_rate = page_rate or PageRateLimit()
         self._are_pages = False
+        self._fitting_texts = _FIRST_TEXTS
         self._known: dict[str, npt.NDArray[np.float32]] = {}
         self._known_tokens: dict[str, TokenVectors] = {}
         self._lacking_tokens: Sequence[PassageId] = ()
@@ -260,12 +264,14 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
 
     @property
     def _batch_size(self) -> int:
-        return min(_MOST_AT_ONCE, self._settings.number("embedding_batch_size"))
+        most = min(_MOST_AT_ONCE, self._settings.number("embedding_batch_size"))
+        return min(most, self._fitting_texts) if is_server(self._embedder) else most
 
     def _use_active(self) -> Space:
         embedder = self._active()
         space = self._limited.space(embedder, self.is_stopping)
         if space != self._space:
+            self._fitting_texts = _FIRST_TEXTS
             if self._space is not None:
                 # Another model may accept what one refused.
                 Attempts(self._store, self.name).clear_failures()
@@ -388,11 +394,21 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
     def _embed(
         self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
     ) -> None:
-        """Embed texts, a batch a request; those of successful batches are kept."""
-        for first in range(0, len(texts), self._batch_size):
-            batch = texts[first : first + self._batch_size]
+        """Embed texts, a batch a request; those of successful batches are kept.
+
+        A server gets as many at once as it embedded lately in some seconds, so that a slow one neither runs
+        into the time limit nor shows no progress.
+        """
+        waiting = list(texts)
+        while waiting:
+            batch = waiting[: self._batch_size]
+            started_s = monotonic()
             vectors = self._request(embedder, space, batch, is_cancelled)
             self._known.update(zip(batch, vectors, strict=True))
+            took_s = monotonic() - started_s
+            fitting = int(len(batch) * _REQUEST_S / max(took_s, _REQUEST_S / _MOST_AT_ONCE))
+            self._fitting_texts = max(1, min(2 * self._fitting_texts, fitting))
+            waiting = waiting[len(batch) :]
 
     def _probe(self, embedder: Embedder, space: Space, is_cancelled: IsCancelled) -> None:
         """Raise EmbedderUnavailable unless the embedder can embed a plain word."""
