@@ -107,10 +107,7 @@ class Library:
         for exchange in path:
             if exchange.turn_number == turn_number:
                 return exchange
-        raise NotFound(
-            f"Conversation {conversation_id} has no turn {turn_number}",
-            f"It has turns 0 to {len(path) - 1}." if path else "It has none yet.",
-        )
+        raise no_turn(conversation_id, turn_number, len(path))
 
     def messages(self, exchanges: Sequence[Exchange]) -> dict[ExchangeId, tuple[Message, ...]]:
         """Return the messages of each exchange, in path order."""
@@ -282,3 +279,12 @@ def _newest_leaf(exchanges: Sequence[Exchange], start: Exchange) -> Exchange:
     while (child := newest_child.get(leaf.id)) is not None:
         leaf = child
     return leaf
+
+
+def no_turn(conversation_id: int, turn_number: int, turns: int) -> NotFound:
+    """Return the error for a turn that a conversation of so many `turns` does not have."""
+    last = f"{conversation_id}:{turns - 1}"
+    return NotFound(
+        f"There is no turn {conversation_id}:{turn_number}",
+        f"The conversation has {conversation_id}:0 to {last}." if turns else "It has none yet.",
+    )

@@ -33,6 +33,7 @@ from app.domain.recall import (
 from app.domain.results import FoundAnswer
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
+from app.index.relevance import MIN_DEVIATION
 from app.memory.answers import quoted_answers
 from app.memory.mentions import MentionReader
 from app.memory.recall_search import (
@@ -42,11 +43,13 @@ from app.memory.recall_search import (
     problems,
     ranked_in,
     repeated_turns,
+    shifted,
     with_feedback_and_age,
 )
 from app.memory.results import ResultBuilder
 from app.memory.retrieved import match_score, quotable, retrieved_exchanges, retrieved_messages
 from app.memory.search import SearchScope, SearchService
+from app.memory.vector_search import QueryVector
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.facts import Facts, KnownFact
@@ -62,6 +65,8 @@ _CONSIDERED = 120  # passages; later ones never reached a prompt
 SPARE = 2  # results of each kind beyond the limit
 _FACTS_CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
 _FACT_LOG_ODDS = -1.0  # log odds: a short fact matches the words of a question too easily
+_FACT_STANDS_OUT = 2.6  # deviations of the background, beyond which a fact's cosine adds to that
+_FACT_SLOPE, _FACT_MOST_LOG_ODDS = 3.0, 5.0  # log odds for a deviation, and in all
 _FACT_KINDS = (PassageKind.FACT, PassageKind.MEMORY)
 _TOO_LONG = "Recall was stopped because it took too long."
 _FAILED = "A part of recall failed. See the log for details."
@@ -285,7 +290,9 @@ class RecallService:
         for kind in _FACT_KINDS:
             scope = SearchScope(sides[kind].without(refused), IdSet(), kind=kind)
             if len(scope.allowed or ()):
-                found_here = ranked_in(self._search, prepared, scope, _FACT_LOG_ODDS)
+                found_here = _weighed_as_facts(
+                    ranked_in(self._search, prepared, scope, _FACT_LOG_ODDS), prepared.vector
+                )
                 ranked += best_by_passage(found_here, limit + _FACTS_CONSIDERED)
         return ranked
 
@@ -372,6 +379,23 @@ class _Retrieval:
 
 def _refused(verdicts: Mapping[PassageId, Verdict]) -> IdSet:
     return IdSet({each for each, verdict in verdicts.items() if verdict is Verdict.NEVER})
+
+
+def _weighed_as_facts(ranked: Sequence[Ranked], vector: QueryVector | None) -> list[Ranked]:
+    """Return short statements best first, with more relevance the farther their meaning stands out.
+
+    Relevance is fitted to messages, whose sentences beside the one that answers draw their vectors away from
+    the question; a fact is nothing but that sentence.
+    """
+    if vector is None:
+        return list(ranked)
+    mean, deviation = vector.background.mean, max(vector.background.deviation, MIN_DEVIATION)
+    weighed = []
+    for each in ranked:
+        out = 0.0 if each.cosine is None else (each.cosine - mean) / deviation - _FACT_STANDS_OUT
+        gain = min(_FACT_MOST_LOG_ODDS, _FACT_SLOPE * max(0.0, out))
+        weighed.append(each.with_relevance(shifted(each.relevance, gain)))
+    return sorted(weighed, key=lambda each: -each.relevance)
 
 
 def _with_pins(

@@ -166,7 +166,7 @@ def ranked_in(
         return ranked
     doubt = _DOUBT * math.log(prepared.lean)
     best = {
-        each.part_id: each.with_relevance(_shifted(each.relevance, doubt))
+        each.part_id: each.with_relevance(shifted(each.relevance, doubt))
         for each in _ranked_alone(search, context, scope, prior)
     }
     for each in ranked:
@@ -217,7 +217,7 @@ def with_feedback_and_age(
         passage = passage_id_of(each.part_id)
         found = each.relevance
         if vote := _VOTES.get(verdicts[passage], 0.0) if passage in verdicts else 0.0:
-            found = _shifted(found, vote)
+            found = shifted(found, vote)
         if half_life_days > 0 and passage in said_at:
             days = max(0.0, (now - said_at[passage]).total_seconds() / 86_400)
             found *= 0.5 ** (days / half_life_days)
@@ -226,7 +226,7 @@ def with_feedback_and_age(
     return sorted(map(after, ranked), key=lambda each: -each.relevance)
 
 
-def _shifted(relevance: float, log_odds: float) -> float:
+def shifted(relevance: float, log_odds: float) -> float:
     """Return a relevance with its log odds shifted."""
     kept = min(max(relevance, _LEAST), 1 - _LEAST)
     return sigmoid(math.log(kept / (1 - kept)) + log_odds)

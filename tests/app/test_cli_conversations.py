@@ -52,7 +52,7 @@ def test_list(cli: Console) -> None:
 def test_show(unchanged: Console) -> None:
     shown = unchanged.done("show", 1).out
     assert shown.startswith("# Herbs\n")
-    places = [shown.index(each) for each in ("Turn 0", BASIL, "An answer", "Turn 1")]
+    places = [shown.index(each) for each in ("[1:0]", BASIL, "An answer", "[1:1]")]
     assert places == sorted(places)
     document = unchanged.json("show", 1)
     assert (document["title"], document["summary"], document["tags"]) == ("Herbs", None, [])
@@ -199,7 +199,7 @@ def test_nothing_is_changed_when_one_conversation_does_not_exist(
                 "recall Which? --conversation 99",
             )
         ),
-        ("show 1:7", "Conversation 1 has no turn 7. It has turns 0 to 1."),
+        ("show 1:7", "There is no turn 1:7. The conversation has 1:0 to 1:1."),
         *((f"show {place}", f"'{place}' is not ") for place in ("herbs", "1:x", "-", "1.5", "²")),
         ("search b", "The query 'b' is too short."),
         (("search", ""), "The query '' is too short."),
@@ -211,7 +211,7 @@ def test_nothing_is_changed_when_one_conversation_does_not_exist(
         ("search title:", "'title:' has no value."),
         ("search basil --why 1", "'1' is not a turn."),
         ("search basil --why herbs", "'herbs' is not a turn."),
-        ("search basil --why 1:9", "Conversation 1 has no turn 9."),
+        ("search basil --why 1:9", "There is no turn 1:9."),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )  # fmt: skip

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.bootstrap import RunMode, Services, build
+from app.domain.recall import RecallSettings, SegmentContext
 from app.domain.wording import is_mostly_latin
 from app.domain.workers import WorkerName
 from app.transfer.importing import import_files
@@ -85,5 +86,37 @@ def test_the_sample_archive_answers_typical_questions(tmp_path: Path) -> None:
             if not first.conversation_title.startswith(title):
                 missed.append(text)
         assert len(missed) <= 1, missed
+    finally:
+        built.close()
+
+
+FACTS = (
+    "I am allergic to nuts.", "I don't eat pork.", "I have two daughters, Nele and Ida.",
+    "I work as a structural engineer at Arup.", "We moved to Galway last spring.",
+)  # fmt: skip
+
+
+def test_facts_are_recalled_for_questions_that_share_no_word_with_them(tmp_path: Path) -> None:
+    asked = {
+        "which foods must I avoid?": {0, 1},
+        "how many children do I have?": {2},
+        "what is my job?": {3},
+        "in which town do I live?": {4},
+        "how do I sort a list in python?": set(),
+        "translate 'good morning' into French for me": set(),
+        "which film should I watch tonight?": set(),
+    }
+    built = build(made(tmp_path / "data"), RunMode.COMMAND_LINE)
+    try:
+        import_files(built.store, [SAMPLE])
+        for text in FACTS:
+            add_conversation(built.store, (text, "Noted, thank you."), title="Chat")
+        built.workers.run_until_idle([WorkerName.KNOWLEDGE_EXTRACTOR])
+        indexed(built)
+        floor = built.settings.share("rag_hint_similarity")
+        for question, wanted in asked.items():
+            found = built.recall.retrieve(question, None, SegmentContext(), RecallSettings())
+            recalled = {each.text for each in found.facts if each.match.relevance >= floor}
+            assert recalled == {FACTS[number] for number in wanted}, question
     finally:
         built.close()

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.chat.exchange_loop import ExchangeLoop
-from app.chat.library import Library
+from app.chat.library import Library, no_turn
 from app.cli.terminal import Terminal
 from app.domain.conversations import (
     FORGOTTEN,
@@ -19,7 +19,6 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.links import parse_page, parse_place
 from app.domain.text import one_line
@@ -68,10 +67,7 @@ def show(
     path = stored.of(conversation_id) if given.branches else view.path
     exchanges = [each for each in path if turn is None or each.turn_number == turn]
     if turn is not None and not exchanges:
-        raise NotFound(
-            f"Conversation {conversation_id} has no turn {turn}",
-            f"It has turns 0 to {len(view.path) - 1}." if view.path else "It has none yet.",
-        )
+        raise no_turn(conversation_id, turn, len(view.path))
     messages = library.messages(exchanges)
     summaries = summarized.latest("exchange", [each.id for each in exchanges])
     texts = {each: summary.text for each, summary in summaries.items()}
@@ -177,7 +173,7 @@ def _print(
     terminal.line(f"# {conversation.title}")
     for exchange in exchanges:
         status = "" if exchange.status.value == "completed" else f" ({exchange.status.value})"
-        terminal.line(f"\n## Turn {exchange.turn_number}{status}")
+        terminal.line(f"\n## [{exchange.conversation_id}:{exchange.turn_number}]{status}")
         for message in messages[exchange.id]:
             stamp = f"{message.created_at.astimezone():%Y-%m-%d %H:%M}"
             words = "\n".join(text for text in (message.text, *_block_lines(message)) if text)

@@ -110,7 +110,7 @@ def _print(found: Inspection, sent: SentPrompt, terminal: Terminal) -> None:
     for source in found.sources:
         item = source.place.item
         is_turn = item.kind is PassageKind.TURN and source.place.turn_number is not None
-        number = f" {source.place.turn_number}" if is_turn else ""
+        number = f" [{item.conversation_id}:{source.place.turn_number}]" if is_turn else ""
         outcome = "cited" if source.cited else "sent" if item.injected else item.dropped_by
         title = f" of '{source.place.title}'" if source.place.title else ""
         terminal.line(
