@@ -459,6 +459,23 @@ def test_going_back_to_extraction_takes_effect_at_once_and_remakes_nothing(bench
     assert len(bench.asker.asked) == 1
 
 
+def test_an_answer_that_was_begun_before_another_model_was_asked_for_is_not_kept(
+    bench: Bench,
+) -> None:
+    add_conversation(bench.store, "The tea was hot.", "The coffee was cold.")
+
+    def choose_another(_: Prompt) -> None:
+        bench.settings.set("background_model", "scripted:2")
+        request_regeneration(bench.settings, SUMMARIES)
+        bench.asker.model, bench.asker.before = "scripted:2", lambda _: None
+
+    bench.asker.before = choose_another
+    bench.run()
+    assert len(bench.asker.asked) == 2
+    models = bench.store.rows("SELECT DISTINCT model FROM summary")
+    assert models == [("scripted:2",)]
+
+
 def test_regenerated_summaries_read_the_whole_conversation_by_its_lines(bench: Bench) -> None:
     talk = add_conversation(bench.store, "The tea was hot.", "The coffee was cold.")
     bench.run()

@@ -64,6 +64,7 @@ class ScriptedAsker:
         is_cancelled: IsCancelled,
         schema: Schema | None = None,
     ) -> Answer:
+        model = self.model or "scripted:1"  # a test may switch it off or choose another meanwhile
         self.before(asked)
         if is_cancelled():
             raise Cancelled("The request was stopped")
@@ -73,7 +74,6 @@ class ScriptedAsker:
         if isinstance(reply, Exception):
             raise reply
         text = reply if isinstance(reply, str) else json.dumps(reply)
-        model = self.model or "scripted:1"  # a test may have switched it off meanwhile
         answer = Answer(text, model, replace(self.ask_spent(purpose), model=model))
         if schema is None:
             return answer

@@ -143,6 +143,18 @@ def regeneration_values(
     return {"again": to_db(again), "makers": sorted(makers)}
 
 
+def is_superseded(
+    cursor: Connection, what: RegeneratedKind, begun_at: datetime, model: str
+) -> bool:
+    """Return whether another maker was asked for what `model` began to make at that time."""
+    values = regeneration_values(cursor, what)
+    row = cursor.execute(
+        "SELECT $begun < $again AND NOT list_contains($makers, $model)",
+        {**values, "begun": to_db(begun_at), "model": model},
+    ).fetchone()
+    return bool(row and row[0])
+
+
 def waiting(
     cursor: Connection,
     statement: str,

@@ -20,10 +20,11 @@ from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.extractive.summaries import MODEL, TurnMarkdown, summarize_exchange
 from app.storage.engine.store import Store
+from app.storage.engine.times import now
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
 from app.storage.work.part_work import ConversationPart, PartTurn, PartWork, WantedResults
-from app.storage.work.queue import Tally
+from app.storage.work.queue import FACTS, SUMMARIES, Tally, is_superseded
 from app.storage.work.summary_work import SummaryWork
 from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
 from app.workers.job import PAID, Blocked, IsCancelled, Job, Pace, Saved
@@ -58,6 +59,7 @@ class PartRead:
     answer: PartAnswer
     model: str
     spent: SpendAdded
+    begun_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class PartReader:
     def _read(
         self, name: WorkerName, part: ConversationPart, is_cancelled: IsCancelled
     ) -> PartRead:
-        context_tokens = self._model.context_tokens()
+        context_tokens, begun_at = self._model.context_tokens(), now()
         known = self._known(part)
         while True:
             request = part_request(part, known, context_tokens, self._model.answer_tokens())
@@ -193,7 +195,7 @@ class PartReader:
             except UnusableAnswer:
                 self._model.write_off(answer)
                 raise
-            return PartRead(request, made, answer.model, answer.spent)
+            return PartRead(request, made, answer.model, answer.spent, begun_at)
 
     def save(self, name: WorkerName, results: Sequence[PartRead]) -> Saved:
         """Store the results of the workers that still run, in one commit; raises StorageError."""
@@ -209,7 +211,7 @@ class PartReader:
                     (WorkerName.EXCHANGE_SUMMARIZER, self._of_exchanges),
                     (WorkerName.KNOWLEDGE_EXTRACTOR, self._of_facts),
                 ):
-                    if kind in running:
+                    if kind in running and not self._is_superseded(kind, each):
                         made, count = store(each)
                         changes += made
                         counts[kind] += count
@@ -221,6 +223,11 @@ class PartReader:
         saved = self._store.on_writer(commit).result()
         self.on_stored([each for each in READERS if each in self._stored_for])
         return saved
+
+    def _is_superseded(self, worker: WorkerName, read: PartRead) -> bool:
+        """Return whether a worker's results were requested of another model since this one was asked."""
+        what = FACTS if worker is WorkerName.KNOWLEDGE_EXTRACTOR else SUMMARIES
+        return self._store.read(lambda c: is_superseded(c, what, read.begun_at, read.model))
 
     # -- what is asked
 

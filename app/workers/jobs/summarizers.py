@@ -1,7 +1,7 @@
 """Extractive summaries, how summaries are stored, and what the jobs of both summarizers share."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from app.language.extractive.summaries import (
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
-from app.storage.work.queue import SUMMARIES
+from app.storage.work.queue import SUMMARIES, is_superseded
 from app.storage.work.summary_work import Summarizable, SummaryWork
 from app.workers.background_model import MODEL_KEYS
 from app.workers.job import IsCancelled, Job, Pace, Saved
@@ -55,6 +55,7 @@ class Summarized:
     source: Any
     passage: Passage
     text: str
+    made_at: datetime = field(default_factory=now)
 
 
 class SummaryJob(Job[Any, Summarized]):
@@ -97,7 +98,9 @@ class SummaryJob(Job[Any, Summarized]):
 
         def commit() -> Saved:
             stored = self._summarizable([each.source.id for each in results])
-            kept = [each for each in results if each.source.id in stored.ids]
+            first_at = min(each.made_at for each in results)
+            is_late = self._store.read(lambda c: is_superseded(c, SUMMARIES, first_at, MODEL))
+            kept = [each for each in results if each.source.id in stored.ids and not is_late]
             changes: list[Change] = []
             for each in kept:
                 summary = SummaryText(each.text, MODEL, each.source.stamp)
