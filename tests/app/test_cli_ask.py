@@ -181,7 +181,7 @@ def test_tool_calls_are_shown_and_counted(served: Console, server: Loopback) -> 
     assert re.search(r"\nconversation_search: [\d,]+ characters\n", shown)
     printed = served.done("prompt", "4:0")
     assert "2 requests" in printed.err
-    assert " turn 0 of 'Herbs': " in printed.out
+    assert " turn [1:0] of 'Herbs': " in printed.out
     assert served.json("prompt", "4:0")["requests"] == 2
 
 
