@@ -53,13 +53,19 @@ class Mentions:
         """Take a title for this conversation, also where others have the same one."""
         self._chosen = self._chosen | {title.casefold(): conversation_id}
 
-    def matching(self, typed: str, limit: int) -> Sequence[Mentionable]:
-        """Return conversations whose title contains each word of `typed`, best first.
+    def matching(
+        self, typed: str, limit: int, without: ConversationId | None = None
+    ) -> Sequence[Mentionable]:
+        """Return other conversations whose title contains each word of `typed`, best first.
 
         Titles that begin with it come first, then the newest.
         """
         words, start = typed.casefold().split(), typed.casefold().strip()
-        found = [each for each in self._all() if all(w in each.title.casefold() for w in words)]
+        found = [
+            each
+            for each in self._all()
+            if each.id != without and all(word in each.title.casefold() for word in words)
+        ]
         found.sort(key=lambda each: (each.title.casefold().startswith(start), each.updated_at))
         return found[::-1][:limit]
 

@@ -301,6 +301,25 @@ def test_a_local_server_that_runs_is_offered_tested_saved_and_its_model_made_the
     assert models.own == {}
 
 
+def test_the_first_provider_gives_new_conversations_a_model(providers: Any) -> None:
+    models, settings, form = providers.models, providers.settings, providers.form
+    models.running = (LocalServer("ollama", "http://127.0.0.1:11434/v1", ()),)
+    providers.page.shown.emit()
+    settings.values["default_model"] = "openai:gpt"
+    providers.page.connect_requested.emit("ollama")
+    assert "ollama" in models.configs, "the server that was offered is tested and saved at once"
+    assert settings.text("default_model") == "openai:gpt", "a choice stays"
+    settings.values["default_model"] = "recall:"
+    providers.page.connect_requested.emit("ollama")
+    assert settings.text("default_model") == form.models.list.model != ""
+    settings.values["default_model"] = "recall:"
+    providers.page.tiles["openrouter"].click()
+    form.key.setText("sk-1")
+    form.save.click()
+    assert settings.text("default_model") == "recall:", "of many remote ones the user chooses"
+    assert form.models.note.text()
+
+
 def test_nothing_is_saved_when_the_test_fails_unless_the_user_insists(
     providers: Any, desk: Desk
 ) -> None:
@@ -417,7 +436,7 @@ def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(
     qtbot.addWidget(welcome)
     presenter = desk.make(
         LocalServersPresenter, models=models, network=FakeNetwork(), settings=settings,
-        welcome=welcome, open_provider=opened.append,
+        welcome=welcome, connect=opened.append,
     )  # fmt: skip
     listed = (ListedModel(ModelRef("ollama", "m"), "m"),)
     models.running = (LocalServer("ollama", "http://127.0.0.1:11434/v1", listed),)

@@ -136,7 +136,9 @@ class Presenters(QObject):
             self.models.model_for_new, self.presets.preset_for_new, self.replies,
             services.mentions.in_text,
         )  # fmt: skip
-        self.mentions = MentionPresenter(bridge, services.mentions, chat.composer)
+        self.mentions = MentionPresenter(
+            bridge, services.mentions, chat.composer, self.conversation
+        )
         self.queue = QueuePresenter(bridge, self.compose, self.conversation, chat.composer)
         self.costs = MessageCostPresenter(
             bridge, services.message_costs, chat.composer, self.conversation,

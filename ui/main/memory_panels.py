@@ -71,7 +71,7 @@ def build_memory_panels(
     consent.limits_requested.connect(settings.open_spend_limits)
     LocalServersPresenter(
         bridge, services.models, chat, services.settings, window.chat.welcome,
-        settings.open_provider,
+        settings.connect_provider,
     )  # fmt: skip
     for requested in (window.chat.welcome.model_requested, window.chat.model.provider_requested):
         requested.connect(partial(settings.open, SettingPage.MODELS.value))

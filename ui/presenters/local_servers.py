@@ -16,13 +16,13 @@ _AFTER_MS = 1_500  # the window comes first
 
 
 class LocalServersPresenter(Presenter):
-    """Looks for servers once the welcome page is shown; `open_provider` shows a provider's form."""
+    """Looks for servers once the welcome page is shown; `connect` connects to one."""
 
     _models: ModelDirectory
     _network: ExchangeLoop
     _settings: Settings
     _welcome: Welcome
-    _open_provider: Callable[[str], object]
+    _connect: Callable[[str], object]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -30,7 +30,7 @@ class LocalServersPresenter(Presenter):
         self._pause = QTimer(self._welcome, singleShot=True, interval=_AFTER_MS)
         self._pause.timeout.connect(self.look)
         self._welcome.shown.connect(self._pause.start)
-        self._welcome.server_requested.connect(lambda: self._open_provider(self._found))
+        self._welcome.server_requested.connect(lambda: self._connect(self._found))
 
     def look(self) -> None:
         """Look for servers, unless a model is chosen or the page is gone."""
@@ -46,5 +46,5 @@ class LocalServersPresenter(Presenter):
         text = ""
         if server is not None:
             count = format_count(len(server.models), "model")
-            text = f"{title_of(server.name)} is running on this computer with {count}. Use it\u2026"
+            text = f"{title_of(server.name)} is running on this computer with {count}. Use it"
         self._welcome.offer_server(text)

@@ -6,6 +6,7 @@ from app.commands.table import CompletionItem
 from app.domain.formatting import format_day
 from app.domain.ids import ConversationId
 from app.memory.mentions import Mentionable, Mentions
+from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
 from ui.widgets.composer import Composer
 
@@ -17,6 +18,7 @@ class MentionPresenter(Presenter):
 
     _mentions: Mentions
     _composer: Composer
+    _conversation: ConversationPresenter
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -25,9 +27,10 @@ class MentionPresenter(Presenter):
         self._composer.mention_chosen.connect(self._on_chosen)
 
     def _on_typed(self, typed: str) -> None:
+        here = self._conversation.conversation_id
         self._bridge.load(
             "mentions",
-            lambda: self._mentions.matching(typed, _MOST),
+            lambda: self._mentions.matching(typed, _MOST, here),
             lambda found: self._show(typed, found),
             lambda _: None,
         )

@@ -72,6 +72,10 @@ class SettingsPresenter(Presenter):
         """Show the dialog with the form of a provider."""
         self.open(SettingPage.MODELS.value).models.opened.emit(name)
 
+    def connect_provider(self, name: str) -> None:
+        """Show the dialog with the form of a server on this computer, and connect to it."""
+        self.open(SettingPage.MODELS.value).models.connect_requested.emit(name)
+
     def open_spend_limits(self) -> None:
         """Show the dialog with the focus on the daily spend limit."""
         field = self.open("Background work").background.limits[0].control

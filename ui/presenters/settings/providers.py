@@ -9,6 +9,7 @@ from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.formatting import format_count
 from app.domain.text import parse_whole_number
+from app.domain.turn_text import RECALL_MODEL
 from app.providers.configuration import ProviderConfig
 from app.providers.gallery import TEMPLATES, ProviderTemplate, template_of, title_of
 from app.providers.http.base_url import check_base_url
@@ -67,6 +68,7 @@ class ProvidersPresenter(Presenter):
         page.shown.connect(self._refresh)
         page.shown.connect(self._find_servers)
         page.opened.connect(self.open)
+        page.connect_requested.connect(self.connect_to)
         form.closed.connect(self._leave)
         form.submitted.connect(self._submit)
         form.removal_requested.connect(self._ask_to_remove)
@@ -78,6 +80,16 @@ class ProvidersPresenter(Presenter):
         """Show the form of a provider, "" for a server that is still to be named."""
         self._leave()
         self._bridge.start("provider form", self._open(name))
+
+    def connect_to(self, name: str) -> None:
+        """Show the form of a provider, and test and save it as it is."""
+
+        async def connect() -> None:
+            await self._open(name)
+            self._submit(self._page.form.fields, tested=True)
+
+        self._leave()
+        self._bridge.start("provider form", connect())
 
     def _leave(self) -> None:
         """Cancel what belongs to the form that was open."""
@@ -188,10 +200,21 @@ class ProvidersPresenter(Presenter):
         self._loaded = replace(form.fields, name=config.name)
         form.show_outcome(text, "success")
         if listed is not None:
-            chosen = listed
-            self._show_models(
-                await self._bridge.wait(self._network.call(lambda: models.cards_of(chosen)))
-            )
+            answered = listed
+            cards = await self._bridge.wait(self._network.call(lambda: models.cards_of(answered)))
+            self._show_models(cards)
+            self._choose_first(config.name)
+
+    def _choose_first(self, name: str) -> None:
+        """Have a model chosen while there is none: of a server on this computer, the selected one."""
+        part, template = self._page.form.models, template_of(name)
+        if self._default != RECALL_MODEL or not part.list.model:
+            return
+        if template is not None and template.is_local:
+            self._choose_default(part.list.model)
+        else:
+            part.show_note("Choose the model that answers: select it and press Enter.", "muted")
+            part.list.search.setFocus()
 
     def _config(self, fields: ProviderFields) -> ProviderConfig:
         """Return the configuration that was entered; raise InvalidInput for an invalid part.

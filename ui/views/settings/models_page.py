@@ -43,10 +43,12 @@ class ModelsPage(QStackedWidget):
     Signals:
         shown: The gallery became visible; what it shows may be outdated.
         opened: The name of a provider whose form is wanted, "" for another server.
+        connect_requested: The name of a server on this computer that is to be tested and saved.
     """
 
     shown = Signal()
     opened = Signal(str)
+    connect_requested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
