@@ -56,7 +56,13 @@ def snapshot(document: QTextDocument) -> list[Any]:
 
 def _block(block: QTextBlock) -> tuple[Any, ...]:
     made = block.blockFormat()
-    margins = (made.leftMargin(), made.topMargin(), made.bottomMargin(), made.alignment())
+    margins = (
+        made.leftMargin(),
+        made.rightMargin(),
+        made.topMargin(),
+        made.bottomMargin(),
+        made.alignment(),
+    )
     properties = tuple(made.property(each) for each in Property)
     return (block.text(), block.isVisible(), margins, properties, tuple(runs(block)))
 

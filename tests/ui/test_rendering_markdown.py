@@ -209,6 +209,18 @@ def test_code_is_highlighted_exactly(language: str, code: str, expected: dict[st
         assert set(colored.values()) - {THEME.colors.muted} == {THEME.colors.text}
 
 
+@pytest.mark.parametrize(
+    ("text", "is_mirrored"),
+    [("- \u05d0\u05d1\u05d2", True), ("> \u0627\u0644 English", True), ("- English \u05d0", False),
+     ("- one\n- \u05d0", True), ("```\n# \u05d0\n```", False)],
+)  # fmt: skip
+def test_what_is_written_from_the_right_is_indented_from_the_right(
+    text: str, is_mirrored: bool
+) -> None:
+    made = blocks(compose(text).document)[-1].blockFormat()
+    assert (made.rightMargin() > made.leftMargin()) is is_mirrored
+
+
 def test_a_table_has_rows_columns_alignment_and_a_bold_head() -> None:
     document = compose("| a | b |\n|:-:|--:|\n| 1 | **2** |\n| 3 | `4` |").document
     table = tables(document)[0]

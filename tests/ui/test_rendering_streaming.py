@@ -20,7 +20,7 @@ LINES = st.lists(
          "see [ref] and [^n]", "[^n]: the note", "    of two paragraphs",
          "![alt](https://example.com/p.png)", "<div>raw</div>", "a\\", "\ttab",
          "<details>", "<details open><summary>S</summary>", "</details>", "<summary>T</summary>",
-         "H<sub>2</sub>O <kbd>", "</kbd> a<br>b $x$"]
+         "H<sub>2</sub>O <kbd>", "- \u05d0\u05d1 $x$", "> \u0627\u0644", "</kbd> a<br>b $x$"]
     ),
     max_size=30,
 ).map("\n".join)  # fmt: skip

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextBlockFormat, QTextCharFormat, QTextCursor, QTextTable
 
-from ui.rendering.document import TranscriptDocument
+from ui.rendering.document import TranscriptDocument, blocks_of
 from ui.rendering.formats import Property
 
 MAX_BLOCK_CHARS = 4000
@@ -17,6 +18,7 @@ class Mark:
 
     position: int
     block_format: QTextBlockFormat
+    visible: bool
     fresh: bool
     table: QTextTable | None
     rows: int
@@ -130,9 +132,9 @@ class BlockWriter:
         """Return the current end, for `rewind`."""
         self.to_end()
         rows = self.last_table.rows() if self.last_table is not None else 0
-        return Mark(
-            self.cursor.position(), self.cursor.blockFormat(), self.fresh, self.last_table, rows
-        )
+        position, block = self.cursor.position(), self.cursor.block()
+        made, table = block.blockFormat(), self.last_table
+        return Mark(position, made, block.isVisible(), self.fresh, table, rows)
 
     def rewind(self, mark: Mark) -> None:
         """Remove everything written since `mark`, table rows included."""
@@ -143,10 +145,23 @@ class BlockWriter:
             self.cursor.setPosition(start, QTextCursor.MoveMode.KeepAnchor)
             self.cursor.removeSelectedText()
         self.cursor.setBlockFormat(mark.block_format)
+        self.cursor.block().setVisible(mark.visible)
         if mark.table is not None and mark.table.rows() > mark.rows:
             mark.table.removeRows(mark.rows, mark.table.rows() - mark.rows)
         self.cursor.endEditBlock()
         self.fresh, self.last_table = mark.fresh, mark.table
+
+
+def mirror(document: TranscriptDocument, first: int) -> None:
+    """Indent text that is written from right to left from the right, from block number `first` on."""
+    for block in blocks_of(document, document.findBlockByNumber(first)):
+        if block.textDirection() is Qt.LayoutDirection.RightToLeft:
+            made = block.blockFormat()
+            is_code = {Property.CODE, Property.CODE_HEAD} & made.properties().keys()
+            if made.leftMargin() and not is_code:
+                made.setRightMargin(made.leftMargin())
+                made.setLeftMargin(0)
+                QTextCursor(block).setBlockFormat(made)
 
 
 def _split_line(line: str) -> str:

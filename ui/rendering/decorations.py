@@ -114,6 +114,9 @@ class _BlockPainter:
         self._rect = self._layout.blockBoundingRect(block)
         is_code = self._format.property(Property.CODE_HEAD) is not None
         self._edge = self._format.leftMargin() - (formats.code_padding if is_code else 0)
+        self._is_right_to_left = self._format.rightMargin() > self._format.leftMargin()
+        if self._is_right_to_left:
+            self._edge = document.textWidth() - self._format.rightMargin()
         line = block.layout().lineAt(0)
         self._baseline = self._rect.top() + (line.y() + line.ascent() if line.isValid() else 0)
 
@@ -144,20 +147,23 @@ class _BlockPainter:
         for edge in quotes.split(","):
             top = above if edge in edges_before else self._rect.top()
             width = max(2.0, self._theme.em(0.18))
-            self._painter.drawRect(QRectF(float(edge), top, width, self._rect.bottom() - top))
+            left = float(edge)
+            if self._is_right_to_left:
+                left = self._document.textWidth() - left - width
+            self._painter.drawRect(QRectF(left, top, width, self._rect.bottom() - top))
 
     def _paint_marker(self, marker: str) -> None:
-        """Paint the bullet or number of a list item, right-aligned before the first line."""
+        """Paint the bullet or number of a list item, aligned to the text before the first line."""
         font = self._theme.reading_font()
         self._painter.setFont(font)
         self._painter.setPen(QColor(self._theme.colors.muted))
-        left = self._edge - self._theme.em(0.55) - QFontMetricsF(font).horizontalAdvance(marker)
+        left = self._before(0.55, QFontMetricsF(font).horizontalAdvance(marker))
         self._painter.drawText(QPointF(max(0.0, left), self._baseline), marker)
 
     def _paint_triangle(self, *, is_open: bool) -> None:
         """Paint the sign before a summary: it points down when what it hides is shown."""
         side = self._theme.em(0.5)
-        x, y = self._edge - self._theme.em(0.55) - side, self._baseline - self._theme.em(0.62)
+        x, y = self._before(0.55, side), self._baseline - self._theme.em(0.62)
         corners = (
             ((0, 0.15), (1, 0.15), (0.5, 0.9)) if is_open else ((0.15, 0), (0.9, 0.5), (0.15, 1))
         )
@@ -165,9 +171,14 @@ class _BlockPainter:
         self._painter.setBrush(QColor(self._theme.colors.muted))
         self._painter.drawPolygon([QPointF(x + side * a, y + side * b) for a, b in corners])
 
+    def _before(self, gap_em: float, width: float) -> float:
+        """Return the left edge of what is so wide and stands before the text, `gap_em` away."""
+        gap = self._theme.em(gap_em)
+        return self._edge + gap if self._is_right_to_left else self._edge - gap - width
+
     def _paint_task(self, *, done: bool) -> None:
         painter, colors, side = self._painter, self._theme.colors, self._theme.em(0.92)
-        left = self._edge - self._theme.em(0.5) - side
+        left = self._before(0.5, side)
         box = QRectF(left, self._baseline - side * 0.88, side, side)
         painter.setPen(QPen(QColor(colors.accent if done else colors.control_border), 1.4))
         painter.setBrush(QColor(colors.accent if done else colors.raised))

@@ -32,7 +32,7 @@ class Property(IntEnum):
 
     Of characters:
         INLINE_CODE: Code within a line. KEY: A key of the keyboard. TEX: The source of a formula, between its marks.
-        IMAGE: The target of an image.
+        IMAGE: The description of an image that is shown; the target of one that is not.
     """
 
     CODE = _FIRST
@@ -144,6 +144,7 @@ class Formats:
         made.setLineHeight(_CODE_LINE_HEIGHT_PERCENT, _PROPORTIONAL)
         made.setProperty(Property.CODE, number)
         made.setNonBreakableLines(True)
+        made.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         return made
 
     @property

@@ -158,8 +158,10 @@ class InlineWriter:
         target = str(token.attrs.get("src", ""))
         label = " ".join(sanitize(_plain_text(token)).split()) or "image"
         if (image := self._document.image_format(target)) is not None:
-            image.setProperty(Property.IMAGE, target)
-            image.setToolTip(tooltip_html(label))
+            image.setProperty(Property.IMAGE, label[:300])
+            image.setToolTip(tooltip_html(label[:300]))
+            image.setAnchor(True)
+            image.setAnchorHref(style.link or target)
             emit(OBJECT, image)
             return
         kind = replace(style, muted=True, link=style.link or target)

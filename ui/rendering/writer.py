@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from markdown_it.token import Token
 from PySide6.QtGui import QTextBlockFormat, QTextCursor
 
-from ui.rendering.blocks import BlockWriter
+from ui.rendering.blocks import BlockWriter, mirror
 from ui.rendering.definitions import Definitions
 from ui.rendering.document import TranscriptDocument
 from ui.rendering.folding import LINK, Fold, closed_of, code_key, detail_key, hide_closed, toggle
@@ -123,6 +123,7 @@ class Writer(BlockWriter):
             at += 1
         self.flush()
         self.cursor.endEditBlock()  # tables are in the document now
+        mirror(self._document, first_block)
         if closed := closed_of(self.folds, self.toggled):
             hide_closed(self._document, closed, first_block, self._tables.resize)
 

@@ -6,8 +6,10 @@ from math import ceil
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QAbstractTextDocumentLayout,
+    QAccessible,
     QColor,
     QContextMenuEvent,
+    QFocusEvent,
     QGuiApplication,
     QKeyEvent,
     QMouseEvent,
@@ -21,8 +23,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QFrame, QTextBrowser, QTextEdit, QToolTip, QWidget
 
+from app.domain.conversations import Image
 from ui.rendering.decorations import paint_beneath
-from ui.rendering.document import TranscriptDocument, blocks_of, fragments_of
+from ui.rendering.document import ATTACHMENT_SCHEME, TranscriptDocument, blocks_of, fragments_of
 from ui.rendering.folding import LINK
 from ui.rendering.formats import Property, formats_of
 from ui.rendering.inline import OBJECT, displayable_target, tooltip_html
@@ -31,6 +34,7 @@ from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.wide_areas import WideAreas
 
 _K = Qt.Key
+_INSIDE = ("#", f"{ATTACHMENT_SCHEME}:")  # targets that lead to no other place
 _DESCRIBED = 20_000  # characters; longer texts are read by the line
 _SCROLL_KEYS = {_K.Key_Up, _K.Key_Down, _K.Key_PageUp, _K.Key_PageDown, _K.Key_Home, _K.Key_End}
 _STEP_KEYS = {_K.Key_Left, _K.Key_Right}
@@ -113,8 +117,13 @@ class DocumentView(QTextBrowser):
         self._wide.show(self.cursorRect(cursor))
 
     def describe(self) -> None:
-        """Give screen readers the text with formulas as LaTeX, which are images in the document."""
+        """Give screen readers the text with formulas as LaTeX, which are images in the document.
+
+        It takes some ms: without a screen reader it waits for the focus.
+        """
         document = self.document()
+        if not (QAccessible.isActive() or self.hasFocus()):
+            return
         if OBJECT in (document.toPlainText() if document.characterCount() < _DESCRIBED else ""):
             self.setAccessibleDescription(plain_selection(document, 0, document.characterCount()))
 
@@ -168,13 +177,13 @@ class DocumentView(QTextBrowser):
 
     def _point_at(self, shown: str) -> None:
         """Report a target, safe to display, under the mouse or the keyboard's focus; "" for none."""
-        shown = "" if shown.startswith(LINK) else shown
+        shown = "" if shown.startswith(_INSIDE) else shown
         if shown != self._hovered:
             self._hovered = shown
             self._events.link_hovered.emit(shown)
 
     def _activate(self, target: str, position: int) -> None:
-        """Report the link around `position` with its label; scroll to a footnote, open a fold."""
+        """Report the link around `position` with its label, or its image; go to a footnote or fold."""
         if target.startswith(LINK):
             self.fold_requested.emit(target.removeprefix(LINK))
             return
@@ -186,8 +195,14 @@ class DocumentView(QTextBrowser):
                     break
             return
         fragments = fragments_of(self.document().findBlock(position))
-        label = [each.text() for each in fragments if each.charFormat().anchorHref() == target]
-        self._events.link_activated.emit(target, "".join(label))
+        found = [each for each in fragments if each.charFormat().anchorHref() == target]
+        scheme, _, content_hash = target.partition(":")
+        images = [each.charFormat() for each in found if each.charFormat().isImageFormat()]
+        if images and scheme == ATTACHMENT_SCHEME and content_hash.isalnum():
+            name = str(images[0].property(Property.IMAGE))
+            self._events.file_clicked.emit(Image(name, "", content_hash))
+            return
+        self._events.link_activated.emit(target, "".join(each.text() for each in found))
 
     # Qt overrides
 
@@ -281,7 +296,7 @@ class DocumentView(QTextBrowser):
         target = self.anchorAt(at)
         shown = displayable_target(target)
         self._point_at(shown)
-        is_external = target and not target.startswith("#")
+        is_external = target and not target.startswith(_INSIDE)
         tip = tooltip_html(shown) if is_external else self._format_at(at).toolTip()
         if tip:
             QToolTip.showText(event.globalPosition().toPoint(), tip, self)
@@ -293,6 +308,11 @@ class DocumentView(QTextBrowser):
         cursor = QTextCursor(self.document())
         cursor.setPosition(max(0, min(position + 1, self.document().characterCount() - 1)))
         return cursor.charFormat() if position >= 0 else QTextCharFormat()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Describe the text."""
+        super().focusInEvent(event)
+        self.describe()
 
     def leaveEvent(self, event: QEvent) -> None:
         """Report that no link is under the mouse."""

@@ -67,7 +67,7 @@ class MessageFrame(QGroupBox):
             if selected := view.selected_text():
                 menu.addAction("Copy selection", partial(copy_text, selected))
             target = view.anchorAt(view.viewport().mapFromGlobal(at))
-            if target and not target.startswith("#"):
+            if target and not target.startswith(("#", "attachment:")):
                 menu.addAction("Copy link address", partial(copy_text, target))
         if menu.actions():
             menu.addSeparator()
