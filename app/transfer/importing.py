@@ -4,7 +4,7 @@
 Conversations are journaled one by one. Earlier imports are found by origin: source, kind and source id.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -147,7 +147,7 @@ class _ImportRun:
     def import_path(self, path: Path, cancelled: Callable[[], bool]) -> None:
         """Read a path and store what is in it. Raises Cancelled, StorageError."""
         try:
-            for batch in _batches(self.read(path, cancelled)):
+            for batch in batches(self.read(path, cancelled)):
                 if cancelled():
                     raise Cancelled("The import was stopped")
                 self.store_batch(batch)
@@ -209,7 +209,7 @@ class _ImportRun:
             self._checkpointed_messages = self.counts.messages
 
 
-def _batches(found: Iterator[ImportedConversation]) -> Iterator[list[ImportedConversation]]:
+def batches(found: Iterable[ImportedConversation]) -> Iterator[list[ImportedConversation]]:
     """Yield conversations in lists that fit into memory and contain no conversation twice.
 
     Conversations that were read before an error are yielded before it is raised.

@@ -26,7 +26,7 @@ DOCUMENT_MAX_BYTES = 256 << 20
 DATABASE_MAX_BYTES = 8 << 30
 """The limit of a database inside an archive, which is copied to a temporary file."""
 
-_HEAD_BYTES = 256 << 10
+_HEAD_BYTES = 128 << 10
 _MEMBER = re.compile(rb'(?<!\\)"([\w$@./:-]{1,80})"\s*:')
 _BUSY_TIMEOUT_S = 5.0
 _COPIED_BYTES = 1 << 20
@@ -84,7 +84,7 @@ class Thread(ConversationTree):
 
 
 def members_of(head: bytes) -> frozenset[str]:
-    """Return the names of members, of any object, in the first 256 KB of a JSON file."""
+    """Return the names of members, of any object, in the first 128 KB of a JSON file."""
     return frozenset(name.decode() for name in _MEMBER.findall(head[:_HEAD_BYTES]))
 
 

@@ -248,17 +248,16 @@ def detect(file: NamedStream) -> Detected:
         return Detected(found.read) if found else Detected(instead=_file_type(head))
     if body[:1] not in (b"[", b"{"):
         return Detected(instead=_file_type(head))
-    starts = (each for each in iter_events(io.BytesIO(body)) if isinstance(each, ConversationStart))
-    member = next((each.member for each in starts), "")
-    members = members_of(body)
-    is_deepseek = any(each <= members for each in deepseek_grok.DEEPSEEK_FORMAT.members)
-    if not is_deepseek and (read := _BY_MEMBER.get(member)):
-        return Detected(lambda file: read(file.stream, file.name))
     if _OWN_FORMAT.search(body):
         return Detected(lambda file: read_commonplace(file.stream, file.name))
+    members = members_of(body)
     for each in FORMATS:
         if any(alternative <= members for alternative in each.members):
             return Detected(each.read)
+    starts = (each for each in iter_events(io.BytesIO(body)) if isinstance(each, ConversationStart))
+    member = next((each.member for each in starts), "")
+    if read := _BY_MEMBER.get(member):
+        return Detected(lambda file: read(file.stream, file.name))
     return _other_json(body, file.name)
 
 

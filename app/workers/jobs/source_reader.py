@@ -11,6 +11,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.work.queue import Tally
 from app.transfer.importer import ConversationImporter
+from app.transfer.importing import batches
 from app.transfer.source_files import FileRead, SourceFile, SourceFiles, read_file
 from app.workers.job import IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
@@ -59,10 +60,14 @@ class SourceReader(Job[SourceFile, FileRead]):
     def save(self, results: Sequence[FileRead]) -> Saved:
         """Store what is new."""
         importer = ConversationImporter(self._store)
+        pending = [
+            stored
+            for batch in batches(each for made in results for each in made.conversations)
+            for stored in importer.store(batch)
+        ]
+        for each in pending:
+            each.wait()
         for made in results:
-            for conversation in made.conversations:
-                for pending in importer.store([conversation]):
-                    pending.wait()
             self._files.note_read(made)
         empty = sum(not made.conversations for made in results)
         return Saved(len(results) - empty, empty)
