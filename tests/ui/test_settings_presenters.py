@@ -320,6 +320,23 @@ def test_the_first_provider_gives_new_conversations_a_model(providers: Any) -> N
     assert form.models.note.text()
 
 
+def test_an_address_from_the_environment_is_tested_and_not_stored(providers: Any) -> None:
+    models, form = providers.models, providers.form
+    url = "http://127.0.0.1:18080/v1"
+    ruled = ProviderConfig(
+        "openai", "openai", url, "OPENAI_API_KEY", is_built_in=True, url_env="OPENAI_BASE_URL"
+    )
+    models.providers = lambda: (ProviderState(ruled, url, "no key"),)
+    providers.page.shown.emit()
+    providers.page.tiles["openai"].click()
+    assert (form.base_url.text(), form.base_url.isReadOnly()) == (url, True)
+    form.key.setText("sk-1")
+    form.save.click()
+    assert models.tried == [(ruled, "sk-1")], "the key goes nowhere else"
+    assert models.configs["openai"].base_url is None
+    assert models.keys == {"openai": "sk-1"}
+
+
 def test_nothing_is_saved_when_the_test_fails_unless_the_user_insists(
     providers: Any, desk: Desk
 ) -> None:

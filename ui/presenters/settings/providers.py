@@ -183,8 +183,14 @@ class ProvidersPresenter(Presenter):
             found = format_count(len(report.models), "model")
             text, listed = f"Saved. Connected in {report.latency_ms} ms; {found}.", report.models
 
+        stored = config
+        if config.url_env:  # the variable's address applies as long as it is set
+            stored = ProviderConfig(
+                config.name, config.kind, None, config.key_env, config.allow_plain_http
+            )
+
         def save() -> None:
-            models.add_provider(config)
+            models.add_provider(stored)
             models.set_timeout(config.name, timeout_s)
             if key:
                 models.save_key(config.name, key)
@@ -224,6 +230,9 @@ class ProvidersPresenter(Presenter):
         name = self._page.form.name or fields.name.casefold()
         if not self._page.form.name and (name in self._states or name in vendors()):
             raise InvalidInput(f"There is a provider '{name}' already", "Choose another name")
+        state = self._states.get(name)
+        if state is not None and state.config.url_env:
+            return replace(state.config, allow_plain_http=fields.allow_plain_http)
         vendor = vendors()[fields.kind]
         is_vendors = not fields.base_url or fields.base_url.rstrip("/") == vendor.base_url
         config = ProviderConfig(
@@ -344,7 +353,7 @@ def _fields_of(
     is_set_up: bool,
 ) -> ProviderFields:
     """Return what the form begins with: the saved provider, else a server found, else the usual."""
-    if state is not None and (is_set_up or template is None):
+    if state is not None and (is_set_up or template is None or state.config.url_env):
         config = state.config
         timeout = "" if state.timeout_s is None else str(state.timeout_s)
         return ProviderFields(
