@@ -124,3 +124,10 @@ class MemoryWrite:
     def text(self) -> str:
         """The new text, or the one that was removed."""
         return self.new or self.old
+
+
+def text_until(text: str, until: datetime | None, at: datetime) -> str:
+    """Return the text of a fact that is current `at` a time; an end that is still to come stands in it."""
+    if until is None or until <= at or str(until.year) in text:
+        return text
+    return f"{text.rstrip('.')} (\N{EN DASH} {until:%Y-%m-%d})."

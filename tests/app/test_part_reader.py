@@ -297,6 +297,21 @@ def test_known_facts_are_offered_and_resolved_as_the_model_says(
     assert check(bench.store).problems == ()
 
 
+def test_an_end_that_is_still_to_come_stands_in_the_text_of_the_fact(bench: Bench) -> None:
+    talk = add_conversation(bench.store, "My passport")
+    bench.asker.replies_with(part_answer(said("The user has a passport.", valid_to="2099-05-01")))
+    bench.run()
+    assert set(bench.facts()) == {"The user has a passport (\N{EN DASH} 2099-05-01)."}
+    old = learned(bench.store, talk, "The user works at the mill.")
+    add_conversation(bench.store, "I leave the mill next year", at=AT + DAY)
+    ending = said("", op="end", id=old.id, valid_to="2098-01-31")
+    bench.asker.replies_with(part_answer(ending))
+    bench.run()
+    assert "The user works at the mill (\N{EN DASH} 2098-01-31)." in bench.facts()
+    assert bench.facts() == bench.facts(ended=True), "neither has ended yet"
+    assert check(bench.store).problems == ()
+
+
 @pytest.mark.parametrize("is_ended", [True, False])
 def test_an_update_to_what_another_fact_says_ends_the_fact_it_names(
     bench: Bench, is_ended: bool

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.changes import Change, ExtractionDone, FactPut
-from app.domain.facts import BY_USER, Fact, FactVersion
+from app.domain.facts import BY_USER, Fact, FactVersion, text_until
 from app.domain.ids import MessageId, PassageId, new_uid
 from app.domain.turn_text import content_hash
 from app.memory.fact_matching import (
@@ -280,8 +280,11 @@ class _AffectedFacts:
         return fact
 
     def _end(self, known: Fact, stated: ExtractedFact) -> PassageId:
-        """End a fact, unless it was said again since."""
-        if stated.said_at >= known.said_at:
+        """End a fact, unless it was said again since; an end that is still to come is noted in its text."""
+        at = self.moment()
+        if stated.until is not None and stated.until > at:
+            self._put(replace(known, text=text_until(known.text, stated.until, at), made_at=at))
+        elif stated.said_at >= known.said_at:
             at = _past(stated.until) or stated.said_at
             self._put(replace(known, valid_until=max(at, known.said_at)))
         return known.id

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.domain.conversations import TitleOrigin
-from app.domain.facts import Fact, FactCategory
+from app.domain.facts import Fact, FactCategory, text_until
 from app.domain.text import clean, one_line
 from app.language.sentences import shorten_middle
 from app.providers.pricing.estimated_tokens import estimated_tokens
+from app.storage.engine.times import now
 from app.storage.work.extraction_work import MessageToRead
 from app.storage.work.part_work import ConversationPart, PartTurn
 from app.storage.work.summary_work import THINKING
@@ -136,7 +137,9 @@ class PartRequest:
                 continue
             turn = self.part.turns[place]
             known = each.get("id") if operation != "add" and each.get("id") in offered else None
+            until = _date(each.get("valid_to"))
             text = "" if operation == "end" else _label(each.get("text") or "", _FACT_LIMIT_CHARS)
+            text = text and text_until(text, until, now())
             source = _speaking(turn) if turn.wants_facts else None
             if source is None or not (text or (operation == "end" and known)):
                 continue
@@ -144,7 +147,7 @@ class PartRequest:
                 ExtractedFact(
                     text, FactCategory(each.get("category") or FactCategory.OTHER), "", "",
                     source.id, source.said_at, known,
-                    _date(each.get("valid_from")), _date(each.get("valid_to")),
+                    _date(each.get("valid_from")), until,
                 )
             )  # fmt: skip
         return {place: facts[:_MOST_FACTS_OF_A_TURN] for place, facts in found.items()}
