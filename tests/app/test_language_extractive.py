@@ -221,3 +221,22 @@ def test_summaries_of_any_text_are_bounded_and_deterministic(pairs: list[tuple[s
 @pytest.mark.parametrize("unit", ["[", "*", "![](", "`", "<a", "_a", "$$", "【", "\\(", "a.", "- "])
 def test_hostile_markup_takes_linear_time(unit: str) -> None:
     summarize_exchange(TurnMarkdown(unit * 500_000, f"{unit * 50}\n" * 20_000))
+
+
+@pytest.mark.parametrize(
+    ("stated", "pleasantry"),
+    [
+        ("Yes, it spins.", "Great! Let me know if you have any questions about your washing machine."),
+        ("Es dreht wieder.", "Freut mich! Wenn du noch Fragen zur Waschmaschine hast, melde dich jederzeit."),
+        ("Elle tourne.", "Bravo ! N'hésite pas si tu as d'autres questions sur la machine à laver."),
+        ("又能转了。", "太好了！如果还有其他关于洗衣机的问题，随时告诉我。"),
+    ],
+)  # fmt: skip
+def test_a_short_outcome_is_worth_more_than_a_long_pleasantry(stated: str, pleasantry: str) -> None:
+    before = TurnMarkdown(
+        "My washing machine shows F06. What is it?",
+        "F06 usually means worn carbon brushes. A pair costs 12 euros.",
+    )
+    summary = summarize_conversation([before, TurnMarkdown(stated, pleasantry)])
+    assert stated in summary
+    assert pleasantry.split(" ", 2)[-1] not in summary

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from app.domain.text import one_line
 from app.language.extractive.centrality import Sentence, TfIdfSpace
 from app.language.sentences import content_terms, shorten_middle, split_sentences
+from app.language.word_lists import read_phrases
 
 MODEL = "extractive"
 SENTENCE_LIMIT = 300
@@ -39,6 +40,8 @@ _COUNTER_QUESTION = 0.5
 _ANNOUNCEMENT = 0.4  # "Here is the plan:"
 _LIST_ITEM = 0.7  # incomplete without the list
 _FORMULA = 0.1
+_PLEASANTRY = 0.05  # of a reply: offers of help and good wishes
+_PLEASANTRIES = read_phrases("phrases")["pleasantries"]
 _STATED_BONUS = 2.0  # of the user's own words at the end: what was done or decided
 _EARLIER_TURN = 0.5  # of the turn before the last
 _ENDING_TERMS = 3  # fewer are a thank-you, in any language
@@ -74,6 +77,8 @@ def summarize_exchange(turn: TurnMarkdown) -> str:
         _first_line(turn.asked) if asked is None else sentences[asked].text,
         _first_line(turn.answered) if answered is None else sentences[answered].text,
     ]
+    if parts[0] and answered is not None and _is_pleasantry(sentences[answered]):
+        del parts[1]
     return _joined(parts, EXCHANGE_LIMIT_CHARS)
 
 
@@ -208,11 +213,17 @@ def style_weight(sentence: Sentence) -> float:
         worth *= _ANNOUNCEMENT
     if sentence.is_item:
         worth *= _LIST_ITEM
+    if _is_pleasantry(sentence):
+        worth *= _PLEASANTRY
     if text.count("\\") > 1 or text.count("=") > 1 or "{" in text:
         worth *= _FORMULA
     elif _DIGIT.search(text) and _DATE.search(text):
         worth *= _DATE_BONUS
     return worth
+
+
+def _is_pleasantry(sentence: Sentence) -> bool:
+    return not sentence.asks and _PLEASANTRIES.search(sentence.text) is not None
 
 
 def _is_question(text: str) -> bool:
