@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from PySide6.QtCore import QAbstractItemModel, Qt, SignalInstance
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemDelegate,
@@ -27,7 +28,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )  # fmt: skip
 
-from ui.icons import set_icon
+from ui.icons import Ink, set_icon
+from ui.icons import icon as themed_icon
 from ui.widgets.choice_box import SelectBox
 
 Part = QWidget | QLayout | tuple[QWidget, int] | int | None
@@ -80,6 +82,8 @@ def line_edit(
     line.setPlaceholderText(label)
     line.setAccessibleName(name or label)
     line.setClearButtonEnabled(clearable)
+    if (clear := line.findChild(QAction, "_q_qlineeditclearaction")) is not None:
+        clear.setIcon(themed_icon("x", Ink.PlaceholderText))
     return line
 
 

@@ -52,6 +52,7 @@ def confirm(
     no = box.addButton(texts.no, role.RejectRole)
     if texts.is_warning:
         yes.setProperty("kind", "danger")
+        yes.style().polish(yes)  # adding it has measured it
     box.setDefaultButton(yes if texts.yes_is_default else no)
 
     def on_finished() -> None:

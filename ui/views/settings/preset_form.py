@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QFormLayout,
-    QGridLayout,
     QLineEdit,
     QPlainTextEdit,
     QSpinBox,
@@ -103,7 +102,7 @@ class PresetForm(QWidget):
         self.note = plain_label(self, "small", selectable=False)
         self.all_tools = QCheckBox("All tools", self)
         self.all_tools.clicked.connect(self._on_all_tools_clicked)
-        self._tools = QGridLayout()
+        self._tools = QVBoxLayout()
         self.error = plain_label(self, "error")
         self.error.hide()
         self._lay_out()
@@ -162,12 +161,12 @@ class PresetForm(QWidget):
 
     def show_tools(self, tools: Mapping[str, str]) -> None:
         """Offer tools by their names, with descriptions."""
-        for number, (name, description) in enumerate(tools.items()):
+        for name, description in tools.items():
             box = self.tools[name] = QCheckBox(name, self)
             box.setToolTip(description)
             box.setAccessibleDescription(description)
             box.clicked.connect(self._on_edited)
-            self._tools.addWidget(box, number // 2, number % 2)
+            self._tools.addWidget(box)
         self._show_tools()
 
     def show_instructions(self, text: str) -> None:
