@@ -2,6 +2,7 @@
 
 from app.domain.chat import FinishReason
 from app.domain.conversations import Problem
+from app.domain.translation import tr
 
 STOPPED = Problem("stopped", "You stopped this reply", "Continue or regenerate it.")
 CONNECTION_LOST = Problem(
@@ -36,6 +37,8 @@ def too_many_rounds(rounds: int) -> Problem:
     times = "time" if rounds == 1 else "times"
     return Problem(
         "tool_rounds",
-        f"The model called tools {rounds} {times} and asked for more",
-        "Continue the reply, or raise tool_rounds_max.",
+        tr("The model called tools {rounds} {times} and asked for more").format(
+            rounds=rounds, times=times
+        ),
+        tr("Continue the reply, or raise tool_rounds_max."),
     )

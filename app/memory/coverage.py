@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from app.domain.conversations import ExchangeStatus
 from app.domain.ids import ExchangeId
 from app.domain.passages import Space
+from app.domain.translation import tr
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.index.text_index import TantivyTextIndex
 from app.storage.engine.store import Store
@@ -25,10 +26,10 @@ class TurnSearchStatus:
     def sentence(self) -> str:
         """The description for the screen."""
         found = {
-            (True, True): "Found by its words and by its meaning.",
-            (True, False): "Found by its words, but not by its meaning.",
-            (False, True): "Found by its meaning, but not by its words.",
-            (False, False): "Not found by search.",
+            (True, True): tr("Found by its words and by its meaning."),
+            (True, False): tr("Found by its words, but not by its meaning."),
+            (False, True): tr("Found by its meaning, but not by its words."),
+            (False, False): tr("Not found by search."),
         }[self.words, self.meaning]
         return f"{found} {self.why}".rstrip()
 
@@ -66,13 +67,15 @@ class TurnCoverage:
             return TurnSearchStatus(words=False, meaning=False, why=never)
         in_index = turn.position <= self._index.position and self._index.needs_rebuild is None
         if turn.has_vectors:
-            why = "" if in_index else "The text index is not up to date yet."
+            why = "" if in_index else tr("The text index is not up to date yet.")
             return TurnSearchStatus(in_index, meaning=True, why=why)
         status = next((s for s in self._statuses() if s.name == _PIPELINE), None)
         why = why_no_vector(turn, self._settings)
         if not why and status is not None and status.state is WorkerState.BLOCKED:
-            why = f"It is not embedded yet: {_as_sentence(status.blocked_by)}"
-        why = why or (_WAITING if space is not None else "No embedder is available now.")
+            why = tr("It is not embedded yet: {as_sentence}").format(
+                as_sentence=_as_sentence(status.blocked_by)
+            )
+        why = why or (_WAITING if space is not None else tr("No embedder is available now."))
         return TurnSearchStatus(in_index, meaning=False, why=why)
 
 
@@ -80,19 +83,27 @@ def why_no_vector(turn: CoveredTurn, settings: Settings) -> str:
     """Return why a turn that may be indexed has no vector, "" when it only has to be embedded."""
     least = settings.number("min_message_tokens")
     if not turn.tokens:
-        return f"The turn is incomplete: {_STATUS_TEXTS[turn.status]}."
+        return tr("The turn is incomplete: {STATUS_TEXTS}.").format(
+            STATUS_TEXTS=_STATUS_TEXTS[turn.status]
+        )
     if turn.tokens < least:
-        return f"It has about {turn.tokens} tokens; turns with fewer than {least} are not embedded."
+        return tr(
+            "It has about {tokens} tokens; turns with fewer than {least} are not embedded."
+        ).format(tokens=turn.tokens, least=least)
     if turn.is_empty:
-        return "It has no text to embed."
+        return tr("It has no text to embed.")
     if turn.error and turn.next_at is None:
-        tries = "once" if turn.tries == 1 else f"{turn.tries} times"
-        return f"It is skipped after embedding failed {tries}: {_as_sentence(turn.error)}"
+        tries = "once" if turn.tries == 1 else tr("{tries} times").format(tries=turn.tries)
+        return tr("It is skipped after embedding failed {tries}: {as_sentence}").format(
+            tries=tries, as_sentence=_as_sentence(turn.error)
+        )
     if turn.error and turn.next_at is not None:
         at = f"{turn.next_at.astimezone():%H:%M}"
-        return f"Embedding failed and is retried at {at}: {_as_sentence(turn.error)}"
+        return tr("Embedding failed and is retried at {at}: {as_sentence}").format(
+            at=at, as_sentence=_as_sentence(turn.error)
+        )
     if not settings.flag("embedding_pipeline_enabled"):
-        return "It is not embedded yet, and the embedding pipeline is off."
+        return tr("It is not embedded yet, and the embedding pipeline is off.")
     return ""
 
 
@@ -109,11 +120,13 @@ _STATUS_TEXTS = {
 def _never(turn: CoveredTurn) -> str:
     """Return why a turn is in no index at all, "" if it may be."""
     if turn.is_private:
-        return "Private conversations are excluded from search and recall."
+        return tr("Private conversations are excluded from search and recall.")
     if turn.is_in_trash:
-        return "Its conversation is in the trash."
+        return tr("Its conversation is in the trash.")
     if turn.passage_id is None:
-        return f"The turn is incomplete: {_STATUS_TEXTS[turn.status]}."
+        return tr("The turn is incomplete: {STATUS_TEXTS}.").format(
+            STATUS_TEXTS=_STATUS_TEXTS[turn.status]
+        )
     return ""
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from app.domain.formatting import format_percent
+from app.domain.translation import tr
 from app.language.languages import is_english
 from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
 from app.storage.tables.passages import Passages
@@ -46,11 +47,9 @@ class EmbedderSuggestions:
         share = known.count(False) / max(1, len(known))
         if len(known) < _FEWEST_MESSAGES or share < _FOREIGN_SHARE:
             return None
-        reason = (
-            f"{format_percent(share)} of your messages are not in English, but search by meaning "
-            "uses a model that reads only English. Another one, which reads some 100 languages, is "
-            "built in."
-        )
+        reason = tr(
+            "{share} of your messages are not in English, but search by meaning uses a model that reads only English. Another one, which reads some 100 languages, is built in."
+        ).format(share=format_percent(share))
         return EmbedderSuggestion(MULTILINGUAL, share, reason)
 
     def accept(self, suggestion: EmbedderSuggestion) -> None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus
 from app.domain.diagnostics import Explanation, FeatureScore, Obstacle, ObstacleCause, QueryWord
+from app.domain.formatting import format_percent
 from app.domain.ids import ExchangeId, PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
 from app.domain.text import one_line
+from app.domain.translation import tr
 from app.index.ranking import FEATURES, Ranked, features, weights
 from app.index.text_index import TantivyTextIndex
 from app.memory.coverage import why_no_vector
@@ -171,23 +173,34 @@ class Explainer:
         if lacks_vector and not is_unanswered:
             turns = covered_turns(self._store, [case.exchange.id], None)
             why = next((why_no_vector(turn, self._settings) for turn in turns), "")
-            words = f"It is found by its words only. {why or 'It is not embedded yet.'}"
+            words = tr("It is found by its words only. {value}").format(
+                value=why or tr("It is not embedded yet.")
+            )
             found.append(Obstacle(ObstacleCause.NO_VECTOR, words))
         floor = self._settings.share("rag_min_similarity")
         if case.seen.ranking_input and case.best is not None and case.best.relevance < floor:
             found.append(
                 Obstacle(
                     ObstacleCause.WEAK,
-                    f"Its relevance of {case.best.relevance:.0%} is below {floor:.0%}: a search "
-                    f"shows it as a weak match, and recall {self._weak_outcome(case.best)}.",
-                    "The settings are rag_min_similarity and rag_hint_similarity.",
+                    tr(
+                        "Its relevance of {relevance} is below {floor}: a search shows it as a weak match, and recall {weak_outcome}."
+                    ).format(
+                        relevance=format_percent(case.best.relevance),
+                        floor=format_percent(floor),
+                        weak_outcome=self._weak_outcome(case.best),
+                    ),
+                    tr("The settings are rag_min_similarity and rag_hint_similarity."),
                 )
             )
         return found
 
     def _weak_outcome(self, best: Ranked) -> str:
         is_hint = best.relevance >= self._settings.share("rag_hint_similarity")
-        return "gives it in one line at most, as possibly related" if is_hint else "leaves it out"
+        return (
+            tr("gives it in one line at most, as possibly related")
+            if is_hint
+            else tr("leaves it out")
+        )
 
     def _filter_obstacles(self, case: "_Case", passage: PassageId) -> Iterator[Obstacle]:
         """Yield the filters of the query that exclude it, each tried alone."""
@@ -195,24 +208,32 @@ class Explainer:
         for name, own in _single_filters(case.seen.query):
             alone = replace(own, archived=case.conversation.archived)
             if not hidden and passage not in self._passages.allowed(alone, None):
-                yield Obstacle(ObstacleCause.FILTER, f"The filter {name} excludes it.")
+                yield Obstacle(
+                    ObstacleCause.FILTER, tr("The filter {name} excludes it.").format(name=name)
+                )
 
     def _word_obstacles(self, case: "_Case", passage: PassageId) -> Iterator[Obstacle]:
         query, parts = case.seen.query, case.parts
         if not len(self._index.candidate_table(SearchQuery(words=query.words), parts).parts):
             yield Obstacle(
                 ObstacleCause.NOT_INDEXED,
-                "It is not in the text index yet.",
-                "It will be within a second, or when the index is rebuilt.",
+                tr("It is not in the text index yet."),
+                tr("It will be within a second, or when the index is rebuilt."),
             )
             return
         if query.excluded and passage in self._index.excluded_passages(query):
             words = ", ".join(f"'-{each}'" for each in query.excluded)
-            yield Obstacle(ObstacleCause.EXCLUDED_WORD, f"It contains words that {words} excludes.")
+            yield Obstacle(
+                ObstacleCause.EXCLUDED_WORD,
+                tr("It contains words that {words} excludes.").format(words=words),
+            )
         for phrase in query.phrases:
             if not len(self._index.candidate_table(SearchQuery(phrase, (phrase,)), parts).parts):
                 yield Obstacle(
-                    ObstacleCause.PHRASE, f'None of its messages contains the phrase "{phrase}".'
+                    ObstacleCause.PHRASE,
+                    tr('None of its messages contains the phrase "{phrase}".').format(
+                        phrase=phrase
+                    ),
                 )
 
 
@@ -254,22 +275,23 @@ def _conversation_obstacles(case: _Case) -> Iterator[Obstacle]:
     conversation, asks_archived = case.conversation, case.seen.query.archived
     if conversation.private:
         yield Obstacle(
-            ObstacleCause.PRIVATE, "Its conversation is private: it is never indexed or recalled."
+            ObstacleCause.PRIVATE,
+            tr("Its conversation is private: it is never indexed or recalled."),
         )
     if conversation.deleted_at is not None:
         yield Obstacle(
             ObstacleCause.TRASH,
-            "Its conversation is in the trash.",
-            "Restore the conversation to find it.",
+            tr("Its conversation is in the trash."),
+            tr("Restore the conversation to find it."),
         )
     if conversation.archived and not asks_archived:
         yield Obstacle(
             ObstacleCause.ARCHIVED,
-            "Its conversation is archived.",
-            "Add is:archived to the question.",
+            tr("Its conversation is archived."),
+            tr("Add is:archived to the question."),
         )
     if asks_archived and not conversation.archived:
-        yield Obstacle(ObstacleCause.FILTER, "The filter is:archived excludes it.")
+        yield Obstacle(ObstacleCause.FILTER, tr("The filter is:archived excludes it."))
     if case.passage is not None and case.exchange.status is ExchangeStatus.RUNNING:
         yield _UNFINISHED
 
@@ -278,20 +300,25 @@ def _rank_obstacles(case: _Case, *, is_left_out: bool) -> Iterator[Obstacle]:
     if case.twin_rank is not None:
         yield Obstacle(
             ObstacleCause.OTHER_BRANCH,
-            f"Another branch with the same message is shown instead, as number {case.twin_rank}.",
+            tr(
+                "Another branch with the same message is shown instead, as number {twin_rank}."
+            ).format(twin_rank=case.twin_rank),
         )
     elif case.rank is not None and case.rank > case.limit:
         yield Obstacle(
             ObstacleCause.LIMIT,
-            f"It is number {case.rank}, and the first {case.limit} results are shown.",
-            "A more precise question or a filter moves it up.",
+            tr("It is number {rank}, and the first {limit} results are shown.").format(
+                rank=case.rank, limit=case.limit
+            ),
+            tr("A more precise question or a filter moves it up."),
         )
     elif case.rank is None and case.best is not None and not is_left_out:
-        by = "by its words, by the words around it or by its meaning"
+        by = tr("by its words, by the words around it or by its meaning")
         if not case.is_by_meaning:
-            by = "by its words or by the words around it"
+            by = tr("by its words or by the words around it")
         yield Obstacle(
-            ObstacleCause.NOT_A_CANDIDATE, f"It is not among the best {CANDIDATES} {by}."
+            ObstacleCause.NOT_A_CANDIDATE,
+            tr("It is not among the best {CANDIDATES} {by}.").format(CANDIDATES=CANDIDATES, by=by),
         )
 
 

@@ -17,6 +17,7 @@ from app.domain.formatting import format_percent
 from app.domain.ids import PassageId, part_number, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.recall import RecentTurn, Verdict
+from app.domain.translation import tr
 from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked
@@ -145,13 +146,15 @@ def _prepared(search: SearchService, question: str, *, by_meaning: bool) -> Prep
 def problems(search: SearchService, prepared: PreparedQuery) -> Iterable[str]:
     """Yield descriptions of what limits the search."""
     if (share := search.sync.covered_share) < _IN_STEP:
-        yield f"The text index is being built. Recall searched {format_percent(share)} of it."
+        yield tr("The text index is being built. Recall searched {share} of it.").format(
+            share=format_percent(share)
+        )
     if (
         prepared.vector is None
         and search.vector_search
         and (problem := search.vector_search.problem)
     ):
-        yield f"Recall used words only. {problem}"
+        yield tr("Recall used words only. {problem}").format(problem=problem)
 
 
 def ranked_in(

@@ -23,9 +23,11 @@ from app.domain.chat import (
 )
 from app.domain.conversations import Message, Role, Text
 from app.domain.errors import ContextTooLong, KnownError, NotFound, StorageError
+from app.domain.formatting import format_number
 from app.domain.ids import ConversationId, MessageId
 from app.domain.presets import Effort
 from app.domain.text import clean
+from app.domain.translation import tr
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
 from app.providers.http.loop_thread import EventLoopThread
@@ -138,7 +140,7 @@ class BackgroundModel:
         self._windows = windows
         self._clock = clock
         self._limits = limits or SpendLimits(store, settings, clock)
-        self._loop = EventLoopThread("background model")
+        self._loop = EventLoopThread(tr("background model"))
         self._open = OpenProviders(registry)
         self._loop.at_close(self._open.aclose)
 
@@ -180,8 +182,10 @@ class BackgroundModel:
                 return Answer(answer.text, answer.model, answer.spent, found)
             self.write_off(answer)
         raise UnusableAnswer(
-            f"{answer.model} gave two answers that are not the requested JSON",
-            "Try again, or choose another model for background work.",
+            tr("{model} gave two answers that are not the requested JSON").format(
+                model=answer.model
+            ),
+            tr("Try again, or choose another model for background work."),
         )
 
     def write_off(self, answer: Answer) -> None:
@@ -280,7 +284,9 @@ class BackgroundModel:
 
     def _ref(self) -> ModelRef:
         if not (chosen := self.model):
-            raise Blocked("No model is chosen for background work", "Choose one in Settings.")
+            raise Blocked(
+                tr("No model is chosen for background work"), tr("Choose one in Settings.")
+            )
         return ModelRef.parse(chosen)
 
     def _provider(self, ref: ModelRef) -> RemoteProvider:
@@ -290,14 +296,17 @@ class BackgroundModel:
             base_url = config.url()
         except (NotFound, KnownError) as error:
             raise Blocked(
-                f"'{ref}' cannot do background work: {error.title}", error.hint
+                tr("'{ref}' cannot do background work: {title}").format(ref=ref, title=error.title),
+                error.hint,
             ) from error
         if lacks_consent(self._settings, ref, config):
             raise Blocked(
-                f"'{ref}' would receive your history at {base_url.text}, and you have not "
-                "agreed to that",
-                "Allow it in Settings, Background work, or with 'commonplace config set "
-                f"background_model {ref} --yes'.",
+                tr(
+                    "'{ref}' would receive your history at {text}, and you have not agreed to that"
+                ).format(ref=ref, text=base_url.text),
+                tr(
+                    "Allow it in Settings, Background work, or with 'commonplace config set background_model {ref} --yes'."
+                ).format(ref=ref),
             )
         return self._open.get(config)
 
@@ -324,23 +333,29 @@ def _fault(answer: Answer, reply: PartialReply, request: ChatRequest) -> KnownEr
     """Return why an answer cannot be used; None if it can."""
     reason = reply.finished.reason if reply.finished is not None else FinishReason.UNKNOWN
     if reason is FinishReason.CONTEXT_EXCEEDED:
-        return ContextTooLong(f"The text is longer than {answer.model} can read")
+        return ContextTooLong(
+            tr("The text is longer than {model} can read").format(model=answer.model)
+        )
     if reason in _REFUSED:
         return UnusableAnswer(
-            f"{answer.model} refused to answer", "Choose another model for background work."
+            tr("{model} refused to answer").format(model=answer.model),
+            tr("Choose another model for background work."),
         )
     if reason is FinishReason.LENGTH:
         return AnswerTooLong(
-            f"{answer.model} did not finish within {request.max_output_tokens:,} tokens",
-            "Choose a model for background work that thinks less.",
+            tr("{model} did not finish within {max_output_tokens} tokens").format(
+                model=answer.model, max_output_tokens=format_number(request.max_output_tokens)
+            ),
+            tr("Choose a model for background work that thinks less."),
         )
     if reason is FinishReason.UNKNOWN:
         return UnusableAnswer(
-            f"{answer.model} stopped for an unknown reason",
-            "Choose another model for background work.",
+            tr("{model} stopped for an unknown reason").format(model=answer.model),
+            tr("Choose another model for background work."),
         )
     if not answer.text:
         return UnusableAnswer(
-            f"{answer.model} gave an empty answer", "Choose another model for background work."
+            tr("{model} gave an empty answer").format(model=answer.model),
+            tr("Choose another model for background work."),
         )
     return None

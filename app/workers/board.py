@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import NotFound
-from app.domain.formatting import format_count
 from app.domain.ids import ConversationId
+from app.domain.translation import tr, trn
 from app.domain.workers import WORKERS, FailedItem, WorkerName, WorkerState, WorkerStatus
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts, FailedItems
@@ -263,7 +263,10 @@ class WorkerBoard:
     def _worker(self, name: WorkerName) -> WorkerLoop[Any, Any]:
         if (worker := self._workers.get(name)) is None:
             there_are = ", ".join(self._workers)
-            raise NotFound(f"There is no worker '{name}'", f"There are: {there_are}.")
+            raise NotFound(
+                tr("There is no worker '{name}'").format(name=name),
+                tr("There are: {there_are}.").format(there_are=there_are),
+            )
         return worker
 
     def _enabled(self) -> list[WorkerName]:
@@ -363,10 +366,17 @@ def _warnings_about(status: WorkerStatus) -> list[str]:
     waiting = status.total - status.done - status.abandoned
     warnings = []
     if waiting > 0 and not status.enabled and spec.is_on_by_default:
-        warnings.append(f"{waiting_text(status.name, waiting)}: {spec.label} is off.")
+        warnings.append(
+            tr("{waiting_text}: {label} is off.").format(
+                waiting_text=waiting_text(status.name, waiting), label=tr(spec.label)
+            )
+        )
     if status.abandoned:
         warnings.append(
-            f"{format_count(status.abandoned, 'item')} failed too often and will not be retried by "
-            f"{spec.label} unless you ask for it."
+            tr(
+                "{abandoned} failed too often and will not be retried by {label} unless you ask for it."
+            ).format(
+                abandoned=trn("{count} item", "{count} items", status.abandoned), label=tr(spec.label)
+            )
         )
     return warnings

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from app.domain.chat import ModelRef, UsageReported
 from app.domain.errors import InvalidInput, KnownError
-from app.domain.formatting import format_count, format_estimate
+from app.domain.formatting import format_estimate, format_number
+from app.domain.translation import tr, trn
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import PriceList
@@ -178,29 +179,39 @@ class BackgroundModelChoice:
         ref = ModelRef.parse(model)
         if ref.provider == RECALL:
             raise InvalidInput(
-                f"'{model}' cannot do background work: it only quotes your history",
-                "Choose a model of a provider, or none for extraction.",
+                tr("'{model}' cannot do background work: it only quotes your history").format(
+                    model=model
+                ),
+                tr("Choose a model of a provider, or none for extraction."),
             )
         config = self._registry.config(ref.provider)
         if not ref.model or any(character.isspace() for character in ref.model):
-            raise InvalidInput(f"'{model}' does not name a model", "Write PROVIDER:MODEL.")
+            raise InvalidInput(
+                tr("'{model}' does not name a model").format(model=model),
+                tr("Write PROVIDER:MODEL."),
+            )
         return ref, config
 
 
 def plan_text(plan: BackgroundPlan) -> str:
     """Return the work of a model and its price as text."""
     if not plan.requests:
-        return f"{plan.model} will do background work. Nothing is waiting for it now."
-    return (
-        f"{plan.model} would read {format_count(plan.turns, 'turn')} of your history now: "
-        f"{format_count(plan.requests, 'request')}, about {plan.tokens:,} tokens, "
-        f"{format_estimate(plan.minutes, plan.cost_usd)}."
+        return tr("{model} will do background work. Nothing is waiting for it now.").format(
+            model=plan.model
+        )
+    return tr(
+        "{model} would read {turns} of your history now: {requests}, about {tokens} tokens, {format_estimate}."
+    ).format(
+        model=plan.model,
+        turns=trn("{count} turn", "{count} turns", plan.turns),
+        requests=trn("{count} request", "{count} requests", plan.requests),
+        tokens=format_number(plan.tokens),
+        format_estimate=format_estimate(plan.minutes, plan.cost_usd),
     )
 
 
 def sending_text(plan: BackgroundPlan) -> str:
     """Return what would be sent to a server."""
-    return (
-        f"These messages, and those of every later conversation that is not private, would be "
-        f"sent to {plan.sent_to}."
-    )
+    return tr(
+        "These messages, and those of every later conversation that is not private, would be sent to {sent_to}."
+    ).format(sent_to=plan.sent_to)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.formatting import format_count, format_estimate
+from app.domain.formatting import format_estimate, format_number
 from app.domain.passages import PassageKind
+from app.domain.translation import tr, trn
 from app.domain.workers import WorkerName
 from app.memory.embedders import EmbedderDirectory
 from app.storage.engine.store import Store
@@ -69,14 +70,23 @@ class SummaryRegeneration:
         maker = _EXTRACTIVE if plan is None else plan.model
         if not count:
             return RegenerationPlan(
-                0, f"Every summary was made by {maker} or by you: there is nothing to regenerate."
+                0,
+                tr(
+                    "Every summary was made by {maker} or by you: there is nothing to regenerate."
+                ).format(maker=maker),
             )
         return RegenerationPlan(
             count,
-            f"{_capital(maker)} would regenerate "
-            f"{format_count(exchanges, 'exchange summary', 'exchange summaries')} and "
-            f"{format_count(conversations, 'conversation summary', 'conversation summaries')}"
-            f": {_price(plan)}. Earlier versions are kept, and what you wrote yourself does not change.",
+            tr(
+                "{capital} would regenerate {exchanges} and {conversations}: {price}. Earlier versions are kept, and what you wrote yourself does not change."
+            ).format(
+                capital=_capital(maker),
+                exchanges=trn("{count} exchange summary", "{count} exchange summaries", exchanges),
+                conversations=trn(
+                    "{count} conversation summary", "{count} conversation summaries", conversations
+                ),
+                price=_price(plan),
+            ),
         )
 
     def begin(self) -> None:
@@ -109,16 +119,23 @@ class FactRegeneration:
         maker = _PATTERNS if plan is None else plan.model
         if not load.turns:
             return RegenerationPlan(
-                0, f"Every exchange was read for facts by {maker}: there is nothing to read again."
+                0,
+                tr(
+                    "Every exchange was read for facts by {maker}: there is nothing to read again."
+                ).format(maker=maker),
             )
-        text = (
-            f"{_capital(maker)} would read {format_count(load.turns, 'exchange')} again: "
-            f"{_price(plan)}. {format_count(self._work.facts_by_other_models(), 'fact')} found there "
-            "stay current until then. A fact that is not found again becomes a past fact and keeps "
-            "its earlier versions. What you wrote, edited, pinned or forgot does not change."
+        text = tr(
+            "{capital} would read {turns} again: {price}. {facts_by_other_models} found there stay current until then. A fact that is not found again becomes a past fact and keeps its earlier versions. What you wrote, edited, pinned or forgot does not change."
+        ).format(
+            capital=_capital(maker),
+            turns=trn("{count} exchange", "{count} exchanges", load.turns),
+            price=_price(plan),
+            facts_by_other_models=trn(
+                "{count} fact", "{count} facts", self._work.facts_by_other_models()
+            ),
         )
         if not self._settings.flag("knowledge_extractor_enabled"):
-            text += " The knowledge extractor is off: nothing happens until it is on."
+            text += tr(" The knowledge extractor is off: nothing happens until it is on.")
         return RegenerationPlan(load.turns, text)
 
     def begin(self) -> None:
@@ -145,18 +162,21 @@ class EmbeddingRegeneration:
         amount = self._pipeline.amount(kinds)
         count = max(amount.passages, amount.vectors)
         if not count:
-            return EmbeddingPlan(0, "There is nothing to embed yet.", amount.space, 0)
+            return EmbeddingPlan(0, tr("There is nothing to embed yet."), amount.space, 0)
         estimate = self._embedders.estimate(amount.passages, amount.tokens)
-        text = (
-            f"This deletes the {format_count(amount.vectors, 'vector')} of {amount.space} and "
-            f"embeds {format_count(amount.passages, 'passage')} again: about {amount.tokens:,} "
-            f"tokens, {format_estimate(estimate.minutes, estimate.cost_usd)}. Until a passage has "
-            "a vector again, search finds it by its words only. No messages are lost."
+        text = tr(
+            "This deletes the {vectors} of {space} and embeds {passages} again: about {tokens} tokens, {format_estimate}. Until a passage has a vector again, search finds it by its words only. No messages are lost."
+        ).format(
+            vectors=trn("{count} vector", "{count} vectors", amount.vectors),
+            space=amount.space,
+            passages=trn("{count} passage", "{count} passages", amount.passages),
+            tokens=format_number(amount.tokens),
+            format_estimate=format_estimate(estimate.minutes, estimate.cost_usd),
         )
         if estimate.sent_to:
-            text += f" The texts are sent to {estimate.sent_to}."
+            text += tr(" The texts are sent to {sent_to}.").format(sent_to=estimate.sent_to)
         if not self._settings.flag("embedding_pipeline_enabled"):
-            text += (
+            text += tr(
                 " The embedding pipeline is off: nothing is embedded, and search uses words only, "
                 "until it is on."
             )
@@ -170,7 +190,7 @@ class EmbeddingRegeneration:
     @property
     def _pipeline(self) -> EmbeddingPipeline:
         if self._board.embedding is None:
-            raise NotFound("There is no embedder", "Choose one in the settings.")
+            raise NotFound(tr("There is no embedder"), tr("Choose one in the settings."))
         return self._board.embedding
 
 
@@ -179,8 +199,8 @@ def _allowed_plan(choice: BackgroundModelChoice, *loads: Workload) -> Background
     plan = choice.plan(loads=loads)
     if plan is not None and plan.needs_consent:
         raise InvalidInput(
-            f"{plan.model} may not read your history yet",
-            "Allow it first in the settings, under Background work.",
+            tr("{model} may not read your history yet").format(model=plan.model),
+            tr("Allow it first in the settings, under Background work."),
         )
     return plan
 
@@ -192,6 +212,10 @@ def _capital(maker: str) -> str:
 
 def _price(plan: BackgroundPlan | None) -> str:
     if plan is None:
-        return "at no cost"
+        return tr("at no cost")
     time = format_estimate(plan.minutes, plan.cost_usd)
-    return f"{format_count(plan.requests, 'request')}, about {plan.tokens:,} tokens, {time}"
+    return tr("{requests}, about {tokens} tokens, {time}").format(
+        requests=trn("{count} request", "{count} requests", plan.requests),
+        tokens=format_number(plan.tokens),
+        time=time,
+    )

@@ -4,8 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.formatting import format_at_most, format_count, format_duration, format_usd
-from app.domain.translation import trn
+from app.domain.formatting import (
+    format_at_most,
+    format_duration,
+    format_number,
+    format_usd,
+)
+from app.domain.translation import tr, trn
 from app.domain.workers import (
     WORKERS,
     FailedItem,
@@ -54,27 +59,40 @@ def worker_text(status: WorkerStatus) -> WorkerText:
     """Return a worker's status as text."""
     error = "" if status.last_error == status.blocked_by else status.last_error
     return WorkerText(
-        title=WORKERS[status.name].title,
+        title=tr(WORKERS[status.name].title),
         state=_state(status),
         counts=_counts(status),
         session=(
-            f"This session: {status.completed:,} done{_DOT}{status.failed:,} failed{_DOT}"
-            f"{status.skipped:,} skipped"
+            tr("This session: {completed} done{DOT}{failed} failed{DOT2}{skipped} skipped").format(
+                completed=format_number(status.completed),
+                DOT=_DOT,
+                failed=format_number(status.failed),
+                DOT2=_DOT,
+                skipped=format_number(status.skipped),
+            )
         ),
         spent=_spending(status),
         retries=_retries(status),
-        current=f"Now: {status.current_item}" if status.current_item else "",
-        blocked=f"Waiting: {status.blocked_by}" if status.blocked_by else "",
-        error=f"Last error: {error}" if error else "",
+        current=tr("Now: {current_item}").format(current_item=status.current_item)
+        if status.current_item
+        else "",
+        blocked=tr("Waiting: {blocked_by}").format(blocked_by=status.blocked_by)
+        if status.blocked_by
+        else "",
+        error=tr("Last error: {error}").format(error=error) if error else "",
     )
 
 
 def failed_item_text(item: FailedItem) -> tuple[str, str, str]:
     """Return what a failed item is, its tries with the next one, and its error."""
     what = ", ".join(each for each in (item.title, item.detail) if each)
-    when = "set aside" if item.next_at is None else f"next try at {_clock(item.next_at)}"
-    tries = format_count(item.tries, "try", "tries")
-    return what or f"item {item.item_id}", f"{tries}, {when}", item.error
+    when = (
+        tr("set aside")
+        if item.next_at is None
+        else tr("next try at {clock}").format(clock=_clock(item.next_at))
+    )
+    tries = trn("{count} try", "{count} tries", item.tries)
+    return what or tr("item {item_id}").format(item_id=item.item_id), f"{tries}, {when}", item.error
 
 
 def waiting_text(name: WorkerName, count: int) -> str:
@@ -85,9 +103,11 @@ def waiting_text(name: WorkerName, count: int) -> str:
 
 def blocked_text(names: Sequence[WorkerName], reason: str) -> str:
     """Return a sentence on workers that all wait for the same reason."""
-    *others, last = (WORKERS[name].label for name in names)
-    who = f"{', '.join(others)} and {last}" if others else last
-    return f"{who[:1].upper()}{who[1:]} {'are' if others else 'is'} waiting: {reason}"
+    *others, last = (tr(WORKERS[name].label) for name in names)
+    who = tr("{join} and {last}").format(join=", ".join(others), last=last) if others else last
+    text = tr("{who} are waiting: {reason}") if others else tr("{who} is waiting: {reason}")
+    text = text.format(who=who, reason=reason)
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def activity_text(statuses: Sequence[WorkerStatus]) -> str:
@@ -95,36 +115,54 @@ def activity_text(statuses: Sequence[WorkerStatus]) -> str:
     working = [each for each in statuses if each.state is WorkerState.RUNNING]
     if working:
         left = sum(max(0, each.total - each.done - each.abandoned) for each in working)
-        return f"Workers: {left:,} left" if left else "Workers: working"
+        return (
+            tr("Workers: {left} left").format(left=format_number(left))
+            if left
+            else tr("Workers: working")
+        )
     if any(each.state is WorkerState.BLOCKED for each in statuses):
-        return "Workers waiting"
-    return "Workers idle" if any(each.enabled for each in statuses) else "Workers off"
+        return tr("Workers waiting")
+    return tr("Workers idle") if any(each.enabled for each in statuses) else tr("Workers off")
 
 
 def format_spent(spent: Spent) -> str:
     """Return what was spent: the known part, and whether there is an unknown one."""
     if not spent.unknown:
         return format_usd(spent.known_usd)
-    return f"{format_usd(spent.known_usd)} + unknown" if spent.known_usd else "unknown"
+    return (
+        tr("{known_usd} + unknown").format(known_usd=format_usd(spent.known_usd))
+        if spent.known_usd
+        else tr("unknown")
+    )
 
 
 def _state(status: WorkerStatus) -> str:
     if not status.enabled:
-        return "stopping" if status.state is WorkerState.RUNNING else "off"
-    text = _STATES[status.state]
+        return tr("stopping") if status.state is WorkerState.RUNNING else tr("off")
+    text = tr(_STATES[status.state])
     if status.state is WorkerState.BLOCKED and status.next_attempt_at is not None:
-        text += f", next try at {_clock(status.next_attempt_at)}"
+        text += tr(", next try at {clock}").format(clock=_clock(status.next_attempt_at))
     return text
 
 
 def _counts(status: WorkerStatus) -> str:
     if status.current_item and not status.total:
         return ""  # the items have not been counted yet
-    parts = [f"{status.done:,} of {status.total:,}"]
+    parts = [
+        tr("{done} of {total}").format(
+            done=format_number(status.done), total=format_number(status.total)
+        )
+    ]
     if status.rate_per_minute:
-        parts.append(f"{status.rate_per_minute:,.0f} a minute")
+        parts.append(
+            tr("{rate_per_minute} a minute").format(
+                rate_per_minute=format_number(status.rate_per_minute, 0)
+            )
+        )
     if status.remaining_s is not None:
-        parts.append(f"{format_duration(status.remaining_s)} left")
+        parts.append(
+            tr("{remaining_s} left").format(remaining_s=format_duration(status.remaining_s))
+        )
     if waiting := _waiting(status):
         parts.append(waiting)
     return _DOT.join(parts)
@@ -136,35 +174,42 @@ def _waiting(status: WorkerStatus) -> str:
     if left <= 0 or (not status.enabled and status.state is WorkerState.RUNNING):
         return ""
     if not status.enabled:
-        return f"{left:,} waiting"
+        return tr("{left} waiting").format(left=format_number(left))
     if status.state is WorkerState.IDLE and WORKERS[status.name].skips_open:
-        return f"{left:,} waiting: the conversation is open"
+        return tr("{left} waiting: the conversation is open").format(left=format_number(left))
     return ""
 
 
 def _retries(status: WorkerStatus) -> str:
     parts = []
     if status.waiting_retry:
-        text = f"{status.waiting_retry:,} waiting for another try"
+        text = tr("{waiting_retry} waiting for another try").format(
+            waiting_retry=format_number(status.waiting_retry)
+        )
         if status.next_retry_at is not None:
-            text += f", the next at {_clock(status.next_retry_at)}"
+            text += tr(", the next at {clock}").format(clock=_clock(status.next_retry_at))
         parts.append(text)
     if status.abandoned:
-        parts.append(f"{status.abandoned:,} set aside")
+        parts.append(tr("{abandoned} set aside").format(abandoned=format_number(status.abandoned)))
     return _DOT.join(parts)
 
 
 def _spending(status: WorkerStatus) -> str:
     if not status.all_time.tokens:
-        return "No tokens used, nothing spent"
-    return f"Spent this session: {_ledger(status.session)}{_DOT}in all: {_ledger(status.all_time)}"
+        return tr("No tokens used, nothing spent")
+    return tr("Spent this session: {ledger}{DOT}in all: {ledger2}").format(
+        ledger=_ledger(status.session), DOT=_DOT, ledger2=_ledger(status.all_time)
+    )
 
 
 def _ledger(ledger: UsageTotals) -> str:
-    cost = "cost unknown" if ledger.cost_usd is None else format_usd(ledger.cost_usd)
-    text = f"{ledger.tokens:,} tokens, {cost}"
+    estimated = tr(ESTIMATED)
+    cost = tr("cost unknown") if ledger.cost_usd is None else format_usd(ledger.cost_usd)
+    text = tr("{tokens} tokens, {cost}").format(tokens=format_number(ledger.tokens), cost=cost)
     if ledger.estimated_usd:
-        text += f" ({format_at_most(ledger.estimated_usd)} of it {ESTIMATED})"
+        text += tr(" ({amount} of it {estimated})").format(
+            amount=format_at_most(ledger.estimated_usd), estimated=estimated
+        )
     return text
 
 

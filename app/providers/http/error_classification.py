@@ -24,7 +24,9 @@ from app.domain.errors import (
     ServerOverloaded,
     TimedOut,
 )
+from app.domain.formatting import format_number
 from app.domain.text import sentences
+from app.domain.translation import tr
 from app.providers.http.context_refusal import refused_sizes
 from app.providers.http.endpoint import RequestTarget
 from app.providers.http.json_fields import count_at
@@ -93,16 +95,26 @@ def classify(
     if outcome is _KEY and not target.key:
         outcome = _KEY_MISSING
     wait_s = retry_after_s or 0.0
-    wait = f"{wait_s:.0f} s" if wait_s < 120 else f"{wait_s / 60:.0f} minutes"
+    wait = (
+        f"{wait_s:.0f} s"
+        if wait_s < 120
+        else tr("{wait_s} minutes").format(wait_s=format_number(wait_s / 60, 0))
+    )
     has_path = target.base_url.count("/") > 2
     parts = {
         "provider": target.provider,
-        "model": f"'{target.model}'" if target.model else "the model",
+        "model": f"'{target.model}'" if target.model else tr("the model"),
         "url": target.base_url,
-        "url_advice": "It usually ends in /v1" if has_path else f"Try {target.base_url}/v1",
-        "status": f" (status {response.status})" if response.status >= 400 else "",
-        "wait": f" and asks to wait {wait}" if wait_s else "",
-        "key": f"the API key from {target.key_location}" if target.key_location else "the API key",
+        "url_advice": tr("It usually ends in /v1")
+        if has_path
+        else tr("Try {base_url}/v1").format(base_url=target.base_url),
+        "status": tr(" (status {status})").format(status=response.status)
+        if response.status >= 400
+        else "",
+        "wait": tr(" and asks to wait {wait}").format(wait=wait) if wait_s else "",
+        "key": tr("the API key from {key_location}").format(key_location=target.key_location)
+        if target.key_location
+        else tr("the API key"),
         "key_remedy": target.key_remedy,
     }
     title, hint = outcome.title.format_map(parts), outcome.hint.format_map(parts)
