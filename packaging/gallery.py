@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,11 @@ def _export(talks: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> str:
     for number, (title, turns) in enumerate(talks):
         texts = [text for turn in turns for text in turn]
         ids = [f"{number}-{at}" for at in range(len(texts) + 1)]
-        mapping: dict[str, Any] = {ids[0]: {"id": ids[0], "children": ids[1:2], "parent": None}}
+        mapping: dict[str, dict[str, Any]] = {ids[0]: {"id": ids[0], "children": ids[1:2], "parent": None}}
         for at, text in enumerate(texts, 1):
             author = "user" if at % 2 else "assistant"
             content = {"content_type": "text", "parts": [text]}
-            message = {"id": ids[at], "author": {"role": author}, "content": content}
+            message: dict[str, Any] = {"id": ids[at], "author": {"role": author}, "content": content}
             message["create_time"] = 1_760_000_000 + 60 * at
             node = {"id": ids[at], "message": message, "parent": ids[at - 1]}
             mapping[ids[at]] = node | {"children": ids[at + 1 : at + 2]}
@@ -259,11 +260,11 @@ async def _replies(gallery: Gallery) -> None:
     for name, port in (("busy", silent.getsockname()[1]), ("error", 9)):
         address = f"http://127.0.0.1:{port}/v1"
         config = ProviderConfig(name, "compatible", address)
-        await running.bridge.run(lambda config=config: gallery.services.models.add_provider(config))
+        await running.bridge.run(partial(gallery.services.models.add_provider, config))
         gallery.window.actions_by_name["new"].trigger()
         await asyncio.sleep(_SETTLE_S)
         chat.model_chosen.emit(model := f"{name}:model")
-        await gallery.until(lambda model=model: chat.model.model == model)
+        await gallery.until(partial(_is_chosen, chat, model))
         chat.composer.box.setPlainText("Write a short poem about the sea.")
         chat.composer.send_requested.emit(chat.composer.text)
         await asyncio.sleep(3 if name == "busy" else 8)
@@ -271,6 +272,10 @@ async def _replies(gallery: Gallery) -> None:
         gallery.presenters.compose.stop()
         await asyncio.sleep(1)
     silent.close()
+
+
+def _is_chosen(chat: Any, model: str) -> bool:
+    return bool(chat.model.model == model)
 
 
 def _prepare(data: Path) -> None:
@@ -310,7 +315,7 @@ def _run_variant(variant: Variant, data: Path, folder: Path) -> None:
         gallery = Gallery(running, folder)
         running.open()
         await gallery.until(lambda: running.presenters and running.presenters.ready.is_set())
-        await running.bridge.run(lambda: running.services.settings.set("theme", variant.theme))
+        await running.bridge.run(partial(gallery.services.settings.set, "theme", variant.theme))
         try:
             await _steps(gallery)
         finally:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.errors import KnownError
+from app.domain.translation import tr
 
 _log = logging.getLogger(__name__)
 
@@ -27,8 +28,8 @@ def error_text(error: BaseException) -> tuple[str, str]:
     if isinstance(error, KnownError):
         return error.title, error.hint
     return (
-        f"The program failed: {type(error).__name__}",
-        "Your conversations are safe. The log in the data folder has the details.",
+        tr("The program failed: {name}").format(name=type(error).__name__),
+        tr("Your conversations are safe. The log in the data folder has the details."),
     )
 
 
@@ -37,19 +38,21 @@ class ReportDialog(QDialog):
 
     def __init__(self, report: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Something went wrong")
+        self.setWindowTitle(tr("Something went wrong"))
         self.resize(640, 420)
         explanation = QLabel(
-            "The program met an error it did not expect. Your conversations are safe, and you can "
-            "continue. The report below stays on this computer; copy it to send it to us.",
+            tr(
+                "The program met an error it did not expect. Your conversations are safe, and you can "
+                "continue. The report below stays on this computer; copy it to send it to us."
+            ),
             self,
         )
         explanation.setWordWrap(True)
         text = QPlainTextEdit(report, self)
         text.setReadOnly(True)
-        text.setAccessibleName("Report")
+        text.setAccessibleName(tr("Report"))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        copy = buttons.addButton("Copy", QDialogButtonBox.ButtonRole.ActionRole)
+        copy = buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(report))
         buttons.rejected.connect(self.reject)
         column = QVBoxLayout(self)

@@ -3,9 +3,9 @@
 The language is that of `app.domain.translation`; what models read is English.
 """
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
-from app.domain.translation import ENGLISH, format_number, language, month_name, tr
+from app.domain.translation import ENGLISH, format_number, language, month_name, tr, weekday_name
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _CENT_USD = 0.01
@@ -52,6 +52,13 @@ def format_day(at: datetime) -> str:
     local = at.astimezone()
     dot = "" if language() == ENGLISH else "."
     return f"{local.day}{dot} {month_name(local.month)} {local.year}"
+
+
+def long_day(day: date) -> str:
+    """Return a day with its weekday, such as "Sunday, 3 May 2026"."""
+    name, month = weekday_name(day.weekday()), month_name(day.month, long=True)
+    dot = "" if language() == ENGLISH else "."
+    return f"{name}, {day.day}{dot} {month} {day.year}"
 
 
 def format_moment(at: datetime) -> str:

@@ -40,6 +40,10 @@ _LONG_MONTHS = {
     "en": "January February March April May June July August September October November December",
     "de": "Januar Februar M\u00e4rz April Mai Juni Juli August September Oktober November Dezember",
 }
+_WEEKDAYS = {
+    "en": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+    "de": "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
+}
 _chosen = [ENGLISH]
 _forced: ContextVar[bool] = ContextVar("english", default=False)
 
@@ -94,6 +98,11 @@ def month_name(month: int, *, long: bool = False) -> str:
     """Return the name of a month (1 to 12), usually abbreviated."""
     names = _LONG_MONTHS[language()].split() if long else _MONTHS[language()]
     return names[month - 1]
+
+
+def weekday_name(weekday: int) -> str:
+    """Return the name of a day of the week; Monday is 0."""
+    return _WEEKDAYS[language()].split()[weekday]
 
 
 _GERMAN_SEPARATORS = str.maketrans({",": ".", ".": ","})

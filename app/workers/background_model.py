@@ -23,11 +23,10 @@ from app.domain.chat import (
 )
 from app.domain.conversations import Message, Role, Text
 from app.domain.errors import ContextTooLong, KnownError, NotFound, StorageError
-from app.domain.formatting import format_number
 from app.domain.ids import ConversationId, MessageId
 from app.domain.presets import Effort
 from app.domain.text import clean
-from app.domain.translation import tr
+from app.domain.translation import format_number, tr
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
 from app.providers.http.loop_thread import EventLoopThread
@@ -140,7 +139,7 @@ class BackgroundModel:
         self._windows = windows
         self._clock = clock
         self._limits = limits or SpendLimits(store, settings, clock)
-        self._loop = EventLoopThread(tr("background model"))
+        self._loop = EventLoopThread("background model")
         self._open = OpenProviders(registry)
         self._loop.at_close(self._open.aclose)
 
@@ -344,7 +343,7 @@ def _fault(answer: Answer, reply: PartialReply, request: ChatRequest) -> KnownEr
     if reason is FinishReason.LENGTH:
         return AnswerTooLong(
             tr("{model} did not finish within {max_output_tokens} tokens").format(
-                model=answer.model, max_output_tokens=format_number(request.max_output_tokens)
+                model=answer.model, max_output_tokens=format_number(request.max_output_tokens or 0)
             ),
             tr("Choose a model for background work that thinks less."),
         )

@@ -376,7 +376,8 @@ def _warnings_about(status: WorkerStatus) -> list[str]:
             tr(
                 "{abandoned} failed too often and will not be retried by {label} unless you ask for it."
             ).format(
-                abandoned=trn("{count} item", "{count} items", status.abandoned), label=tr(spec.label)
+                abandoned=trn("{count} item", "{count} items", status.abandoned),
+                label=tr(spec.label),
             )
         )
     return warnings

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from app.domain.chat import ModelRef, UsageReported
 from app.domain.errors import InvalidInput, KnownError
-from app.domain.formatting import format_estimate, format_number
-from app.domain.translation import tr, trn
+from app.domain.formatting import format_estimate
+from app.domain.translation import format_number, tr, trn
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import PriceList

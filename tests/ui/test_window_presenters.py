@@ -185,7 +185,7 @@ def test_an_export_gets_the_ending_of_its_format(
     assert commands.exports.calls == [
         ("write", tmp_path / given, "md", None if action == "all" else TALK)
     ]
-    assert "3 conversations were" in commands.parts.banner.messages[0]
+    assert "3 conversations." in commands.parts.banner.messages[0]
     dialog.reject()
 
 
@@ -391,7 +391,7 @@ def test_backup_check_and_repair_report_what_they_did(
     assert "kept.zip" in parts.banner.messages[0]
     presenter.check()
     box = parts.dialog(QMessageBox)
-    assert (box.detailedText(), "3 records" in box.informativeText()) == ("One is wrong.", True)
+    assert (box.detailedText(), "3." in box.informativeText()) == ("One is wrong.", True)
     press("Repair", parts.banner)
     repaired = parts.dialog(QMessageBox)
     assert repaired.detailedText() == "One was wrong."

@@ -14,6 +14,7 @@ from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.domain.errors import AlreadyOpen, KnownError
+from app.domain.translation import tr
 from app.system.paths import DataPaths
 from ui.bridge import Bridge
 from ui.errors import ReportDialog, crash_report, error_text, install_exception_hook
@@ -117,7 +118,7 @@ class DesktopApplication:
                 if await self.bridge.run(lambda: raise_window(self._paths)):
                     self.leave()
                     return None
-            self.window.chat.show_notice("Waiting for another Commonplace to close\u2026")
+            self.window.chat.show_notice(tr("Waiting for another Commonplace to close\u2026"))
             await asyncio.sleep(_RETRY_S)
         return await self.bridge.run(self._build)
 
@@ -137,7 +138,7 @@ class DesktopApplication:
         """Show why the data directory cannot be opened; nothing in it was changed."""
         self.refusal = error
         self.window.chat.composer.setEnabled(False)
-        actions = (("Try again", self.open), ("Quit", self.leave))
+        actions = ((tr("Try again"), self.open), (tr("Quit"), self.leave))
         self.window.chat.show_notice(*error_text(error), actions)
         self.started.set()
 

@@ -11,6 +11,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 
 from app.domain.conversations import Conversation
 from app.domain.formatting import format_day, format_moment
+from app.domain.translation import month_name, tr
 
 Index = QModelIndex | QPersistentModelIndex
 _RUNNING = "\N{BLACK CIRCLE}"
@@ -150,12 +151,12 @@ class GroupedListModel(QAbstractListModel):
 
 def trailing_text(conversation: Conversation) -> str:
     """Return the text at the right end of a conversation's row."""
-    return "private" if conversation.private else ""
+    return tr("private") if conversation.private else ""
 
 
 def _spoken(conversation: Conversation) -> str:
     """Return the title and, for screen readers, whether it is pinned or private."""
-    marks = [", pinned"] * conversation.pinned + [", private"] * conversation.private
+    marks = [tr(", pinned")] * conversation.pinned + [tr(", private")] * conversation.private
     return f"{conversation.title}, {format_day(conversation.updated_at)}{''.join(marks)}"
 
 
@@ -204,22 +205,22 @@ class ConversationListModel(GroupedListModel):
             if role == ListRole.TRAILING:
                 return _RUNNING
             if role == Qt.ItemDataRole.AccessibleTextRole:
-                return f"{data}, a reply is running"
+                return tr("{data}, a reply is running").format(data=data)
         return data
 
 
 def group_heading(conversation: Conversation, now: datetime) -> str:
     """Return the heading of a conversation's group."""
     if conversation.pinned:
-        return "Pinned"
+        return tr("Pinned")
     day = conversation.updated_at.astimezone(now.tzinfo).date()
     today = now.date()
     if day >= today:
-        return "Today"
+        return tr("Today")
     if day == today - timedelta(days=1):
-        return "Yesterday"
+        return tr("Yesterday")
     if day > today - timedelta(days=7):
-        return "This week"
+        return tr("This week")
     if (day.year, day.month) == (today.year, today.month):
-        return "This month"
-    return f"{day:%B}" if day.year == today.year else f"{day.year}"
+        return tr("This month")
+    return month_name(day.month, long=True) if day.year == today.year else f"{day.year}"

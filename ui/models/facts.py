@@ -9,19 +9,20 @@ from PySide6.QtCore import Qt
 
 from app.domain.facts import BY_PATTERNS, BY_USER, FactCategory
 from app.domain.formatting import format_day, format_moment, format_turn
+from app.domain.translation import tr
 from app.storage.tables.facts import KnownFact
 from ui.models.conversations import GroupedListModel, Heading, ListRole
 
 CATEGORY_NAMES = {
-    FactCategory.PREFERENCE: "Preference",
-    FactCategory.INSTRUCTION: "Instruction",
-    FactCategory.IDENTITY: "Identity",
-    FactCategory.RELATIONSHIP: "Relationship",
-    FactCategory.POSSESSION: "Possession",
-    FactCategory.EVENT: "Event",
-    FactCategory.PLAN: "Plan",
-    FactCategory.DECISION: "Decision",
-    FactCategory.OTHER: "Other",
+    FactCategory.PREFERENCE: tr("Preference"),
+    FactCategory.INSTRUCTION: tr("Instruction"),
+    FactCategory.IDENTITY: tr("Identity"),
+    FactCategory.RELATIONSHIP: tr("Relationship"),
+    FactCategory.POSSESSION: tr("Possession"),
+    FactCategory.EVENT: tr("Event"),
+    FactCategory.PLAN: tr("Plan"),
+    FactCategory.DECISION: tr("Decision"),
+    FactCategory.OTHER: tr("Other"),
 }
 _DOT = " \N{MIDDLE DOT} "
 
@@ -31,7 +32,7 @@ def subtitle_text(known: KnownFact) -> str:
     fact = known.fact
     when = format_day(fact.said_at)
     if fact.valid_until is not None:
-        when = f"until {format_day(fact.valid_until)}"
+        when = tr("until {valid_until}").format(valid_until=format_day(fact.valid_until))
     source = known.conversation_title if fact.conversation_id is not None else "yours"
     return _DOT.join(filter(None, (CATEGORY_NAMES[fact.category], when, source)))
 
@@ -59,19 +60,21 @@ class FactListModel(GroupedListModel):
             return
         rest: list[object] = list(facts[len(pinned) :])
         self.show_rows(
-            [Heading("Pinned"), *pinned, *([Heading("All others"), *rest] if rest else [])]
+            [Heading(tr("Pinned")), *pinned, *([Heading(tr("All others")), *rest] if rest else [])]
         )
 
 
 def validity_text(known: KnownFact) -> str:
     """Return whether a fact is current, or when it ended and what superseded it."""
     fact = known.fact
-    said = f"Said on {format_day(fact.said_at)}"
+    said = tr("Said on {said_at}").format(said_at=format_day(fact.said_at))
     if fact.valid_until is None:
-        return f"{said}; current."
-    ended = f"Ended on {format_day(fact.valid_until)}"
+        return tr("{said}; current.").format(said=said)
+    ended = tr("Ended on {valid_until}").format(valid_until=format_day(fact.valid_until))
     if known.successor:
-        return f"{ended}, superseded by: {known.successor}"
+        return tr("{ended}, superseded by: {successor}").format(
+            ended=ended, successor=known.successor
+        )
     return f"{ended}."
 
 
@@ -80,10 +83,12 @@ def source_text(known: KnownFact) -> str:
     fact = known.fact
     who = maker_text(fact.model)
     if fact.conversation_id is None:
-        return f"You wrote it on {format_day(fact.made_at)}."
+        return tr("You wrote it on {made_at}.").format(made_at=format_day(fact.made_at))
     turn = "" if known.turn_number is None else f", {format_turn(known.turn_number)}"
     archived = " (archived)" if known.archived else ""
-    return f"From \u201c{known.conversation_title}\u201d{turn}{archived}; written by {who}."
+    return tr("From “{conversation_title}”{turn}{archived}; written by {who}.").format(
+        conversation_title=known.conversation_title, turn=turn, archived=archived, who=who
+    )
 
 
 def maker_text(model: str) -> str:
@@ -91,7 +96,7 @@ def maker_text(model: str) -> str:
     if model == BY_USER:
         return "you"
     if model == BY_PATTERNS:
-        return "a pattern"
+        return tr("a pattern")
     return "extracted" if model == "extractive" else model
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 from PySide6.QtCore import Qt
 
 from app.domain.formatting import format_day, format_turn
+from app.domain.translation import tr
 from app.storage.tables.memories import KnownMemory
 from ui.models.conversations import GroupedListModel, ListRole
 
@@ -16,7 +17,7 @@ def below_text(known: KnownMemory) -> str:
     """Return when, by whom and where a text was saved."""
     parts = [format_day(known.memory.saved_at), "yours"]
     if known.memory.is_written_by_model:
-        parts[1:] = ["written by a model", known.conversation_title or "Untitled"]
+        parts[1:] = [tr("written by a model"), known.conversation_title or tr("Untitled")]
     return _DOT.join(parts)
 
 
@@ -35,10 +36,9 @@ def source_text(known: KnownMemory) -> str:
     """Return where a text comes from, as a sentence."""
     day = format_day(known.memory.saved_at)
     if known.memory.conversation_id is None:
-        return f"You saved it on {day}. Passage {known.memory.id}."
+        return tr("You saved it on {day}. Passage {id}.").format(day=day, id=known.memory.id)
     turn = "" if known.turn_number is None else f", {format_turn(known.turn_number)}"
-    title = known.conversation_title or "a deleted conversation"
-    return (
-        f"A model wrote and saved it on {day} in \N{LEFT DOUBLE QUOTATION MARK}{title}\N{RIGHT DOUBLE QUOTATION MARK}"
-        f"{turn}. Passage {known.memory.id}."
+    title = known.conversation_title or tr("a deleted conversation")
+    return tr("A model wrote and saved it on {day} in “{title}”{turn}. Passage {id}.").format(
+        day=day, title=title, turn=turn, id=known.memory.id
     )

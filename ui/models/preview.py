@@ -8,17 +8,19 @@ from PySide6.QtCore import Qt
 
 from app.chat.recall_preview import Preview, is_changed
 from app.chat.recall_text import name_text, outcome_text
+from app.domain.formatting import format_percent
 from app.domain.recall import RecalledItemDetails, RecallLayer
+from app.domain.translation import format_number, tr
 from ui.models.conversations import GroupedListModel, Heading, ListRole
 from ui.models.setting_labels import with_setting_labels
 
 GROUPS = (
-    ("Mentioned in the message", (RecallLayer.MENTION,)),
-    ("Facts and saved memories", (RecallLayer.FACT,)),
-    ("Related conversations", (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE)),
-    ("Single turns of all history", (RecallLayer.HISTORY,)),
-    ("Possibly related", (RecallLayer.HINT,)),
-    ("Earlier in this conversation", (RecallLayer.EARLIER,)),
+    (tr("Mentioned in the message"), (RecallLayer.MENTION,)),
+    (tr("Facts and saved memories"), (RecallLayer.FACT,)),
+    (tr("Related conversations"), (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE)),
+    (tr("Single turns of all history"), (RecallLayer.HISTORY,)),
+    (tr("Possibly related"), (RecallLayer.HINT,)),
+    (tr("Earlier in this conversation"), (RecallLayer.EARLIER,)),
 )
 
 
@@ -41,7 +43,13 @@ def _rows(preview: Preview) -> list[object]:
         group = [each for each in preview.places if each.item.layer in layers]
         if group:
             count = sum(each.item.injected for each in group)
-            rows.append(Heading(f"{name} \N{MIDDLE DOT} {count} of {len(group)}"))
+            rows.append(
+                Heading(
+                    tr("{name} · {count} of {group}").format(
+                        name=name, count=count, group=len(group)
+                    )
+                )
+            )
             rows += [PreviewRow(each, is_changed(preview, each)) for each in group]
     return rows
 
@@ -50,8 +58,12 @@ def status_text(row: PreviewRow) -> str:
     """Return what becomes of something, and whether that is new."""
     if row.place.item.injected:
         text = outcome_text(row.place)
-        return f"Newly in: {text}" if row.changed else f"Brought in: {text}"
-    left_out = "Newly left out" if row.changed else "Left out"
+        return (
+            tr("Newly in: {text}").format(text=text)
+            if row.changed
+            else tr("Brought in: {text}").format(text=text)
+        )
+    left_out = tr("Newly left out") if row.changed else tr("Left out")
     return f"{left_out}: {with_setting_labels(row.place.item.dropped_by)}"
 
 
@@ -60,14 +72,22 @@ def _name(row: PreviewRow) -> str:
 
 
 def _spoken(row: PreviewRow) -> str:
-    relevance = f"{row.place.item.relevance:.0%} relevant"
+    relevance = tr("{relevance} relevant").format(
+        relevance=format_percent(row.place.item.relevance)
+    )
     return f"{name_text(row.place)}, {relevance}, {status_text(row)}"
 
 
 def _tooltip(row: PreviewRow) -> str:
     item = row.place.item
-    measured = "no vector" if item.cosine is None else f"cosine {item.cosine:.3f}"
-    return f"Passage {item.passage_id}, {measured}. Click to open it."
+    measured = (
+        tr("no vector")
+        if item.cosine is None
+        else tr("cosine {cosine}").format(cosine=format_number(item.cosine, 3))
+    )
+    return tr("Passage {passage_id}, {measured}. Click to open it.").format(
+        passage_id=item.passage_id, measured=measured
+    )
 
 
 class PreviewListModel(GroupedListModel):

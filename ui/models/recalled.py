@@ -8,6 +8,7 @@ from PySide6.QtGui import QFont, QStandardItem, QStandardItemModel
 
 from app.chat.inspector import Source
 from app.domain.recall import RecallLayer
+from app.domain.translation import tr, trn
 from ui.icons import Ink, icon
 from ui.models.preview import GROUPS
 from ui.models.source_labels import (
@@ -25,15 +26,15 @@ Index = QModelIndex | QPersistentModelIndex
 _DASH = "\N{EN DASH}"
 _DOT = " \N{MIDDLE DOT} "
 _TIP_CHARS = 300
-COLUMNS = ("Source", "#", "Rel.", "Cos.", "Words", "Tok.", "Used")
+COLUMNS = (tr("Source"), "#", tr("Rel."), tr("Cos."), tr("Words"), tr("Tok."), tr("Used"))
 _COLUMN_TIPS = (
-    "What was retrieved",
-    "Rank within its group",
-    "Relevance; comparable between models",
-    "Cosine of its vector and the question's",
-    "Share of the question's words that it contains",
-    "Tokens it takes, or would take",
-    "Whether it was sent, and whether the answer cites it",
+    tr("What was retrieved"),
+    tr("Rank within its group"),
+    tr("Relevance; comparable between models"),
+    tr("Cosine of its vector and the question's"),
+    tr("Share of the question's words that it contains"),
+    tr("Tokens it takes, or would take"),
+    tr("Whether it was sent, and whether the answer cites it"),
 )
 
 
@@ -163,14 +164,16 @@ def _fill(items: Sequence[QStandardItem], row: _Row) -> None:
 def _line(value: Group | Rest) -> str:
     """Return the text of a heading or a fold."""
     if isinstance(value, Group):
-        return f"{value.name}{_DOT}{value.sent} of {value.found} sent"
-    more = " more" if value.beside else ""
-    return f"{value.count}{more} {'was' if value.count == 1 else 'were'} considered"
+        sent = tr("{sent} of {found} sent").format(sent=value.sent, found=value.found)
+        return f"{value.name}{_DOT}{sent}"
+    if value.beside:
+        return trn("{count} more was considered", "{count} more were considered", value.count)
+    return trn("{count} was considered", "{count} were considered", value.count)
 
 
 def _cells(source: Source) -> tuple[str, ...]:
     item = source.place.item
-    used = "cited" if source.cited else "sent" if item.injected else _DASH
+    used = tr("cited") if source.cited else tr("sent") if item.injected else _DASH
     # The rank of a turn within its conversation says nothing.
     is_inner = item.layer is RecallLayer.EXCHANGE
     name = source_text(source.place)

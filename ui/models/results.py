@@ -7,23 +7,24 @@ from typing import ClassVar
 
 from PySide6.QtCore import Qt
 
-from app.domain.formatting import format_day
+from app.domain.formatting import format_day, format_percent
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResult, details
+from app.domain.translation import tr
 from ui.models.conversations import GroupedListModel, Heading, ListRole
 
 _GROUPS = (
-    ("Turns", (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY, PassageKind.TOOL_SUMMARY)),
-    ("Conversations", (PassageKind.CONVERSATION_SUMMARY,)),
-    ("Facts", (PassageKind.FACT,)),
-    ("Saved memories", (PassageKind.MEMORY,)),
-    ("Manual pages", (PassageKind.MAN_PAGE,)),
-    ("Documents", (PassageKind.DOCUMENT,)),
+    (tr("Turns"), (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY, PassageKind.TOOL_SUMMARY)),
+    (tr("Conversations"), (PassageKind.CONVERSATION_SUMMARY,)),
+    (tr("Facts"), (PassageKind.FACT,)),
+    (tr("Saved memories"), (PassageKind.MEMORY,)),
+    (tr("Manual pages"), (PassageKind.MAN_PAGE,)),
+    (tr("Documents"), (PassageKind.DOCUMENT,)),
 )
-_UNTITLED = {PassageKind.FACT: "A fact of your own", PassageKind.MEMORY: "Saved by you"}
+_UNTITLED = {PassageKind.FACT: tr("A fact of your own"), PassageKind.MEMORY: tr("Saved by you")}
 _MIN_SHOWN = 0.005
 _MOST_NEAR = 5
-_NOTHING_FOUND = "Nothing found \N{MIDDLE DOT} the nearest"
+_NOTHING_FOUND = tr("Nothing found \N{MIDDLE DOT} the nearest")
 
 
 def title_text(result: SearchResult) -> str:
@@ -34,7 +35,7 @@ def title_text(result: SearchResult) -> str:
 def relevance_text(result: SearchResult) -> str:
     """Return the text at the right end of a result; weak matches are marked by more than a color."""
     share = f"{result.relevance:.0%}" if result.relevance >= _MIN_SHOWN else "< 1%"
-    return f"weak \N{MIDDLE DOT} {share}" if result.is_weak else share
+    return tr("weak · {share}").format(share=share) if result.is_weak else share
 
 
 def origin_text(result: SearchResult) -> str:
@@ -46,15 +47,21 @@ def _tooltip(result: SearchResult) -> str:
     """Return a result's tool tip as HTML, with its text escaped."""
     lines = [title_text(result), origin_text(result)]
     if result.is_weak:
-        lines.append("Weak match: less relevant than the passages that are recalled")
+        lines.append(tr("Weak match: less relevant than the passages that are recalled"))
     return "<br>".join(escape(line) for line in lines)
 
 
 def _spoken(result: SearchResult) -> str:
-    weak = ", a weak match" if result.is_weak else ""
-    return (
-        f"{title_text(result)}, {result.relevance:.0%} relevant{weak}, {origin_text(result)}. "
-        f"{result.user_question} {result.snippet}"
+    weak = tr(", a weak match") if result.is_weak else ""
+    return tr(
+        "{title_text}, {relevance} relevant{weak}, {origin_text}. {user_question} {snippet}"
+    ).format(
+        title_text=title_text(result),
+        relevance=format_percent(result.relevance),
+        weak=weak,
+        origin_text=origin_text(result),
+        user_question=result.user_question,
+        snippet=result.snippet,
     )
 
 

@@ -1,10 +1,11 @@
 """Labels of recalled sources: kind, origin, measures, and whether they were sent."""
 
 from app.chat.inspector import Source
-from app.domain.formatting import format_day, format_turn
+from app.domain.formatting import format_day, format_percent, format_turn
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails, RecallLayer, Verdict
 from app.domain.text import one_line
+from app.domain.translation import format_number, tr
 from ui.models.setting_labels import with_setting_labels
 
 _DOT = " \N{MIDDLE DOT} "
@@ -12,19 +13,19 @@ _TITLE_CHARS = 36
 _TEXT_CHARS = 44
 _SOURCE_CHARS = 90
 _LAYERS = {
-    RecallLayer.MENTION: ("at-sign", "Mentioned"),
-    RecallLayer.FACT: ("lightbulb", "Fact"),
-    RecallLayer.CONVERSATION: ("message-square", "Conversation"),
-    RecallLayer.EXCHANGE: ("quote", "Turn of it"),
-    RecallLayer.HISTORY: ("quote", "Turn"),
-    RecallLayer.HINT: ("waypoints", "Possibly related"),
-    RecallLayer.EARLIER: ("history", "Earlier in this conversation"),
+    RecallLayer.MENTION: ("at-sign", tr("Mentioned")),
+    RecallLayer.FACT: ("lightbulb", tr("Fact")),
+    RecallLayer.CONVERSATION: ("message-square", tr("Conversation")),
+    RecallLayer.EXCHANGE: ("quote", tr("Turn of it")),
+    RecallLayer.HISTORY: ("quote", tr("Turn")),
+    RecallLayer.HINT: ("waypoints", tr("Possibly related")),
+    RecallLayer.EARLIER: ("history", tr("Earlier in this conversation")),
 }
-_MEMORY = ("pencil", "Memory")
+_MEMORY = ("pencil", tr("Memory"))
 VERDICT_TEXTS = {
-    Verdict.UP: ("thumbs-up", "you rated it useful"),
-    Verdict.DOWN: ("thumbs-down", "you rated it not useful"),
-    Verdict.NEVER: ("x", "you asked not to use it again"),
+    Verdict.UP: ("thumbs-up", tr("you rated it useful")),
+    Verdict.DOWN: ("thumbs-down", tr("you rated it not useful")),
+    Verdict.NEVER: ("x", tr("you asked not to use it again")),
 }
 
 
@@ -41,8 +42,8 @@ def kind_text(place: RecalledItemDetails) -> str:
 def source_text(place: RecalledItemDetails, most_chars: int = _SOURCE_CHARS) -> str:
     """Return the label of a source: the text of a fact, the conversation and number of a turn."""
     if _is_text(place):
-        return one_line(place.text or "a deleted text", most_chars)
-    title = one_line(place.title or "a deleted conversation", most_chars)
+        return one_line(place.text or tr("a deleted text"), most_chars)
+    title = one_line(place.title or tr("a deleted conversation"), most_chars)
     if place.item.layer is RecallLayer.CONVERSATION or place.turn_number is None:
         return title
     return f"{title}, {format_turn(place.turn_number)}"
@@ -50,7 +51,7 @@ def source_text(place: RecalledItemDetails, most_chars: int = _SOURCE_CHARS) -> 
 
 def inner_text(place: RecalledItemDetails) -> str:
     """Return the label of a turn below its conversation: its number and question."""
-    number = "a turn" if place.turn_number is None else format_turn(place.turn_number)
+    number = tr("a turn") if place.turn_number is None else format_turn(place.turn_number)
     return one_line(f"{number}: {place.text}" if place.text else number, _SOURCE_CHARS)
 
 
@@ -60,11 +61,11 @@ def chip_text(place: RecalledItemDetails, *, with_turn: bool) -> str:
         return source_text(place, _TEXT_CHARS)
     if place.item.layer is RecallLayer.EARLIER:
         return (
-            "Earlier here"
+            tr("Earlier here")
             if place.turn_number is None
             else format_turn(place.turn_number).capitalize()
         )
-    title = one_line(place.title or "a deleted conversation", _TITLE_CHARS)
+    title = one_line(place.title or tr("a deleted conversation"), _TITLE_CHARS)
     if with_turn:
         return source_text(place, _TITLE_CHARS)
     return title if place.said_at is None else f"{title}{_DOT}{format_day(place.said_at)}"
@@ -73,18 +74,26 @@ def chip_text(place: RecalledItemDetails, *, with_turn: bool) -> str:
 def tip_text(source: Source) -> str:
     """Return the tooltip of a chip: kind, relevance, label and question."""
     place = source.place
-    parts = [f"{kind_text(place)}, {place.item.relevance:.0%} relevant"]
+    parts = [
+        tr("{kind_text}, {relevance} relevant").format(
+            kind_text=kind_text(place), relevance=format_percent(place.item.relevance)
+        )
+    ]
     if _is_text(place) and place.title:
         is_memory = place.item.kind is PassageKind.MEMORY
         parts.append(
-            f"{'saved by a model' if is_memory else 'said'} in \N{LEFT DOUBLE QUOTATION MARK}{place.title}\N{RIGHT DOUBLE QUOTATION MARK}"
+            (
+                tr("saved by a model in \u201c{title}\u201d")
+                if is_memory
+                else tr("said in \u201c{title}\u201d")
+            ).format(title=place.title)
         )
     elif not _is_text(place):
         parts.append(source_text(place))
     words = ", ".join(parts)
     if not _is_text(place) and place.text:
         words += f": {one_line(place.text, 160)}"
-    cited = " Cited in the answer." if source.cited else ""
+    cited = tr(" Cited in the answer.") if source.cited else ""
     end = "" if words.endswith((".", "?", "!", "\N{HORIZONTAL ELLIPSIS}")) else "."
     return f"{words}{end}{cited} {opens_text(place)}"
 
@@ -93,28 +102,31 @@ def opens_text(place: RecalledItemDetails) -> str:
     """Return what opening a source shows, as text."""
     item = place.item
     if item.conversation_id is None or (item.kind is PassageKind.FACT and not place.exchange_id):
-        return "Opens the fact." if item.kind is PassageKind.FACT else "Opens the text."
+        return tr("Opens the fact.") if item.kind is PassageKind.FACT else tr("Opens the text.")
     if place.exchange_id is not None:
-        return "Opens the turn."
-    is_known_whole = item.layer is RecallLayer.CONVERSATION
-    return (
-        f"{'It was found by its summary. Opens' if is_known_whole else 'Opens'} the conversation."
-    )
+        return tr("Opens the turn.")
+    if item.layer is RecallLayer.CONVERSATION:
+        return tr("It was found by its summary. Opens the conversation.")
+    return tr("Opens the conversation.")
 
 
 def figures(source: Source) -> str:
     """Return all measures of a source, in one line."""
     item = source.place.item
-    cosine = "no vector" if item.cosine is None else f"cosine {item.cosine:.3f}"
+    cosine = (
+        tr("no vector")
+        if item.cosine is None
+        else tr("cosine {cosine}").format(cosine=format_number(item.cosine, 3))
+    )
     return _DOT.join(
         (
-            f"rank {source.rank}",
-            f"relevance {item.relevance:.0%}",
+            tr("rank {rank}").format(rank=source.rank),
+            tr("relevance {relevance}").format(relevance=format_percent(item.relevance)),
             cosine,
-            f"{item.coverage:.0%} of the question's words",
-            f"{item.tokens:,} tokens",
+            tr("{coverage} of the question's words").format(coverage=format_percent(item.coverage)),
+            tr("{tokens} tokens").format(tokens=format_number(item.tokens)),
             used_text(source),
-            f"passage {item.passage_id}",
+            tr("passage {passage_id}").format(passage_id=item.passage_id),
         )
     )
 
@@ -124,10 +136,12 @@ def used_text(source: Source) -> str:
     item = source.place.item
     if not item.injected:
         words = (
-            f"not sent: {with_setting_labels(item.dropped_by)}" if item.dropped_by else "not sent"
+            tr("not sent: {dropped_by}").format(dropped_by=with_setting_labels(item.dropped_by))
+            if item.dropped_by
+            else tr("not sent")
         )
     else:
-        words = "sent and cited" if source.cited else "sent, not cited"
+        words = tr("sent and cited") if source.cited else tr("sent, not cited")
     return words if source.verdict is None else f"{words}; {VERDICT_TEXTS[source.verdict][1]}"
 
 

@@ -11,6 +11,7 @@ from app.domain.attachments import FILES_MAX, hashes_of
 from app.domain.chat import ModelRef
 from app.domain.conversations import Image
 from app.domain.errors import KnownError
+from app.domain.translation import tr
 from app.storage.safety.attachments import AttachmentFiles
 from app.transfer.attaching import Attached, attach, attach_path
 from app.transfer.importers.reading import is_export
@@ -20,7 +21,7 @@ from ui.views.chat_pane import ChatPane
 from ui.views.drop_hint import looks_like_export
 from ui.widgets.thumbnails import THUMBNAIL_PX
 
-_PASTED = "Pasted image.png"
+_PASTED = tr("Pasted image.png")
 _TOUCH_EVERY_MS = 60_000  # far below UNREFERENCED_FOR_S, also after the computer was asleep
 
 
@@ -52,10 +53,10 @@ class AttachPresenter(Presenter):
 
     def choose(self) -> None:
         """Ask for files, then attach them."""
-        dialog = QFileDialog(self._view.window(), "Attach files")
+        dialog = QFileDialog(self._view.window(), tr("Attach files"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         dialog.setNameFilters(
-            ["All files (*)", "Images (*.png *.jpg *.jpeg *.gif *.webp)", "PDF (*.pdf)"]
+            [tr("All files (*)"), tr("Images (*.png *.jpg *.jpeg *.gif *.webp)"), tr("PDF (*.pdf)")]
         )
         dialog.filesSelected.connect(lambda names: self.add([Path(name) for name in names]))
         dialog.finished.connect(dialog.deleteLater)
@@ -99,7 +100,8 @@ class AttachPresenter(Presenter):
             return
         if self._row.count >= FILES_MAX:
             self._view.banner.show_message(
-                f"A message can have at most {FILES_MAX} files.", brief=True
+                tr("A message can have at most {count} files.").format(count=FILES_MAX),
+                brief=True,
             )
             return
         key = self._row.add(name)
@@ -167,5 +169,5 @@ class AttachPresenter(Presenter):
 
 
 def _note(model: str) -> str:
-    name = "Recall" if model.startswith("recall:") else model
-    return f"{name} does not read images: it gets their names only."
+    name = tr("Recall") if model.startswith("recall:") else model
+    return tr("{name} does not read images: it gets their names only.").format(name=name)

@@ -15,6 +15,7 @@ from app.domain.conversations import Draft, Exchange, RecallChoice, Text
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.links import link_to
+from app.domain.translation import tr
 from app.memory.mentions import Mention
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, copy_link
@@ -67,7 +68,7 @@ class ComposePresenter(Presenter):
         elif start is not None:
             start.set()
         if reply is not None or start is not None:
-            self._view.show_status("Stopping\u2026")
+            self._view.show_status(tr("Stopping\u2026"))
 
     # -- sending
 

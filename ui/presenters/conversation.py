@@ -17,6 +17,7 @@ from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, Conversation, Draft, Exchange, Message, Role
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.translation import tr
 from app.domain.turn_text import RECALL_MODEL
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
@@ -29,8 +30,8 @@ from ui.widgets.transcript.view import TranscriptView
 
 Position = tuple[int, int]  # turn, pixels below its top
 _ANSWER_ROLES = (Role.ASSISTANT, Role.TOOL)
-_IN_TRASH = "This conversation is in the trash. Restore it to write here."
-_OTHER_BRANCH = (
+_IN_TRASH = tr("This conversation is in the trash. Restore it to write here.")
+_OTHER_BRANCH = tr(
     "This is another branch of the conversation, not the current one. A message sent here continues "
     "this branch."
 )
@@ -242,9 +243,11 @@ class ConversationPresenter(Presenter):
         self._transcript.show_conversation(())
         if private:
             self._pane.show_notice(
-                "A private conversation",
-                "It is never indexed, summarized, recalled or used for facts. When you leave it, "
-                "you can keep it or discard it.",
+                tr("A private conversation"),
+                tr(
+                    "It is never indexed, summarized, recalled or used for facts. When you leave it, "
+                    "you can keep it or discard it."
+                ),
             )
         else:
             self._pane.show_welcome()
@@ -281,10 +284,10 @@ class ConversationPresenter(Presenter):
         if view is None or (not self.is_read_only and self._is_on_current_branch(view)):
             pane.show_state("")
         elif self.is_read_only:
-            pane.show_state(_IN_TRASH, "Restore", pane.restore_requested.emit)
+            pane.show_state(_IN_TRASH, tr("Restore"), pane.restore_requested.emit)
         else:
             current = partial(self.open, view.conversation.id)
-            pane.show_state(_OTHER_BRANCH, "Show the current branch", current)
+            pane.show_state(_OTHER_BRANCH, tr("Show the current branch"), current)
 
     def _is_on_current_branch(self, view: ConversationView) -> bool:
         reply = self._replies.of(view.conversation.id)

@@ -12,6 +12,7 @@ from app.chat.library import Library
 from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
 from app.domain.transfer import ExportReport
+from app.domain.translation import tr, trn
 from app.storage.tables.conversations import Conversations
 from app.transfer.exporting import ExportFormat
 from ui.presenters.conversation import ConversationPresenter
@@ -97,13 +98,16 @@ class ConversationCommands(Presenter):
     def menu_of(self, conversation: Conversation) -> tuple[tuple[str, Command], ...]:
         """Return the entries of a conversation's menu: text and command."""
         if conversation.deleted_at is not None:
-            return (("Restore", self._restore), ("Forget permanently\u2026", self._ask_to_forget))
+            return (
+                (tr("Restore"), self._restore),
+                (tr("Forget permanently\u2026"), self._ask_to_forget),
+            )
         return (
-            ("Unpin" if conversation.pinned else "Pin", self._pin),
-            ("Unarchive" if conversation.archived else "Archive", self._archive),
-            ("Tags\u2026", self._ask_for_tags),
-            ("Export\u2026", lambda each: self.ask_for_export(each.id)),
-            ("Delete", self._delete),
+            (tr("Unpin") if conversation.pinned else tr("Pin"), self._pin),
+            (tr("Unarchive") if conversation.archived else tr("Archive"), self._archive),
+            (tr("Tags\u2026"), self._ask_for_tags),
+            (tr("Export\u2026"), lambda each: self.ask_for_export(each.id)),
+            (tr("Delete"), self._delete),
         )
 
     def rename(self, title: str) -> None:
@@ -113,7 +117,7 @@ class ConversationCommands(Presenter):
 
     def ask_for_export(self, conversation_id: ConversationId | None) -> None:
         """Ask where to write a conversation, or (None) all of them, then do so."""
-        dialog = QFileDialog(self._messages.window(), "Export")
+        dialog = QFileDialog(self._messages.window(), tr("Export"))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilters(list(_FORMATS))
         dialog.selectFile("conversation" if conversation_id else "commonplace")
@@ -138,8 +142,9 @@ class ConversationCommands(Presenter):
 
     def _report_export(self, report: ExportReport, path: Path) -> None:
         count, remark = report.conversations, report.remark
-        noun = "conversation was" if count == 1 else "conversations were"
-        text = f"{count:,} {noun} written to {path}. {remark}".rstrip()
+        written = trn("{count} conversation", "{count} conversations", count)
+        text = tr("Written to {path}: {conversations}.").format(path=path, conversations=written)
+        text = f"{text} {remark}".rstrip()
         self._messages.show_message(text, brief=not remark)
 
     def _pin(self, conversation: Conversation) -> None:
@@ -152,17 +157,21 @@ class ConversationCommands(Presenter):
             self._bridge.save(lambda: self._library.archive(conversation.id, on))
 
         archive(archived)
-        done = "archived" if archived else "moved out of the archive"
+        back = tr("\u201c{title}\u201d was moved out of the archive.")
+        text = tr("\u201c{title}\u201d was archived.") if archived else back
         self._messages.show_message(
-            f"'{conversation.title}' was {done}.", "Undo", lambda: archive(not archived), brief=True
+            text.format(title=conversation.title),
+            tr("Undo"),
+            lambda: archive(not archived),
+            brief=True,
         )
 
     def _delete(self, conversation: Conversation) -> None:
         self._bridge.save(lambda: self._removal.delete(conversation.id))
         self._close_if_open(conversation)
         self._messages.show_message(
-            f"'{conversation.title}' is in the trash for 30 days.",
-            "Undo",
+            tr("'{title}' is in the trash for 30 days.").format(title=conversation.title),
+            tr("Undo"),
             lambda: self._restore(conversation),
             brief=True,
         )
@@ -187,21 +196,23 @@ class ConversationCommands(Presenter):
             removed = [name for name in present if name not in wanted]
             self._bridge.save(lambda: self._library.tag(conversation.id, added, removed))
 
-        label = "Tags, separated by commas:"
-        ask_for_text(self._messages.window(), "Tags", label, ", ".join(present), save)
+        label = tr("Tags, separated by commas:")
+        ask_for_text(self._messages.window(), tr("Tags"), label, ", ".join(present), save)
 
     def _ask_to_forget(self, conversation: Conversation) -> None:
         confirm_deletion(
             self._messages.window(),
             f"'{conversation.title}'",
-            "It is deleted from the database, the journal and every backup. Exports that you made "
-            "elsewhere are not touched. This cannot be undone.",
+            tr(
+                "It is deleted from the database, the journal and every backup. Exports that you made "
+                "elsewhere are not touched. This cannot be undone."
+            ),
             lambda: self._forget(conversation),
         )
 
     def _forget(self, conversation: Conversation) -> None:
         def report(remains: tuple[str, ...]) -> None:
-            text = " ".join(remains) or "The conversation was permanently deleted."
+            text = " ".join(remains) or tr("The conversation was permanently deleted.")
             self._messages.show_message(text, brief=not remains)
 
         self._close_if_open(conversation)

@@ -2,6 +2,7 @@
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
+from app.domain.translation import tr
 from app.memory.embedder_suggestion import EmbedderSuggestion, EmbedderSuggestions
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
@@ -35,7 +36,7 @@ class EmbedderSuggestionPresenter(Presenter):
             self._is_over = True
             self._messages.show_message(
                 suggestion.reason,
-                "Switch",
+                tr("Switch"),
                 lambda: self._bridge.submit(self._accept(suggestion), self._on_error),
                 brief=False,
                 closed=lambda: self._bridge.submit(self._dismiss(), self._on_error),
@@ -44,7 +45,9 @@ class EmbedderSuggestionPresenter(Presenter):
     async def _accept(self, suggestion: EmbedderSuggestion) -> None:
         await self._bridge.write(lambda: self._suggestions.accept(suggestion))
         self._messages.show_message(
-            "Your history is being embedded again. Until that is done, search answers as before.",
+            tr(
+                "Your history is being embedded again. Until that is done, search answers as before."
+            ),
             brief=True,
         )
 

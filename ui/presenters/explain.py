@@ -6,6 +6,7 @@ from app.domain.diagnostics import Probe, ProbeDetails
 from app.domain.formatting import format_turn
 from app.domain.ids import ExchangeId
 from app.domain.text import one_line
+from app.domain.translation import tr
 from app.memory.coverage import TurnCoverage, TurnSearchStatus
 from app.memory.explain import Explainer
 from app.memory.probes import ProbeQuestions
@@ -46,7 +47,9 @@ class ExplainPresenter(Presenter):
         async def keep(question: str) -> None:
             await self._bridge.write(lambda: self._probes.add(question, exchange_id))
             dialog.show_message(
-                "The question was kept. Find \N{RIGHTWARDS ARROW} Probe questions asks it again."
+                tr(
+                    "The question was kept. Find \N{RIGHTWARDS ARROW} Probe questions asks it again."
+                )
             )
 
         dialog.asked.connect(

@@ -7,6 +7,7 @@ from app.domain.changes import ChangeSet
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.facts import Fact, FactCategory
 from app.domain.ids import ConversationId
+from app.domain.translation import tr
 from app.memory.facts import FactService
 from app.storage.tables.facts import FactFilter, Facts, KnownFact
 from ui.presenters.conversation import ConversationPresenter
@@ -80,7 +81,7 @@ class FactsPresenter(Presenter):
             edit = (pane.fact_id, pane.text.toPlainText(), pane.chosen_category)
             self._change(self._service.edit, *edit, then=leave)
 
-        confirm_unsaved(self._view, "this fact", save, pane.undo, leave)
+        confirm_unsaved(self._view, tr("this fact"), save, pane.undo, leave)
 
     # -- reading
 
@@ -154,15 +155,17 @@ class FactsPresenter(Presenter):
     def _on_forget_requested(self, known: KnownFact) -> None:
         def report(remains: Sequence[str]) -> None:
             self._on_deleted()
-            text = " ".join(("The fact was forgotten.", *remains))
+            text = " ".join((tr("The fact was forgotten."), *remains))
             self._messages.show_message(text, brief=False)
 
         confirm_deletion(
             self._view,
             f"\u201c{known.fact.text}\u201d",
-            "All versions of the fact are deleted from the database, the journal and every "
-            "backup, and it will not be extracted again. The conversation it comes from stays. "
-            "This cannot be undone.",
+            tr(
+                "All versions of the fact are deleted from the database, the journal and every "
+                "backup, and it will not be extracted again. The conversation it comes from stays. "
+                "This cannot be undone."
+            ),
             lambda: self._bridge.save(
                 lambda: self._service.forget(known.fact.id), report, self._show_error
             ),

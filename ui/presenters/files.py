@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.domain.conversations import File, Image
 from app.domain.errors import StorageError
+from app.domain.translation import tr
 from app.storage.safety.attachments import AttachmentFiles
 from ui.presenters.presenter import Presenter
 from ui.rendering.images import load_image
@@ -56,11 +57,11 @@ class FilesPresenter(Presenter):
 
     def _ask(self, file: File) -> None:
         texts = Confirmation(
-            "Attached file",
-            f"Open \u201c{file.name}\u201d?",
-            "It opens in another program. Files from others can contain harmful content.",
-            "Open",
-            other="Save as\u2026",
+            tr("Attached file"),
+            tr("Open “{name}”?").format(name=file.name),
+            tr("It opens in another program. Files from others can contain harmful content."),
+            tr("Open"),
+            other=tr("Save as\u2026"),
         )
         window = self._banner.window()
         confirm(window, texts, lambda: self._open(file), on_other=lambda: self._save(file, window))
@@ -78,7 +79,7 @@ class FilesPresenter(Presenter):
         self._bridge.save(partial(self._copy, file, target), show, self._banner.show_error)
 
     def _save(self, file: File, parent: QWidget) -> None:
-        dialog = QFileDialog(parent, "Save file")
+        dialog = QFileDialog(parent, tr("Save file"))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.selectFile(Path(file.name).name)
         dialog.fileSelected.connect(lambda name: self._save_to(file, Path(name)))
@@ -88,7 +89,9 @@ class FilesPresenter(Presenter):
     def _save_to(self, file: File, target: Path) -> None:
         self._bridge.save(
             partial(self._copy, file, target),
-            lambda _: self._banner.show_message(f"Saved as {target}.", brief=True),
+            lambda _: self._banner.show_message(
+                tr("Saved as {target}.").format(target=target), brief=True
+            ),
             self._banner.show_error,
         )
 
@@ -100,5 +103,8 @@ class FilesPresenter(Presenter):
             target.write_bytes(data)
         except OSError as error:
             raise StorageError(
-                f"'{target}' cannot be written: {error.strerror or error}", "Choose another place."
+                tr("'{target}' cannot be written: {value}").format(
+                    target=target, value=error.strerror or error
+                ),
+                tr("Choose another place."),
             ) from error

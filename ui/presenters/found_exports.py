@@ -6,6 +6,7 @@ from pathlib import Path
 from PySide6.QtCore import QTimer
 
 from app.domain.formatting import format_day, format_size
+from app.domain.translation import tr
 from app.transfer.found_exports import FoundExport
 from ui.presenters.presenter import Presenter
 from ui.views.welcome import Welcome
@@ -43,7 +44,9 @@ class FoundExportsPresenter(Presenter):
             f"{each.path.name}, {format_day(each.modified_at)}, {format_size(each.size_bytes)}"
             for each in found
         )
-        self._welcome.offer_exports(f"Import {programs} from Downloads" if found else "", files)
+        self._welcome.offer_exports(
+            tr("Import {programs} from Downloads").format(programs=programs) if found else "", files
+        )
 
     def _on_found_requested(self) -> None:
         self._import_files([each.path for each in self._found])

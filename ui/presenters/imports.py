@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from app.domain.errors import KnownError
 from app.domain.transfer import ImportProgress, ImportReport
+from app.domain.translation import tr
 from app.workers.model_choice import BackgroundModelChoice, plan_text
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.import_dialog import ImportDialog
@@ -58,9 +59,9 @@ class ImportPresenter(Presenter):
 
     def choose(self) -> None:
         """Ask for files, then import them."""
-        dialog = QFileDialog(self._messages.window(), "Import")
+        dialog = QFileDialog(self._messages.window(), tr("Import"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
-        dialog.setNameFilters(["Exports (*.zip *.json *.jsonl)", "All files (*)"])
+        dialog.setNameFilters([tr("Exports (*.zip *.json *.jsonl)"), tr("All files (*)")])
         dialog.filesSelected.connect(lambda names: self.start([Path(name) for name in names]))
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
@@ -68,7 +69,7 @@ class ImportPresenter(Presenter):
     def start(self, paths: Sequence[Path]) -> None:
         """Import files or folders, unless an import is running."""
         if self.is_running:
-            self._messages.show_message("An import is already running.", brief=True)
+            self._messages.show_message(tr("An import is already running."), brief=True)
             return
         self._cancelled = threading.Event()
         self._progress = None

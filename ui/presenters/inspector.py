@@ -6,6 +6,7 @@ from app.chat.inspector import InspectionService, Source
 from app.domain.changes import ChangeSet
 from app.domain.ids import ExchangeId
 from app.domain.recall import Verdict
+from app.domain.translation import tr
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
 from ui.views.memory.inspector import InspectorView
@@ -15,10 +16,10 @@ from ui.widgets.transcript.view import TranscriptView
 _TASK = "inspect"
 _ALWAYS = frozenset(("memory", "rag_enabled"))  # topics that concern every answer
 _JUDGED = {
-    Verdict.UP: "It will rank higher from now on.",
-    Verdict.DOWN: "It will rank lower from now on.",
-    Verdict.NEVER: "It will not be recalled again. It stays stored, and search finds it.",
-    None: "Your rating was removed.",
+    Verdict.UP: tr("It will rank higher from now on."),
+    Verdict.DOWN: tr("It will rank lower from now on."),
+    Verdict.NEVER: tr("It will not be recalled again. It stays stored, and search finds it."),
+    None: tr("Your rating was removed."),
 }
 
 

@@ -9,6 +9,7 @@ from app.chat.library import Library
 from app.domain.conversations import Exchange
 from app.domain.errors import KnownError
 from app.domain.links import Link, parse_link
+from app.domain.translation import tr
 from app.storage.tables.man_pages import ManPages
 from ui.presenters.presenter import OpenTurn, Presenter, ask_for_text
 from ui.rendering.links import LinkCheck, LinkOpener
@@ -40,8 +41,8 @@ class LinkPresenter(Presenter):
 
     def ask_for_link(self) -> None:
         """Ask for a link to a turn, then open it."""
-        label = "A link to a turn, or ID:TURN:"
-        ask_for_text(self._messages.window(), "Open a turn", label, "", self._on_link_entered)
+        label = tr("A link to a turn, or ID:TURN:")
+        ask_for_text(self._messages.window(), tr("Open a turn"), label, "", self._on_link_entered)
 
     def open_link(self, link: Link) -> None:
         """Show a turn by its exchange, or by its number on the visible path."""
@@ -78,17 +79,23 @@ class LinkPresenter(Presenter):
         self._open_turn(link.conversation_id, next(found, None), None)
 
     def _ask(self, question: LinkCheck, answer: Callable[[bool], None]) -> None:
-        details = "\n".join((*question.warnings, f"You are asked once for {question.site}."))
+        details = "\n".join(
+            (*question.warnings, tr("You are asked once for {site}.").format(site=question.site))
+        )
         texts = Confirmation(
-            "Open a link",
-            f"Open this address outside Commonplace?\n\n{question.address}",
+            tr("Open a link"),
+            tr("Open this address outside Commonplace?\n\n{address}").format(
+                address=question.address
+            ),
             details,
-            "Open",
+            tr("Open"),
         )
         confirm(self._messages.window(), texts, lambda: answer(True), lambda: answer(False))
 
     def _refuse(self, question: LinkCheck) -> None:
-        text = f"{question.reason} It points to {question.address}"
+        text = tr("{reason} It points to {address}").format(
+            reason=question.reason, address=question.address
+        )
         self._messages.show_message(text, brief=False)
 
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import QTimer
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
-from app.domain.formatting import format_count
+from app.domain.translation import tr, trn
 from app.providers.gallery import title_of
 from app.storage.tables.settings import Settings
 from ui.presenters.presenter import Presenter
@@ -45,6 +45,8 @@ class LocalServersPresenter(Presenter):
         self._found = server.name if server is not None else ""
         text = ""
         if server is not None:
-            count = format_count(len(server.models), "model")
-            text = f"{title_of(server.name)} is running on this computer with {count}. Use it"
+            count = trn("{count} model", "{count} models", len(server.models))
+            text = tr("{title_of} is running on this computer with {count}. Use it").format(
+                title_of=title_of(server.name), count=count
+            )
         self._welcome.offer_server(text)

@@ -7,6 +7,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 
 from app.check import CheckReport
+from app.domain.translation import format_number, tr, trn
 from app.storage.safety.backup import Backup
 from app.system.licenses import program_version, third_party_parts
 from ui.presenters.presenter import Presenter
@@ -27,7 +28,7 @@ class MaintenancePresenter(Presenter):
         """Make a verified backup."""
 
         def show(backup: Backup) -> None:
-            text = f"The backup {backup.path.name} was made and verified."
+            text = tr("The backup {name} was made and verified.").format(name=backup.path.name)
             self._messages.show_message(text, brief=True)
 
         self._bridge.load("backup", self._back_up, show)
@@ -57,14 +58,18 @@ class MaintenancePresenter(Presenter):
     def _show_report(self, report: CheckReport, *, offers_repair: bool) -> None:
         found, repaired = len(report.problems), len(report.repaired)
         rows = sum(report.counts.values())
-        noun = "problem" if found == 1 else "problems"
-        repairs = f"{repaired:,} repaired. " if repaired else ""
+        checked = tr("Records checked: {rows}.").format(rows=format_number(rows))
+        if repaired:
+            done = tr("Repaired: {repaired}.").format(repaired=format_number(repaired))
+            checked = f"{done} {checked}"
         inform(
             self._messages.window(),
-            "Check",
-            f"{found:,} {noun} found." if found else "No problems found.",
-            f"{repairs}{rows:,} records were checked.",
+            tr("Check"),
+            trn("{count} problem found.", "{count} problems found.", found)
+            if found
+            else tr("No problems found."),
+            checked,
             more="\n".join((*report.problems, *report.repaired)),
-            action="Repair" if offers_repair else "",
+            action=tr("Repair") if offers_repair else "",
             act=lambda: self.check(repair=True),
         )

@@ -10,6 +10,7 @@ from app.domain.facts import Memory
 from app.domain.ids import PassageId
 from app.domain.passages import PassageKind
 from app.domain.text import one_line
+from app.domain.translation import tr
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.memory.search import SearchService
 from app.storage.tables.memories import KnownMemory
@@ -20,7 +21,7 @@ from ui.widgets.banner import Banner
 
 _RANKED_MAX = 50
 _QUOTED_CHARS = 200
-_CORE = "core memory"
+_CORE = tr("core memory")
 _LIMIT = "core_memory_max_tokens"
 
 
@@ -77,7 +78,7 @@ class MemoriesPresenter(Presenter):
         def save() -> None:
             self._change_core(self._core.set, core.text.toPlainText(), leave)
 
-        confirm_unsaved(self._view, "core memory", save, core.undo, leave)
+        confirm_unsaved(self._view, tr("core memory"), save, core.undo, leave)
 
     def _on_changed(self, changed: ChangeSet) -> None:
         if not self._view.isVisible():
@@ -145,14 +146,16 @@ class MemoriesPresenter(Presenter):
     def _ask_to_forget(self, known: KnownMemory) -> None:
         def report(remains: Sequence[str]) -> None:
             self._on_deleted()
-            text = " ".join(("The text was forgotten.", *remains))
+            text = " ".join((tr("The text was forgotten."), *remains))
             self._messages.show_message(text, brief=False)
 
         confirm_deletion(
             self._view,
             f"\u201c{one_line(known.memory.text, _QUOTED_CHARS)}\u201d",
-            "The text is deleted from the database, the journal and every backup. The "
-            "conversation it was saved in stays. This cannot be undone.",
+            tr(
+                "The text is deleted from the database, the journal and every backup. The "
+                "conversation it was saved in stays. This cannot be undone."
+            ),
             lambda: self._bridge.save(
                 lambda: self._memories.forget(known.memory.id), report, self._view.saved.show_error
             ),

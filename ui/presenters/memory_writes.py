@@ -6,6 +6,7 @@ from app.domain.changes import ChangeSet
 from app.domain.facts import MemoryWrite, WriteState
 from app.domain.ids import ExchangeId
 from app.domain.text import one_line
+from app.domain.translation import tr
 from app.memory.memory_writes import MemoryWriteService
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
@@ -85,13 +86,21 @@ class MemoryWritePresenter(Presenter):
 def written_line(write: MemoryWrite) -> WrittenLine:
     """Return the row for a write."""
     text = one_line(write.text, _SHOWN_CHARS)
-    target = "memory" if write.memory_id is not None else "core memory"
+    target = tr("memory") if write.memory_id is not None else tr("core memory")
     if write.state is WriteState.PROPOSED:
-        text = f"Save to {target}? \u201c{text}\u201d (the model had read {write.outside})"
-        return WrittenLine(write.uid, text, (("keep", "Keep"), ("undo", "Remove")), True)
+        text = tr("Save to {target}? “{text}” (the model had read {outside})").format(
+            target=target, text=text, outside=write.outside
+        )
+        return WrittenLine(write.uid, text, (("keep", tr("Keep")), ("undo", tr("Remove"))), True)
     if write.state is WriteState.REMOVED:
         return WrittenLine(
-            write.uid, f"Not in {target}: \u201c{text}\u201d" if text else f"Removed from {target}"
+            write.uid,
+            tr("Not in {target}: “{text}”").format(target=target, text=text)
+            if text
+            else tr("Removed from {target}").format(target=target),
         )
-    verb = "Saved to" if write.new else "Removed from"
-    return WrittenLine(write.uid, f"{verb} {target}: \u201c{text}\u201d", (("undo", "Undo"),))
+    said = tr("Saved to {target}: \u201c{text}\u201d")
+    if not write.new:
+        said = tr("Removed from {target}: \u201c{text}\u201d")
+    shown = said.format(target=target, text=text)
+    return WrittenLine(write.uid, shown, (("undo", tr("Undo")),))

@@ -7,6 +7,8 @@ from PySide6.QtCore import QTimer
 from app.chat.message_cost import SHOWN_FROM_USD, MessageCosts
 from app.domain.changes import ChangeSet
 from app.domain.conversations import Text
+from app.domain.formatting import money
+from app.domain.translation import tr
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
 from ui.widgets.composer import Composer
@@ -74,5 +76,7 @@ class MessageCostPresenter(Presenter):
         )
 
     def _show(self, cost_usd: float | None) -> None:
-        is_shown = cost_usd is not None and cost_usd >= SHOWN_FROM_USD
-        self._composer.show_cost(f"About ${cost_usd:.2f} to send" if is_shown else "")
+        text = ""
+        if cost_usd is not None and cost_usd >= SHOWN_FROM_USD:
+            text = tr("About {cost} to send").format(cost=money(cost_usd))
+        self._composer.show_cost(text)

@@ -12,6 +12,7 @@ from app.chat.models import ModelCard, ModelDirectory
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.text import sentences
+from app.domain.translation import tr
 from app.providers.gallery import title_of
 from app.storage.tables.settings import Settings
 from ui.bridge import Bridge
@@ -21,7 +22,7 @@ from ui.presenters.preset_choice import PresetPickerPresenter
 from ui.views.chat_pane import ChatPane
 from ui.widgets.model_rows import ModelGroup, ModelRow, model_name, model_rows
 
-_BUILT_IN = ModelRow("recall:", model_name("recall:"), "", "free", "Answers from your history")
+_BUILT_IN = ModelRow("recall:", model_name("recall:"), "", "free", tr("Answers from your history"))
 _FAVORITES, _RECENT = "favorite_models", "recent_models"
 _RECENT_MAX = 5
 
@@ -114,7 +115,7 @@ class ModelPickerPresenter(Presenter):
             cards = await self._bridge.wait(found)
         except KnownError as error:
             return ModelGroup(title, note=error.title)
-        return ModelGroup(title, model_rows(cards), "" if cards else "It lists no models.")
+        return ModelGroup(title, model_rows(cards), "" if cards else tr("It lists no models."))
 
     def _show_groups(self) -> None:
         favorites = stored_models(self._settings, _FAVORITES)
@@ -127,11 +128,11 @@ class ModelPickerPresenter(Presenter):
             return replace(known, is_favorite=model in favorites)
 
         chosen = [] if self.chosen in rows else [self.chosen]
-        first = (("Favorites", favorites), ("Recent", recent or chosen))
+        first = ((tr("Favorites"), favorites), (tr("Recent"), recent or chosen))
         groups = [ModelGroup(title, tuple(map(row, models))) for title, models in first if models]
-        groups.append(ModelGroup("Built in", (row(_BUILT_IN.model),)))
+        groups.append(ModelGroup(tr("Built in"), (row(_BUILT_IN.model),)))
         for name in self._names:
-            group = self._listed.get(name) or ModelGroup(title_of(name), note="Loading\u2026")
+            group = self._listed.get(name) or ModelGroup(title_of(name), note=tr("Loading\u2026"))
             groups.append(replace(group, rows=tuple(row(each.model) for each in group.rows)))
         self._view.model.show_groups(groups)
 

@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu, QWidget
 
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.translation import tr
 from ui.bridge import Bridge
 from ui.widgets.banner import Banner
 
@@ -84,4 +85,4 @@ def ask_for_text(
 def copy_link(link: str, banner: Banner) -> None:
     """Copy a link to the clipboard, and say so."""
     QGuiApplication.clipboard().setText(link)
-    banner.show_message(f"{link} was copied.", brief=True)
+    banner.show_message(tr("{link} was copied.").format(link=link), brief=True)

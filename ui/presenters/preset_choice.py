@@ -8,13 +8,14 @@ from app.chat.library import Library
 from app.chat.presets import Presets
 from app.domain.errors import KnownError
 from app.domain.presets import BUILT_IN_PRESET, Preset
+from app.domain.translation import tr
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
 from ui.widgets.banner import Banner
 from ui.widgets.choice_box import ChoiceBox
 
-_DEFAULT = "Use this preset for new conversations"
-_EDIT = "Edit presets\u2026"
+_DEFAULT = tr("Use this preset for new conversations")
+_EDIT = tr("Edit presets\u2026")
 
 
 class PresetPickerPresenter(Presenter):
@@ -118,6 +119,6 @@ class PresetPickerPresenter(Presenter):
         self._bridge.save(
             lambda: self._presets.choose_default(applying.uid),
             lambda _: self._messages.show_message(
-                f"New conversations will use {applying.name}.", brief=True
+                tr("New conversations will use {name}.").format(name=applying.name), brief=True
             ),
         )

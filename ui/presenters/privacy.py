@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from app.domain.conversations import Conversation, TitleOrigin
 from app.domain.ids import ConversationId
+from app.domain.translation import tr
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm
@@ -36,11 +37,13 @@ class PrivacyPresenter(Presenter):
             return
         conversation = view.conversation
         texts = Confirmation(
-            "Private conversation",
-            f"Keep {_name(conversation)}?",
-            "If you keep it, it stays out of search and recall. If you discard it, it is deleted.",
-            yes="Keep",
-            other="Discard",
+            tr("Private conversation"),
+            tr("Keep {name}?").format(name=_name(conversation)),
+            tr(
+                "If you keep it, it stays out of search and recall. If you discard it, it is deleted."
+            ),
+            yes=tr("Keep"),
+            other=tr("Discard"),
             yes_is_default=True,
         )
         confirm(
@@ -58,8 +61,10 @@ class PrivacyPresenter(Presenter):
         if self._is_undecided(conversation):
             self._decided.add(conversation.id)
             self._messages.show_message(
-                f"T{_name(conversation)[1:]} was kept. It stays out of search and recall.",
-                "Discard",
+                tr("You kept {name}. It stays out of search and recall.").format(
+                    name=_name(conversation)
+                ),
+                tr("Discard"),
                 lambda: self._discard(conversation),
                 brief=False,
             )
@@ -74,4 +79,6 @@ class PrivacyPresenter(Presenter):
 def _name(conversation: Conversation) -> str:
     """Return what a private conversation is called, with the title if the user gave it one."""
     is_named = conversation.title_origin is TitleOrigin.USER
-    return "the private conversation" + (f" '{conversation.title}'" if is_named else "")
+    return tr("the private conversation") + (
+        f" \u201c{conversation.title}\u201d" if is_named else ""
+    )

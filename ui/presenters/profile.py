@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from app.domain.changes import ChangeSet
+from app.domain.translation import tr
 from app.memory.profile import ENABLED, ProfileService
 from ui.presenters.presenter import OpenPage, Presenter
 from ui.views.dialogs.confirm import confirm_unsaved
@@ -54,7 +55,7 @@ class ProfilePresenter(Presenter):
             text = pane.editor.text.toPlainText()
             self._change(self._profile.set, text, pane.decides, replaces_edit=True, then=leave)
 
-        confirm_unsaved(self._view, "the profile", save, pane.editor.undo, leave)
+        confirm_unsaved(self._view, tr("the profile"), save, pane.editor.undo, leave)
 
     def _on_changed(self, _changed: ChangeSet) -> None:
         if self._view.isVisible():

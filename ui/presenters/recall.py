@@ -12,6 +12,7 @@ from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecallLayer
+from app.domain.translation import tr
 from ui.models.source_labels import chip_text, icon_of, kind_text, tip_text
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Navigation, Presenter
@@ -71,9 +72,9 @@ class RecallPresenter(Presenter):
             self._conversation.recalls = on
             self.show_status()
             return
-        text = "Nothing will be recalled in this conversation from now on."
+        text = tr("Nothing will be recalled in this conversation from now on.")
         if on:
-            text = "Memory is used in this conversation again."
+            text = tr("Memory is used in this conversation again.")
 
         def on_error(error: KnownError) -> None:
             self._messages.show_error(error)
@@ -166,10 +167,10 @@ class RecallPresenter(Presenter):
 def status_text(*, is_on: bool, is_on_here: bool, is_whole: bool) -> str:
     """Return what the status bar says about recall."""
     if not is_on:
-        return "Recall off"
+        return tr("Recall off")
     if not is_on_here:
-        return "Recall off here"
-    return "Recall on" if is_whole else "Recall incomplete"
+        return tr("Recall off here")
+    return tr("Recall on") if is_whole else tr("Recall incomplete")
 
 
 def sources_of(contribution: Contribution) -> Sources:

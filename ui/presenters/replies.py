@@ -18,6 +18,7 @@ from app.domain.chat import (
 )
 from app.domain.conversations import Text, Thinking, ToolCall, ToolResult
 from app.domain.ids import ConversationId
+from app.domain.translation import format_number, tr
 
 _REPAINT_MS = 33
 _PAUSE, _MAX_PAUSE_MS = 1.5, 400
@@ -86,7 +87,10 @@ class RunningReplies(QObject):
         for event in reply.drain():
             if isinstance(event, Retrying):
                 self.status_changed.emit(
-                    reply, f"{event.reason}. Trying again in {event.wait_s:.0f} s"
+                    reply,
+                    tr("{reason}. Trying again in {wait_s} s").format(
+                        reason=event.reason, wait_s=format_number(event.wait_s, 0)
+                    ),
                 )
             elif isinstance(event, RecallCompleted):
                 if event.notice:

@@ -15,6 +15,7 @@ from app.domain.links import link_to
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.text import sentences
+from app.domain.translation import tr
 from app.index.query import parse_query
 from app.memory.overview import EmbeddingCoverage
 from app.memory.search import SearchService
@@ -113,7 +114,7 @@ class SearchPresenter(Presenter):
         if answer.results:
             self._sidebar.show_answer(answer)
         else:
-            self._sidebar.show_message("No exact matches.\nSearching by meaning\u2026")
+            self._sidebar.show_message(tr("No exact matches.\nSearching by meaning\u2026"))
 
     def _show_failure(self, error: KnownError | None) -> None:
         if error is None:
@@ -175,20 +176,22 @@ class SearchPresenter(Presenter):
         navigation = self._navigation
         conversation_id, exchange_id = result.conversation_id, result.exchange_id
         entries: list[tuple[str, Callable[[], object]]] = [
-            ("Open", lambda: self._on_result_chosen(result))
+            (tr("Open"), lambda: self._on_result_chosen(result))
         ]
         if result.kind is PassageKind.FACT:
-            entries.append(("Show in facts", lambda: navigation.fact(result.passage_id)))
+            entries.append((tr("Show in facts"), lambda: navigation.fact(result.passage_id)))
         if result.kind is PassageKind.MEMORY:
-            entries.append(("Show in saved memories", lambda: navigation.memory(result.passage_id)))
+            entries.append(
+                (tr("Show in saved memories"), lambda: navigation.memory(result.passage_id))
+            )
         if conversation_id is not None and exchange_id is not None:
             turn = result.turn_number or 0
             link = link_to(conversation_id, turn, exchange_id, is_shown=result.is_shown)
             label, query = f"{result.conversation_title}, {format_turn(turn)}", self._sidebar.query
             entries += [
-                ("Copy link to turn", lambda: copy_link(link, self._messages)),
+                (tr("Copy link to turn"), lambda: copy_link(link, self._messages)),
                 (
-                    "Why is this ranked here?\u2026",
+                    tr("Why is this ranked here?\u2026"),
                     lambda: navigation.explain(exchange_id, label, query),
                 ),
             ]
@@ -204,18 +207,22 @@ def completeness_of(
     """
     if answer.covered_share < 1:
         share = format_percent(answer.covered_share)
-        return f"{share} of your history is searchable so far.", True
+        return tr("{share} of your history is searchable so far.").format(share=share), True
     if answer.notice:
-        return f"Text search only. {answer.notice}", False
+        return tr("Text search only. {notice}").format(notice=answer.notice), False
     if coverage is None:
         return "", False
     if coverage.share >= 1:
-        text = "" if answer.by_meaning else "Text search only: vectors are being loaded\u2026"
+        text = "" if answer.by_meaning else tr("Text search only: vectors are being loaded\u2026")
         return text, bool(text)
     share = format_percent(coverage.share)
     if answer.by_meaning:
-        ending = "" if is_embedding else " The embedding pipeline is off."
-        return f"{share} can be searched by meaning so far.{ending}", False
+        ending = "" if is_embedding else tr(" The embedding pipeline is off.")
+        return tr("{share} can be searched by meaning so far.{ending}").format(
+            share=share, ending=ending
+        ), False
     if not is_embedding:
-        return f"Text search only: the embedding pipeline is off ({share} embedded).", False
-    return f"Text search only: embedding is in progress ({share}).", True
+        return tr("Text search only: the embedding pipeline is off ({share} embedded).").format(
+            share=share
+        ), False
+    return tr("Text search only: embedding is in progress ({share}).").format(share=share), True

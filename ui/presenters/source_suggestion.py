@@ -1,10 +1,10 @@
 """The suggestion to follow a program whose sessions are on this computer, in the banner."""
 
 from app.domain.errors import KnownError
-from app.domain.formatting import format_count, format_size
+from app.domain.formatting import format_size
 from app.domain.sources import SOURCES, SourceState
 from app.domain.text import sentences
-from app.domain.translation import tr
+from app.domain.translation import tr, trn
 from app.workers.sources import Sources
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
@@ -39,7 +39,7 @@ class SourceSuggestionPresenter(Presenter):
             sentences(
                 tr("{program} keeps {files} ({size}) on this computer").format(
                     program=spec.title,
-                    files=format_count(state.files, "session file"),
+                    files=trn("{count} session file", "{count} session files", state.files),
                     size=format_size(state.size_bytes),
                 ),
                 tr(spec.deletes),

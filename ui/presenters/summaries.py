@@ -8,6 +8,7 @@ from app.domain.errors import KnownError
 from app.domain.formatting import format_turn
 from app.domain.ids import ConversationId
 from app.domain.text import one_line
+from app.domain.translation import tr
 from app.memory.summaries import SummaryService, SummaryTarget
 from app.storage.tables.passages import Passages
 from app.storage.tables.summaries import Summaries
@@ -68,7 +69,9 @@ class SummariesPresenter(Presenter):
         """Return the conversation and the turns of its path; blocking."""
         path = self._library.open(conversation_id).path
         questions = self._questions.questions(each.id for each in path)
-        whole = SummarySource(SummaryTarget.CONVERSATION, conversation_id, "The whole conversation")
+        whole = SummarySource(
+            SummaryTarget.CONVERSATION, conversation_id, tr("The whole conversation")
+        )
         turns = (
             SummarySource(
                 SummaryTarget.EXCHANGE,
@@ -91,7 +94,7 @@ class SummariesPresenter(Presenter):
         assert source is not None
         write = partial(self._service.write, source.of, source.source_id, text)
         save = partial(self._change, dialog, source, write, then)
-        confirm_unsaved(dialog, "this summary", save, dialog.undo, then)
+        confirm_unsaved(dialog, tr("this summary"), save, dialog.undo, then)
 
     def _change(
         self,

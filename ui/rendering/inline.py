@@ -10,6 +10,7 @@ from markdown_it.token import Token
 from PySide6.QtGui import QTextCharFormat
 
 from app.domain.text import clean
+from app.domain.translation import tr
 from ui.rendering.document import TranscriptDocument
 from ui.rendering.formats import Formats, Property, Style
 from ui.rendering.formulas import Key, key_of, typesetter
@@ -167,7 +168,12 @@ class InlineWriter:
         kind = replace(style, muted=True, link=style.link or target)
         format_ = QTextCharFormat(self._formats.char(kind))
         format_.setProperty(Property.IMAGE, target)
-        emit(f"[image: {label[:300]} — {displayable_target(target)}]", format_)
+        emit(
+            tr("[image: {label} — {displayable_target}]").format(
+                label=label[:300], displayable_target=displayable_target(target)
+            ),
+            format_,
+        )
 
     def _footnote(self, token: Token, style: Style, emit: Emit) -> None:
         number = self.footnotes.get(":" + str(token.meta.get("label", "")), 0)

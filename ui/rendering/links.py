@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 from PySide6.QtCore import QUrl
 
 from app.domain.links import Link, parse_commonplace_link
+from app.domain.translation import tr
 
 _MAX_CHARS = 8000
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -66,22 +67,25 @@ class LinkCheck:
 def check_link(target: str, label: str = "") -> LinkCheck:
     """Check `target`; a `label` that names another site causes a warning."""
     if len(target) > _MAX_CHARS:
-        return _refused(target, "The link is too long.")
+        return _refused(target, tr("The link is too long."))
     text = target.strip(" ")
     if link := parse_commonplace_link(text):
         return LinkCheck(LinkKind.TURN, text, turn=link)
     scheme = _SCHEME.match(text)
     if scheme is None:
-        return _refused(target, "It is not a complete address: it does not name a site.")
+        return _refused(target, tr("It is not a complete address: it does not name a site."))
     if _FORBIDDEN.search(text) or _HIDDEN.search(text):
-        return _refused(target, "It contains characters that can hide its target.")
+        return _refused(target, tr("It contains characters that can hide its target."))
     name = scheme[1].lower()
     if name in ("http", "https"):
         return _web(text, label)
     if name == "mailto":
         return _mail(text)
     return _refused(
-        target, f"Commonplace does not open '{name[:30]}:' links, only web and mail addresses."
+        target,
+        tr("Commonplace does not open '{name}:' links, only web and mail addresses.").format(
+            name=name[:30]
+        ),
     )
 
 
@@ -145,17 +149,17 @@ class _Authority:
 def _web(text: str, label: str) -> LinkCheck:
     match = _WEB.match(text)
     if match is None:
-        return _refused(text, "It is not a complete web address.")
+        return _refused(text, tr("It is not a complete web address."))
     scheme = text[: text.index(":")].lower()
     authority = _read_authority(match["authority"])
     if authority is None:
-        return _refused(text, "Its site is ambiguous.")
+        return _refused(text, tr("Its site is ambiguous."))
     rest = match["rest"] if match["rest"].startswith("/") else "/" + match["rest"]
     user = f"{authority.user}@" if authority.user else ""
     port = f":{authority.port}" if authority.port else ""
     address = f"{scheme}://{user}{authority.host}{port}{quote(rest, safe=_SAFE)}"
     if urlsplit(address).hostname != authority.host.strip("[]"):
-        return _refused(text, "Its site is ambiguous.")
+        return _refused(text, tr("Its site is ambiguous."))
     warnings = [*authority.warnings, *_label_warnings(label, authority.host)]
     site = f"{scheme}://{authority.host}{port}"
     return LinkCheck(LinkKind.WEB, address, site, tuple(warnings))
@@ -169,7 +173,9 @@ def _read_authority(text: str) -> _Authority | None:
             return None
         found.user = quote(user, safe="%!$&'()*+,;=:~-._")
         found.warnings.append(
-            f"The part before '@' ('{unquote(user)[:60]}') is a user name, not the site."
+            tr("The part before '@' ('{unquote}') is a user name, not the site.").format(
+                unquote=unquote(user)[:60]
+            )
         )
     if server.startswith("["):
         host, closing, port = server[1:].partition("]")
@@ -195,17 +201,20 @@ def _with_host(found: _Authority, written: str) -> _Authority | None:
     if not host.isascii():
         ascii_host = bytes(QUrl.toAce(host).data()).decode("ascii")
         found.warnings.append(
-            f"The name '{host[:60]}' has letters outside a-z that can look like others; "
-            f"its canonical form is '{ascii_host[:80]}'."
+            tr(
+                "The name '{host}' has letters outside a-z that can look like others; its canonical form is '{ascii_host}'."
+            ).format(host=host[:60], ascii_host=ascii_host[:80])
         )
         host = ascii_host
     found.host = host.lower()
     if "xn--" in found.host and host.lower() == written.lower():
-        found.warnings.append("The name is written in punycode; browsers may show other letters.")
+        found.warnings.append(
+            tr("The name is written in punycode; browsers may show other letters.")
+        )
     if not _HOST.match(found.host) or ".." in found.host:
         return None
     if re.fullmatch(r"[0-9.]+|0x[0-9a-f.x]+", found.host):
-        found.warnings.append("The site is a number, not a name.")
+        found.warnings.append(tr("The site is a number, not a name."))
     return found
 
 
@@ -218,19 +227,25 @@ def _label_warnings(label: str, host: str) -> list[str]:
     real = host.removeprefix("www.").rstrip(".")
     if real == shown or real.endswith("." + shown):
         return []
-    return [f"The label says '{shown[:60]}', but the link opens '{real[:80]}'."]
+    return [
+        tr("The label says '{shown}', but the link opens '{real}'.").format(
+            shown=shown[:60], real=real[:80]
+        )
+    ]
 
 
 def _mail(text: str) -> LinkCheck:
     box, mark, query = text[len("mailto:") :].partition("?")
     address = unquote(box)
     if not _MAILBOX.match(address) or _FORBIDDEN.search(address) or _HIDDEN.search(address):
-        return _refused(text, "It is not a mail address.")
+        return _refused(text, tr("It is not a mail address."))
     kept = [
         part for part in query.split("&") if part.partition("=")[0].lower() in ("subject", "body")
     ]
     dropped = bool(mark) and len(kept) < len(query.split("&"))
-    warnings = ("It also requested copies or attachments; these were left out.",) if dropped else ()
+    warnings = (
+        (tr("It also requested copies or attachments; these were left out."),) if dropped else ()
+    )
     rest = "?" + quote("&".join(kept), safe=_SAFE) if kept else ""
     shown = f"mailto:{quote(address, safe='@.+-_')}{rest}"
     return LinkCheck(LinkKind.MAIL, shown, "mail", warnings)

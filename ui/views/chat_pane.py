@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontInfo, QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
+from app.domain.translation import tr
 from ui.theme import COLUMN_EM, READING_SCALE
 from ui.views.notice import Notice, NoticeAction
 from ui.widgets.banner import Banner
@@ -60,15 +61,17 @@ class ChatPane(QWidget):
         self.banner = Banner(self)
         self.title = ElidedEdit(self)
         self.title.setProperty("plain", True)
-        self.title.setAccessibleName("Title of the conversation")
-        self.title.setPlaceholderText("New conversation")
+        self.title.setAccessibleName(tr("Title of the conversation"))
+        self.title.setPlaceholderText(tr("New conversation"))
         self.title.editingFinished.connect(self._on_title_edited)
         self.title.done.connect(self._on_title_done)
-        self.private = PlainLabel("Private", self, tone="warning")
-        self.private.setToolTip("Never indexed, summarized or recalled")
+        self.private = PlainLabel(tr("Private"), self, tone="warning")
+        self.private.setToolTip(tr("Never indexed, summarized or recalled"))
         self.private.hide()
-        tip = "Show the summaries of this conversation and its turns"
-        self._summaries = button(self, "Summary", self.summaries_requested, kind="quiet", tip=tip)
+        tip = tr("Show the summaries of this conversation and its turns")
+        self._summaries = button(
+            self, tr("Summary"), self.summaries_requested, kind="quiet", tip=tip
+        )
         self._summaries.hide()
         self._has_summaries = False
         self.notice = Notice(self)

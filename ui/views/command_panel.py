@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from app.domain.errors import KnownError
 from app.domain.text import one_line
+from app.domain.translation import tr
 from ui.theme import Theme
 from ui.widgets.announce import announce
 from ui.widgets.controls import column_in, row_of, tool_button
@@ -35,7 +36,7 @@ class CommandPanel(QFrame):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("panel", "card")
-        self.setAccessibleName("Output of a command")
+        self.setAccessibleName(tr("Output of a command"))
         self._steps = StepQueue(self)
         self._events = TurnEvents(self)
         self._events.link_activated.connect(self.link_activated)
@@ -43,8 +44,10 @@ class CommandPanel(QFrame):
         self._look = RenderContext(theme, self._steps, self._events)
         self._markdown = ""
         self.title = PlainLabel(self, tone="small")
-        note = PlainLabel("not stored, not sent", self, tone="small")
-        close = tool_button(self, "", self.dismiss, icon="x", tip="Close (Esc)", name="Close")
+        note = PlainLabel(tr("not stored, not sent"), self, tone="small")
+        close = tool_button(
+            self, "", self.dismiss, icon="x", tip=tr("Close (Esc)"), name=tr("Close")
+        )
         self.problem = plain_label(self, "error")
         self._body = _Body()
         self._body.changed.connect(self._lay_out)
@@ -54,7 +57,7 @@ class CommandPanel(QFrame):
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self._scroll.setAccessibleName("Output")
+        self._scroll.setAccessibleName(tr("Output"))
         head = row_of((self.title, 1), note, close)
         parts = (head, self.problem, self._scroll)
         self._column = column_in(self, *parts, margins=(14, 6, 8, 10), spacing=4)

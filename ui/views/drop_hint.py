@@ -6,7 +6,7 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from app.domain.formatting import format_count
+from app.domain.translation import tr, trn
 from ui.widgets.plain_label import PlainLabel
 
 _EXPORTS = frozenset((".zip", ".json", ".jsonl", ""))  # "" is a folder's
@@ -22,9 +22,11 @@ def drop_text(paths: Sequence[Path]) -> str:
     """Return what dropping files will do, by their names; the content decides once they are dropped."""
     exports = sum(map(looks_like_export, paths))
     if exports == len(paths):
-        return "Drop to import conversations, or to attach what is no export"
-    files = format_count(len(paths) - exports, "file")
-    return f"Drop to attach {files}" + (" and to import the export" if exports else "")
+        return tr("Drop to import conversations, or to attach what is no export")
+    files = trn("{count} file", "{count} files", len(paths) - exports)
+    return tr("Drop to attach {files}").format(files=files) + (
+        tr(" and to import the export") if exports else ""
+    )
 
 
 class DropHint(QFrame):

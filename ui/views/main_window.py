@@ -15,6 +15,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSplitter, QToolButton, QWidget
 
+from app.domain.translation import tr
 from ui.theme import Theme
 from ui.views.actions import add_actions
 from ui.views.chat_pane import ChatPane
@@ -76,7 +77,7 @@ class MainWindow(QMainWindow):
         self.split.setSizes([_SIDEBAR_PX, 860])
         self.split.setChildrenCollapsible(False)
         self.setCentralWidget(self.split)
-        self.memory_dock = QDockWidget("Memory", self)
+        self.memory_dock = QDockWidget(tr("Memory"), self)
         self.memory_dock.setObjectName("memory")
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.memory_dock)
         self.memory_dock.hide()
@@ -178,7 +179,9 @@ class MainWindow(QMainWindow):
         switch.setChecked(is_on_here)
         self.recall_status.setText(text)
         tip = f"{notice or text}".rstrip(".")
-        self.recall_status.setToolTip(tooltip_html(f"{tip}. Click to open the recall settings."))
+        self.recall_status.setToolTip(
+            tooltip_html(tr("{tip}. Click to open the recall settings.").format(tip=tip))
+        )
 
     def close_now(self) -> None:
         """Close without asking."""

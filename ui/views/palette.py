@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QSortFilterProxyModel, 
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QDialog, QListView, QVBoxLayout, QWidget
 
+from app.domain.translation import tr
 from ui.widgets.controls import line_edit
 
 _ACTION = Qt.ItemDataRole.UserRole + 1
@@ -16,9 +17,9 @@ class CommandPalette(QDialog):
 
     def __init__(self, actions: Sequence[QAction], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Commands")
+        self.setWindowTitle(tr("Commands"))
         self.resize(480, 380)
-        self._box = line_edit(self, "Type a command", name="Command")
+        self._box = line_edit(self, tr("Type a command"), name=tr("Command"))
         self._box.installEventFilter(self)
         source = QStandardItemModel(self)
         for action in actions:
@@ -34,7 +35,7 @@ class CommandPalette(QDialog):
         self._rows.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self._list = QListView(self)
         self._list.setModel(self._rows)
-        self._list.setAccessibleName("Commands")
+        self._list.setAccessibleName(tr("Commands"))
         self._list.activated.connect(self._on_list_activated)
         self._list.clicked.connect(self._on_list_activated)
         self._box.textChanged.connect(self._on_box_text_changed)

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.conversations import Conversation
 from app.domain.results import SearchResponse, SearchResult
-from app.domain.translation import trn
+from app.domain.translation import tr, trn
 from ui.models.conversations import ConversationListModel, GroupedListModel
 from ui.models.results import ResultListModel
 from ui.theme import Theme
@@ -40,10 +40,11 @@ class Folder:
 
 FOLDERS = (
     Folder(
-        "Conversations", "There are no conversations yet.\nWrite a message, or import your history."
+        tr("Conversations"),
+        tr("There are no conversations yet.\nWrite a message, or import your history."),
     ),
-    Folder("Archived", "There are no archived conversations.", archived=True),
-    Folder("Trash", "The trash is empty.", trash=True),
+    Folder(tr("Archived"), tr("There are no archived conversations."), archived=True),
+    Folder(tr("Trash"), tr("The trash is empty."), trash=True),
 )
 
 
@@ -73,22 +74,25 @@ class Sidebar(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        invitation, name = "Search everything\u2026  (Ctrl+K)", "Search everything"
+        invitation, name = tr("Search everything\u2026  (Ctrl+K)"), tr("Search everything")
         self.box = line_edit(self, invitation, name=name, clearable=True)
         self.box.installEventFilter(self)
-        new = button(self, "New", self.new_requested, tip="New conversation (Ctrl+N)")
+        new = button(self, tr("New"), self.new_requested, tip=tr("New conversation (Ctrl+N)"))
         folders = ((folder.name, folder) for folder in FOLDERS)
         self.folders = combo_box(
-            self, "Which conversations are listed", folders, on_activated=self._on_folders_activated
+            self,
+            tr("Which conversations are listed"),
+            folders,
+            on_activated=self._on_folders_activated,
         )
         self.conversations = ConversationListModel(self)
         self.results = ResultListModel(self)
         self._delegate = RowDelegate(theme, self)
-        self.conversation_list = self._list(self.conversations, "Conversations")
+        self.conversation_list = self._list(self.conversations, tr("Conversations"))
         # Without it each row inserted or removed asks Python for the sizes of all: 17 ms for 100,
         # and ten times that while other threads hold the interpreter.
         self.conversation_list.setUniformItemSizes(True)
-        self.result_list = self._list(self.results, "Search results")
+        self.result_list = self._list(self.results, tr("Search results"))
         self._message = _text_label(self, "muted")
         self._message.setContentsMargins(16, 32, 16, 16)
         self._message.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
@@ -136,7 +140,7 @@ class Sidebar(QWidget):
         self.result_list.doItemsLayout()
         self.result_list.verticalScrollBar().setValue(scrolled)
         if not answer.results:
-            self.show_message("Nothing found.\nTry other or fewer words.")
+            self.show_message(tr("Nothing found.\nTry other or fewer words."))
             return
         self._stack.setCurrentWidget(self.result_list)
         if is_final:

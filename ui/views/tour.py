@@ -4,6 +4,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
+from app.domain.translation import tr
 from ui.widgets.announce import announce
 from ui.widgets.controls import button, filled, row_of
 from ui.widgets.plain_label import plain_label
@@ -24,7 +25,7 @@ class TourCard(QFrame):
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
         self.setProperty("panel", "card")
-        self.setAccessibleName("Tour")
+        self.setAccessibleName(tr("Tour"))
         self._window = window
         self._target: QWidget | None = None
         self._settled = QTimer(self, singleShot=True, interval=0)
@@ -35,8 +36,8 @@ class TourCard(QFrame):
         self._title = plain_label(self, "heading", selectable=False)
         self._text = plain_label(self, selectable=False)
         self._count = plain_label(self, "small", selectable=False)
-        self._skip = button(self, "Skip the tour", self.skip_requested, kind="quiet")
-        self.next = button(self, "Next", self.next_requested, kind="primary")
+        self._skip = button(self, tr("Skip the tour"), self.skip_requested, kind="quiet")
+        self.next = button(self, tr("Next"), self.next_requested, kind="primary")
         buttons = row_of((self._count, 1), self._skip, self.next)
         filled(QVBoxLayout(self), self._title, self._text, buttons, margins=(14, 12, 10, 10))
         self.setFixedWidth(_WIDTH_PX)
@@ -52,8 +53,8 @@ class TourCard(QFrame):
         target.installEventFilter(self)
         self._title.setText(title)
         self._text.setText(text)
-        self._count.setText(f"{number} of {count}")
-        self.next.setText("Done" if number == count else "Next")
+        self._count.setText(tr("{number} of {count}").format(number=number, count=count))
+        self.next.setText(tr("Done") if number == count else tr("Next"))
         self._skip.setVisible(number < count)
         self.show()
         self._frame.show()

@@ -6,14 +6,15 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QScrollArea, QVBoxLayout, QWidget
 
+from app.domain.translation import tr
 from ui.widgets.controls import button, column_in, filled, row_of
 from ui.widgets.plain_label import plain_label
 
-_NEWCOMER_TEXT = (
+_NEWCOMER_TEXT = tr(
     "Your conversations with models are stored on your own disk, and you can find them again by what "
     "they were about. Start by importing the ones you already have."
 )
-_LATER_TEXT = "Write a message below, or press Ctrl+K to search your conversations."
+_LATER_TEXT = tr("Write a message below, or press Ctrl+K to search your conversations.")
 _CARD_PX = 620
 _ROW_PX = 480  # narrower than that, the buttons are stacked
 
@@ -49,14 +50,16 @@ class Welcome(QScrollArea):
         zone.files_dropped.connect(self.files_dropped)
         zone.choose_requested.connect(self.import_requested)
         self.drop_zone = zone
-        self.sample = button(self, "Open a sample archive", self.sample_requested)
-        self.more = button(self, "Import conversations\u2026", self.import_requested)
-        self.model = button(self, "Set up a model", self.model_requested)
+        self.sample = button(self, tr("Open a sample archive"), self.sample_requested)
+        self.more = button(self, tr("Import conversations\u2026"), self.import_requested)
+        self.model = button(self, tr("Set up a model"), self.model_requested)
         self._others = row_of(self.more, self.sample, self.model, None)
         self._hint = plain_label(self, "small", selectable=False)
         self._hint.setText(
-            "Or just type below. Without a model, Recall answers with linked quotes from your own "
-            "conversations. Nothing leaves this computer unless you choose a provider."
+            tr(
+                "Or just type below. Without a model, Recall answers with linked quotes from your own "
+                "conversations. Nothing leaves this computer unless you choose a provider."
+            )
         )
         self.server = button(self, "", self.server_requested, kind="quiet")
         policy = self.server.sizePolicy()
@@ -79,7 +82,9 @@ class Welcome(QScrollArea):
         self.is_newcomer = is_newcomer
         if not is_newcomer:
             self.offer_exports("")
-        self._title.setText("A chat that remembers" if is_newcomer else "What is on your mind?")
+        self._title.setText(
+            tr("A chat that remembers") if is_newcomer else tr("What is on your mind?")
+        )
         self._text.setText(_NEWCOMER_TEXT if is_newcomer else _LATER_TEXT)
         for part in (self.drop_zone, self.sample, self._hint):
             part.setVisible(is_newcomer)
@@ -135,14 +140,16 @@ class DropZone(QFrame):
         super().__init__(parent)
         self.setProperty("panel", "card")
         self.setAcceptDrops(True)
-        self.setAccessibleName("Import conversations")
-        heading = plain_label(self, "heading", "Import your conversations", selectable=False)
+        self.setAccessibleName(tr("Import conversations"))
+        heading = plain_label(self, "heading", tr("Import your conversations"), selectable=False)
         words = plain_label(self, "muted", selectable=False)
         words.setText(
-            "Drop the export of ChatGPT or Claude here: the zip as you received it, its folder, "
-            "or conversations.json."
+            tr(
+                "Drop the export of ChatGPT or Claude here: the zip as you received it, its folder, "
+                "or conversations.json."
+            )
         )
-        self.choose = button(self, "Choose a file\u2026", self.choose_requested, kind="primary")
+        self.choose = button(self, tr("Choose a file\u2026"), self.choose_requested, kind="primary")
         column = column_in(self, heading, words, margins=(20, 18, 20, 18))
         self.row = row_of(self.choose, None)
         column.addLayout(self.row)

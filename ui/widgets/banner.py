@@ -6,6 +6,7 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from app.domain.text import sentences
+from app.domain.translation import tr
 from ui.errors import error_text
 from ui.widgets.announce import announce
 from ui.widgets.controls import button, filled, tool_button
@@ -29,7 +30,7 @@ class Banner(QFrame):
         self._text = PlainLabel(self)
         self._text.setWordWrap(True)
         self._action = button(self, "", self._on_action_clicked, kind="quiet")
-        close = tool_button(self, "", self._on_close_clicked, icon="x", name="Dismiss")
+        close = tool_button(self, "", self._on_close_clicked, icon="x", name=tr("Dismiss"))
         filled(QHBoxLayout(self), (self._text, 1), self._action, close, margins=(12, 6, 8, 6))
         self._timer = QTimer(self, singleShot=True, interval=_TOAST_MS)
         self._timer.timeout.connect(self.dismiss)

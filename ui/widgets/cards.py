@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
+from app.domain.translation import tr
 from ui.widgets.plain_label import PlainLabel
 
 
@@ -72,4 +73,8 @@ class TableCard(Card):
 
     def name_cell(self, cell: QLabel, column: int, of: str) -> None:
         """Set the accessible name of a cell to its column, its row and its value."""
-        cell.setAccessibleName(f"{self._columns[column]} of {of}: {cell.text()}")
+        cell.setAccessibleName(
+            tr("{columns} of {of}: {text}").format(
+                columns=self._columns[column], of=of, text=cell.text()
+            )
+        )

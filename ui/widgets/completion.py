@@ -7,6 +7,7 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from app.commands.table import CompletionItem
+from app.domain.translation import tr
 
 _MOST_ROWS = 8
 _GAP_PX = 4
@@ -32,7 +33,7 @@ class CompletionList(QTreeWidget):
         self.setUniformRowHeights(True)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setAccessibleName("Commands")
+        self.setAccessibleName(tr("Commands"))
         self.setProperty("panel", "card")
         self.setStyleSheet("QTreeView::item { border-radius: 0 }")  # a row is one piece
         self.header().setStretchLastSection(True)

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.commands.table import Completion, CompletionItem
 from app.domain.conversations import Draft
+from app.domain.translation import tr
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.completion import CompletionList
 from ui.widgets.controls import column_in, filled, row_of, tool_button
@@ -29,8 +30,8 @@ from ui.widgets.plain_label import PlainLabel
 _DRAFT_AFTER_MS = 600
 _WIDE_PX = 460  # for a choice that the menu has too
 _BAR_SHARE = 0.34  # of the bar, at most, for a choice
-_INVITATION = "Ask anything, or ask about your own past"
-_EDITING = "Editing an earlier message: what follows it stays on another branch."
+_INVITATION = tr("Ask anything, or ask about your own past")
+_EDITING = tr("Editing an earlier message: what follows it stays on another branch.")
 
 
 class Composer(QWidget):
@@ -73,25 +74,25 @@ class Composer(QWidget):
         super().__init__(parent)
         self.box = MessageBox(self)
         self.box.setPlaceholderText(_INVITATION)
-        self.box.setAccessibleName("Message")
+        self.box.setAccessibleName(tr("Message"))
         self.box.setTabChangesFocus(True)
         self.files = FileRow(self)
         self.files.setFocusProxy(self.box)
         self.note = PlainLabel("", self, tone="small", wordWrap=True)
         self.note.hide()
-        tip = "Attach images and files; you can also paste or drop them"
+        tip = tr("Attach images and files; you can also paste or drop them")
         self._attach = tool_button(
-            self, "", self.attach_requested, icon="paperclip", tip=tip, name="Attach files"
+            self, "", self.attach_requested, icon="paperclip", tip=tip, name=tr("Attach files")
         )
         self.model = ModelPicker(self)
-        self.preset = ChoiceBox("Preset", self)
-        self.preset.setToolTip("The preset: instructions and options of this conversation")
+        self.preset = ChoiceBox(tr("Preset"), self)
+        self.preset.setToolTip(tr("The preset: instructions and options of this conversation"))
         self.memory = MemorySwitch(self)
-        self._send = QPushButton("Send", self)
+        self._send = QPushButton(tr("Send"), self)
         self._send.setProperty("kind", "primary")
-        self._send.setToolTip("Send (Enter); Shift+Enter begins a new line")
-        self._stop = QPushButton("Stop", self)
-        self._stop.setToolTip("Stop the reply (Esc)")
+        self._send.setToolTip(tr("Send (Enter); Shift+Enter begins a new line"))
+        self._stop = QPushButton(tr("Stop"), self)
+        self._stop.setToolTip(tr("Stop the reply (Esc)"))
         self.completion = CompletionList(self)
         self.completion.chosen.connect(self._take_candidate)
         self._is_command: Callable[[str], bool] = lambda _: False
@@ -174,7 +175,7 @@ class Composer(QWidget):
     def begin_edit(self, message: Draft) -> None:
         """Edit an earlier message, until it is sent or the edit is cancelled."""
         self.show_draft(message)
-        self._editing.show_note(_EDITING, "Cancel", self.cancel_edit)
+        self._editing.show_note(_EDITING, tr("Cancel"), self.cancel_edit)
         self.box.setFocus()
 
     def end_edit(self) -> None:
@@ -202,8 +203,8 @@ class Composer(QWidget):
 
     def show_queued(self, text: str) -> None:
         """Show the message that is sent when the reply ends; "" for none."""
-        note = f"Sent when this reply ends: \u201c{text}\u201d" if text else ""
-        self._queued.show_note(note, "Cancel", self.queue_cancelled.emit)
+        note = tr("Sent when this reply ends: “{text}”").format(text=text) if text else ""
+        self._queued.show_note(note, tr("Cancel"), self.queue_cancelled.emit)
 
     def show_cost(self, text: str) -> None:
         """Show what the message costs to send; "" hides it."""
@@ -235,9 +236,9 @@ class Composer(QWidget):
             self._draft.stop()
             self.command_requested.emit(self.text)
         elif self.files.is_reading:
-            self.show_note("A file is still being read.")
+            self.show_note(tr("A file is still being read."))
         elif self._running and self.is_editing:
-            self.show_note("An edit can be sent when the reply has ended or was stopped.")
+            self.show_note(tr("An edit can be sent when the reply has ended or was stopped."))
         elif self._can_send:
             self._draft.stop()
             self.send_requested.emit(self.text)

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 from app.domain.attachments import TEXT_MAX_CHARS, hashes_of
 from app.domain.conversations import File, Image
 from app.domain.formatting import format_size
+from app.domain.translation import format_number, tr
 from ui.icons import set_icon
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.thumbnails import Thumbnails
@@ -43,12 +44,12 @@ class FileChip(QFrame):
         self._name = PlainLabel("", self)
         shown = self._name.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, _NAME_PX)
         self._name.setText(shown)
-        self._detail = PlainLabel("Reading\u2026", self, tone="small")
+        self._detail = PlainLabel(tr("Reading\u2026"), self, tone="small")
         self.button = QToolButton(self)
         set_icon(self.button, "x")
         self.button.setAutoRaise(True)
-        self.button.setToolTip("Remove this file from the message")
-        self.button.setAccessibleName(f"Remove {name}")
+        self.button.setToolTip(tr("Remove this file from the message"))
+        self.button.setAccessibleName(tr("Remove {name}").format(name=name))
         self.button.clicked.connect(self.remove_requested)
         texts = QVBoxLayout()
         texts.setSpacing(0)
@@ -59,7 +60,7 @@ class FileChip(QFrame):
         line.setSpacing(8)
         for part in (self._icon, texts, self.button):
             line.addLayout(part) if isinstance(part, QVBoxLayout) else line.addWidget(part)
-        self.setAccessibleName(f"Attached file {name}, being read")
+        self.setAccessibleName(tr("Attached file {name}, being read").format(name=name))
         thumbnails.loaded.connect(self._on_thumbnails_loaded)
         self._icon.hide()
 
@@ -68,8 +69,13 @@ class FileChip(QFrame):
         self.file = file
         detail = detail_of(file)
         self._detail.setText(detail)
-        kind = "image" if isinstance(file, Image) else "file"
-        self.setAccessibleName(f"Attached {kind} {file.name}, {detail}")
+        is_image = isinstance(file, Image)
+        said = (
+            tr("Attached image {name}, {detail}")
+            if is_image
+            else tr("Attached file {name}, {detail}")
+        )
+        self.setAccessibleName(said.format(name=file.name, detail=detail))
         self._show_thumbnail()
 
     def _show_thumbnail(self) -> None:
@@ -94,9 +100,11 @@ def detail_of(file: File) -> str:
         if file.width_px:
             parts.insert(0, f"{file.width_px} \N{MULTIPLICATION SIGN} {file.height_px}")
     elif not file.text.strip():
-        parts.append("no text: only its name is sent")
+        parts.append(tr("no text: only its name is sent"))
     elif len(file.text) >= TEXT_MAX_CHARS:
-        parts.append(f"the first {TEXT_MAX_CHARS:,} characters are sent")
+        parts.append(
+            tr("the first {count} characters are sent").format(count=format_number(TEXT_MAX_CHARS))
+        )
     return "  \N{MIDDLE DOT}  ".join(parts)
 
 
@@ -119,7 +127,7 @@ class FileRow(QScrollArea):
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setAccessibleName("Attached files")
+        self.setAccessibleName(tr("Attached files"))
         holder = QWidget(self)
         holder.setAutoFillBackground(False)
         self._line = QHBoxLayout(holder)

@@ -4,6 +4,7 @@ from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
+from app.domain.translation import format_number, tr
 from ui.widgets.controls import filled, line_edit, tool_button
 from ui.widgets.plain_label import PlainLabel
 
@@ -26,17 +27,21 @@ class FindBar(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("panel", "side")
-        self.box = line_edit(self, "Find in this conversation")
+        self.box = line_edit(self, tr("Find in this conversation"))
         self.box.installEventFilter(self)
         self.count = PlainLabel(self, tone="muted")
         buttons = (
             tool_button(
-                self, "", lambda: self.stepped.emit(-1), icon="chevron-up", name="Previous match"
+                self,
+                "",
+                lambda: self.stepped.emit(-1),
+                icon="chevron-up",
+                name=tr("Previous match"),
             ),
             tool_button(
-                self, "", lambda: self.stepped.emit(1), icon="chevron-down", name="Next match"
+                self, "", lambda: self.stepped.emit(1), icon="chevron-down", name=tr("Next match")
             ),
-            tool_button(self, "", self.dismiss, icon="x", name="Close the search"),
+            tool_button(self, "", self.dismiss, icon="x", name=tr("Close the search")),
         )
         filled(QHBoxLayout(self), (self.box, 1), self.count, *buttons, margins=(16, 6, 16, 6))
         self._pause = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
@@ -64,7 +69,13 @@ class FindBar(QFrame):
         if not self.box.text():
             self.count.setText("")
         else:
-            self.count.setText(f"{current:,} of {total:,}" if total else "not found")
+            self.count.setText(
+                tr("{current} of {total}").format(
+                    current=format_number(current), total=format_number(total)
+                )
+                if total
+                else tr("not found")
+            )
 
     # Qt overrides
 

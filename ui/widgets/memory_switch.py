@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QPushButton, QRadioButton, QVBo
 
 from app.domain.conversations import ANY_RECALL, RecallChoice
 from app.domain.ids import PassageId
+from app.domain.translation import tr
 from ui.widgets.controls import button, column_in, filled, row_of, scroll_area
 from ui.widgets.model_picker import list_place
 from ui.widgets.plain_label import plain_label
@@ -21,9 +22,9 @@ _ARROW_PX = 22
 class MemoryUse(StrEnum):
     """What memory is used for; the texts are those of the choices."""
 
-    ON = "Use memory"
-    NOT_NOW = "Not for this message"
-    NOT_HERE = "Not in this conversation"
+    ON = tr("Use memory")
+    NOT_NOW = tr("Not for this message")
+    NOT_HERE = tr("Not in this conversation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class MemorySwitch(QPushButton):
         self._items: Sequence[MemoryItem] | None = None
         self._popup: _Popup | None = None
         self.setAutoDefault(False)
-        self.setAccessibleName("Memory")
+        self.setAccessibleName(tr("Memory"))
         self.setProperty("kind", "choice")
         self.clicked.connect(self.open)
         self._show()
@@ -132,19 +133,23 @@ class MemorySwitch(QPushButton):
             self.setProperty("off", is_off)
             self.style().unpolish(self)
             self.style().polish(self)
-        self.setToolTip("What memory brings to this message")
+        self.setToolTip(tr("What memory brings to this message"))
         if self._popup is not None and self._popup.isVisible():
             self._fill()
 
     def _text(self) -> str:
         if not self._is_on:
-            return "Memory off"
+            return tr("Memory off")
         if self.use is not MemoryUse.ON:
-            return "Memory off here" if self.use is MemoryUse.NOT_HERE else "Memory off this time"
+            return (
+                tr("Memory off here")
+                if self.use is MemoryUse.NOT_HERE
+                else tr("Memory off this time")
+            )
         if self._items is None:
-            return "Memory on"
+            return tr("Memory on")
         count = sum(not each.is_left_out for each in self._items)
-        return f"{count} from memory" if count else "Nothing from memory"
+        return tr("{count} from memory").format(count=count) if count else tr("Nothing from memory")
 
     def _fill(self) -> None:
         assert self._popup is not None
@@ -169,7 +174,7 @@ class _Popup(QFrame):
         self._switch = switch
         self._shown: Sequence[PassageId] | None = None
         self.setProperty("panel", "popup")
-        self.setAccessibleName("What memory brings to this message")
+        self.setAccessibleName(tr("What memory brings to this message"))
         self._choices = {use: QRadioButton(use.value, self) for use in MemoryUse}
         for use, choice in self._choices.items():
             choice.clicked.connect(lambda _=False, use=use: switch.choose(use))
@@ -179,7 +184,9 @@ class _Popup(QFrame):
         self._area = scroll_area(self, self._rows, framed=False)
         self._rows.setAutoFillBackground(False)  # it has the popup's background
         self._boxes: dict[PassageId, QCheckBox] = {}
-        settings = button(self, "Recall settings\u2026", self._on_settings_clicked, kind="quiet")
+        settings = button(
+            self, tr("Recall settings\u2026"), self._on_settings_clicked, kind="quiet"
+        )
         choices, area = self._choices.values(), (self._area, 1)
         filled(
             QVBoxLayout(self),
@@ -253,13 +260,13 @@ class _Popup(QFrame):
 
 def _note(items: Sequence[MemoryItem] | None, use: MemoryUse, *, is_on: bool) -> str:
     if not is_on:
-        return "Recall is off in the settings."
+        return tr("Recall is off in the settings.")
     if use is MemoryUse.NOT_NOW:
-        return "This message is sent without anything from other conversations."
+        return tr("This message is sent without anything from other conversations.")
     if use is MemoryUse.NOT_HERE:
-        return "Nothing is recalled in this conversation until you use memory again."
+        return tr("Nothing is recalled in this conversation until you use memory again.")
     if items is None:
-        return "Write a message of three words or more to see what memory brings to it."
+        return tr("Write a message of three words or more to see what memory brings to it.")
     if not items:
-        return "Nothing you wrote before is relevant enough to this message."
-    return "Quoted with this message; clear a box to leave something out of it:"
+        return tr("Nothing you wrote before is relevant enough to this message.")
+    return tr("Quoted with this message; clear a box to leave something out of it:")

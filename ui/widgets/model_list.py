@@ -6,12 +6,13 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QFont, QKeyEvent
 from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
+from app.domain.translation import tr
 from ui.icons import Ink, icon
 from ui.widgets.controls import filled, line_edit, table_view
 from ui.widgets.model_rows import ModelGroup, ModelRow
 
-_COLUMNS = ("Model", "Context", "Price per million tokens, in / out")
-_PICKER_COLUMNS = ("Model", "Context", "$/M in / out", "")
+_COLUMNS = (tr("Model"), tr("Context"), tr("Price per million tokens, in / out"))
+_PICKER_COLUMNS = (tr("Model"), tr("Context"), tr("$/M in / out"), "")
 _MARK = 3
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -39,11 +40,11 @@ class ModelList(QWidget):
 
     def __init__(self, parent: QWidget | None = None, *, one_click: bool = False) -> None:
         super().__init__(parent)
-        self.search = line_edit(self, "Search models", clearable=True)
+        self.search = line_edit(self, tr("Search models"), clearable=True)
         self.search.textChanged.connect(self._filter)
         self.search.installEventFilter(self)
         names = _PICKER_COLUMNS if one_click else _COLUMNS
-        self.tree: QTreeWidget = table_view(self, "Models", names, range(1, len(names)))
+        self.tree: QTreeWidget = table_view(self, tr("Models"), names, range(1, len(names)))
         self._has_marks = one_click
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.tree.currentItemChanged.connect(lambda item, _: self.selected.emit(_model_of(item)))
@@ -186,8 +187,10 @@ def _item(row: ModelRow, heading: str) -> QTreeWidgetItem:
     right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
     for column in (1, 2):
         item.setTextAlignment(column, right)
-    parts = (row.name, row.window and f"{row.window} context", row.price)
+    parts = (row.name, row.window and tr("{window} context").format(window=row.window), row.price)
     item.setData(0, Qt.ItemDataRole.AccessibleTextRole, ", ".join(filter(None, parts)))
     item.setToolTip(0, row.tip)
-    item.setToolTip(_MARK, "A favorite" if row.is_favorite else "Make it a favorite (Ctrl+D)")
+    item.setToolTip(
+        _MARK, tr("A favorite") if row.is_favorite else tr("Make it a favorite (Ctrl+D)")
+    )
     return item

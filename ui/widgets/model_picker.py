@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
+from app.domain.translation import tr
 from ui.widgets.controls import button, filled
 from ui.widgets.model_list import ModelList
 from ui.widgets.model_rows import ModelGroup, model_name
@@ -37,7 +38,7 @@ class ModelPicker(QPushButton):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model, self._name = "", ""
-        self.setAccessibleName("Model")
+        self.setAccessibleName(tr("Model"))
         self.setProperty("kind", "choice")
         self.setAutoDefault(False)
         self._popup = _Popup(self)
@@ -51,7 +52,7 @@ class ModelPicker(QPushButton):
         """Show which model is chosen."""
         self.model, self._name = model, model_name(model)
         self.setAccessibleDescription(self._name)
-        self.setToolTip(f"{model}\nChoose another model (Ctrl+Shift+M)")
+        self.setToolTip(tr("{model}\nChoose another model (Ctrl+Shift+M)").format(model=model))
         self._fit_text()
         self.updateGeometry()
 
@@ -117,9 +118,9 @@ class _Popup(QFrame):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
         self.setProperty("panel", "popup")
-        self.setAccessibleName("Choose a model")
+        self.setAccessibleName(tr("Choose a model"))
         self.list = ModelList(self, one_click=True)
-        self.add = button(self, "Add provider\u2026", kind="quiet")
+        self.add = button(self, tr("Add provider\u2026"), kind="quiet")
         filled(QVBoxLayout(self), (self.list, 1), self.add, margins=(8, 8, 8, 8), spacing=6)
 
     # Qt overrides

@@ -5,6 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.domain.formatting import money
+from app.domain.translation import format_number, tr
+
 if TYPE_CHECKING:
     from app.chat.models import ModelCard
 
@@ -36,7 +39,7 @@ class ModelGroup:
 def model_name(model: str) -> str:
     """Return a model's name without its provider; that of a file without its folder."""
     if model == "recall:":
-        return "Recall (built in)"
+        return tr("Recall (built in)")
     name = model.partition(":")[2] or model
     return name if name[:1] != "/" and name[1:3] != ":\\" else re.split(r"[/\\]", name)[-1]
 
@@ -46,9 +49,13 @@ def model_row(card: "ModelCard") -> ModelRow:
     window, price = window_text(card.window_tokens), price_text(card.price_usd)
     details = [card.title if card.title != card.ref.model else "", str(card.ref)]
     if card.window_tokens:
-        details.append(f"Reads {card.window_tokens:,} tokens")
+        details.append(
+            tr("Reads {window_tokens} tokens").format(
+                window_tokens=format_number(card.window_tokens)
+            )
+        )
     if card.price_usd is not None and any(card.price_usd):
-        details.append(f"Costs {price} for a million tokens in and out")
+        details.append(tr("Costs {price} for a million tokens in and out").format(price=price))
     return ModelRow(
         str(card.ref), model_name(str(card.ref)), window, price, "\n".join(filter(None, details))
     )
@@ -74,10 +81,10 @@ def price_text(price_usd: tuple[float, float] | None) -> str:
     """Return prices of a million tokens in and out: "$2.50 / $10", "free", "" if unknown."""
     if price_usd is None:
         return ""
-    return " / ".join(map(_usd, price_usd)) if any(price_usd) else "free"
+    return " / ".join(map(_usd, price_usd)) if any(price_usd) else tr("free")
 
 
 def _usd(amount: float) -> str:
     if amount and amount < _CENT_USD:
-        return f"${amount:.3f}"
-    return f"${amount:.2f}".removesuffix(".00")
+        return money(amount, 3)
+    return money(amount) if amount % 1 else money(amount, 0)

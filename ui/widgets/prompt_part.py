@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QTextBlock
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.sent_prompt import LineMark
+from app.domain.translation import format_number, tr
 from ui.icons import Ink, set_icon
 from ui.theme import Theme
 from ui.widgets.plain_label import PlainLabel
@@ -150,4 +151,10 @@ def _cut(words: str) -> str:
         for start in range(0, max(1, len(line)), _LINE_CHARS)
     )
     left = len(words) - _MOST_CHARS
-    return shown if left <= 0 else f"{shown}\n[{left:,} more characters; Copy has them all]"
+    return (
+        shown
+        if left <= 0
+        else tr("{shown}\n[{left} more characters; Copy has them all]").format(
+            shown=shown, left=format_number(left)
+        )
+    )

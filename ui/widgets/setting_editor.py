@@ -63,9 +63,11 @@ class SettingEditor(QWidget):
         self.control.setAccessibleDescription(tr(setting.help))
         self.control.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.control.installEventFilter(self)
-        default = f"Reset to the default: {setting.format_value(setting.default) or 'empty'}"
+        default = tr("Reset to the default: {value}").format(
+            value=setting.format_value(setting.default) or "empty"
+        )
         reset = self.reset_requested.emit
-        self._reset = tool_button(self, "Default", lambda: reset(setting.key), tip=default)
+        self._reset = tool_button(self, tr("Default"), lambda: reset(setting.key), tip=default)
         self._reset.setProperty("kind", "action")
         policy = self._reset.sizePolicy()
         policy.setRetainSizeWhenHidden(
@@ -85,7 +87,9 @@ class SettingEditor(QWidget):
         self._reset.setVisible(not is_default and ruled_by is None)
         self.control.setEnabled(ruled_by is None)
         if ruled_by is not None:
-            self._help.setText(f"Set by the environment variable {ruled_by}.")
+            self._help.setText(
+                tr("Set by the environment variable {ruled_by}.").format(ruled_by=ruled_by)
+            )
 
     def show_error(self, text: str) -> None:
         """Show why the value was refused; "" hides the error."""

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.text import DiffKind, word_diff
+from app.domain.translation import tr, trn
 from ui.theme import Theme
 from ui.widgets.controls import button, column_in, combo_box, row_of
 from ui.widgets.plain_label import PlainLabel
@@ -42,11 +43,11 @@ class VersionsView(QWidget):
         self._theme = theme
         self._versions: tuple[ShownVersion, ...] = ()
         self._note = PlainLabel(self, tone="muted", wordWrap=True)
-        self._choice = combo_box(self, "Earlier versions")
+        self._choice = combo_box(self, tr("Earlier versions"))
         self._choice.currentIndexChanged.connect(self._on_choice_changed)
-        self._restore = button(self, "Restore this version", self._on_restore_clicked)
+        self._restore = button(self, tr("Restore this version"), self._on_restore_clicked)
         self._diff = QTextBrowser(self)
-        self._diff.setAccessibleName("Differences from the newest version")
+        self._diff.setAccessibleName(tr("Differences from the newest version"))
         self._diff.setMinimumHeight(_DIFF_PX)
         self._diff.setOpenLinks(False)
         parts = (self._note, row_of((self._choice, 1), self._restore), (self._diff, 1))
@@ -72,10 +73,11 @@ class VersionsView(QWidget):
         self._choice.blockSignals(False)
         count = len(earlier)
         self._note.setText(
-            f"{count:,} earlier {'version' if count == 1 else 'versions'}. Text removed since then "
-            "is struck through; text added is underlined."
+            trn("{count} earlier version.", "{count} earlier versions.", count)
+            + " "
+            + tr("Text removed since then is struck through; text added is underlined.")
             if earlier
-            else "There are no earlier versions."
+            else tr("There are no earlier versions.")
         )
         for part in (self._choice, self._restore, self._diff):
             part.setVisible(bool(earlier))
@@ -101,10 +103,8 @@ def diff_html(before: str, after: str, theme: Theme) -> str:
     colors = theme.colors
     looks = {
         DiffKind.KEPT: f"color: {colors.text};",
-        DiffKind.REMOVED: f"color: {colors.error}; background: {colors.error_soft}; "
-        "text-decoration: line-through;",
-        DiffKind.ADDED: f"color: {colors.success}; background: {colors.accent_soft}; "
-        "text-decoration: underline;",
+        DiffKind.REMOVED: f"color: {colors.error}; background: {colors.error_soft}; text-decoration: line-through;",
+        DiffKind.ADDED: f"color: {colors.success}; background: {colors.accent_soft}; text-decoration: underline;",
     }
     spans = (
         f'<span style="{looks[each.change]}">{escape(each.text)}</span>'

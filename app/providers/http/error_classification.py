@@ -24,9 +24,8 @@ from app.domain.errors import (
     ServerOverloaded,
     TimedOut,
 )
-from app.domain.formatting import format_number
 from app.domain.text import sentences
-from app.domain.translation import tr
+from app.domain.translation import format_number, tr
 from app.providers.http.context_refusal import refused_sizes
 from app.providers.http.endpoint import RequestTarget
 from app.providers.http.json_fields import count_at

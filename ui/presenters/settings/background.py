@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from app.domain.changes import ChangeSet
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.formatting import format_at_most, month_start
+from app.domain.translation import tr
 from app.domain.workers import WORKERS
 from app.providers.pricing.prices import OwnPrice, OwnPrices
 from app.storage.engine.times import now
@@ -129,12 +130,12 @@ class BackgroundPagePresenter(Presenter):
         self._bridge.start("background choice", self._consent.use(model), self._on_error)
 
     def _on_regeneration_requested(self) -> None:
-        question = "Regenerate summaries made by other models?"
+        question = tr("Regenerate summaries made by other models?")
         offer(
             self._bridge,
             self._summaries,
             self._page,
-            ("Regenerate summaries", question, "Regenerate"),
+            (tr("Regenerate summaries"), question, tr("Regenerate")),
             self._page.chooser.show_text,
             self._on_error,
         )
@@ -165,15 +166,15 @@ class BackgroundPagePresenter(Presenter):
 
 
 def _question(plan: BackgroundPlan, *, has_limit: bool) -> Confirmation:
-    limits = "Your spend limits apply." if has_limit else "No spend limit is set."
+    limits = tr("Your spend limits apply.") if has_limit else tr("No spend limit is set.")
     host = plan.sent_to.partition("://")[2].partition("/")[0]
     return Confirmation(
-        "Send your history to a server",
-        f"May {plan.model} read your history, at {host}?",
+        tr("Send your history to a server"),
+        tr("May {model} read your history, at {host}?").format(model=plan.model, host=host),
         f"{plan_text(plan)}\n\n{sending_text(plan)} {limits}",
-        "Allow",
-        "Not now",
-        "" if has_limit else "Set a spend limit\u2026",
+        tr("Allow"),
+        tr("Not now"),
+        "" if has_limit else tr("Set a spend limit\u2026"),
     )
 
 
@@ -182,8 +183,10 @@ def _usd(text: str) -> float:
         return float(text)
     except ValueError as error:
         raise InvalidInput(
-            f"'{text}' is not a price" if text else "A price for input or output is missing",
-            "A price is a number, in US dollars per million tokens.",
+            tr("'{text}' is not a price").format(text=text)
+            if text
+            else tr("A price for input or output is missing"),
+            tr("A price is a number, in US dollars per million tokens."),
         ) from error
 
 
@@ -197,9 +200,11 @@ def _spent_rows(rows: Sequence[SpentOn], day: date) -> list[tuple[str, str, str,
     titles = {name.value: spec.title for name, spec in WORKERS.items()}
     shown: list[tuple[str, str, str, str]] = []
     for (purpose, model), (of_day, of_month) in sorted(sums.items()):
-        title = titles.get(purpose, "Conversations")
+        title = titles.get(purpose, tr("Conversations"))
         shown.append((title, model, format_spent(of_day), format_spent(of_month)))
         if of_month.estimated_usd:
             today, month = (format_at_most(each.estimated_usd) for each in (of_day, of_month))
-            shown.append((f"of it {ESTIMATED}", "", today, month))
+            shown.append(
+                (tr("of it {estimated}").format(estimated=tr(ESTIMATED)), "", today, month)
+            )
     return shown

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QTimer
 
+from app.domain.translation import tr
 from app.domain.workers import FailedItem, WorkerName, WorkerStatus
 from app.memory.overview import OverviewService
 from app.memory.spaces import SpaceService
@@ -93,12 +94,12 @@ class DashboardPresenter(Presenter):
         self._bridge.load("failures", lambda: self._workers.failures(name), show)
 
     def _on_regeneration_requested(self) -> None:
-        question = "Extract again the facts that other models found?"
+        question = tr("Extract again the facts that other models found?")
         offer(
             self._bridge,
             self._facts,
             self._dashboard.window(),
-            ("Extract facts again", question, "Extract again"),
+            (tr("Extract facts again"), question, tr("Extract again")),
             lambda text: self._messages.show_message(text, brief=False),
         )
 
@@ -127,7 +128,9 @@ class DashboardPresenter(Presenter):
         self._dashboard.show_totals(totals)
         self._dashboard.show_warnings(self._workers.warnings())
         self._status_bar.spend_status.setText(
-            f"Spent today: {format_spent(totals.memory.spent_today)}"
+            tr("Spent today: {format_spent}").format(
+                format_spent=format_spent(totals.memory.spent_today)
+            )
         )
 
 

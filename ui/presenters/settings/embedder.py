@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFileDialog
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.passages import EmbedderSwitchPlan
+from app.domain.translation import tr
 from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
 from app.memory.spaces import SpaceService
 from ui.bridge import Refresh
@@ -78,7 +79,7 @@ class EmbedderPresenter(Presenter):
         self._page.chooser.show_plan(await self._bridge.run(lambda: self._spaces.plan(choice)))
 
     def _on_folder_requested(self) -> None:
-        dialog = QFileDialog(self._page.window(), "Choose a folder with an ONNX model")
+        dialog = QFileDialog(self._page.window(), tr("Choose a folder with an ONNX model"))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)
         dialog.fileSelected.connect(
@@ -97,10 +98,10 @@ class EmbedderPresenter(Presenter):
         if plan.needs_consent:
             self._ask(
                 Confirmation(
-                    "Send your history to a server",
-                    f"Send your history to {_host(plan)}?",
+                    tr("Send your history to a server"),
+                    tr("Send your history to {host}?").format(host=_host(plan)),
                     consent_text(plan),
-                    "Send and use",
+                    tr("Send and use"),
                 ),
                 lambda: self._switch(choice, agreed=True),
                 lambda: self._page.chooser.show_plan(plan),
@@ -116,11 +117,13 @@ class EmbedderPresenter(Presenter):
 
     def _on_deletion_requested(self, name: str, model: str) -> None:
         question = Confirmation(
-            "Delete vectors",
-            f"Delete the vectors of {model}?",
-            "No messages are lost. If you use this embedder again, everything has to be embedded "
-            "again.",
-            "Delete",
+            tr("Delete vectors"),
+            tr("Delete the vectors of {model}?").format(model=model),
+            tr(
+                "No messages are lost. If you use this embedder again, everything has to be embedded "
+                "again."
+            ),
+            tr("Delete"),
             is_warning=True,
         )
         self._ask(question, lambda: self._delete(name))
@@ -130,12 +133,12 @@ class EmbedderPresenter(Presenter):
         await self._show()
 
     def _on_regeneration_requested(self) -> None:
-        question = "Delete all vectors of this embedder and embed everything again?"
+        question = tr("Delete all vectors of this embedder and embed everything again?")
         offer(
             self._bridge,
             self._vectors,
             self._page,
-            ("Embed everything again", question, "Delete and embed again"),
+            (tr("Embed everything again"), question, tr("Delete and embed again")),
             self._page.chooser.show_error,
             self._on_error,
         )
@@ -163,7 +166,9 @@ class EmbedderPresenter(Presenter):
 
 
 def _title(title: str, *, is_remote: bool) -> str:
-    return f"{title} \N{MIDDLE DOT} sends your history to a server" if is_remote else title
+    return (
+        tr("{title} · sends your history to a server").format(title=title) if is_remote else title
+    )
 
 
 def _host(plan: EmbedderSwitchPlan) -> str:

@@ -7,11 +7,12 @@ from app.chat.presets import Presets
 from app.domain.chat import ModelRef
 from app.domain.errors import KnownError
 from app.domain.presets import BUILT_IN_PRESET, Preset, free_name
+from app.domain.translation import tr
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.settings.presets_page import PresetsPage
 
-_NEW_NAME = "New preset"
+_NEW_NAME = tr("New preset")
 
 
 class PresetsPresenter(Presenter):
@@ -110,12 +111,12 @@ class PresetsPresenter(Presenter):
 
     def _confirm(self, preset: Preset) -> None:
         texts = Confirmation(
-            "Remove a preset", f"Remove the preset \u201c{preset.name}\u201d?",
-            "Its conversations use the default preset from then on.", "Remove", is_warning=True,
+            tr("Remove a preset"), tr("Remove the preset “{name}”?").format(name=preset.name),
+            tr("Its conversations use the default preset from then on."), tr("Remove"), is_warning=True,
         )  # fmt: skip
         if preset.is_built_in:
             texts = Confirmation(
-                "Restore a preset", "Restore Commonplace's own instructions and options?",
-                "What you changed in this preset is lost.", "Restore", is_warning=True,
+                tr("Restore a preset"), tr("Restore Commonplace's own instructions and options?"),
+                tr("What you changed in this preset is lost."), tr("Restore"), is_warning=True,
             )  # fmt: skip
         confirm(self._page, texts, lambda: self._change(lambda: self._presets.remove(preset.uid)))

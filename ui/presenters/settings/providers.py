@@ -7,8 +7,8 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelCard, ModelDirectory, ProviderState
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, KnownError
-from app.domain.formatting import format_count
 from app.domain.text import parse_whole_number
+from app.domain.translation import format_number, tr, trn
 from app.domain.turn_text import RECALL_MODEL
 from app.providers.configuration import ProviderConfig
 from app.providers.gallery import TEMPLATES, ProviderTemplate, template_of, title_of
@@ -23,29 +23,29 @@ from ui.views.settings.models_page import ModelsPage, TileContent
 from ui.views.settings.provider_form import FormContent, KeyTexts, ProviderFields
 from ui.widgets.model_rows import model_name, model_rows
 
-_OTHER = TileContent("", "Other server", "Any address with an OpenAI-compatible API")
-_ABOUT_LOCAL = "Runs on this computer: nothing leaves it. Start it first, then test it here."
+_OTHER = TileContent("", tr("Other server"), tr("Any address with an OpenAI-compatible API"))
+_ABOUT_LOCAL = tr("Runs on this computer: nothing leaves it. Start it first, then test it here.")
 _STORAGE_TEXTS = {  # where a key is kept, and the hint in the field for the passphrase
     KeyStorage.KEYRING: (
-        "The key is kept in the system's keyring, never in the database, logs or exports.", "",
+        tr("The key is kept in the system's keyring, never in the database, logs or exports."), "",
     ),
     KeyStorage.FILE: (
-        "The key is kept in an encrypted file, which is unlocked until you quit.", "",
+        tr("The key is kept in an encrypted file, which is unlocked until you quit."), "",
     ),
     KeyStorage.LOCKED: (
-        "Saved keys are in an encrypted file. Enter its passphrase to use them and to save others.",
-        "Unlocks the key file",
+        tr("Saved keys are in an encrypted file. Enter its passphrase to use them and to save others."),
+        tr("Unlocks the key file"),
     ),
     KeyStorage.SESSION: (
         (
-            "This computer offers no keyring. With a passphrase, the key is kept in an encrypted "
+            tr("This computer offers no keyring. With a passphrase, the key is kept in an encrypted "
             "file, which you unlock once after each start. Without one, it is kept in memory until "
-            "you quit."
+            "you quit.")
         ),
-        "Optional; at least 8 characters",
+        tr("Optional; at least 8 characters"),
     ),
 }  # fmt: skip
-_ABOUT_REMOTE = "Messages and what recall adds to them are sent to the address below."
+_ABOUT_REMOTE = tr("Messages and what recall adds to them are sent to the address below.")
 
 
 class ProvidersPresenter(Presenter):
@@ -105,7 +105,9 @@ class ProvidersPresenter(Presenter):
         states = await self._bridge.run(self._models.providers)
         self._states = {state.config.name: state for state in states}
         self._page.show_tiles(_tiles(self._states, self._running))
-        self._page.default.setText(f"New conversations use {model_name(self._default)}.")
+        self._page.default.setText(
+            tr("New conversations use {model_name}.").format(model_name=model_name(self._default))
+        )
 
     @property
     def _default(self) -> str:
@@ -132,7 +134,7 @@ class ProvidersPresenter(Presenter):
         self._loaded = fields
         self._page.show_form(
             FormContent(
-                title=title_of(name) or "Another server",
+                title=title_of(name) or tr("Another server"),
                 about=_ABOUT_LOCAL if template and template.is_local else _ABOUT_REMOTE,
                 fields=fields,
                 key=_key_texts(state, template, storage),
@@ -145,7 +147,7 @@ class ProvidersPresenter(Presenter):
             self._bridge.start("provider models", self._list(name), self._show_failure)
 
     async def _list(self, name: str) -> None:
-        self._page.form.show_outcome("Asking for its models\u2026", "muted")
+        self._page.form.show_outcome(tr("Asking for its models\u2026"), "muted")
         cards = await self._bridge.wait(self._network.call(lambda: self._models.cards(name)))
         if self._page.form.name == name:
             self._page.form.show_outcome("", "muted")
@@ -169,10 +171,14 @@ class ProvidersPresenter(Presenter):
     ) -> None:
         form, models, key = self._page.form, self._models, fields.key
         if fields.passphrase:
-            form.show_busy("Opening the key file\u2026")
+            form.show_busy(tr("Opening the key file\u2026"))
             await self._bridge.run(lambda: models.unlock_keys(fields.passphrase))
-        form.show_busy(f"Connecting to {config.url().text}\u2026" if tested else "Saving\u2026")
-        text, listed = "Saved without a test.", None
+        form.show_busy(
+            tr("Connecting to {text}…").format(text=config.url().text)
+            if tested
+            else tr("Saving\u2026")
+        )
+        text, listed = tr("Saved without a test."), None
         if tested:
             report = await self._bridge.wait(
                 self._network.call(lambda: models.try_out(config, key))
@@ -180,8 +186,13 @@ class ProvidersPresenter(Presenter):
             if report.problem is not None:
                 form.show_outcome(report.problem.display_text, "error", can_skip_test=True)
                 return
-            found = format_count(len(report.models), "model")
-            text, listed = f"Saved. Connected in {report.latency_ms} ms; {found}.", report.models
+            found = trn("{count} model", "{count} models", len(report.models))
+            text, listed = (
+                tr("Saved. Connected in {latency_ms} ms; {found}.").format(
+                    latency_ms=report.latency_ms, found=found
+                ),
+                report.models,
+            )
 
         stored = config
         if config.url_env:  # the variable's address applies as long as it is set
@@ -219,7 +230,7 @@ class ProvidersPresenter(Presenter):
         if template is not None and template.is_local:
             self._choose_default(part.list.model)
         else:
-            part.show_note("Choose the model that answers: select it and press Enter.", "muted")
+            part.show_note(tr("Choose the model that answers: select it and press Enter."), "muted")
             part.list.search.setFocus()
 
     def _config(self, fields: ProviderFields) -> ProviderConfig:
@@ -229,7 +240,10 @@ class ProvidersPresenter(Presenter):
         """
         name = self._page.form.name or fields.name.casefold()
         if not self._page.form.name and (name in self._states or name in vendors()):
-            raise InvalidInput(f"There is a provider '{name}' already", "Choose another name")
+            raise InvalidInput(
+                tr("There is a provider '{name}' already").format(name=name),
+                tr("Choose another name"),
+            )
         state = self._states.get(name)
         if state is not None and state.config.url_env:
             return replace(state.config, allow_plain_http=fields.allow_plain_http)
@@ -253,13 +267,14 @@ class ProvidersPresenter(Presenter):
     # -- removing
 
     def _ask_to_remove(self, name: str) -> None:
-        default = " New conversations will use Recall." if self._uses(name) else ""
+        default = tr(" New conversations will use Recall.") if self._uses(name) else ""
         texts = Confirmation(
-            "Remove a provider",
-            f"Remove {title_of(name)}?",
-            "Its settings and its saved key are deleted. Conversations stay; to continue one "
-            f"of its own, choose another model.{default}",
-            "Remove",
+            tr("Remove a provider"),
+            tr("Remove {title_of}?").format(title_of=title_of(name)),
+            tr(
+                "Its settings and its saved key are deleted. Conversations stay; to continue one of its own, choose another model.{default}"
+            ).format(default=default),
+            tr("Remove"),
             is_warning=True,
         )
         confirm(self._page.window(), texts, lambda: self._remove(name))
@@ -280,14 +295,21 @@ class ProvidersPresenter(Presenter):
         part = self._page.form.models
         self._bridge.save(
             lambda: self._settings.set("default_model", model),
-            lambda _: part.show_note(f"New conversations use {model_name(model)}.", "success"),
+            lambda _: part.show_note(
+                tr("New conversations use {model_name}.").format(model_name=model_name(model)),
+                "success",
+            ),
             lambda error: part.show_note(error.display_text, "error"),
         )
 
     def _show_window(self, model: str) -> None:
         def read() -> tuple[str, bool]:
             found = self._models.windows.find(ModelRef.parse(model))
-            text = f"{model_name(model)} reads {found.tokens:,} tokens, {found.source}."
+            text = tr("{model_name} reads {tokens} tokens, {source}.").format(
+                model_name=model_name(model),
+                tokens=format_number(found.tokens),
+                source=found.source,
+            )
             return text, model in self._models.windows.own()
 
         if not model:
@@ -304,7 +326,7 @@ class ProvidersPresenter(Presenter):
                 self._models.windows.remove(model)
                 return
             if (tokens := parse_whole_number(typed.replace(",", ""))) is None:
-                raise InvalidInput(f"'{typed}' is not a number of tokens")
+                raise InvalidInput(tr("'{typed}' is not a number of tokens").format(typed=typed))
             self._models.windows.put(model, tokens)
 
         part = self._page.form.models
@@ -331,13 +353,17 @@ def _tile(name: str, state: ProviderState | None, server: LocalServer | None) ->
     is_set_up = state is not None and (state.is_saved or state.has_key)
     parts = []
     if state is not None and is_set_up:
-        parts.append("Set up")
+        parts.append(tr("Set up"))
         if state.has_key:
-            parts.append(f"key from {state.key_from}")
+            parts.append(tr("key from {key_from}").format(key_from=state.key_from))
     if server is not None:
-        parts.append(f"Running, {format_count(len(server.models), 'model')}")
+        parts.append(
+            tr("Running, {models}").format(
+                models=trn("{count} model", "{count} models", len(server.models))
+            )
+        )
     elif not is_set_up and template is not None:
-        parts.append("On this computer" if template.is_local else "Needs an API key")
+        parts.append(tr("On this computer") if template.is_local else tr("Needs an API key"))
     elif template is None and state is not None:
         parts.append(state.base_url)
     return TileContent(
@@ -371,15 +397,19 @@ def _key_texts(
     state: ProviderState | None, template: ProviderTemplate | None, storage: KeyStorage
 ) -> KeyTexts:
     """Return what the form says about the key, and where one that is entered is kept."""
-    page = f" Keys are issued at {template.key_page}" if template and template.key_page else ""
+    page = (
+        tr(" Keys are issued at {key_page}").format(key_page=template.key_page)
+        if template and template.key_page
+        else ""
+    )
     if state is not None and state.has_key and not state.has_saved_key:
-        text = (
-            f"The key comes from the environment variable {state.key_from}, which takes precedence."
-        )
-        return KeyTexts("From the environment", text)
-    hint = "Paste the key here" if page else "Most local servers need none"
+        text = tr(
+            "The key comes from the environment variable {key_from}, which takes precedence."
+        ).format(key_from=state.key_from)
+        return KeyTexts(tr("From the environment"), text)
+    hint = tr("Paste the key here") if page else tr("Most local servers need none")
     if state is not None and state.has_saved_key:
-        hint = "Saved; enter another one to replace it"
+        hint = tr("Saved; enter another one to replace it")
     elif template is not None and template.is_local:
         return KeyTexts(hint, "")
     note, passphrase_hint = _STORAGE_TEXTS[storage]
@@ -399,5 +429,8 @@ def _timeout_s(typed: str) -> int | None:
         return None
     seconds = parse_whole_number(typed)
     if seconds is None or not 5 <= seconds <= 86_400:
-        raise InvalidInput(f"'{typed}' is not a reply timeout", "A timeout is 5 to 86,400 seconds.")
+        raise InvalidInput(
+            tr("'{typed}' is not a reply timeout").format(typed=typed),
+            tr("A timeout is 5 to 86,400 seconds."),
+        )
     return seconds

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from PySide6.QtGui import QAction, QKeySequence
 
+from app.domain.translation import tr
 from app.storage.tables.settings import Settings
 from ui.models.shortcuts import format_shortcuts, parse_shortcuts, with_shortcut
 from ui.presenters.presenter import Presenter
@@ -12,13 +13,13 @@ from ui.widgets.banner import Banner
 
 SETTING = "shortcuts"
 _FIXED = (
-    ("Send the message", ("Return",)),
-    ("Begin a new line in the message", ("Shift+Return",)),
-    ("Previous and next message of the conversation", ("Up", "Down")),
-    ("Buttons and links of a message", ("Left", "Right")),
-    ("Scroll the conversation", ("PgUp", "PgDown")),
-    ("Beginning and end of the conversation", ("Home", "End")),
-    ("Close a list, a question or a card", ("Esc",)),
+    (tr("Send the message"), ("Return",)),
+    (tr("Begin a new line in the message"), ("Shift+Return",)),
+    (tr("Previous and next message of the conversation"), ("Up", "Down")),
+    (tr("Buttons and links of a message"), ("Left", "Right")),
+    (tr("Scroll the conversation"), ("PgUp", "PgDown")),
+    (tr("Beginning and end of the conversation"), ("Home", "End")),
+    (tr("Close a list, a question or a card"), ("Esc",)),
 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from app.domain.translation import tr
 from ui.icons import Ink, icon
 
 _ICON_LINES = 1.8
@@ -23,7 +24,7 @@ class Confirmation:
     question: str
     details: str
     yes: str
-    no: str = "Cancel"
+    no: str = tr("Cancel")
     other: str = ""
     yes_is_default: bool = False
     is_warning: bool = False
@@ -108,8 +109,8 @@ def confirm_deletion(
     parent: QWidget, name: str, details: str, delete: Callable[[], object]
 ) -> None:
     """Call `delete` once the user agrees that `name`, in quotes, is deleted permanently."""
-    question = f"Forget {name} permanently?"
-    texts = Confirmation("Forget", question, details, "Forget", is_warning=True)
+    question = tr("Forget {name} permanently?").format(name=name)
+    texts = Confirmation(tr("Forget"), question, details, tr("Forget"), is_warning=True)
     confirm(parent, texts, delete)
 
 
@@ -130,7 +131,7 @@ def confirm_unsaved(
         leave()
 
     texts = Confirmation(
-        "Unsaved changes", f"Save the changes to {name}?", "If you discard them, they are lost.",
-        "Save", other="Discard", yes_is_default=True,
+        tr("Unsaved changes"), tr("Save the changes to {name}?").format(name=name), tr("If you discard them, they are lost."),
+        tr("Save"), other=tr("Discard"), yes_is_default=True,
     )  # fmt: skip
     confirm(parent, texts, save, on_other=discard)

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.domain.translation import tr
 from ui.widgets.controls import column_in, row_of
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
@@ -42,20 +43,20 @@ class ImageViewer(QDialog):
         super().__init__(parent)
         self.setWindowTitle(name)
         self.view = ImageView(self)
-        self.view.setAccessibleName(f"Image {name}")
-        self._message = PlainLabel("Loading\u2026", self, tone="muted")
+        self.view.setAccessibleName(tr("Image {name}").format(name=name))
+        self._message = PlainLabel(tr("Loading\u2026"), self, tone="muted")
         self._message.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._pages = QStackedWidget(self)
         self._pages.addWidget(self._message)
         self._pages.addWidget(self.view)
         self._size = PlainLabel("", self, tone="small")
-        self.fit = QPushButton("Fit", self)
-        self.fit.setToolTip("Fit the image into the window (F)")
+        self.fit = QPushButton(tr("Fit"), self)
+        self.fit.setToolTip(tr("Fit the image into the window (F)"))
         self.actual = QPushButton("100%", self)
-        self.actual.setToolTip("Show the image in its own size (1); the wheel zooms")
-        self.copy = QPushButton("Copy", self)
-        self.save = QPushButton("Save as\u2026", self)
-        close = QPushButton("Close", self)
+        self.actual.setToolTip(tr("Show the image in its own size (1); the wheel zooms"))
+        self.copy = QPushButton(tr("Copy"), self)
+        self.save = QPushButton(tr("Save as\u2026"), self)
+        close = QPushButton(tr("Close"), self)
         self.fit.clicked.connect(self.view.fit)
         self.actual.clicked.connect(self.view.show_actual_size)
         self.copy.clicked.connect(self._on_copy_clicked)
@@ -80,7 +81,9 @@ class ImageViewer(QDialog):
         """Show the image."""
         self.view.show_image(image)
         self._pages.setCurrentWidget(self.view)
-        self._size.setText(f"{image.width()} \N{MULTIPLICATION SIGN} {image.height()} px")
+        self._size.setText(
+            tr("{width} × {height} px").format(width=image.width(), height=image.height())
+        )
         for button in (self.fit, self.actual, self.copy):
             button.setEnabled(True)
         self.view.setFocus()

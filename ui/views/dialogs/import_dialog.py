@@ -12,8 +12,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.formatting import format_count
 from app.domain.transfer import ImportProgress, ImportReport
+from app.domain.translation import format_number, tr, trn
 from ui.errors import error_text
 from ui.widgets.controls import button, filled
 from ui.widgets.plain_label import plain_label
@@ -35,17 +35,19 @@ class ImportDialog(QDialog):
 
     def __init__(self, names: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Import")
+        self.setWindowTitle(tr("Import"))
         self.setMinimumWidth(460)
         self._running = True
-        self._headline = plain_label(self, "heading", f"Importing {names}", selectable=False)
+        self._headline = plain_label(
+            self, "heading", tr("Importing {names}").format(names=names), selectable=False
+        )
         self._bar = QProgressBar(self)
         self._bar.setRange(0, 0)
-        self._bar.setAccessibleName("Progress of the import")
+        self._bar.setAccessibleName(tr("Progress of the import"))
         self.words = plain_label(self, selectable=False)
         self._skipped = QPlainTextEdit(self)
         self._skipped.setReadOnly(True)
-        self._skipped.setAccessibleName("What was skipped, and why")
+        self._skipped.setAccessibleName(tr("What was skipped, and why"))
         self._skipped.hide()
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
         self._buttons.rejected.connect(self.reject)
@@ -65,20 +67,29 @@ class ImportDialog(QDialog):
         if progress.bytes_total:
             self._bar.setRange(0, _STEPS)
             self._bar.setValue(round(progress.bytes_read / progress.bytes_total * _STEPS))
-        conversations = format_count(progress.conversations, "conversation")
-        self.words.setText(f"{conversations}, {format_count(progress.messages, 'message')} so far")
+        conversations = trn("{count} conversation", "{count} conversations", progress.conversations)
+        self.words.setText(
+            tr("{conversations}, {messages} so far").format(
+                conversations=conversations,
+                messages=trn("{count} message", "{count} messages", progress.messages),
+            )
+        )
 
     def show_report(self, report: ImportReport, background_text: str = "") -> None:
         """Show the report, what was skipped, and `background_text` about the work to come."""
         self._end()
-        self._headline.setText("Import stopped" if report.cancelled else "Import finished")
+        self._headline.setText(tr("Import stopped") if report.cancelled else tr("Import finished"))
         self._bar.setRange(0, 1)
         self._bar.setValue(1)
         self.words.setText("\n\n".join(filter(None, (_report_text(report), background_text))))
         if report.skipped:
             lines = [f"{each.where}: {each.why}" for each in report.skipped[:_SKIPPED_SHOWN]]
             if len(report.skipped) > _SKIPPED_SHOWN:
-                lines.append(f"and {len(report.skipped) - _SKIPPED_SHOWN:,} more")
+                lines.append(
+                    tr("and {skipped} more").format(
+                        skipped=format_number(len(report.skipped) - _SKIPPED_SHOWN)
+                    )
+                )
             self._skipped.setPlainText("\n".join(lines))
             self._skipped.show()
             self.resize(560, 420)
@@ -86,7 +97,7 @@ class ImportDialog(QDialog):
     def show_questions(self, questions: Sequence[str]) -> None:
         """Offer questions about what was imported."""
         if questions:
-            heading = plain_label(self, "heading", "Ask something about it", selectable=False)
+            heading = plain_label(self, "heading", tr("Ask something about it"), selectable=False)
             self._questions.addWidget(heading)
         for each in questions:
             made = button(self, each.replace("&", "&&"))
@@ -117,27 +128,36 @@ class ImportDialog(QDialog):
         if not self._running:
             super().reject()
             return
-        self._headline.setText("Stopping\u2026")
+        self._headline.setText(tr("Stopping\u2026"))
         self._buttons.setEnabled(False)
         self.cancel_requested.emit()
 
 
 def _report_text(report: ImportReport) -> str:
-    parts = ["Nothing new was found."]
+    parts = [tr("Nothing new was found.")]
     if report.messages or report.conversations:
-        conversations = format_count(report.conversations, "conversation")
+        conversations = trn("{count} conversation", "{count} conversations", report.conversations)
         turns, messages = (
-            format_count(report.turns, "turn"),
-            format_count(report.messages, "message"),
+            trn("{count} turn", "{count} turns", report.turns),
+            trn("{count} message", "{count} messages", report.messages),
         )
-        parts = [f"New: {conversations} with {turns}, {messages} in all."]
+        parts = [
+            tr("New: {conversations} with {turns}, {messages} in all.").format(
+                conversations=conversations, turns=turns, messages=messages
+            )
+        ]
     if report.duplicates:
-        verb = "was" if report.duplicates == 1 else "were"
-        parts.append(f"{format_count(report.duplicates, 'message')} {verb} already stored.")
+        parts.append(
+            trn(
+                "{count} message was already stored.",
+                "{count} messages were already stored.",
+                report.duplicates,
+            )
+        )
     if report.presets:
-        presets = format_count(report.presets, "new preset")
-        parts.append(f"{presets}, not used by imported conversations.")
+        presets = trn("{count} new preset", "{count} new presets", report.presets)
+        parts.append(tr("{presets}, not used by imported conversations.").format(presets=presets))
     if report.skipped:
-        verb = "was" if len(report.skipped) == 1 else "were"
-        parts.append(f"{format_count(len(report.skipped), 'thing')} {verb} skipped:")
+        skipped = len(report.skipped)
+        parts.append(trn("{count} item was skipped:", "{count} items were skipped:", skipped))
     return " ".join(parts)

@@ -5,6 +5,7 @@ from PySide6.QtGui import QFont, QFontDatabase, QFontMetrics
 from PySide6.QtWidgets import QDialog, QPlainTextEdit, QWidget
 
 from app.domain.errors import KnownError
+from app.domain.translation import tr
 from ui.widgets.controls import closing_buttons, column_in
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
@@ -25,7 +26,7 @@ class PageDialog(QDialog):
         self.text = QPlainTextEdit(self)
         self.text.setReadOnly(True)
         self.text.setAccessibleName(title)
-        self.text.setPlaceholderText("Reading\u2026")
+        self.text.setPlaceholderText(tr("Reading\u2026"))
         # Manual pages are formatted for a terminal.
         font = QFont(self.font())
         font.setFamily(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family())

@@ -14,11 +14,12 @@ from PySide6.QtWidgets import (
 from app.domain.diagnostics import ProbeDetails
 from app.domain.errors import KnownError
 from app.domain.formatting import format_turn
+from app.domain.translation import tr
 from ui.widgets.controls import closing_buttons, column_in, table_view
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 
-_COLUMNS = ("Question", "Should find", "Now", "Before")
+_COLUMNS = (tr("Question"), tr("Should find"), tr("Now"), tr("Before"))
 _PLACE = Qt.ItemDataRole.UserRole + 1
 
 
@@ -36,17 +37,17 @@ class ProbesDialog(QDialog):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Probe questions")
+        self.setWindowTitle(tr("Probe questions"))
         resize_on_screen(self, 720, 420)
         self._words = plain_label(self, selectable=False)
-        self._table = table_view(self, "Probe questions", _COLUMNS, narrow=(2, 3))
+        self._table = table_view(self, tr("Probe questions"), _COLUMNS, narrow=(2, 3))
         self._table.currentItemChanged.connect(self._on_table_current_changed)
         self._table.itemActivated.connect(self._on_open_clicked)
         self._bar = QProgressBar(self)
-        self._bar.setAccessibleName("Questions asked so far")
+        self._bar.setAccessibleName(tr("Questions asked so far"))
         self._bar.hide()
         buttons, (self._run, self._open, self._remove) = closing_buttons(
-            self, "Ask all again", "Open the turn", "Remove"
+            self, tr("Ask all again"), tr("Open the turn"), tr("Remove")
         )
         self._run.clicked.connect(self.run_requested)
         self._open.clicked.connect(self._on_open_clicked)
@@ -109,14 +110,14 @@ class ProbesDialog(QDialog):
 def turn_text(place: ProbeDetails) -> str:
     """Return the label of the turn that should be found."""
     if place.conversation_id is None or place.turn_number is None:
-        return "A deleted turn"
+        return tr("A deleted turn")
     return f"{place.conversation_title}, {format_turn(place.turn_number)}"
 
 
 def summary(places: Sequence[ProbeDetails]) -> str:
     """Return a summary of the ranks, as text."""
     if not places:
-        return (
+        return tr(
             "There are no probe questions yet. Choose a turn, ask \u201cWhy wasn't this "
             "recalled?\u201d, and keep the question: here you see whether it still finds the turn "
             "after a change."
@@ -126,11 +127,17 @@ def summary(places: Sequence[ProbeDetails]) -> str:
     ten = sum(each.rank is not None and each.rank <= _TEN for each in probes)
     worse = sum(each.rank_drop > 0 for each in probes)
     better = sum(each.rank_drop < 0 for each in probes)
-    words = f"{first} of {len(places)} found first, {ten} among the first ten."
+    words = tr("{first} of {places} found first, {ten} among the first ten.").format(
+        first=first, places=len(places), ten=ten
+    )
     if not any(each.before_at for each in probes):
         return words
-    moved = f"{better} rose and {worse} fell" if better or worse else "nothing has moved"
-    return f"{words} Since the previous run {moved}."
+    moved = (
+        tr("{better} rose and {worse} fell").format(better=better, worse=worse)
+        if better or worse
+        else tr("nothing has moved")
+    )
+    return tr("{words} Since the previous run {moved}.").format(words=words, moved=moved)
 
 
 _TEN = 10
@@ -141,7 +148,7 @@ def _ranks(place: ProbeDetails) -> tuple[str, str]:
     probe = place.probe
     now = _rank(probe.rank, known=probe.ran_at is not None)
     if probe.problem:
-        now = "cannot be asked"
+        now = tr("cannot be asked")
     elif probe.rank_drop:
         now = f"{now} {_FELL if probe.rank_drop > 0 else _ROSE}"
     return now, _rank(probe.before, known=probe.before_at is not None)
@@ -150,4 +157,4 @@ def _ranks(place: ProbeDetails) -> tuple[str, str]:
 def _rank(rank: int | None, *, known: bool) -> str:
     if not known:
         return "\N{EN DASH}"
-    return f"{rank:,}" if rank else "not found"
+    return f"{rank:,}" if rank else tr("not found")

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDialog, QKeySequenceEdit, QTreeWidgetItem, QWidget
 
+from app.domain.translation import tr
 from ui.models.shortcuts import Shortcuts, owner_of
 from ui.widgets.controls import (
     button,
@@ -45,20 +46,20 @@ class ShortcutsDialog(QDialog):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Keyboard shortcuts")
-        self.search = line_edit(self, "Search commands and keys", clearable=True)
+        self.setWindowTitle(tr("Keyboard shortcuts"))
+        self.search = line_edit(self, tr("Search commands and keys"), clearable=True)
         self.search.textChanged.connect(self._filter)
-        self.table = table_view(self, "Keyboard shortcuts", ("Command", "Keys"), (1,))
+        self.table = table_view(self, tr("Keyboard shortcuts"), (tr("Command"), tr("Keys")), (1,))
         self.table.currentItemChanged.connect(self._on_row_selected)
         self._label = PlainLabel(self)
         self.key = QKeySequenceEdit(self)
         self.key.setMaximumSequenceLength(1)
         self.key.setClearButtonEnabled(True)
-        self.key.setAccessibleName("New keys")
+        self.key.setAccessibleName(tr("New keys"))
         self.key.keySequenceChanged.connect(self._on_key_changed)
-        self.apply = button(self, "Set", self._on_apply_clicked, kind="primary")
-        self.reset = button(self, "Reset", lambda: self.reset_requested.emit(self._name))
-        self.reset_all = button(self, "Reset all", lambda: self.reset_requested.emit(""))
+        self.apply = button(self, tr("Set"), self._on_apply_clicked, kind="primary")
+        self.reset = button(self, tr("Reset"), lambda: self.reset_requested.emit(self._name))
+        self.reset_all = button(self, tr("Reset all"), lambda: self.reset_requested.emit(""))
         self.warning = plain_label(self, "warning", selectable=False)
         edit = row_of((self._label, 1), self.key, self.apply, self.reset)
         close, _ = closing_buttons(self)
@@ -113,9 +114,11 @@ class ShortcutsDialog(QDialog):
         name = "" if item is None else str(item.data(0, _NAME))
         keys = self._current.get(name, ())
         if item is None:
-            self._label.setText("Select a command to change its keys.")
+            self._label.setText(tr("Select a command to change its keys."))
         else:
-            self._label.setText(item.text(0) if name else f"{item.text(0)}: fixed")
+            self._label.setText(
+                item.text(0) if name else tr("{text}: fixed").format(text=item.text(0))
+            )
         for part in (self.key, self.apply, self.reset):
             part.setEnabled(bool(name))
         self.key.setKeySequence(QKeySequence(keys[0] if keys else ""))
@@ -125,7 +128,11 @@ class ShortcutsDialog(QDialog):
         owner = owner_of(self._current, sequence.toString(), but=self._name)
         taken = next((row.text for row in self._rows if owner and row.name == owner), "")
         keys = sequence.toString(QKeySequence.SequenceFormat.NativeText)
-        warning = f"{keys} belongs to \u201c{taken}\u201d, which would lose it." if taken else ""
+        warning = (
+            tr("{keys} belongs to “{taken}”, which would lose it.").format(keys=keys, taken=taken)
+            if taken
+            else ""
+        )
         self.warning.setText(warning)
 
     def _on_apply_clicked(self) -> None:

@@ -7,6 +7,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QDialog, QWidget
 
 from app.domain.errors import KnownError
+from app.domain.translation import tr
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.summaries import Summary
 from ui.models.facts import version_label
@@ -47,7 +48,7 @@ class SummariesDialog(QDialog):
 
     def __init__(self, title: str, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Summaries")
+        self.setWindowTitle(tr("Summaries"))
         resize_on_screen(self, 640, 520)
         self.is_closed = False
         self._sources: Sequence[SummarySource] = ()
@@ -55,16 +56,16 @@ class SummariesDialog(QDialog):
         self._newest = ""
         heading = plain_label(self, "heading", title, selectable=False)
         self.choice = combo_box(
-            self, "What is summarized", min_chars=1, on_activated=self._on_choice_activated
+            self, tr("What is summarized"), min_chars=1, on_activated=self._on_choice_activated
         )
-        self.text = text_edit(self, "Summary", _TEXT_PX)
+        self.text = text_edit(self, tr("Summary"), _TEXT_PX)
         self.text.textChanged.connect(self._on_text_changed)
         self._status = plain_label(self, "muted", selectable=False)
         self._versions = VersionsView(theme, self)
         self._versions.restore_requested.connect(
             lambda made_at: self.restore_requested.emit(self.source, made_at)
         )
-        buttons, (self._save,) = closing_buttons(self, "Save")
+        buttons, (self._save,) = closing_buttons(self, tr("Save"))
         self._save.setProperty("kind", "primary")
         self._save.clicked.connect(
             lambda: self.save_requested.emit(self.source, self.text.toPlainText())
@@ -102,9 +103,9 @@ class SummariesDialog(QDialog):
         self.undo()
         self._status.setText(
             version_label(versions[0].made_at, versions[0].model)
-            + ". A summary of your own stays until what it summarizes changes."
+            + tr(". A summary of your own stays until what it summarizes changes.")
             if versions
-            else "There is no summary yet. You can write one yourself."
+            else tr("There is no summary yet. You can write one yourself.")
         )
         self._versions.show_versions(
             [

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import (
 
 from app.domain.diagnostics import Explanation
 from app.domain.errors import KnownError
-from app.domain.formatting import format_turn
+from app.domain.formatting import format_percent, format_turn
+from app.domain.translation import format_number, tr
 from ui.models.setting_labels import with_setting_labels
 from ui.widgets.controls import (
     button,
@@ -26,7 +27,7 @@ from ui.widgets.controls import (
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import plain_label
 
-_COLUMNS = ("What counts", "This turn", "First result")
+_COLUMNS = (tr("What counts"), tr("This turn"), tr("First result"))
 _NUMBERS = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
@@ -43,12 +44,12 @@ class WhyDialog(QDialog):
 
     def __init__(self, turn_text: str, question: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Why wasn't this recalled?")
+        self.setWindowTitle(tr("Why wasn't this recalled?"))
         resize_on_screen(self, 600, 560)
         self._turn = plain_label(self, "muted", turn_text)
-        what = "The question that should find this turn"
-        self.box = line_edit(self, what, text=question, name="Question", clearable=True)
-        self._ask = button(self, "Ask", self._on_ask_clicked, kind="primary")
+        what = tr("The question that should find this turn")
+        self.box = line_edit(self, what, text=question, name=tr("Question"), clearable=True)
+        self._ask = button(self, tr("Ask"), self._on_ask_clicked, kind="primary")
         self._ask.setDefault(True)
         self._headline = plain_label(self, "heading")
         self._figures = plain_label(self, "muted")
@@ -56,7 +57,7 @@ class WhyDialog(QDialog):
         self._words = plain_label(self)
         self._points = _points_table(self)
         self._message = plain_label(self, "success")
-        buttons, (self._save,) = closing_buttons(self, "Keep as a probe question")
+        buttons, (self._save,) = closing_buttons(self, tr("Keep as a probe question"))
         self._save.clicked.connect(self._on_save_clicked)
         self._lay_out(buttons)
         self._show_nothing()
@@ -82,7 +83,7 @@ class WhyDialog(QDialog):
             for each in explained.obstacles
         ]
         if explained.notice:
-            obstacles.append(f"\N{BULLET} Text search only: {explained.notice}")
+            obstacles.append(tr("• Text search only: {notice}").format(notice=explained.notice))
         self._show_text(self._obstacles, "\n".join(obstacles))
         self._show_text(self._words, matched_words(explained))
         for each in explained.points:
@@ -136,20 +137,32 @@ class WhyDialog(QDialog):
 def headline(explained: Explanation) -> str:
     """Return whether and where a turn is found, as text."""
     if explained.rank is None:
-        return "It is not found."
+        return tr("It is not found.")
     if explained.rank == 1:
-        return f"It is the first of {explained.ranked_count:,} results."
-    return f"It is number {explained.rank:,} of {explained.ranked_count:,} results."
+        return tr("It is the first of {ranked_count} results.").format(
+            ranked_count=format_number(explained.ranked_count)
+        )
+    return tr("It is number {rank} of {ranked_count} results.").format(
+        rank=format_number(explained.rank), ranked_count=format_number(explained.ranked_count)
+    )
 
 
 def figures(explained: Explanation) -> str:
     """Return the measures; "" when there are none."""
     if explained.relevance is None or explained.score is None:
         return ""
-    meaning = "no vector" if explained.cosine is None else f"cosine {explained.cosine:.3f}"
+    meaning = (
+        tr("no vector")
+        if explained.cosine is None
+        else tr("cosine {cosine}").format(cosine=format_number(explained.cosine, 3))
+    )
     if not explained.by_meaning:
-        meaning = "text search only"
-    return f"Relevance {explained.relevance:.0%}, {meaning}, {explained.score:.2f} points in all."
+        meaning = tr("text search only")
+    return tr("Relevance {relevance}, {meaning}, {score} points in all.").format(
+        relevance=format_percent(explained.relevance),
+        meaning=meaning,
+        score=format_number(explained.score, 2),
+    )
 
 
 def matched_words(explained: Explanation) -> str:
@@ -158,12 +171,16 @@ def matched_words(explained: Explanation) -> str:
         return ""
     held = [each.word for each in explained.words if each.is_present]
     lacks = [each.word for each in explained.words if not each.is_present]
-    lines = [f"It contains: {', '.join(held)}"] if held else []
-    return "\n".join([*lines, f"It does not contain: {', '.join(lacks)}"] if lacks else lines)
+    lines = [tr("It contains: {join}").format(join=", ".join(held))] if held else []
+    return "\n".join(
+        [*lines, tr("It does not contain: {join}").format(join=", ".join(lacks))]
+        if lacks
+        else lines
+    )
 
 
 def _points_table(parent: QWidget) -> QTreeWidget:
-    table = table_view(parent, "What each feature adds", _COLUMNS, narrow=(1, 2))
+    table = table_view(parent, tr("What each feature adds"), _COLUMNS, narrow=(1, 2))
     for column in (1, 2):
         table.headerItem().setTextAlignment(column, _NUMBERS)
     return table

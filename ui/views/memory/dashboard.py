@@ -13,8 +13,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.formatting import format_at_most, format_count, format_percent, format_size
+from app.domain.formatting import format_at_most, format_percent, format_size
 from app.domain.passages import KIND_TITLES
+from app.domain.translation import tr, trn
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
 from app.workers.status_text import ESTIMATED, format_spent
@@ -65,12 +66,12 @@ class Dashboard(QScrollArea):
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setAccessibleName("Workers")
+        self.setAccessibleName(tr("Workers"))
         body = QWidget(self)
         self._warnings = PlainLabel(body, wordWrap=True, tone="warning")
         self._warnings.hide()
-        name = "Allow the model for background work to read your history"
-        self.allow = button(body, "Allow\u2026", self.allow_requested, name=name)
+        name = tr("Allow the model for background work to read your history")
+        self.allow = button(body, tr("Allow\u2026"), self.allow_requested, name=name)
         self.allow.hide()
         self.review = button(body, "", self.review_requested)
         self.review.hide()
@@ -110,7 +111,11 @@ class Dashboard(QScrollArea):
         """Show the totals, and the button to allow a model while one waits for it."""
         self._totals.show_totals(totals)
         self.allow.setVisible(totals.needs_consent)
-        self.review.setText(f"Review {format_count(totals.proposals, 'proposal')} for memory\u2026")
+        self.review.setText(
+            tr("Review {proposals} for memory…").format(
+                proposals=trn("{count} proposal", "{count} proposals", totals.proposals)
+            )
+        )
         self.review.setVisible(bool(totals.proposals))
 
     def show_warnings(self, warnings: Sequence[str]) -> None:
@@ -143,7 +148,7 @@ class _TotalsCard(QFrame):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setProperty("panel", "card")
-        self.setAccessibleName("Totals")
+        self.setAccessibleName(tr("Totals"))
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(12, 10, 12, 10)
         self._grid.setVerticalSpacing(4)
@@ -172,15 +177,23 @@ class _TotalsCard(QFrame):
 def _total_rows(totals: Totals) -> list[tuple[str, str]]:
     memory = totals.memory
     rows = [(title, f"{memory.passages.get(kind, 0):,}") for kind, title in KIND_TITLES.items()]
-    rows.append(("Found by exact words", format_percent(memory.searchable_share)))
+    rows.append((tr("Found by exact words"), format_percent(memory.searchable_share)))
     if memory.embedded is None:
-        rows.append(("Found by meaning", "not available"))
+        rows.append((tr("Found by meaning"), tr("not available")))
     else:
-        name = f"Found by meaning ({totals.embedder})"
+        name = tr("Found by meaning ({embedder})").format(embedder=totals.embedder)
         rows.append((name, format_percent(memory.embedded.share)))
-    rows.append(("Database", format_size(memory.database_bytes)))
-    for name, spent in (("today", memory.spent_today), ("this month", memory.spent_month)):
-        rows.append((f"Spent {name}", format_spent(spent)))
+    rows.append((tr("Database"), format_size(memory.database_bytes)))
+    for name, spent in (
+        (tr("Spent today"), memory.spent_today),
+        (tr("Spent this month"), memory.spent_month),
+    ):
+        rows.append((name, format_spent(spent)))
         if spent.estimated_usd:
-            rows.append((f"of it {ESTIMATED}", format_at_most(spent.estimated_usd)))
+            rows.append(
+                (
+                    tr("of it {estimated}").format(estimated=tr(ESTIMATED)),
+                    format_at_most(spent.estimated_usd),
+                )
+            )
     return rows

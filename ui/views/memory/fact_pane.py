@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QWidget
 
 from app.domain.facts import FactCategory, FactVersion
+from app.domain.translation import tr
 from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, source_text, validity_text, version_label
 from ui.theme import Theme
@@ -37,18 +38,20 @@ class FactPane(QWidget):
         super().__init__(parent)
         self._known: KnownFact | None = None
         self._inside = QWidget(self)
-        self.text = text_edit(self, "Text of the fact", _TEXT_PX)
+        self.text = text_edit(self, tr("Text of the fact"), _TEXT_PX)
         categories = ((name, each.value) for each, name in CATEGORY_NAMES.items())
         self.category = combo_box(
-            self, "Category of the fact", categories, on_activated=self._on_edited
+            self, tr("Category of the fact"), categories, on_activated=self._on_edited
         )
-        self._save = button(self, "Save", kind="primary")
-        self.pinned = QCheckBox("Pinned", self)
-        self.pinned.setToolTip("A pinned fact is preferred, and never superseded automatically.")
+        self._save = button(self, tr("Save"), kind="primary")
+        self.pinned = QCheckBox(tr("Pinned"), self)
+        self.pinned.setToolTip(
+            tr("A pinned fact is preferred, and never superseded automatically.")
+        )
         self._validity, self._source = plain_label(self), plain_label(self)
-        self._open = button(self, "Open the turn")
-        self._reinstate = button(self, "Mark as current")
-        self._forget = button(self, "Forget\u2026")
+        self._open = button(self, tr("Open the turn"))
+        self._reinstate = button(self, tr("Mark as current"))
+        self._forget = button(self, tr("Forget\u2026"))
         self.versions = VersionsView(theme, self)
         self._lay_out()
         self.text.textChanged.connect(self._on_edited)

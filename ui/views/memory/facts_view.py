@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QSplitter, QWidget
 
 from app.domain.errors import KnownError
 from app.domain.facts import FactCategory
+from app.domain.translation import format_number, tr
 from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, FactListModel
 from ui.theme import Theme
@@ -51,20 +52,20 @@ class FactsView(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.box = line_edit(self, "Search facts", clearable=True)
+        self.box = line_edit(self, tr("Search facts"), clearable=True)
         self.category = SelectBox(self)
-        self.category.setAccessibleName("Category")
-        self.category.addItem("All categories")
+        self.category.setAccessibleName(tr("Category"))
+        self.category.addItem(tr("All categories"))
         for each, name in CATEGORY_NAMES.items():
             self.category.addItem(name, each.value)
-        self.ended = QCheckBox("Past facts too", self)
-        self.here = QCheckBox("Only from this conversation", self)
+        self.ended = QCheckBox(tr("Past facts too"), self)
+        self.here = QCheckBox(tr("Only from this conversation"), self)
         self.facts = FactListModel(self)
         self._delegate = FactDelegate(theme, self)
-        self.list = list_view(self, self.facts, self._delegate, "Facts")
+        self.list = list_view(self, self.facts, self._delegate, tr("Facts"))
         self._status = plain_label(self, "muted", selectable=False)
-        self.new = line_edit(self, "Add a fact of your own")
-        self._add = button(self, "Add")
+        self.new = line_edit(self, tr("Add a fact of your own"))
+        self._add = button(self, tr("Add"))
         self._add.setEnabled(False)
         self.pane = FactPane(theme, self)
         self._awaited: int | None = None
@@ -131,16 +132,18 @@ class FactsView(QWidget):
 
     def _summary(self, shown: int, total: int) -> str:
         if not total and self.query == FactQuery():
-            return (
+            return tr(
                 "There are no facts yet. They are extracted from what you say in conversations, "
                 "such as preferences, decisions and dates. You can also add your own below."
             )
         if not shown and self.query == FactQuery(ended=self.ended.isChecked(), here=True):
-            return "There are no facts from this conversation."
+            return tr("There are no facts from this conversation.")
         if not shown:
-            return "No facts found. Try other or fewer words."
+            return tr("No facts found. Try other or fewer words.")
         if shown < total:
-            return f"The first {shown:,} of {total:,} facts. Search to find the others."
+            return tr("The first {shown} of {total} facts. Search to find the others.").format(
+                shown=format_number(shown), total=format_number(total)
+            )
         return f"{shown:,} {'fact' if shown == 1 else 'facts'}"
 
     def _selected_id(self) -> int | None:

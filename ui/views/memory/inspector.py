@@ -8,6 +8,7 @@ from app.chat.inspector import Inspection
 from app.domain.conversations import ExchangeStatus
 from app.domain.formatting import format_day, format_turn
 from app.domain.text import one_line
+from app.domain.translation import tr
 from ui.theme import Theme
 from ui.views.memory.recalled_pane import RecalledPane
 from ui.views.memory.sent_pane import SentPane
@@ -15,10 +16,10 @@ from ui.widgets.controls import combo_box, filled, row_of, tool_button
 from ui.widgets.plain_label import plain_label
 
 _QUESTION_CHARS = 160
-_EMPTY = "There are no answers here yet."
-_OFF_HERE = "Memory is off for this conversation."
-_OFF = "Recall is off."
-_NONE_SENT = "No source was sent. Each source says why."
+_EMPTY = tr("There are no answers here yet.")
+_OFF_HERE = tr("Memory is off for this conversation.")
+_OFF = tr("Recall is off.")
+_NONE_SENT = tr("No source was sent. Each source says why.")
 
 
 class InspectorView(QWidget):
@@ -38,17 +39,17 @@ class InspectorView(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setAccessibleName("Answer")
+        self.setAccessibleName(tr("Answer"))
         self._turn = plain_label(self, "heading", selectable=False)
         self._question = plain_label(self, "muted", selectable=False)
         step = self.stepped.emit
         self._before = tool_button(
-            self, "", lambda: step(-1), icon="chevron-left", name="The answer before"
+            self, "", lambda: step(-1), icon="chevron-left", name=tr("The answer before")
         )
         self._after = tool_button(
-            self, "", lambda: step(1), icon="chevron-right", name="The answer after"
+            self, "", lambda: step(1), icon="chevron-right", name=tr("The answer after")
         )
-        self.runs = combo_box(self, "Run", on_activated=self.run_chosen)
+        self.runs = combo_box(self, tr("Run"), on_activated=self.run_chosen)
         self.recalled = RecalledPane(self)
         self.sent = SentPane(theme, self)
         self.parts = QStackedWidget(self)
@@ -59,7 +60,7 @@ class InspectorView(QWidget):
 
     def show_nothing(self) -> None:
         """Show that there is no answer."""
-        self._turn.setText("No answer")
+        self._turn.setText(tr("No answer"))
         self._question.setText(_EMPTY)
         self._question.show()
         self.parts.hide()
@@ -74,7 +75,11 @@ class InspectorView(QWidget):
 
     def show_inspection(self, inspection: Inspection, at: int, count: int, *, is_on: bool) -> None:
         """Show the answer `at` of `count` on its path; `is_on` when recall is on at all."""
-        self._turn.setText(f"Answer of {format_turn(inspection.exchange.turn_number)}")
+        self._turn.setText(
+            tr("Answer of {turn_number}").format(
+                turn_number=format_turn(inspection.exchange.turn_number)
+            )
+        )
         question = one_line(inspection.question, _QUESTION_CHARS)
         self._question.setText(question)
         self._question.setVisible(bool(question))
@@ -96,8 +101,8 @@ class InspectorView(QWidget):
         self.runs.clear()
         for place, sent_at in enumerate(inspection.runs):
             local = sent_at.astimezone()
-            last = "last, " if place == 0 else ""
-            self.runs.addItem(f"Asked {last}{format_day(sent_at)}, {local:%H:%M:%S}")
+            said = tr("Asked last, {day}, {time}") if place == 0 else tr("Asked {day}, {time}")
+            self.runs.addItem(said.format(day=format_day(sent_at), time=f"{local:%H:%M:%S}"))
         self.runs.setCurrentIndex(inspection.run)
         self.runs.setVisible(len(inspection.runs) > 1)
 
@@ -120,28 +125,30 @@ def absence_text(inspection: Inspection) -> str:
         return ""
     exchange = inspection.exchange
     if exchange.model is not None and exchange.model.startswith("recall:"):
-        return (
+        return tr(
             "Recall answered from your own conversations, on this computer. It was given only the "
             "question, and its answer links to what it quotes."
         )
     if exchange.status is ExchangeStatus.RUNNING:
-        return "The request is being prepared\N{HORIZONTAL ELLIPSIS}"
+        return tr("The request is being prepared\N{HORIZONTAL ELLIPSIS}")
     source = inspection.conversation.source
     if source != "commonplace":
-        return f"This answer was imported from {source}: its prompt is not known."
+        return tr("This answer was imported from {source}: its prompt is not known.").format(
+            source=source
+        )
     if exchange.status is not ExchangeStatus.COMPLETED:
-        return "Nothing was sent for this answer."
-    return "This answer is older than the storing of prompts."
+        return tr("Nothing was sent for this answer.")
+    return tr("This answer is older than the storing of prompts.")
 
 
 def nothing_text(inspection: Inspection, *, is_on: bool) -> str:
     """Return the note above the sources: what went wrong, or why there are none."""
     notice = inspection.prompt.notice if inspection.prompt is not None else ""
     if notice:
-        return f"Recall: {notice}"
+        return tr("Recall: {notice}").format(notice=notice)
     if inspection.sources:
         is_any_sent = any(each.place.item.injected for each in inspection.sources)
         return "" if is_any_sent else _NONE_SENT
     if not inspection.conversation.recalls:
         return _OFF_HERE
-    return "Nothing in your history is relevant to this question." if is_on else _OFF
+    return tr("Nothing in your history is relevant to this question.") if is_on else _OFF

@@ -7,7 +7,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QTabWidget, QWidget
 
 from app.domain.errors import KnownError
-from app.domain.formatting import format_count
+from app.domain.translation import tr, trn
 from app.storage.tables.memories import KnownMemory
 from ui.models.memories import MemoryListModel, source_text
 from ui.theme import Theme
@@ -27,8 +27,8 @@ from ui.widgets.controls import (
 from ui.widgets.plain_label import plain_label
 from ui.widgets.transcript.values import WrittenLine
 
-_PROFILE, _CORE = "Profile", "Core memory"
-_CORE_HELP = (
+_PROFILE, _CORE = tr("Profile"), tr("Core memory")
+_CORE_HELP = tr(
     "This is part of every prompt. Keep it short: who you are, and how you want to be answered. "
     "A model may add to it with a tool. You see that in the conversation, and can undo it there."
 )
@@ -54,17 +54,17 @@ class KnowledgeView(QTabWidget):
         self.setDocumentMode(True)
         self.facts = FactsView(theme, self)
         self.profile = ProfilePane(theme, self)
-        self.core = StandingTextPane(theme, "Core memory", _CORE_HELP, self)
+        self.core = StandingTextPane(theme, tr("Core memory"), _CORE_HELP, self)
         self.proposals = ProposedWrites(self)
         self.saved = SavedPane(theme, self)
         core = QWidget(self)
         core.setFocusProxy(self.core.text)
         column_in(core, self.proposals, (self.core, 1), margins=(12, 12, 12, 12), spacing=8)
         self._pages = {
-            "facts": (self.facts, "Facts"),
+            "facts": (self.facts, tr("Facts")),
             "profile": (self.profile, _PROFILE),
             "core": (core, _CORE),
-            "saved": (self.saved, "Saved"),
+            "saved": (self.saved, tr("Saved")),
         }
         for view, text in self._pages.values():
             self.addTab(view, text)
@@ -98,7 +98,12 @@ class KnowledgeView(QTabWidget):
         at = self.indexOf(view)
         self.setTabText(at, f"{text} ({proposals:,})" if proposals else text)
         self.setTabToolTip(
-            at, f"{format_count(proposals, 'proposal')} to decide" if proposals else ""
+            at,
+            tr("{proposals} to decide").format(
+                proposals=trn("{count} proposal", "{count} proposals", proposals)
+            )
+            if proposals
+            else "",
         )
 
     # Qt overrides
@@ -125,18 +130,18 @@ class SavedPane(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._awaited: int | None = None
-        self.box = line_edit(self, "Search saved memories", clearable=True)
+        self.box = line_edit(self, tr("Search saved memories"), clearable=True)
         self._status = plain_label(self, "muted")
         self.model = MemoryListModel(self)
         self._delegate = FactDelegate(theme, self)
-        self.list = list_view(self, self.model, self._delegate, "Saved memories")
-        self._text = text_edit(self, "The saved text", _TEXT_PX)
+        self.list = list_view(self, self.model, self._delegate, tr("Saved memories"))
+        self._text = text_edit(self, tr("The saved text"), _TEXT_PX)
         self._text.setReadOnly(True)
         self._source = plain_label(self, "muted")
-        self._open = button(self, "Open the turn")
-        self._forget = button(self, "Forget\N{HORIZONTAL ELLIPSIS}")
-        self.new = line_edit(self, "Save a text of your own")
-        self._add = button(self, "Save")
+        self._open = button(self, tr("Open the turn"))
+        self._forget = button(self, tr("Forget\N{HORIZONTAL ELLIPSIS}"))
+        self.new = line_edit(self, tr("Save a text of your own"))
+        self._add = button(self, tr("Save"))
         self._add.setEnabled(False)
         self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
         self._debounce.timeout.connect(self.request_list)
@@ -183,10 +188,10 @@ class SavedPane(QWidget):
 
     def _summary(self, count: int) -> str:
         if count:
-            return f"{count:,} saved {'text' if count == 1 else 'texts'}"
+            return trn("{count} saved text", "{count} saved texts", count)
         if self.box.text().strip():
-            return "No saved memories found. Try other or fewer words."
-        return (
+            return tr("No saved memories found. Try other or fewer words.")
+        return tr(
             "There are no saved memories yet. Models save texts here with a tool when you ask "
             "them to remember something. You can also save your own below."
         )

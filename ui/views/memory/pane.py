@@ -3,6 +3,7 @@
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
+from app.domain.translation import tr
 from ui.theme import Theme
 from ui.views.memory.dashboard import Dashboard
 from ui.views.memory.inspector import InspectorView
@@ -11,10 +12,10 @@ from ui.widgets.controls import filled
 
 _KNOWLEDGE = "knowledge"
 _TABS = {
-    "sources": "Sources",
-    "sent": "Sent",
-    _KNOWLEDGE: "Facts and profile",
-    "activity": "Activity",
+    "sources": tr("Sources"),
+    "sent": tr("Sent"),
+    _KNOWLEDGE: tr("Facts and profile"),
+    "activity": tr("Activity"),
 }
 _NAMES = tuple(_TABS)
 _LEAST_PX, _USUAL_PX = 320, 440
@@ -38,12 +39,12 @@ class MemoryPane(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setMinimumWidth(_LEAST_PX)
-        self.setAccessibleName("Memory")
+        self.setAccessibleName(tr("Memory"))
         self.inspector = InspectorView(theme, self)
         self.knowledge = KnowledgeView(theme, self)
         self.dashboard = Dashboard(self)
         self.tabs = QTabBar(self)
-        self.tabs.setAccessibleName("Memory")
+        self.tabs.setAccessibleName(tr("Memory"))
         self.tabs.setDocumentMode(True)
         self.tabs.setExpanding(False)
         self.tabs.setDrawBase(False)

@@ -11,6 +11,7 @@ from app.domain.errors import KnownError
 from app.domain.facts import BY_IMPORT
 from app.domain.formatting import format_moment
 from app.domain.profile import Profile, ProfileDiff, ProfileLine
+from app.domain.translation import tr, trn
 from app.language.extractive.summaries import MODEL
 from app.memory.profile import ProfileState
 from ui.theme import Theme
@@ -18,7 +19,7 @@ from ui.views.memory.standing_text_pane import StandingTextPane
 from ui.widgets.controls import button, column_in, row_of
 from ui.widgets.plain_label import plain_label
 
-_HELP = (
+_HELP = tr(
     "Who you are and what you always want, a line for each. Changes are proposed from your facts, at "
     "most once a day; none takes effect until you accept it."
 )
@@ -49,28 +50,28 @@ class ProfilePane(QWidget):
         self._theme = theme
         self._state: ProfileState | None = None
         self._decides: datetime | None = None
-        self.switch = QCheckBox("Use the profile in conversations", self)
+        self.switch = QCheckBox(tr("Use the profile in conversations"), self)
         self.switch.clicked.connect(self.switched)
         self.setFocusProxy(self.switch)
         self._proposal = QFrame(self)
         self._proposal.setProperty("panel", "card")
-        self._proposal.setAccessibleName("Proposed changes")
+        self._proposal.setAccessibleName(tr("Proposed changes"))
         self._title = plain_label(self._proposal, "heading", selectable=False)
         self.diff = QTextBrowser(self._proposal)
-        self.diff.setAccessibleName("Proposed changes of the profile")
+        self.diff.setAccessibleName(tr("Proposed changes of the profile"))
         self.diff.setOpenLinks(False)
         self.diff.setMinimumHeight(_DIFF_PX)
         self.diff.anchorClicked.connect(self._on_anchor_clicked)
-        self.accept = button(self._proposal, "Accept", self._on_accept_clicked, kind="primary")
+        self.accept = button(self._proposal, tr("Accept"), self._on_accept_clicked, kind="primary")
         self.edit = button(
             self._proposal,
-            "Edit",
+            tr("Edit"),
             self._on_edit_clicked,
-            tip="Change the proposed text before it is saved",
+            tip=tr("Change the proposed text before it is saved"),
         )
-        tip = "Drop this proposal; its lines are not proposed again"
-        self.reject = button(self._proposal, "Reject", self._on_reject_clicked, tip=tip)
-        self.editor = StandingTextPane(theme, "The profile", parent=self)
+        tip = tr("Drop this proposal; its lines are not proposed again")
+        self.reject = button(self._proposal, tr("Reject"), self._on_reject_clicked, tip=tip)
+        self.editor = StandingTextPane(theme, tr("The profile"), parent=self)
         self.editor.text.textChanged.connect(self._on_text_changed)
         self.editor.save_requested.connect(
             lambda text: self.save_requested.emit(text, self._decides)
@@ -99,9 +100,10 @@ class ProfilePane(QWidget):
         self._proposal.setVisible(proposal is not None)
         if proposal is not None:
             count = len(state.diff.added) + len(state.diff.removed)
-            lines = "change" if count == 1 else "changes"
             made = f"{format_moment(proposal.made_at)}, {_source_text(proposal.author)}"
-            self._title.setText(f"{count:,} proposed {lines} ({made})")
+            self._title.setText(
+                f"{trn('{count} proposed change', '{count} proposed changes', count)} ({made})"
+            )
             self.diff.setHtml(diff_html(state.diff, self._theme))
         self.editor.show_versions(versions, state.max_tokens, replaces_edit=replaces_edit)
         if proposal is not None:
@@ -163,8 +165,8 @@ class ProfilePane(QWidget):
 
 def _source_text(author: str) -> str:
     if author == BY_IMPORT:
-        return "from an import"
-    return "from your facts" if author == MODEL else f"by {author}"
+        return tr("from an import")
+    return tr("from your facts") if author == MODEL else tr("by {author}").format(author=author)
 
 
 def diff_html(diff: ProfileDiff, theme: Theme) -> str:

@@ -6,6 +6,7 @@ from functools import partial
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
+from app.domain.translation import tr
 from ui.widgets.controls import button, column_in, row_of, scroll_area
 from ui.widgets.plain_label import breakable, plain_label
 from ui.widgets.transcript.values import WrittenLine
@@ -60,7 +61,7 @@ class ProposedWrites(QWidget):
             for action, label in line.actions
         ]
         source = button(
-            row, "Open the turn", partial(self.source_requested.emit, line.uid), kind="quiet"
+            row, tr("Open the turn"), partial(self.source_requested.emit, line.uid), kind="quiet"
         )
         column_in(row, text, row_of(*buttons, source, None), margins=(12, 8, 12, 8), spacing=6)
         return row

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.chat.inspector import Source
 from app.domain.recall import Verdict
 from app.domain.text import one_line
+from app.domain.translation import tr
 from ui.icons import icon
 from ui.models.recalled import COLUMNS, Group, RecalledModel, Rest
 from ui.models.source_labels import VERDICT_TEXTS, figures, kind_text, opens_text, source_text
@@ -26,7 +27,7 @@ from ui.widgets.plain_label import plain_label
 
 _TEXT_CHARS = 1_500
 _INDENT_PX = 14
-_FOLDED = "Press Enter or click to see the other sources, and why they were not sent."
+_FOLDED = tr("Press Enter or click to see the other sources, and why they were not sent.")
 _VERDICTS = {"up": Verdict.UP, "down": Verdict.DOWN, "never": Verdict.NEVER}
 _WANTED_EMS = {3: 78, 4: 70, 5: 52}  # by column, in widths of a letter
 
@@ -73,11 +74,16 @@ class RecalledPane(QWidget):
 
     def _make_actions(self) -> dict[str, QAction]:
         rows = (
-            ("open", "Open", "Show the turn it comes from", self._on_open_triggered),
-            ("up", "Useful", "Rank it higher", Verdict.UP),
-            ("down", "Not useful", "Rank it lower", Verdict.DOWN),
-            ("never", "Don't use this again", "Do not recall this again", Verdict.NEVER),
-            ("back", "Remove rating", "Remove your rating of it", partial(self._judge, None)),
+            ("open", tr("Open"), tr("Show the turn it comes from"), self._on_open_triggered),
+            ("up", tr("Useful"), tr("Rank it higher"), Verdict.UP),
+            ("down", tr("Not useful"), tr("Rank it lower"), Verdict.DOWN),
+            ("never", tr("Don't use this again"), tr("Do not recall this again"), Verdict.NEVER),
+            (
+                "back",
+                tr("Remove rating"),
+                tr("Remove your rating of it"),
+                partial(self._judge, None),
+            ),
         )
         actions = {}
         for name, words, tip, act in rows:
@@ -126,7 +132,7 @@ class RecalledPane(QWidget):
         self._figures.setVisible(source is not None)
         if source is None:
             is_fold = isinstance(self.model.value_at(self.table.currentIndex()), Rest)
-            self._name.setText(_FOLDED if is_fold else "Select a row to see its details.")
+            self._name.setText(_FOLDED if is_fold else tr("Select a row to see its details."))
             self._text.hide()
             return
         place = source.place
@@ -184,7 +190,7 @@ class SourceTree(QTreeView):
     def __init__(self, model: RecalledModel, parent: QWidget) -> None:
         super().__init__(parent)
         self._model = model
-        self.setAccessibleName("What was recalled")
+        self.setAccessibleName(tr("What was recalled"))
         self.setModel(model)
         self.setRootIsDecorated(False)
         self.setUniformRowHeights(True)

@@ -8,7 +8,9 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.chat.inspector import Inspection, requests_text
 from app.chat.sent_prompt import PartDifference, PartState, SentPart, SentPrompt
 from app.domain.conversations import Usage
+from app.domain.formatting import format_percent, money
 from app.domain.recall import PlanPartKind
+from app.domain.translation import format_number, tr
 from ui.theme import Theme
 from ui.widgets.controls import button, column_in, filled, scroll_area
 from ui.widgets.plain_label import plain_label
@@ -16,19 +18,19 @@ from ui.widgets.prompt_part import PromptPartPanel
 
 _DOT = "  \N{MIDDLE DOT}  "
 PART_NAMES = {
-    PlanPartKind.SYSTEM_PROMPT: "System prompt",
-    PlanPartKind.PROFILE: "Profile",
-    PlanPartKind.CORE_MEMORY: "Core memory",
-    PlanPartKind.TOOLS: "Tools",
-    PlanPartKind.COMPACTION: "Summary of older messages",
-    PlanPartKind.SHORTENED: "Older messages, tool results left out",
-    PlanPartKind.HISTORY: "Messages of this conversation",
-    PlanPartKind.DATE: "Date and time",
-    PlanPartKind.FACTS: "Facts",
-    PlanPartKind.RELATED: "Related past",
-    PlanPartKind.EARLIER: "Earlier in this conversation",
-    PlanPartKind.QUESTION: "Your message",
-    PlanPartKind.NOTE: "Added by Commonplace",
+    PlanPartKind.SYSTEM_PROMPT: tr("System prompt"),
+    PlanPartKind.PROFILE: tr("Profile"),
+    PlanPartKind.CORE_MEMORY: tr("Core memory"),
+    PlanPartKind.TOOLS: tr("Tools"),
+    PlanPartKind.COMPACTION: tr("Summary of older messages"),
+    PlanPartKind.SHORTENED: tr("Older messages, tool results left out"),
+    PlanPartKind.HISTORY: tr("Messages of this conversation"),
+    PlanPartKind.DATE: tr("Date and time"),
+    PlanPartKind.FACTS: tr("Facts"),
+    PlanPartKind.RELATED: tr("Related past"),
+    PlanPartKind.EARLIER: tr("Earlier in this conversation"),
+    PlanPartKind.QUESTION: tr("Your message"),
+    PlanPartKind.NOTE: tr("Added by Commonplace"),
 }
 
 
@@ -41,17 +43,17 @@ class SentPane(QWidget):
         self._shown: Inspection | None = None
         self._summary = plain_label(self, "small")
         what, before = (
-            "Copy everything that was sent",
-            "Compare with the prompt of the previous answer",
+            tr("Copy everything that was sent"),
+            tr("Compare with the prompt of the previous answer"),
         )
-        self.copy = button(self, "Copy", self._on_copy_clicked, tip=what)
-        self.compare = button(self, "What changed", tip=before)
+        self.copy = button(self, tr("Copy"), self._on_copy_clicked, tip=what)
+        self.compare = button(self, tr("What changed"), tip=before)
         self.compare.setCheckable(True)
         self.compare.toggled.connect(self._on_compare_toggled)
         self._body = QWidget(self)
         self._parts = column_in(self._body, margins=(0, 0, 6, 0), spacing=6)
         self._scroll = scroll_area(self, self._body)
-        self._scroll.setAccessibleName("What was sent")
+        self._scroll.setAccessibleName(tr("What was sent"))
         self._buttons = QWidget(self)
         row = QHBoxLayout(self._buttons)
         filled(row, self.compare, self.copy, None, margins=(0, 0, 0, 0))
@@ -70,7 +72,7 @@ class SentPane(QWidget):
         self.compare.setEnabled(inspection.compared is not None)
         if inspection.compared is None:
             self.compare.setChecked(False)
-            self.compare.setToolTip("There is no earlier prompt to compare with")
+            self.compare.setToolTip(tr("There is no earlier prompt to compare with"))
         self._draw()
 
     def set_theme(self, theme: Theme) -> None:
@@ -98,7 +100,7 @@ class SentPane(QWidget):
 
     def _draw_differences(self, differences: Sequence[PartDifference]) -> None:
         for each in differences:
-            words = "the same" if each.state is PartState.SAME else each.state.value
+            words = tr("the same") if each.state is PartState.SAME else each.state.value
             self._panel(each.kind, words).show_lines(each.lines)
 
     def _panel(self, kind: PlanPartKind, figures: str) -> PromptPartPanel:
@@ -116,10 +118,14 @@ class SentPane(QWidget):
 
 def part_figures(part: SentPart) -> str:
     """Return what a part takes: tokens, its share, messages, and whether a cache may hold it."""
-    words = [f"{part.tokens:,} tokens ({part.share:.0%})"]
+    words = [
+        tr("{tokens} tokens ({share})").format(
+            tokens=format_number(part.tokens), share=format_percent(part.share)
+        )
+    ]
     if part.messages and part.kind is not PlanPartKind.QUESTION:
         words.append(f"{part.messages:,} {'message' if part.messages == 1 else 'messages'}")
-    words.append("cacheable" if part.cacheable else "new each time")
+    words.append("cacheable" if part.cacheable else tr("new each time"))
     return _DOT.join(words)
 
 
@@ -128,39 +134,61 @@ def summary_text(inspection: Inspection, sent: SentPrompt) -> str:
     prompt = inspection.prompt
     assert prompt is not None
     used = sent.tokens / max(1, prompt.limit_tokens)
-    size = f"about {sent.tokens:,} of {prompt.limit_tokens:,} tokens ({used:.0%})"
-    lines = [f"{prompt.model}{_DOT}{size}{_DOT}{sent.cacheable_share:.0%} cacheable"]
+    size = tr("about {tokens} of {limit_tokens} tokens ({used})").format(
+        tokens=format_number(sent.tokens),
+        limit_tokens=format_number(prompt.limit_tokens),
+        used=format_percent(used),
+    )
+    lines = [
+        tr("{model}{DOT}{size}{DOT2}{cacheable_share} cacheable").format(
+            model=prompt.model,
+            DOT=_DOT,
+            size=size,
+            DOT2=_DOT,
+            cacheable_share=format_percent(sent.cacheable_share),
+        )
+    ]
     if words := requests_text(inspection):
         lines.append(words)
     if inspection.run == 0 and inspection.exchange.usage is not None:
         lines.append(usage_text(inspection.exchange.usage))
     if prompt.notice:
-        lines.append(f"Recall: {prompt.notice}")
+        lines.append(tr("Recall: {notice}").format(notice=prompt.notice))
     return "\n".join(lines)
 
 
 def usage_text(usage: Usage) -> str:
     """Return the provider's token counts for all requests of an answer, and the cost."""
     if usage.estimated:
-        said = f"The provider counted nothing; about {usage.input_tokens:,} in"
+        said = tr("The provider counted nothing; about {input_tokens} in").format(
+            input_tokens=format_number(usage.input_tokens)
+        )
     else:
-        said = f"The provider counted {usage.input_tokens:,} in"
+        said = tr("The provider counted {input_tokens} in").format(
+            input_tokens=format_number(usage.input_tokens)
+        )
     if usage.cached_tokens:
         share = usage.cached_tokens / max(1, usage.input_tokens)
-        said += f", {usage.cached_tokens:,} of them from its cache ({share:.0%})"
+        said += tr(", {cached_tokens} of them from its cache ({share})").format(
+            cached_tokens=format_number(usage.cached_tokens), share=format_percent(share)
+        )
     if usage.cache_write_tokens:
-        said += f", {usage.cache_write_tokens:,} written to it"
-    said += f", {usage.output_tokens:,} out"
+        said += tr(", {cache_write_tokens} written to it").format(
+            cache_write_tokens=format_number(usage.cache_write_tokens)
+        )
+    said += tr(", {output_tokens} out").format(output_tokens=format_number(usage.output_tokens))
     if usage.cost_usd is None:
-        return f"{said}{_DOT}cost unknown"
+        return tr("{said}{DOT}cost unknown").format(said=said, DOT=_DOT)
     price = f" ({usage.price})" if usage.price else ""
-    cost = "no cost" if usage.cost_usd == 0 else f"${usage.cost_usd:.4f}"
+    cost = tr("no cost") if usage.cost_usd == 0 else money(usage.cost_usd, 4)
     return f"{said}{_DOT}{cost}{price}"
 
 
 def copied(sent: SentPrompt) -> str:
     """Return the whole prompt as text, each part under its name."""
     return "\n\n".join(
-        f"[{PART_NAMES[part.kind]}, about {part.tokens:,} tokens]\n{part.text}"
+        tr("[{PART_NAMES}, about {tokens} tokens]\n{text}").format(
+            PART_NAMES=PART_NAMES[part.kind], tokens=format_number(part.tokens), text=part.text
+        )
         for part in sent.parts
     )

@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from app.domain.errors import KnownError
+from app.domain.translation import format_number, tr
 from app.domain.turn_text import estimate_tokens
 from ui.models.facts import version_label
 from ui.models.setting_labels import with_setting_labels
@@ -16,7 +17,7 @@ from ui.widgets.controls import button, column_in, progress_bar, row_of, text_ed
 from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
 
-_UNSAVED = "Not saved yet. Prompts still contain the version saved last."
+_UNSAVED = tr("Not saved yet. Prompts still contain the version saved last.")
 
 
 class TextVersion(Protocol):
@@ -58,14 +59,14 @@ class StandingTextPane(QWidget):
         self._last_change = ""
         self._max_tokens = 0
         self.text = text_edit(self, name)
-        self.text.setPlaceholderText(f"{name} is empty.")
-        self._bar = progress_bar(self, f"{name}: budget used")
+        self.text.setPlaceholderText(tr("{name} is empty.").format(name=name))
+        self._bar = progress_bar(self, tr("{name}: budget used").format(name=name))
         self._tokens, self._state, self._problem = (
             plain_label(self, tone, selectable=False) for tone in ("small", "small", "error")
         )
         self._problem.hide()
-        self._save = button(self, "Save", kind="primary")
-        self._undo = button(self, "Undo", self.undo, tip="Show the saved version")
+        self._save = button(self, tr("Save"), kind="primary")
+        self._undo = button(self, tr("Undo"), self.undo, tip=tr("Show the saved version"))
         self.versions = VersionsView(theme, self)
         self._lay_out()
         self.text.textChanged.connect(self._on_text_changed)
@@ -95,7 +96,9 @@ class StandingTextPane(QWidget):
             for each in versions
             if each.made_at is not None
         ]
-        self._last_change = f"Last changed on {shown[0].label}." if shown else ""
+        self._last_change = (
+            tr("Last changed on {label}.").format(label=shown[0].label) if shown else ""
+        )
         self.versions.setVisible(bool(shown))
         self.versions.show_versions(shown)
         self._on_text_changed()
@@ -121,8 +124,12 @@ class StandingTextPane(QWidget):
     def _on_text_changed(self) -> None:
         text = self.text.toPlainText().strip()
         tokens = estimate_tokens(text) if text else 0
-        over = ", too many" if tokens > self._max_tokens else ""
-        self._tokens.setText(f"About {tokens:,} of {self._max_tokens:,} tokens{over}")
+        over = tr(", too many") if tokens > self._max_tokens else ""
+        self._tokens.setText(
+            tr("About {tokens} of {max_tokens} tokens{over}").format(
+                tokens=format_number(tokens), max_tokens=format_number(self._max_tokens), over=over
+            )
+        )
         self._bar.setRange(0, max(1, self._max_tokens))
         self._bar.setValue(min(tokens, self._max_tokens))
         self._save.setEnabled(self.is_edited)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.domain.translation import tr
 from app.domain.workers import WORKERS, WorkerName, WorkerState, WorkerStatus
 from app.workers.status_text import worker_text
 from ui.widgets.controls import button, column_in, progress_bar, row_of
@@ -34,7 +35,7 @@ class WorkerCard(QFrame):
         self.switch.clicked.connect(lambda on: self.switched.emit(name, on))
         self.state = plain_label(self, "small", selectable=False)
         self.state.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.bar = progress_bar(self, f"{title}: progress")
+        self.bar = progress_bar(self, tr("{title}: progress").format(title=title))
         tones = ("", "small", "small", "small", "small", "warning", "error")
         self._lines = [plain_label(self, tone, selectable=False) for tone in tones]
         self.counts, self.session, self.spent, self.retries, *_ = self._lines
@@ -42,17 +43,17 @@ class WorkerCard(QFrame):
             button(self, text, slot, kind="quiet", tip=tip, name=f"{title}: {action}")
             for text, slot, tip, action in (
                 (
-                    "Run now", lambda: self.run_requested.emit(name),
-                    "Look for work now, and retry what waits", "run now",
+                    tr("Run now"), lambda: self.run_requested.emit(name),
+                    tr("Look for work now, and retry what waits"), tr("run now"),
                 ),
                 (
-                    "Failures\u2026", lambda: self.failures_requested.emit(name),
-                    "What failed, why, and when it is retried", "failures",
+                    tr("Failures\u2026"), lambda: self.failures_requested.emit(name),
+                    tr("What failed, why, and when it is retried"), "failures",
                 ),
                 (
-                    "Extract again\u2026", self.regeneration_requested,
-                    "Extract facts again that other models found; shows the price and asks first",
-                    "extract again",
+                    tr("Extract again\u2026"), self.regeneration_requested,
+                    tr("Extract facts again that other models found; shows the price and asks first"),
+                    tr("extract again"),
                 ),
             )
         )  # fmt: skip

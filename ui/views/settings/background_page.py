@@ -7,7 +7,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QComboBox, QWidget
 
+from app.domain.formatting import money
 from app.domain.settings_schema import SETTINGS
+from app.domain.translation import tr
 from app.providers.pricing.prices import OwnPrice
 from app.workers.model_choice import BackgroundPlan, plan_text, sending_text
 from app.workers.spend_limits import SPEND_LIMIT_KEYS
@@ -17,11 +19,11 @@ from ui.widgets.controls import button, column_in, line_edit, row_of
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.setting_editor import SettingEditor
 
-_EXTRACTIVE = "Extractive: the most important sentences, on this computer, free"
-_USE = "Use for background work"
-_SPENT_COLUMNS = ("Worker", "Model", "Today", "This month")
-_PRICE_COLUMNS = ("Model", "Input", "Output", "Cached input")
-_ABOUT_PRICES = (
+_EXTRACTIVE = tr("Extractive: the most important sentences, on this computer, free")
+_USE = tr("Use for background work")
+_SPENT_COLUMNS = (tr("Worker"), tr("Model"), tr("Today"), tr("This month"))
+_PRICE_COLUMNS = (tr("Model"), tr("Input"), tr("Output"), tr("Cached input"))
+_ABOUT_PRICES = tr(
     "In US dollars per million tokens. Your prices replace those of the bundled list. A server of "
     "your own can cost 0."
 )
@@ -42,16 +44,18 @@ class BackgroundPage(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         about = PlainLabel(
-            "Summaries and facts are made in the background. A language model makes better ones. "
-            "A model on a remote server reads your history for this and costs money, so nothing "
-            "is sent to it before you agree.",
+            tr(
+                "Summaries and facts are made in the background. A language model makes better ones. "
+                "A model on a remote server reads your history for this and costs money, so nothing "
+                "is sent to it before you agree."
+            ),
             self,
             wordWrap=True,
             tone="small",
         )
         self.chooser = _BackgroundModelChooser(self)
         self.limits = [SettingEditor(SETTINGS[key], self) for key in SPEND_LIMIT_KEYS]
-        self.spent = _TextTable("Spending this month", _SPENT_COLUMNS, self, text_columns=2)
+        self.spent = _TextTable(tr("Spending this month"), _SPENT_COLUMNS, self, text_columns=2)
         self.prices = _PricesCard(self)
         parts = (about, self.chooser, *self.limits, self.spent, self.prices, None)
         column_in(self, *parts, margins=(16, 8, 16, 16))
@@ -68,7 +72,7 @@ class _BackgroundModelChooser(ChooserCard):
     """Models to choose from, also by typing one; "" stands for none."""
 
     def __init__(self, parent: QWidget) -> None:
-        name = "Model for background work"
+        name = tr("Model for background work")
         super().__init__(name, parent, f"{name}, PROVIDER:MODEL", _USE)
         self._waits = False
         self.state = self.line()
@@ -79,8 +83,10 @@ class _BackgroundModelChooser(ChooserCard):
         line.editingFinished.connect(self._on_box_activated)
         self.column.addWidget(self.box)
         self.add_lines()
-        tip = "Replace summaries made by other models; shows the price and asks first"
-        self.regenerate = button(self, "Regenerate earlier summaries\u2026", kind="quiet", tip=tip)
+        tip = tr("Replace summaries made by other models; shows the price and asks first")
+        self.regenerate = button(
+            self, tr("Regenerate earlier summaries\u2026"), kind="quiet", tip=tip
+        )
         self.column.addLayout(row_of(self.use, self.regenerate, None))
         self.show_state("", waits=False)
 
@@ -104,11 +110,13 @@ class _BackgroundModelChooser(ChooserCard):
         """Show the model in use; `waits` if nobody has agreed to it yet."""
         self.in_force, self._waits = in_force, waits
         if not in_force:
-            text = "Now: extractive, on this computer. Nothing leaves it, nothing is spent."
+            text = tr("Now: extractive, on this computer. Nothing leaves it, nothing is spent.")
         elif waits:
-            text = f"Now: {in_force} is chosen and waits until you allow it to read your history."
+            text = tr(
+                "Now: {in_force} is chosen and waits until you allow it to read your history."
+            ).format(in_force=in_force)
         else:
-            text = f"Now: {in_force}."
+            text = tr("Now: {in_force}.").format(in_force=in_force)
         self.state.setText(text)
         if self.value == in_force:
             self.text.hide()
@@ -118,13 +126,13 @@ class _BackgroundModelChooser(ChooserCard):
         """Show the work and the price of the picked model."""
         if plan.model != self.value:
             return
-        sent = f" {sending_text(plan)}" if plan.sent_to else " Nothing leaves this computer."
+        sent = f" {sending_text(plan)}" if plan.sent_to else tr(" Nothing leaves this computer.")
         self.show_text(plan_text(plan) + sent)
 
     def update_button(self) -> None:
         is_in_force = self.value == self.in_force
         self.use.setEnabled(not is_in_force or self._waits)
-        self.use.setText("Allow\u2026" if is_in_force and self._waits else _USE)
+        self.use.setText(tr("Allow\u2026") if is_in_force and self._waits else _USE)
 
 
 class _TextTable(TableCard):
@@ -132,7 +140,7 @@ class _TextTable(TableCard):
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Show rows, each with one string per column."""
-        self.begin(empty="" if rows else "None yet.")
+        self.begin(empty="" if rows else tr("None yet."))
         for number, row in enumerate(rows, start=1):
             for column, text in enumerate(row):
                 self.name_cell(self.cell(number, column, text), column, row[0])
@@ -149,14 +157,14 @@ class _PricesCard(_TextTable):
     removed = Signal(str)
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__("Your own prices", _PRICE_COLUMNS, parent, about=_ABOUT_PRICES)
+        super().__init__(tr("Your own prices"), _PRICE_COLUMNS, parent, about=_ABOUT_PRICES)
         self.fields = [
-            line_edit(self, label, name=f"Own price: {name}")
+            line_edit(self, label, name=tr("Own price: {name}").format(name=name))
             for label, name in zip(
                 ("PROVIDER:MODEL", *_PRICE_COLUMNS[1:]), _PRICE_COLUMNS, strict=True
             )
         ]
-        self.save = button(self, "Save price", self._on_save_clicked)
+        self.save = button(self, tr("Save price"), self._on_save_clicked)
         model, *figures = self.fields
         self.column.addLayout(row_of((model, 3), *((each, 1) for each in figures), self.save))
         self.error = self.line("error")
@@ -166,13 +174,13 @@ class _PricesCard(_TextTable):
         """Show the table; each row has a button that removes it."""
         rows = []
         for model, price in prices.items():
-            cached = "as input" if price.cached_usd is None else f"${price.cached_usd:g}"
-            rows.append((model, f"${price.input_usd:g}", f"${price.output_usd:g}", cached))
+            cached = tr("as input") if price.cached_usd is None else _amount(price.cached_usd)
+            rows.append((model, _amount(price.input_usd), _amount(price.output_usd), cached))
         self.show_rows(rows)
         for number, model in enumerate(prices, start=1):
             remove = button(
-                self, "Remove", partial(self.removed.emit, model),
-                name=f"Remove the price of {model}",
+                self, tr("Remove"), partial(self.removed.emit, model),
+                name=tr("Remove the price of {model}").format(model=model),
             )  # fmt: skip
             self.grid.addWidget(remove, number, len(_PRICE_COLUMNS))
 
@@ -186,3 +194,10 @@ class _PricesCard(_TextTable):
 
     def _on_save_clicked(self) -> None:
         self.entered.emit(*(field.text().strip() for field in self.fields))
+
+
+def _amount(usd: float) -> str:
+    """Return a price without superfluous zeros."""
+    return money(
+        usd, next(digits for digits in (0, 2, 4, 6) if digits == 6 or usd == round(usd, digits))
+    )

@@ -8,8 +8,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.formatting import format_count, format_estimate, format_percent, format_size
+from app.domain.formatting import format_estimate, format_percent, format_size
 from app.domain.passages import EmbedderSwitchPlan, EmbeddingStatus, SpaceStatus, SpaceUse
+from app.domain.translation import format_number, tr, trn
 from ui.views.settings.chooser_card import ChooserCard
 from ui.widgets.cards import Card, TableCard
 from ui.widgets.controls import button, column_in, progress_bar, row_of
@@ -17,12 +18,12 @@ from ui.widgets.plain_label import PlainLabel
 
 _STEPS = 1000
 _USES = {
-    SpaceUse.ANSWERS: "in use",
-    SpaceUse.FILLS: "being filled",
+    SpaceUse.ANSWERS: tr("in use"),
+    SpaceUse.FILLS: tr("being filled"),
     SpaceUse.KEPT: "kept",
 }
-_COLUMNS = ("Embedder", "Passages", "Share", "Size")
-_ABOUT_SPACES = (
+_COLUMNS = (tr("Embedder"), tr("Passages"), tr("Share"), tr("Size"))
+_ABOUT_SPACES = tr(
     "Vectors of an embedder that is no longer in use are kept: you can go back to it at once and at "
     "no cost."
 )
@@ -38,9 +39,11 @@ class EmbedderPage(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         about = PlainLabel(
-            "An embedder makes a vector of each passage of your history. Search then finds passages "
-            "with the same meaning, even if the words differ. A passage without a vector is found "
-            "by its words only.",
+            tr(
+                "An embedder makes a vector of each passage of your history. Search then finds passages "
+                "with the same meaning, even if the words differ. A passage without a vector is found "
+                "by its words only."
+            ),
             self,
             wordWrap=True,
             tone="small",
@@ -62,15 +65,15 @@ class _StateCard(Card):
     """The embedder in use, its progress, and what keeps it from being used."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__("The embedder in use", parent, title="")
+        super().__init__(tr("The embedder in use"), parent, title="")
         self.title.setWordWrap(True)
         self.text = self.line()
-        self.bar = progress_bar(self, "Share that is embedded")
+        self.bar = progress_bar(self, tr("Share that is embedded"))
         self.bar.setRange(0, _STEPS)
         self.column.addWidget(self.bar)
         self.problem = self.line("warning")
         self.problem.hide()
-        self.regenerate = button(self, "Embed everything again\u2026")
+        self.regenerate = button(self, tr("Embed everything again\u2026"))
         self.column.addLayout(row_of(self.regenerate, None))
 
     def show_state(self, state: EmbeddingStatus) -> None:
@@ -86,10 +89,12 @@ class _EmbedderChooser(ChooserCard):
     """Embedders to choose from, and a button for a folder; `use` waits for the plan of a choice."""
 
     def __init__(self, parent: QWidget) -> None:
-        title = "Use another embedder"
-        super().__init__("Another embedder", parent, "Embedder", "Use this embedder", title)
-        self.folder = button(self, "ONNX folder\u2026")
-        self.folder.setToolTip("A folder with model.onnx, tokenizer.json and config.json")
+        title = tr("Use another embedder")
+        super().__init__(
+            tr("Another embedder"), parent, tr("Embedder"), tr("Use this embedder"), title
+        )
+        self.folder = button(self, tr("ONNX folder\u2026"))
+        self.folder.setToolTip(tr("A folder with model.onnx, tokenizer.json and config.json"))
         self.column.addLayout(row_of((self.box, 1), self.folder))
         self.add_lines()
         self.column.addLayout(row_of(self.use, None))
@@ -141,14 +146,14 @@ class _SpacesCard(TableCard):
     deletion_requested = Signal(str, str)
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__("Embedded passages", _COLUMNS, parent, about=_ABOUT_SPACES)
+        super().__init__(tr("Embedded passages"), _COLUMNS, parent, about=_ABOUT_SPACES)
         self._shown: Sequence[SpaceStatus] | None = None
 
     def show_rows(self, rows: Sequence[SpaceStatus]) -> None:
         if rows == self._shown:
             return
         self._shown = tuple(rows)
-        self.begin(empty="" if rows else "None yet.")
+        self.begin(empty="" if rows else tr("None yet."))
         for number, row in enumerate(rows, start=1):
             self._add_row(number, row)
 
@@ -160,8 +165,8 @@ class _SpacesCard(TableCard):
             self.name_cell(self.cell(number, column, text), column, row.model)
         if row.use is SpaceUse.KEPT:
             delete = button(
-                self, "Delete\u2026", partial(self.deletion_requested.emit, row.name, row.model),
-                kind="danger", name=f"Delete the vectors of {row.model}",
+                self, tr("Delete\u2026"), partial(self.deletion_requested.emit, row.name, row.model),
+                kind="danger", name=tr("Delete the vectors of {model}").format(model=row.model),
             )  # fmt: skip
             self.grid.addWidget(delete, number, len(_COLUMNS))
 
@@ -169,36 +174,52 @@ class _SpacesCard(TableCard):
 def plan_text(plan: EmbedderSwitchPlan) -> str:
     """Return the work and the price of a switch."""
     if plan.needs_consent:
-        return f"{_amount_text(plan)}. Your history would be sent to {plan.sent_to}."
+        return tr("{amount_text}. Your history would be sent to {sent_to}.").format(
+            amount_text=_amount_text(plan), sent_to=plan.sent_to
+        )
     if not plan.passages:
-        return "Everything is embedded with it already: you can use it at once, at no cost."
+        return tr("Everything is embedded with it already: you can use it at once, at no cost.")
     place = plan.sent_to
-    sent = f"It is sent to {place}, as you agreed." if place else "Nothing leaves this computer."
-    return f"{_amount_text(plan)}. {sent} Until then the previous embedder stays in use."
+    sent = (
+        tr("It is sent to {place}, as you agreed.").format(place=place)
+        if place
+        else tr("Nothing leaves this computer.")
+    )
+    return tr("{amount_text}. {sent} Until then the previous embedder stays in use.").format(
+        amount_text=_amount_text(plan), sent=sent
+    )
 
 
 def consent_text(plan: EmbedderSwitchPlan) -> str:
     """Return what the user agrees to by switching."""
-    return (
-        f"The text of your whole history, and of every later search, is sent to "
-        f"{plan.sent_to}.\n\n{_amount_text(plan)}. Private conversations are never sent."
-    )
+    return tr(
+        "The text of your whole history, and of every later search, is sent to {sent_to}.\n\n{amount_text}. Private conversations are never sent."
+    ).format(sent_to=plan.sent_to, amount_text=_amount_text(plan))
 
 
 def _amount_text(plan: EmbedderSwitchPlan) -> str:
     estimate = format_estimate(plan.minutes, plan.cost_usd)
-    return f"{format_count(plan.passages, 'passage')}, about {plan.tokens:,} tokens: {estimate}"
+    return tr("{passages}, about {tokens} tokens: {estimate}").format(
+        passages=trn("{count} passage", "{count} passages", plan.passages),
+        tokens=format_number(plan.tokens),
+        estimate=estimate,
+    )
 
 
 def _state_text(state: EmbeddingStatus) -> str:
     if state.previous_title:
-        return (
-            f"Embedding your history: {format_percent(state.share)} of {state.total:,} passages. "
-            f"Until this is done, {state.previous_title} stays in use."
+        return tr(
+            "Embedding your history: {share} of {total} passages. Until this is done, {previous_title} stays in use."
+        ).format(
+            share=format_percent(state.share),
+            total=format_number(state.total),
+            previous_title=state.previous_title,
         )
     if not state.total:
-        return "There is nothing to embed yet."
-    return f"{format_percent(state.share)} of {state.total:,} passages can be found by meaning."
+        return tr("There is nothing to embed yet.")
+    return tr("{share} of {total} passages can be found by meaning.").format(
+        share=format_percent(state.share), total=format_number(state.total)
+    )
 
 
 def _capital(title: str) -> str:

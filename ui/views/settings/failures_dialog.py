@@ -12,13 +12,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.domain.translation import tr
 from app.domain.workers import WORKERS, FailedItem, WorkerName
 from app.workers.status_text import failed_item_text
 from ui.widgets.controls import closing_buttons, column_in, table_view
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
 
-_COLUMNS = ("What", "Tries", "Error")
+_COLUMNS = (tr("What"), tr("Tries"), tr("Error"))
 _ITEM = Qt.ItemDataRole.UserRole + 1
 
 
@@ -38,11 +39,11 @@ class FailuresDialog(QDialog):
         super().__init__(parent)
         self.worker = name
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"{WORKERS[name].title}: failures")
+        self.setWindowTitle(tr("{title}: failures").format(title=WORKERS[name].title))
         resize_on_screen(self, 760, 380)
         self.about = PlainLabel(self, wordWrap=True)
         self.table = self._make_table()
-        buttons, (self.retry_all, self.retry) = closing_buttons(self, "Retry all", "Retry")
+        buttons, (self.retry_all, self.retry) = closing_buttons(self, tr("Retry all"), tr("Retry"))
         self.retry.clicked.connect(self._on_retry_clicked)
         self.retry_all.clicked.connect(self._on_retry_all_clicked)
         column_in(self, self.about, (self.table, 1), buttons)
@@ -61,10 +62,12 @@ class FailuresDialog(QDialog):
             self.table.addTopLevelItem(row)
             row.setSelected(item.item_id in selected)
         self.about.setText(
-            "Failed items are retried automatically after longer and longer waits. Items that failed "
-            "too often are set aside until you retry them."
+            tr(
+                "Failed items are retried automatically after longer and longer waits. Items that failed "
+                "too often are set aside until you retry them."
+            )
             if items
-            else "Nothing has failed."
+            else tr("Nothing has failed.")
         )
         self.retry_all.setEnabled(bool(items))
         self._on_table_selection_changed()

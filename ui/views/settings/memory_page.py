@@ -10,6 +10,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.settings_schema import SETTINGS, SettingPage
+from app.domain.translation import tr
 from ui.theme import Theme
 from ui.views.settings.preview_pane import PreviewPane
 from ui.widgets.controls import button, column_in, filled, scroll_area
@@ -43,9 +44,9 @@ class MemoryPage(QWidget):
             if setting.page is SettingPage.RECALL and setting.has_effect
         ]
         self.preview = PreviewPane(Theme(), self)
-        back = "Go back to the values from when the settings were opened"
-        self._undo = button(self, "Undo changes", self.undo_requested, tip=back)
-        self._defaults = button(self, "Reset to defaults", self.defaults_requested)
+        back = tr("Go back to the values from when the settings were opened")
+        self._undo = button(self, tr("Undo changes"), self.undo_requested, tip=back)
+        self._defaults = button(self, tr("Reset to defaults"), self.defaults_requested)
         for editor in self.editors:
             editor.tried.connect(self.tried)
         self._split = QSplitter(Qt.Orientation.Horizontal, self)

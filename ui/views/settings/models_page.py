@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.domain.translation import tr
 from ui.views.settings.provider_form import FormContent, ProviderForm
 from ui.widgets.controls import column_in, filled
 from ui.widgets.plain_label import PlainLabel
@@ -55,9 +56,11 @@ class ModelsPage(QStackedWidget):
         self.tiles: dict[str, ProviderTile] = {}
         self._gallery = QWidget(self)
         about = PlainLabel(
-            "Choose where your models come from. Without a provider, nothing leaves this computer; "
-            "messages to one are sent to its address, together with what recall adds from your "
-            "history.",
+            tr(
+                "Choose where your models come from. Without a provider, nothing leaves this computer; "
+                "messages to one are sent to its address, together with what recall adds from your "
+                "history."
+            ),
             self._gallery,
             wordWrap=True,
             tone="small",

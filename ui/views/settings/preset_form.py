@@ -26,6 +26,7 @@ from app.domain.presets import (
     ModelOptions,
     Preset,
 )
+from app.domain.translation import tr
 from ui.widgets.choice_box import ChoiceBox, SelectBox
 from ui.widgets.plain_label import PlainLabel, plain_label
 
@@ -35,16 +36,16 @@ _SPIN_MARGIN_PX = 6
 _FIELD_CHARS = 24
 _STEP, _TOKEN_STEP = 0.1, 256
 _UNSET = -_STEP  # the value of the temperature box that stands for the model's default
-_MODEL_DEFAULT = "Model's default"
-_CONVERSATION_MODEL = "The conversation's model"
+_MODEL_DEFAULT = tr("Model's default")
+_CONVERSATION_MODEL = tr("The conversation's model")
 _EFFORTS = {
-    Effort.NONE: "None",
-    Effort.MINIMAL: "Minimal",
-    Effort.LOW: "Low",
-    Effort.MEDIUM: "Medium",
-    Effort.HIGH: "High",
-    Effort.XHIGH: "Extra high",
-    Effort.MAX: "Maximum",
+    Effort.NONE: tr("None"),
+    Effort.MINIMAL: tr("Minimal"),
+    Effort.LOW: tr("Low"),
+    Effort.MEDIUM: tr("Medium"),
+    Effort.HIGH: tr("High"),
+    Effort.XHIGH: tr("Extra high"),
+    Effort.MAX: tr("Maximum"),
 }
 
 
@@ -72,7 +73,7 @@ class PresetForm(QWidget):
         self.prompt.setTabChangesFocus(True)
         self.prompt.setMinimumHeight(self.prompt.fontMetrics().lineSpacing() * _PROMPT_LINES)
         self.prompt.textChanged.connect(self._on_edited)
-        self.model = ChoiceBox("Model", self)
+        self.model = ChoiceBox(tr("Model"), self)
         self.model.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         line = QLineEdit(self)
         line.setPlaceholderText(_CONVERSATION_MODEL)
@@ -100,7 +101,7 @@ class PresetForm(QWidget):
             field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             field.installEventFilter(self)
         self.note = plain_label(self, "small", selectable=False)
-        self.all_tools = QCheckBox("All tools", self)
+        self.all_tools = QCheckBox(tr("All tools"), self)
         self.all_tools.clicked.connect(self._on_all_tools_clicked)
         self._tools = QVBoxLayout()
         self.error = plain_label(self, "error")
@@ -147,16 +148,20 @@ class PresetForm(QWidget):
         missing = [
             name
             for name, is_there in (
-                ("temperature", has.has_temperature),
-                ("reasoning effort", bool(has.efforts)),
-                ("maximum output", has.has_max_output),
+                (tr("temperature"), has.has_temperature),
+                (tr("reasoning effort"), bool(has.efforts)),
+                (tr("maximum output"), has.has_max_output),
             )
             if not is_there
         ]
         if options is None:
-            self.note.setText("What the conversation's model lacks is not sent.")
+            self.note.setText(tr("What the conversation's model lacks is not sent."))
         else:
-            self.note.setText(f"{model} has no {' and no '.join(missing)}." if missing else "")
+            self.note.setText(
+                tr("{model} lacks: {options}.").format(model=model, options=", ".join(missing))
+                if missing
+                else ""
+            )
         self.note.setVisible(bool(self.note.text()))
 
     def show_tools(self, tools: Mapping[str, str]) -> None:
@@ -171,7 +176,7 @@ class PresetForm(QWidget):
 
     def show_instructions(self, text: str) -> None:
         """Show the instructions that apply where a preset has none."""
-        self.prompt.setPlaceholderText(f"If empty:\n\n{text}" if text else "")
+        self.prompt.setPlaceholderText(tr("If empty:\n\n{text}").format(text=text) if text else "")
 
     def show_error(self, text: str) -> None:
         """Show why a change was refused; "" hides it."""
@@ -233,12 +238,12 @@ class PresetForm(QWidget):
         form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for label, field in (
-            ("Name", self.name),
-            ("Instructions", self.prompt),
-            ("Model", self.model),
-            ("Temperature", self.temperature),
-            ("Reasoning effort", self.effort),
-            ("Maximum output", self.max_output),
+            (tr("Name"), self.name),
+            (tr("Instructions"), self.prompt),
+            (tr("Model"), self.model),
+            (tr("Temperature"), self.temperature),
+            (tr("Reasoning effort"), self.effort),
+            (tr("Maximum output"), self.max_output),
         ):
             field.setAccessibleName(label)
             shown = PlainLabel(label, self)
@@ -247,7 +252,7 @@ class PresetForm(QWidget):
                 shown.setMinimumHeight(field.sizeHint().height())  # else it is aligned to the top
             form.addRow(shown, field)
         form.addRow("", self.note)
-        form.addRow(PlainLabel("Tools allowed", self), self.all_tools)
+        form.addRow(PlainLabel(tr("Tools allowed"), self), self.all_tools)
         form.addRow("", self._tools)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

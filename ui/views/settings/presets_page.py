@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from app.domain.presets import BUILT_IN_PRESET, ModelOptions, Preset
+from app.domain.translation import tr
 from ui.views.settings.preset_form import PresetForm
 from ui.widgets.controls import button
 from ui.widgets.plain_label import PlainLabel
@@ -38,13 +39,13 @@ class PresetsPage(QWidget):
         self._presets: dict[str, Preset] = {}
         self._default = ""
         self.list = QListWidget(self)
-        self.list.setAccessibleName("Presets")
+        self.list.setAccessibleName(tr("Presets"))
         self.list.setFixedWidth(_LIST_PX)
         self.list.currentItemChanged.connect(self._on_current_item_changed)
-        self.add = button(self, "Add")
-        self.copy = button(self, "Duplicate")
-        self.make_default = button(self, "Use for new conversations")
-        self.remove = button(self, "Remove\u2026")
+        self.add = button(self, tr("Add"))
+        self.copy = button(self, tr("Duplicate"))
+        self.make_default = button(self, tr("Use for new conversations"))
+        self.remove = button(self, tr("Remove\u2026"))
         self.remove.setProperty("kind", "danger")
         self.add.clicked.connect(self.add_requested)
         for pressed, signal in (
@@ -121,14 +122,16 @@ class PresetsPage(QWidget):
         self.form.show_preset(preset)
         self.make_default.setEnabled(preset.uid != self._default)
         self.remove.setEnabled(preset != BUILT_IN_PRESET)
-        self.remove.setText("Restore\u2026" if preset.is_built_in else "Remove\u2026")
+        self.remove.setText(tr("Restore\u2026") if preset.is_built_in else tr("Remove\u2026"))
         for pressed in (self.copy, self.make_default, self.remove):
             pressed.setAccessibleDescription(preset.name)
 
     def _lay_out(self) -> None:
         about = PlainLabel(
-            "A preset is what a conversation is answered with. Choose one beside the model, or with "
-            "/preset. Changes apply to the next message.",
+            tr(
+                "A preset is what a conversation is answered with. Choose one beside the model, or with "
+                "/preset. Changes apply to the next message."
+            ),
             self,
             wordWrap=True,
             tone="small",

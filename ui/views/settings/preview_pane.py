@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
 from app.chat.recall_preview import BudgetUse, Preview
 from app.chat.recall_text import NOTHING_FOUND, summary_text
 from app.domain.text import one_line, sentences
+from app.domain.translation import format_number, tr, trn
 from ui.models.preview import PreviewListModel, PreviewRow
 from ui.models.setting_labels import with_setting_labels
 from ui.theme import Theme
@@ -20,10 +21,10 @@ from ui.widgets.controls import column_in, combo_box, list_view, progress_bar
 from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 150
-_METERS = {"rag_max_tokens": "Related past", "auto_rag_max_tokens": "Earlier here"}
+_METERS = {"rag_max_tokens": tr("Related past"), "auto_rag_max_tokens": tr("Earlier here")}
 _LIST_PX = 180
 _TITLE_CHARS = 40
-_INVITATION = (
+_INVITATION = tr(
     "Type a question, or choose a recent one, to see what would be recalled for it and why the "
     "rest would not. Then move a slider: nothing is sent to a model."
 )
@@ -42,10 +43,10 @@ class PreviewPane(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.box = combo_box(self, "Question to try", min_chars=20, editable=True)
+        self.box = combo_box(self, tr("Question to try"), min_chars=20, editable=True)
         editor = self.box.lineEdit()
         assert editor is not None
-        editor.setPlaceholderText("Type a question\N{HORIZONTAL ELLIPSIS}")
+        editor.setPlaceholderText(tr("Type a question\N{HORIZONTAL ELLIPSIS}"))
         editor.setClearButtonEnabled(True)
         self.box.setCompleter(None)  # type: ignore[arg-type]  # it would replace typed text
         self.here = QCheckBox(self)
@@ -55,7 +56,7 @@ class PreviewPane(QWidget):
         self._rest = plain_label(self, "small", selectable=False)
         self.model = PreviewListModel(self)
         self._delegate = PreviewDelegate(theme, self)
-        self.list = list_view(self, self.model, self._delegate, "What would be recalled")
+        self.list = list_view(self, self.model, self._delegate, tr("What would be recalled"))
         self.list.setMinimumHeight(_LIST_PX)
         self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
         self._debounce.timeout.connect(self.ask)
@@ -93,9 +94,7 @@ class PreviewPane(QWidget):
         self.here.setChecked(title is not None)
         if title is not None:
             called = one_line(title, _TITLE_CHARS).replace("&", "&&")
-            self.here.setText(
-                f"As the next message of \N{LEFT DOUBLE QUOTATION MARK}{called}\N{RIGHT DOUBLE QUOTATION MARK}"
-            )
+            self.here.setText(tr("As the next message of “{called}”").format(called=called))
         self.here.blockSignals(False)
 
     def show_preview(self, preview: Preview) -> None:
@@ -103,7 +102,9 @@ class PreviewPane(QWidget):
         self.model.show_preview(preview)
         text = NOTHING_FOUND
         if preview.places:
-            text = f"{summary_text(preview.places)}, in {preview.took_ms:.0f} ms."
+            text = tr("{summary_text}, in {took_ms} ms.").format(
+                summary_text=summary_text(preview.places), took_ms=format_number(preview.took_ms, 0)
+            )
         self._text.setText(f"{text} {with_setting_labels(preview.notice)}".strip())
         for spent in preview.spent:
             if (meter := self._meters.get(spent.key)) is not None:
@@ -129,7 +130,7 @@ class PreviewPane(QWidget):
         self.list.setVisible(on)
 
     def _lay_out(self) -> None:
-        heading = plain_label(self, "heading", "Try a question", selectable=False)
+        heading = plain_label(self, "heading", tr("Try a question"), selectable=False)
         parts = (heading, self.box, self.here, self._text, *self._meters.values(), self._rest)
         column = column_in(self, *parts, (self.list, 1), margins=(12, 8, 16, 12), spacing=8)
         column.addStretch(0)
@@ -148,7 +149,7 @@ class _Meter(QWidget):
         self._name = text
         self._text = plain_label(self, "small", selectable=False)
         self._text.setWordWrap(False)
-        self._bar = progress_bar(self, f"{text}: budget used")
+        self._bar = progress_bar(self, tr("{text}: budget used").format(text=text))
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(2)
@@ -157,7 +158,13 @@ class _Meter(QWidget):
 
     def show_spent(self, spent: BudgetUse) -> None:
         """Show what is used."""
-        self._text.setText(f"{self._name}: {spent.tokens:,} of {spent.most_tokens:,} tokens")
+        self._text.setText(
+            tr("{name}: {tokens} of {most_tokens} tokens").format(
+                name=self._name,
+                tokens=format_number(spent.tokens),
+                most_tokens=format_number(spent.most_tokens),
+            )
+        )
         self._bar.setRange(0, max(1, spent.most_tokens))
         self._bar.setValue(min(spent.tokens, spent.most_tokens))
 
@@ -168,10 +175,17 @@ def rest_words(preview: Preview) -> str:
     core, summary = used["core_memory_max_tokens"], used["compaction_max_tokens"]
     profile = used["profile_max_tokens"]
     count = preview.window_count
-    messages = f"{count:,} {'message' if count == 1 else 'messages'} before it"
-    return (
-        f"Profile {profile.tokens:,} of {profile.most_tokens:,} \N{MIDDLE DOT} "
-        f"core memory {core.tokens:,} of {core.most_tokens:,} \N{MIDDLE DOT} "
-        f"summary {summary.tokens:,} of {summary.most_tokens:,} \N{MIDDLE DOT} {messages} "
-        f"\N{MIDDLE DOT} about {preview.tokens:,} of {preview.most_tokens:,} tokens in all"
+    messages = trn("{count} message before it", "{count} messages before it", count)
+    return tr(
+        "Profile {tokens} of {most_tokens} · core memory {tokens2} of {most_tokens2} · summary {tokens3} of {most_tokens3} · {messages} · about {tokens4} of {most_tokens4} tokens in all"
+    ).format(
+        tokens=format_number(profile.tokens),
+        most_tokens=format_number(profile.most_tokens),
+        tokens2=format_number(core.tokens),
+        most_tokens2=format_number(core.most_tokens),
+        tokens3=format_number(summary.tokens),
+        most_tokens3=format_number(summary.most_tokens),
+        messages=messages,
+        tokens4=format_number(preview.tokens),
+        most_tokens4=format_number(preview.most_tokens),
     )

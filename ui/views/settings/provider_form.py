@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QFormLayout, QLineEdit, QVBoxLayout, QWidget
 
+from app.domain.translation import tr
 from ui.widgets.cards import Card
 from ui.widgets.controls import button, filled, key_edit, line_edit, row_of
 from ui.widgets.model_list import ModelList
@@ -74,23 +75,25 @@ class ProviderForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.name, self._kind = "", "compatible"
-        self.back = button(self, "\u2039 All providers", self.closed, kind="quiet")
+        self.back = button(self, tr("\u2039 All providers"), self.closed, kind="quiet")
         self.title = PlainLabel(self, tone="title")
         self._about = PlainLabel(self, wordWrap=True, tone="small")
-        self._card = card = Card("Connection", self)
-        self.provider_name = line_edit(card, "my-server", name="Name")
-        self.base_url = line_edit(card, "http://127.0.0.1:8000/v1", name="Address")
-        self.key = key_edit(card, "", "API key")
-        self.passphrase = key_edit(card, "", "Passphrase")
+        self._card = card = Card(tr("Connection"), self)
+        self.provider_name = line_edit(card, "my-server", name=tr("Name"))
+        self.base_url = line_edit(card, "http://127.0.0.1:8000/v1", name=tr("Address"))
+        self.key = key_edit(card, "", tr("API key"))
+        self.passphrase = key_edit(card, "", tr("Passphrase"))
         self._key_note = PlainLabel(card, wordWrap=True, tone="small")
-        self.variable = line_edit(card, "none", name="Key from variable")
-        self.timeout = line_edit(card, "as set under Network", name="Reply timeout in seconds")
-        self.plain_http = QCheckBox("Allow http without encryption beyond this computer", card)
+        self.variable = line_edit(card, "none", name=tr("Key from variable"))
+        self.timeout = line_edit(
+            card, tr("as set under Network"), name=tr("Reply timeout in seconds")
+        )
+        self.plain_http = QCheckBox(tr("Allow http without encryption beyond this computer"), card)
         self._form, self._options = QFormLayout(), QWidget(card)
         for field in (self.provider_name, self.base_url, self.key, self.passphrase):
             _add_row(self._form, field)
             field.returnPressed.connect(lambda: self._submit(tested=True))
-        self.more = button(card, "More options", kind="quiet")
+        self.more = button(card, tr("More options"), kind="quiet")
         self.more.setCheckable(True)
         self.more.toggled.connect(self._options.setVisible)
         options = QFormLayout(self._options)
@@ -99,10 +102,14 @@ class ProviderForm(QWidget):
         _add_row(options, self.timeout)
         options.addRow("", self.plain_http)
         filled(card.column, self._form, self._key_note, row_of(self.more, None), self._options)
-        self.save = button(card, "Test and save", lambda: self._submit(tested=True), kind="primary")
-        self.untested = button(card, "Save without testing", lambda: self._submit(tested=False))
+        self.save = button(
+            card, tr("Test and save"), lambda: self._submit(tested=True), kind="primary"
+        )
+        self.untested = button(card, tr("Save without testing"), lambda: self._submit(tested=False))
         removal = self.removal_requested
-        self.remove = button(card, "Remove\u2026", lambda: removal.emit(self.name), kind="danger")
+        self.remove = button(
+            card, tr("Remove\u2026"), lambda: removal.emit(self.name), kind="danger"
+        )
         card.column.addLayout(row_of(self.save, self.untested, None, self.remove))
         self.outcome = card.line()
         self.models = ProviderModels(self)
@@ -201,22 +208,22 @@ class ProviderModels(Card):
     selected = Signal(str)
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__("Models", parent)
+        super().__init__(tr("Models"), parent)
         self.list = ModelList(self)
         self.list.setMinimumHeight(_LIST_PX)
         self.list.chosen.connect(self.default_chosen)
         self.list.selected.connect(self.selected)
         self.use = button(
-            self, "Use for new conversations",
+            self, tr("Use for new conversations"),
             lambda: self.default_chosen.emit(self.list.model), kind="primary",
         )  # fmt: skip
         self.window_text = PlainLabel(self, wordWrap=True, tone="small")
-        self.window_tokens = line_edit(self, "tokens", name="Context window in tokens")
+        self.window_tokens = line_edit(self, "tokens", name=tr("Context window in tokens"))
         self.window_tokens.setMaximumWidth(120)
         self.window_tokens.returnPressed.connect(self._on_set_clicked)
-        self.set_window = button(self, "Set window", self._on_set_clicked)
+        self.set_window = button(self, tr("Set window"), self._on_set_clicked)
         self.reset_window = button(
-            self, "Reset", lambda: self.window_entered.emit(self.list.model, ""), kind="quiet"
+            self, tr("Reset"), lambda: self.window_entered.emit(self.list.model, ""), kind="quiet"
         )
         self.note = PlainLabel(self, wordWrap=True)
         row = row_of((self.window_text, 1), self.window_tokens, self.set_window, self.reset_window)
@@ -225,7 +232,7 @@ class ProviderModels(Card):
 
     def show_models(self, rows: tuple[ModelRow, ...], default: str) -> None:
         """Show the models; the default one is selected if it is among them."""
-        note = "" if rows else "The server does not list its models."
+        note = "" if rows else tr("The server does not list its models.")
         self.list.show_groups([ModelGroup("", rows, note)], default)
         self.list.reveal()
         self.use.setEnabled(bool(rows))

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
+from app.domain.translation import tr
 from app.workers.spend_limits import SPEND_LIMIT_KEYS
 from ui.views.settings.background_page import BackgroundPage
 from ui.views.settings.embedder_page import EmbedderPage
@@ -20,9 +21,9 @@ from ui.widgets.controls import closing_buttons, row_of, scroll_area
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.setting_editor import SettingEditor
 
-_PRESETS = "Presets"
-_EMBEDDER = "Search by meaning"
-_BACKGROUND = "Background work"
+_PRESETS = tr("Presets")
+_EMBEDDER = tr("Search by meaning")
+_BACKGROUND = tr("Background work")
 _ON_OTHER_PAGES = frozenset(SPEND_LIMIT_KEYS)
 _OWN_PAGES = (SettingPage.MODELS, SettingPage.INTERNAL)
 
@@ -39,11 +40,11 @@ class SettingsDialog(QDialog):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Settings")
+        self.setWindowTitle(tr("Settings"))
         resize_on_screen(self, 1040, 680)
         self.editors: dict[str, SettingEditor] = {}
         self._names = QListWidget(self)  # created first: Tab begins here
-        self._names.setAccessibleName("Pages of settings")
+        self._names.setAccessibleName(tr("Pages of settings"))
         self._names.setFixedWidth(150)
         self._names.setFocus()
         self.models = ModelsPage(self)
@@ -52,7 +53,7 @@ class SettingsDialog(QDialog):
         self.background = BackgroundPage(self)
         self.memory = MemoryPage(self)
         self._pages = QStackedWidget(self)
-        self._add_page(SettingPage.MODELS.value, self.models)
+        self._add_page(tr(SettingPage.MODELS.value), self.models)
         self._add_page(_PRESETS, self.presets)
         self._add_page(_EMBEDDER, self.embedder)
         self._add_page(_BACKGROUND, self.background)
@@ -62,7 +63,7 @@ class SettingsDialog(QDialog):
         for page in SettingPage:
             if page in shown and page not in _OWN_PAGES:
                 is_memory = page is SettingPage.RECALL
-                self._add_page(page.value, self.memory if is_memory else self._page_of(page))
+                self._add_page(tr(page.value), self.memory if is_memory else self._page_of(page))
         self._names.currentRowChanged.connect(self._pages.setCurrentIndex)
         self._names.setCurrentRow(0)
         column = QVBoxLayout(self)
@@ -82,7 +83,7 @@ class SettingsDialog(QDialog):
 
     def show_page(self, name: str) -> None:
         """Bring a page to the front, by its name."""
-        for item in self._names.findItems(name, Qt.MatchFlag.MatchExactly):
+        for item in self._names.findItems(tr(name), Qt.MatchFlag.MatchExactly):
             self._names.setCurrentItem(item)
 
     def _add_page(self, name: str, page: QWidget) -> None:

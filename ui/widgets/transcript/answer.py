@@ -22,6 +22,7 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.formatting import format_duration, format_milliseconds
+from app.domain.translation import tr
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.folds import Fold, text_fold, tool_fold, tool_title
 from ui.widgets.transcript.layout import Column, Label, remeasure
@@ -38,9 +39,9 @@ from ui.widgets.transcript.panels import (
 )
 from ui.widgets.transcript.values import Sources, WrittenLine
 
-_WAITING = "Reading the prompt …"
-_WAITING_AFTER_TOOLS = "Reading the results of the tools …"
-_STALLED = "Waiting for more …"
+_WAITING = tr("Reading the prompt …")
+_WAITING_AFTER_TOOLS = tr("Reading the results of the tools …")
+_STALLED = tr("Waiting for more …")
 _LOOK_EVERY_MS = 1000
 _STALLED_AFTER_S = 3
 
@@ -51,7 +52,11 @@ class AnswerFrame(MessageFrame):
     def __init__(
         self, context: RenderContext, index: int, model: str | None, actions: Sequence[Action]
     ) -> None:
-        name = f"Answer, {model_label(model)}" if model else "Answer"
+        name = (
+            tr("Answer, {model_label}").format(model_label=model_label(model))
+            if model
+            else tr("Answer")
+        )
         super().__init__(context, index, name, actions, right=False)
         self._index = index
         self._content = Column(self, gap=context.px(0.7))
@@ -83,7 +88,7 @@ class AnswerFrame(MessageFrame):
             elif isinstance(block, Text) and block.text.strip():
                 self._add_text(MessageText(self._context, block.text))
             elif isinstance(block, Thinking) and block.text.strip():
-                self._content.add(text_fold(self._context, "Thinking", block.text))
+                self._content.add(text_fold(self._context, tr("Thinking"), block.text))
             elif isinstance(block, Forgotten):
                 self._content.add(Label(FORGOTTEN, "muted"))
             elif isinstance(block, Image | Attachment):
@@ -98,7 +103,7 @@ class AnswerFrame(MessageFrame):
         self._waiting = None
         events = self._context.events
         if status is ExchangeStatus.FAILED:
-            shown = problem or Problem("unknown", "The reply failed", "Try again.")
+            shown = problem or Problem("unknown", tr("The reply failed"), tr("Try again."))
             retry = partial(events.retry_requested.emit, self._index)
             self._end.add(ProblemPanel(self._context, shown, retry if can_go_on else None))
         elif status is ExchangeStatus.INTERRUPTED:
@@ -115,7 +120,7 @@ class AnswerFrame(MessageFrame):
             clicked = partial(self._context.events.source_clicked.emit, self._index)
             self._sources.add(SourceRow(self._context, sources.chips, clicked))
         if sources.notice:
-            self._sources.add(Label(f"Recall: {sources.notice}", "small"))
+            self._sources.add(Label(tr("Recall: {notice}").format(notice=sources.notice), "small"))
 
     def show_written(self, lines: tuple[WrittenLine, ...]) -> None:
         """Show what was written to memory in this turn."""
@@ -249,7 +254,7 @@ class _StreamingThinking:
         self._text: MessageText | None = None
         self._is_finished = False
         self._began_s = monotonic()
-        self.fold = Fold(context, "Thinking …", self._fill)
+        self.fold = Fold(context, tr("Thinking …"), self._fill)
 
     def append(self, text: str) -> None:
         self._source += text
@@ -259,7 +264,7 @@ class _StreamingThinking:
     def finish(self) -> None:
         self._is_finished = True
         took = format_milliseconds(round((monotonic() - self._began_s) * 1000))
-        self.fold.show_title(f"Thought for {took}")
+        self.fold.show_title(tr("Thought for {took}").format(took=took))
         if self._text is not None:
             self._text.finish()
 

@@ -3,10 +3,11 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QWidget
 
+from app.domain.translation import tr
 from ui.icons import Ink, set_icon
 
 _FAR_SHARE = 0.5  # of the visible height: nearer, the wheel is quicker
-_NEW_TEXT = "New text below"
+_NEW_TEXT = tr("New text below")
 
 
 class EndButton(QPushButton):
@@ -14,7 +15,7 @@ class EndButton(QPushButton):
 
     def __init__(self, view: QWidget) -> None:
         super().__init__(view)
-        self.setToolTip("Go to the end (End)")
+        self.setToolTip(tr("Go to the end (End)"))
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # whoever types below goes on typing
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.hide()
@@ -28,7 +29,7 @@ class EndButton(QPushButton):
         text = _NEW_TEXT if grows else ""
         if text != self.text() or self.icon().isNull():
             self.setText(text)
-            self.setAccessibleName(text or "Go to the end")
+            self.setAccessibleName(text or tr("Go to the end"))
             set_icon(self, "arrow-down", Ink.HighlightedText if grows else Ink.ButtonText)
             self.setProperty("kind", "primary" if grows else "")
             self.style().polish(self)

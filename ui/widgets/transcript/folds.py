@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 from app.domain.conversations import ToolCall, ToolResult
 from app.domain.formatting import format_milliseconds, format_size
 from app.domain.text import one_line
+from app.domain.translation import tr
 from ui.icons import Ink, set_icon
 from ui.rendering.parser import MARKDOWN, PLAIN, Dialect
 from ui.widgets.transcript.context import RenderContext
@@ -88,10 +89,10 @@ def tool_fold(context: RenderContext, call: ToolCall | None, result: ToolResult 
 
     def fill(body: Column) -> None:
         if call is not None:
-            body.add(Label("Arguments", "small"))
+            body.add(Label(tr("Arguments"), "small"))
             body.add(MessageText(context, _fenced(call.arguments, "json"), PLAIN))
         if result is not None:
-            body.add(Label("Error" if result.is_error else "Result", "small"))
+            body.add(Label(tr("Error") if result.is_error else tr("Result"), "small"))
             body.add(MessageText(context, _fenced(result.text, ""), PLAIN))
 
     return Fold(context, tool_title(call, result), fill)
@@ -105,7 +106,7 @@ def tool_title(
     arguments = one_line(_readable(call.arguments), _MAX_ARGUMENTS_CHARS) if call else ""
     parts = [f"{name}({arguments})" if arguments else name]
     if result is None:
-        parts.append("running …" if is_running else "no result")
+        parts.append(tr("running …") if is_running else tr("no result"))
     else:
         if result.duration_ms is not None:
             parts.append(format_milliseconds(result.duration_ms))

@@ -8,8 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
-from app.domain.formatting import format_milliseconds
+from app.domain.formatting import format_milliseconds, money
 from app.domain.ids import MessageId
+from app.domain.translation import format_number, tr
 from ui.rendering.inline import tooltip_html
 from ui.theme import Theme
 from ui.widgets.plain_label import PlainLabel
@@ -60,8 +61,8 @@ class MessageFooter(QWidget):
         self._menu_actions = actions
         self._bar: FlowRow | None = None
         self.buttons: tuple[QToolButton, ...] = ()
-        self._more = self._button(_MORE, "More actions")
-        self._more.setAccessibleName("More actions")
+        self._more = self._button(_MORE, tr("More actions"))
+        self._more.setAccessibleName(tr("More actions"))
         self._more.clicked.connect(self._on_more_clicked)
         self._more.hide()
         self._branches: list[FlowRow] = []
@@ -170,9 +171,11 @@ class MessageFooter(QWidget):
     def _switch(self, branch: Branch) -> FlowRow:
         row = FlowRow(self, gap=0)
         place = PlainLabel(f"{branch.position}/{branch.count}", tone="small")
-        place.setAccessibleName(f"Branch {branch.position} of {branch.count}")
-        back = self._button("‹", "Show the previous branch")
-        forward = self._button("›", "Show the next branch")
+        place.setAccessibleName(
+            tr("Branch {position} of {count}").format(position=branch.position, count=branch.count)
+        )
+        back = self._button("‹", tr("Show the previous branch"))
+        forward = self._button("›", tr("Show the next branch"))
         for button, position in ((back, branch.position - 1), (forward, branch.position + 1)):
             button.setEnabled(1 <= position <= branch.count)
             request = partial(self._switch_to, branch.message_id, position)
@@ -200,13 +203,32 @@ def footer_text(footer: Footer) -> str:
     parts = [model_label(footer.model)] if footer.model else []
     if (usage := footer.usage) is not None:
         about = "about " if usage.estimated else ""
-        cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
-        parts.append(f"{about}{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out")
+        cached = (
+            tr(" ({cached_tokens} cached)").format(cached_tokens=format_number(usage.cached_tokens))
+            if usage.cached_tokens
+            else ""
+        )
+        parts.append(
+            tr("{about}{input_tokens} in{cached}, {output_tokens} out").format(
+                about=about,
+                input_tokens=format_number(usage.input_tokens),
+                cached=cached,
+                output_tokens=format_number(usage.output_tokens),
+            )
+        )
         parts.append(_cost_text(usage.cost_usd))
         if usage.first_token_ms is not None:
-            parts.append(f"{format_milliseconds(usage.first_token_ms)} to first token")
+            parts.append(
+                tr("{format_milliseconds} to first token").format(
+                    format_milliseconds=format_milliseconds(usage.first_token_ms)
+                )
+            )
         if usage.duration_ms is not None:
-            parts.append(f"{format_milliseconds(usage.duration_ms)} in total")
+            parts.append(
+                tr("{format_milliseconds} in total").format(
+                    format_milliseconds=format_milliseconds(usage.duration_ms)
+                )
+            )
     return "  ·  ".join(parts)
 
 
@@ -217,9 +239,13 @@ def model_label(model: str) -> str:
 
 def _cost_text(cost_usd: float | None) -> str:
     if cost_usd is None:
-        return "cost unknown"
+        return tr("cost unknown")
     if cost_usd == 0:
-        return "no cost"
+        return tr("no cost")
     if cost_usd >= 1:
-        return f"${cost_usd:.2f}"
-    return f"${cost_usd:.4f}" if cost_usd >= 0.0001 else "under $0.0001"
+        return money(cost_usd)
+    return (
+        money(cost_usd, 4)
+        if cost_usd >= 0.0001
+        else tr("under {amount}").format(amount=money(0.0001, 4))
+    )

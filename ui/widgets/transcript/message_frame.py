@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QGroupBox, QMenu, QWidget
 from app.domain.attachments import files_of
 from app.domain.conversations import FORGOTTEN, Forgotten, Message, Text
 from app.domain.formatting import format_moment
+from app.domain.translation import tr
 from ui.rendering.parser import PLAIN
 from ui.widgets.transcript.code_controls import copy_text
 from ui.widgets.transcript.context import RenderContext
@@ -65,10 +66,10 @@ class MessageFrame(QGroupBox):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         for view in self.findChildren(DocumentView):  # in open folds too
             if selected := view.selected_text():
-                menu.addAction("Copy selection", partial(copy_text, selected))
+                menu.addAction(tr("Copy selection"), partial(copy_text, selected))
             target = view.anchorAt(view.viewport().mapFromGlobal(at))
             if target and not target.startswith(("#", "attachment:")):
-                menu.addAction("Copy link address", partial(copy_text, target))
+                menu.addAction(tr("Copy link address"), partial(copy_text, target))
         if menu.actions():
             menu.addSeparator()
         self.footer.fill_menu(menu)
@@ -108,7 +109,7 @@ class UserFrame(MessageFrame):
     def __init__(
         self, context: RenderContext, index: int, message: Message, actions: Sequence[Action]
     ) -> None:
-        name = f"You, {format_moment(message.created_at)}"
+        name = tr("You, {created_at}").format(created_at=format_moment(message.created_at))
         super().__init__(context, index, name, actions, right=True)
         self.message = message
         self._bubble = Panel(context.theme, context.theme.colors.accent_soft)

@@ -5,6 +5,7 @@ from time import perf_counter
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QWidget
 
+from app.domain.translation import format_number, tr
 from ui.rendering.document_builder import DocumentBuilder
 from ui.rendering.parser import MARKDOWN, Dialect
 from ui.widgets.transcript.code_controls import CodeControls, CodeOwner
@@ -141,5 +142,9 @@ class MessageText(CodeOwner):
             self._more.setProperty("kind", "quiet")
             self._more.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
             self._more.clicked.connect(self.show_more)
-        self._more.setText(f"Show more ({self.builder.hidden_chars:,} characters left)")
+        self._more.setText(
+            tr("Show more ({hidden_chars} characters left)").format(
+                hidden_chars=format_number(self.builder.hidden_chars)
+            )
+        )
         return self._more

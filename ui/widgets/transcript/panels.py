@@ -9,8 +9,9 @@ from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from app.domain.conversations import File, Image, Problem
-from app.domain.formatting import format_size
+from app.domain.formatting import format_size, long_day
 from app.domain.text import one_line, sentences
+from app.domain.translation import tr
 from ui.icons import Ink, set_icon
 from ui.rendering.inline import tooltip_html
 from ui.widgets.plain_label import PlainLabel
@@ -30,7 +31,7 @@ _PROVIDER_PROBLEMS = frozenset((
     "key_missing", "key_rejected", "permission_refused", "payment_required", "unreachable",
     "timed_out", "nonsense_reply", "endpoint_missing", "invalid_input",
 ))  # fmt: skip
-NEW_SEGMENT_TEXT = "New segment \N{EN DASH} earlier turns are kept and searchable"
+NEW_SEGMENT_TEXT = tr("New segment \N{EN DASH} earlier turns are kept and searchable")
 
 
 class ProblemPanel(Panel):
@@ -40,18 +41,24 @@ class ProblemPanel(Panel):
         self, context: RenderContext, problem: Problem, retry: Callable[[], None] | None
     ) -> None:
         super().__init__(context.theme, context.theme.colors.error_soft)
-        self.setAccessibleName(f"Problem: {sentences(problem.title, problem.hint)}")
+        self.setAccessibleName(
+            tr("Problem: {sentences}").format(sentences=sentences(problem.title, problem.hint))
+        )
         self.add(Label(problem.title, "error"))
         if problem.hint:
             self.add(Label(problem.hint, "muted"))
         if retry is not None:
             row = FlowRow()
-            row.add(_button("Retry", "Send the message again", retry))
+            row.add(_button(tr("Retry"), tr("Send the message again"), retry))
             mend = partial(context.events.mend_requested.emit, problem.kind)
             if problem.kind in _PROVIDER_PROBLEMS:
-                row.add(_button("Provider settings\u2026", "Its address, key and models", mend))
+                row.add(
+                    _button(tr("Provider settings\u2026"), tr("Its address, key and models"), mend)
+                )
             elif problem.kind in MODEL_PROBLEMS:
-                row.add(_button("Choose another model\u2026", "For this conversation", mend))
+                row.add(
+                    _button(tr("Choose another model\u2026"), tr("For this conversation"), mend)
+                )
             self.add(row)
 
 
@@ -62,12 +69,12 @@ class InterruptionPanel(Panel):
         self, context: RenderContext, problem: Problem | None, resume: Callable[[], None] | None
     ) -> None:
         super().__init__(context.theme, context.theme.colors.warning_soft)
-        text = problem.title if problem is not None else "This reply was interrupted"
+        text = problem.title if problem is not None else tr("This reply was interrupted")
         self.setAccessibleName(text)
         row = FlowRow(gap=context.px(0.8))
         row.add(PlainLabel(text, tone="warning"))
         if resume is not None:
-            row.add(_button("Continue", "Continue the reply from here", resume))
+            row.add(_button(tr("Continue"), tr("Continue the reply from here"), resume))
         self.add(row)
         if problem is not None and problem.hint:
             self.add(Label(problem.hint, "muted"))
@@ -124,8 +131,8 @@ def day_label(day: date, today: date) -> str:
     """Return "Today", "Yesterday" or the date, such as "Sunday, 3 May 2026"."""
     days_ago = (today - day).days
     if days_ago in (0, 1):
-        return ("Today", "Yesterday")[days_ago]
-    return f"{day:%A}, {day.day} {day:%B %Y}"
+        return (tr("Today"), tr("Yesterday"))[days_ago]
+    return long_day(day)
 
 
 def chip(text: str) -> QToolButton:
@@ -177,7 +184,7 @@ class ImageButton(QToolButton):
         self.setProperty("kind", "image")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        self.setAccessibleName(f"Image {image.name}")
+        self.setAccessibleName(tr("Image {name}").format(name=image.name))
         self.setToolTip(tooltip_html(image.name))
         self.clicked.connect(partial(context.events.file_clicked.emit, image))
         thumbnails.loaded.connect(self._on_thumbnails_loaded)
@@ -236,8 +243,8 @@ class SourceRow(FlowRow):
     ) -> None:
         super().__init__(gap=context.px(0.35))
         self._clicked = clicked
-        self.setAccessibleName(f"From memory: {len(sources)}")
-        self.add(PlainLabel("From memory", tone="small"))
+        self.setAccessibleName(tr("From memory: {sources}").format(sources=len(sources)))
+        self.add(PlainLabel(tr("From memory"), tone="small"))
         ordered = sorted(sources, key=lambda each: not each.cited)
         # One chip takes no more room than the number that would replace it.
         shown = len(ordered) if len(ordered) <= _SOURCES_SHOWN + 1 else _SOURCES_SHOWN
@@ -245,8 +252,8 @@ class SourceRow(FlowRow):
             self.add(self._chip(source))
         if rest := ordered[shown:]:
             more = chip(f"+{len(rest)}")
-            more.setAccessibleName(f"Show {len(rest)} more from memory")
-            more.setToolTip("Show the other sources")
+            more.setAccessibleName(tr("Show {rest} more from memory").format(rest=len(rest)))
+            more.setToolTip(tr("Show the other sources"))
             more.clicked.connect(lambda: self._show_rest(more, rest))
             self.add(more)
 
@@ -255,7 +262,7 @@ class SourceRow(FlowRow):
         ink = Ink.Accent if source.cited else Ink.PlaceholderText
         set_icon(button, "check" if source.cited else source.icon, ink)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        cited = ", cited in the answer" if source.cited else ""
+        cited = tr(", cited in the answer") if source.cited else ""
         button.setAccessibleName(f"{source.kind}: {source.text}{cited}")
         button.setAccessibleDescription(source.tip)
         button.setProperty("cited", source.cited)

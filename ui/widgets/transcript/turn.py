@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 from app.domain.conversations import Block, ExchangeStatus, Message, Role, Text
 from app.domain.formatting import format_turn
 from app.domain.ids import MessageId
+from app.domain.translation import tr
 from ui.rendering.parser import PLAIN
 from ui.widgets.transcript.answer import AnswerFrame
 from ui.widgets.transcript.code_controls import copy_text
@@ -30,27 +31,30 @@ from ui.widgets.transcript.values import (
 )
 
 _ANSWER_ACTIONS = {  # the signal of `TurnEvents`: label and tool tip
-    "regenerate_requested": ("Regenerate", "Answer again; this answer stays as a branch"),
-    "fork_requested": ("Fork from here", "Begin a new conversation with everything up to here"),
-    "link_requested": ("Copy link", "Copy a link to this turn"),
+    "regenerate_requested": (tr("Regenerate"), tr("Answer again; this answer stays as a branch")),
+    "fork_requested": (
+        tr("Fork from here"),
+        tr("Begin a new conversation with everything up to here"),
+    ),
+    "link_requested": (tr("Copy link"), tr("Copy a link to this turn")),
     "inspect_requested": (
-        "Inspect",
-        "Show what was recalled for this answer, and exactly what was sent",
+        tr("Inspect"),
+        tr("Show what was recalled for this answer, and exactly what was sent"),
     ),
 }
 _SEARCH_ACTIONS = {
     "coverage_requested": (
-        "Is this found by search?",
-        "Show whether search finds this turn by its text and by meaning, and if not, why",
+        tr("Is this found by search?"),
+        tr("Show whether search finds this turn by its text and by meaning, and if not, why"),
     ),
     "why_requested": (
-        "Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}",
-        "Ask a question, and see this turn's rank and what excluded it",
+        tr("Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}"),
+        tr("Ask a question, and see this turn's rank and what excluded it"),
     ),
 }
 _CHANGES = {"regenerate_requested", "fork_requested"}  # not offered in a read-only conversation
 HIGHLIGHT_MS = 2000
-SUMMARY_NOTE = "Older messages are sent as a summary"
+SUMMARY_NOTE = tr("Older messages are sent as a summary")
 _FADE_FROM = 0.7
 
 
@@ -212,7 +216,7 @@ class TurnWidget(Root):
         answer: list[Message] = []
         for message in content.messages:
             if message.role is Role.SYSTEM:
-                self._column.add(text_fold(self._context, "System prompt", message.text))
+                self._column.add(text_fold(self._context, tr("System prompt"), message.text))
             elif message.opens_turn:
                 self._add_question(message)
             else:
@@ -222,7 +226,7 @@ class TurnWidget(Root):
         self.changed.emit()
 
     def _add_answer(self, content: TurnContent) -> AnswerFrame:
-        copy = Action("Copy", "Copy the answer as Markdown", self._copy_answer)
+        copy = Action(tr("Copy"), tr("Copy the answer as Markdown"), self._copy_answer)
         left_out = _CHANGES if self._context.is_read_only else ()
         shown = (name for name in _ANSWER_ACTIONS if name not in left_out)
         actions = [copy, *self._actions(*shown)]
@@ -233,11 +237,11 @@ class TurnWidget(Root):
         return self.answer
 
     def _add_question(self, message: Message) -> None:
-        actions = [Action("Copy", "Copy the message", partial(copy_text, message.text))]
+        actions = [Action(tr("Copy"), tr("Copy the message"), partial(copy_text, message.text))]
         if not self._context.is_read_only:
             edit = partial(self._context.events.edit_requested.emit, self.index, message.id)
-            tip = "Change the message; what follows stays as a branch"
-            actions.append(Action("Edit", tip, edit))
+            tip = tr("Change the message; what follows stays as a branch")
+            actions.append(Action(tr("Edit"), tip, edit))
         actions += self._actions("link_requested")
         self._column.add(UserFrame(self._context, self.index, message, actions))
 

@@ -12,6 +12,7 @@ from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, ExchangeStatus, Problem
 from app.domain.ids import MessageId
 from app.domain.text import one_line
+from app.domain.translation import tr
 from ui.theme import COLUMN_EM, Theme
 from ui.widgets.announce import announce
 from ui.widgets.thumbnails import Thumbnails
@@ -46,8 +47,8 @@ from ui.widgets.transcript.virtual_column import VirtualColumn
 _PADDING_EM = 1.5
 _ANNOUNCED_CHARS = 160
 _ANNOUNCED = {
-    ExchangeStatus.INTERRUPTED: "Reply interrupted",
-    ExchangeStatus.FAILED: "Reply failed",
+    ExchangeStatus.INTERRUPTED: tr("Reply interrupted"),
+    ExchangeStatus.FAILED: tr("Reply failed"),
 }
 
 
@@ -85,7 +86,7 @@ class TranscriptView(VirtualColumn):
         self, theme: Theme, thumbnails: Thumbnails | None = None, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self.setAccessibleName("Conversation")
+        self.setAccessibleName(tr("Conversation"))
         self.events = TurnEvents(self)
         self._thumbnails = thumbnails
         self._steps = StepQueue(self)
@@ -369,7 +370,7 @@ class TranscriptView(VirtualColumn):
         self._end_live()
         self.schedule_layout()
         outcome = problem.title if problem else answer_text(content.messages)
-        text = f"{_ANNOUNCED.get(status, 'Reply')}: {one_line(outcome, _ANNOUNCED_CHARS)}"
+        text = f"{_ANNOUNCED.get(status, tr('Reply'))}: {one_line(outcome, _ANNOUNCED_CHARS)}"
         announce(self, text)
 
     def _end_live(self) -> None:
