@@ -73,11 +73,17 @@ def _export(talks: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> str:
     for number, (title, turns) in enumerate(talks):
         texts = [text for turn in turns for text in turn]
         ids = [f"{number}-{at}" for at in range(len(texts) + 1)]
-        mapping: dict[str, dict[str, Any]] = {ids[0]: {"id": ids[0], "children": ids[1:2], "parent": None}}
+        mapping: dict[str, dict[str, Any]] = {
+            ids[0]: {"id": ids[0], "children": ids[1:2], "parent": None}
+        }
         for at, text in enumerate(texts, 1):
             author = "user" if at % 2 else "assistant"
             content = {"content_type": "text", "parts": [text]}
-            message: dict[str, Any] = {"id": ids[at], "author": {"role": author}, "content": content}
+            message: dict[str, Any] = {
+                "id": ids[at],
+                "author": {"role": author},
+                "content": content,
+            }
             message["create_time"] = 1_760_000_000 + 60 * at
             node = {"id": ids[at], "message": message, "parent": ids[at - 1]}
             mapping[ids[at]] = node | {"children": ids[at + 1 : at + 2]}

@@ -34,11 +34,8 @@ CUT_SHORT = {
 
 def too_many_rounds(rounds: int) -> Problem:
     """Return the problem of a model that calls tools after so many rounds of them."""
-    times = "time" if rounds == 1 else "times"
     return Problem(
         "tool_rounds",
-        tr("The model called tools {rounds} {times} and asked for more").format(
-            rounds=rounds, times=times
-        ),
+        tr("The model called tools {rounds} times and asked for more").format(rounds=rounds),
         tr("Continue the reply, or raise tool_rounds_max."),
     )

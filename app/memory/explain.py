@@ -33,7 +33,7 @@ from app.storage.tables.settings import Settings
 LIMIT = 20  # results of the search box
 
 _QUESTION_CHARS = 200
-_FEATURE_LABELS = {
+FEATURE_LABELS = {
     "words": "Words of the question in the message",
     "context_words": "Words of the question in and around the message",
     "coverage": "Share of the question's words in the message",
@@ -350,7 +350,7 @@ def _points(seen: SearchInspection, best: Ranked | None) -> tuple[FeatureScore, 
     points = [
         FeatureScore(
             name,
-            _FEATURE_LABELS[name],
+            FEATURE_LABELS[name],
             own.get(name, 0.0),
             None if first is None else first.get(name, 0.0),
         )

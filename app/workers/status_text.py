@@ -18,7 +18,7 @@ from app.storage.tables.spending import Spent
 
 ESTIMATED = "interrupted, estimated"  # spending on requests that were cut off
 _DOT = " \N{MIDDLE DOT} "
-_STATES = {
+STATE_TEXTS = {
     WorkerState.STOPPED: "starting",
     WorkerState.RUNNING: "working",
     WorkerState.IDLE: "idle",
@@ -134,7 +134,7 @@ def format_spent(spent: Spent) -> str:
 def _state(status: WorkerStatus) -> str:
     if not status.enabled:
         return tr("stopping") if status.state is WorkerState.RUNNING else tr("off")
-    text = tr(_STATES[status.state])
+    text = tr(STATE_TEXTS[status.state])
     if status.state is WorkerState.BLOCKED and status.next_attempt_at is not None:
         text += tr(", next try at {clock}").format(clock=_clock(status.next_attempt_at))
     return text

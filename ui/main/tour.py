@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QWidget
 
+from app.domain.translation import tr
 from ui.presenters.tour import TourStop
 from ui.views.main_window import MainWindow
 
@@ -25,34 +26,44 @@ def tour_stops(window: MainWindow) -> Sequence[TourStop]:
 
     return (
         TourStop(
-            "Search everything",
-            "Type here, or press Ctrl+K. Every message is found by its words and by its meaning, "
-            "and a result opens at the very turn.",
+            tr("Search everything"),
+            tr(
+                "Type here, or press Ctrl+K. Every message is found by its words and by its meaning, "
+                "and a result opens at the very turn."
+            ),
             search,
         ),
         TourStop(
-            "Ask about your past",
-            "While you write, memory looks for what belongs to it. Answers quote where something was "
-            "said, with a link to the turn. Without a language model, Recall answers from your "
-            "conversations alone.",
+            tr("Ask about your past"),
+            tr(
+                "While you write, memory looks for what belongs to it. Answers quote where something was "
+                "said, with a link to the turn. Without a language model, Recall answers from your "
+                "conversations alone."
+            ),
             lambda: window.chat.composer,
         ),
         TourStop(
-            "See the sources",
-            "This pane shows what was recalled for an answer and why, and exactly what was sent to "
-            "the model.",
+            tr("See the sources"),
+            tr(
+                "This pane shows what was recalled for an answer and why, and exactly what was sent to "
+                "the model."
+            ),
             lambda: page("sources"),
         ),
         TourStop(
-            "Work in the background",
-            "Conversations are summarized and indexed on this computer. Here you see how far that "
-            "is, what it costs, and can switch it off.",
+            tr("Work in the background"),
+            tr(
+                "Conversations are summarized and indexed on this computer. Here you see how far that "
+                "is, what it costs, and can switch it off."
+            ),
             lambda: page("activity"),
         ),
         TourStop(
-            "Connect a model",
-            "Choose who answers here, or add a provider. Everything else is in the settings "
-            "(Ctrl+,). Nothing leaves this computer until you choose a provider.",
+            tr("Connect a model"),
+            tr(
+                "Choose who answers here, or add a provider. Everything else is in the settings "
+                "(Ctrl+,). Nothing leaves this computer until you choose a provider."
+            ),
             settings,
         ),
     )

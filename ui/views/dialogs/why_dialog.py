@@ -88,7 +88,7 @@ class WhyDialog(QDialog):
         self._show_text(self._words, matched_words(explained))
         for each in explained.points:
             best = "" if each.best_points is None else f"{each.best_points:+.2f}"
-            row = QTreeWidgetItem([each.words, f"{each.points:+.2f}", best])
+            row = QTreeWidgetItem([tr(each.words), f"{each.points:+.2f}", best])
             for column in (1, 2):
                 row.setTextAlignment(column, _NUMBERS)
             self._points.addTopLevelItem(row)

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QToolButton, QWidget
 
+from app.domain.translation import format_number, tr
 from ui.rendering.decorations import code_area
 from ui.rendering.document_builder import DocumentBuilder
 from ui.rendering.folding import code_key
@@ -77,10 +78,17 @@ class _Buttons:
     def __init__(self, owner: CodeOwner, index: int, view: QWidget) -> None:
         self._owner, self._index = owner, index
         language = owner.builder.writer.code_blocks[index].language or "code"
-        self._copy = _button(view, "Copy", f"Copy {language}", "Copy this code")
-        self._wrap = _button(view, "Wrap", f"Wrap {language}", "Wrap lines that are too long")
+        self._copy = _button(
+            view, tr("Copy"), tr("Copy {language}").format(language=language), tr("Copy this code")
+        )
+        self._wrap = _button(
+            view,
+            tr("Wrap"),
+            tr("Wrap {language}").format(language=language),
+            tr("Wrap lines that are too long"),
+        )
         self._wrap.setCheckable(True)
-        self._more = _button(view, "", "", "Show the code to its end, or its beginning alone")
+        self._more = _button(view, "", "", tr("Show the code to its end, or its beginning alone"))
         self._copy.clicked.connect(self._on_copy_clicked)
         self._wrap.clicked.connect(self._on_wrap_clicked)
         self._more.clicked.connect(partial(owner.toggle_fold, code_key(index)))
@@ -117,8 +125,10 @@ class _Buttons:
             right -= hint.width() + round(theme.em(0.2))
         if fold is not None and is_folded:
             lines = fold.last - block.blockNumber() + 1
-            self._more.setText(f"Show all {lines:,} lines")
-            self._more.setAccessibleName(f"Show all {lines:,} lines")
+            self._more.setText(tr("Show all {lines} lines").format(lines=format_number(lines)))
+            self._more.setAccessibleName(
+                tr("Show all {lines} lines").format(lines=format_number(lines))
+            )
             hint = self._more.sizeHint()
             bottom = area.bottom() - round(theme.em(0.35))
             left = area.left() + round(formats.code_padding * 0.5)
@@ -126,8 +136,8 @@ class _Buttons:
 
     def _on_copy_clicked(self) -> None:
         copy_text(self._owner.builder.writer.code_blocks[self._index].source)
-        self._label_copy("Copied")
-        QTimer.singleShot(_COPIED_FOR_MS, self._copy, partial(self._label_copy, "Copy"))
+        self._label_copy(tr("Copied"))
+        QTimer.singleShot(_COPIED_FOR_MS, self._copy, partial(self._label_copy, tr("Copy")))
 
     def _label_copy(self, label: str) -> None:
         right = self._copy.geometry().right()

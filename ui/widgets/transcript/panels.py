@@ -42,11 +42,13 @@ class ProblemPanel(Panel):
     ) -> None:
         super().__init__(context.theme, context.theme.colors.error_soft)
         self.setAccessibleName(
-            tr("Problem: {sentences}").format(sentences=sentences(problem.title, problem.hint))
+            tr("Problem: {sentences}").format(
+                sentences=sentences(tr(problem.title), tr(problem.hint))
+            )
         )
-        self.add(Label(problem.title, "error"))
+        self.add(Label(tr(problem.title), "error"))
         if problem.hint:
-            self.add(Label(problem.hint, "muted"))
+            self.add(Label(tr(problem.hint), "muted"))
         if retry is not None:
             row = FlowRow()
             row.add(_button(tr("Retry"), tr("Send the message again"), retry))
@@ -69,7 +71,7 @@ class InterruptionPanel(Panel):
         self, context: RenderContext, problem: Problem | None, resume: Callable[[], None] | None
     ) -> None:
         super().__init__(context.theme, context.theme.colors.warning_soft)
-        text = problem.title if problem is not None else tr("This reply was interrupted")
+        text = tr(problem.title) if problem is not None else tr("This reply was interrupted")
         self.setAccessibleName(text)
         row = FlowRow(gap=context.px(0.8))
         row.add(PlainLabel(text, tone="warning"))
@@ -77,7 +79,7 @@ class InterruptionPanel(Panel):
             row.add(_button(tr("Continue"), tr("Continue the reply from here"), resume))
         self.add(row)
         if problem is not None and problem.hint:
-            self.add(Label(problem.hint, "muted"))
+            self.add(Label(tr(problem.hint), "muted"))
 
 
 def _button(label: str, tip: str, clicked: Callable[[], None]) -> QPushButton:

@@ -369,7 +369,7 @@ class TranscriptView(VirtualColumn):
             widget.finish_reply(content)
         self._end_live()
         self.schedule_layout()
-        outcome = problem.title if problem else answer_text(content.messages)
+        outcome = tr(problem.title) if problem else answer_text(content.messages)
         text = f"{_ANNOUNCED.get(status, tr('Reply'))}: {one_line(outcome, _ANNOUNCED_CHARS)}"
         announce(self, text)
 

@@ -19,6 +19,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QScrollBar, QWidget
 
+from app.domain.translation import tr
 from ui.rendering.decorations import code_area
 from ui.rendering.document import blocks_of, fragments_of
 from ui.rendering.formats import Formats, Property
@@ -86,7 +87,7 @@ class WideAreas:
 
     def _make_bar(self) -> QScrollBar:
         bar = QScrollBar(Qt.Orientation.Horizontal, self._view)
-        bar.setAccessibleName("Scroll sideways")
+        bar.setAccessibleName(tr("Scroll sideways"))
         bar.setSingleStep(round(self._formats.theme.em(2)))
         bar.valueChanged.connect(self._view.update)
         bar.show()
