@@ -25,7 +25,7 @@ from app.domain.recall import (
 )
 from app.language.analyzer import surface_words_of
 from app.memory.mentions import Mention, Mentions
-from app.memory.recall_selection import NOT_THIS_TIME
+from app.memory.recall_refusals import NOT_THIS_TIME
 from app.memory.recalled_text import best_of_summary, best_sentence
 from app.storage.engine.ids import IdAllocator
 from app.storage.engine.store import Store

@@ -29,7 +29,8 @@ from app.domain.recall import (
     RetrievalResult,
 )
 from app.memory import recalled_text
-from app.memory.recall_selection import SelectionContext, select_recalled
+from app.memory.recall_refusals import SelectionContext
+from app.memory.recall_selection import select_recalled
 from app.memory.recalled_text import cut_at_sentence, cut_lines
 from app.memory.token_budget import BYTES_PER_TOKEN, tokens_of
 

@@ -4,8 +4,8 @@ Each selected turn or summary is first quoted by its best sentence. After facts 
 budget goes to further sentences, the best first, until none is worth anything.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
@@ -22,7 +22,6 @@ from app.domain.recall import (
     RetrievedExchange,
     RetrievedFact,
     RetrievedMessage,
-    Verdict,
 )
 from app.language.sentences import content_terms
 from app.memory import recalled_text
@@ -32,6 +31,14 @@ from app.memory.growing_quotation import (
     extend_quotations,
     quotation_of_summary,
     quotation_of_turn,
+)
+from app.memory.recall_refusals import (
+    NEVER,
+    NOT_THIS_TIME,
+    SAME_CONVERSATION,
+    Refusals,
+    SelectionContext,
+    is_by_summary,
 )
 from app.memory.recalled_text import cut_at_sentence
 from app.memory.token_budget import TokenBudget, size_of, tokens_of
@@ -45,28 +52,7 @@ _GROUPS = (
 )  # fmt: skip
 _QUOTED = "it is already quoted"
 _IN_PROMPT = "it is already in the prompt"
-_SAME_CONVERSATION = "it is in this conversation"
 _LEFT_OUT = "its conversation was left out"
-_NEVER = "you asked never to use it again"
-NOT_THIS_TIME = "you left it out of this message"
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionContext:
-    """The conversation of the question; what the prompt contains anyway is not quoted again.
-
-    `turn_numbers` are those of facts' exchanges, as far as known; `can_fetch` when the model has the tool
-    that fetches more; `lines` are the texts of what earlier turns recall, which are not given again; `left_out`
-    passages are counted and not quoted.
-    """
-
-    conversation_id: ConversationId
-    question: str
-    held: frozenset[MessageId]
-    turn_numbers: Mapping[ExchangeId, int] = field(default_factory=dict)
-    can_fetch: bool = False
-    lines: frozenset[str] = frozenset()
-    left_out: frozenset[PassageId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +118,7 @@ class _Selector:
         self._context = context
         self._titles = found.titles
         self._mentioned = {each.conversation_id for each in found.mentioned}
-        self._left_out = {  # as a whole
-            each.conversation_id
-            for each in (*found.mentioned, *found.conversations)
-            if _is_by_summary(each) and each.match.passage_id in context.left_out
-        }
+        self._why_not = Refusals(settings, context, found)
         self._quotations: dict[PassageId, GrowingQuotation] = {}
         self._exchanges: set[ExchangeId] = set()
         self._texts: set[str] = set()
@@ -162,16 +144,16 @@ class _Selector:
         for each in conversations:
             header = recalled_text.conversation_piece(each)
             before = [header]
-            if _is_by_summary(each):
+            if is_by_summary(each):
                 summary = replace(quotation_of_summary(each), relevance=1.0)
-                why_not = self._unwanted(each.match, each.conversation_id)
+                why_not = self._why_not.unwanted(each.match, each.conversation_id)
                 why_not = why_not or self._quoted(each.match, summary, heading)
                 source = (each.conversation_id, None, None)
                 self._note(layer, each.match, source, header, why_not).quotation = summary
                 before = [] if not why_not else before
             for turn in each.exchanges:
                 quotation = replace(quotation_of_turn(turn, None), relevance=1.0)
-                why_not = self._unwanted(turn.match, turn.conversation_id)
+                why_not = self._why_not.unwanted(turn.match, turn.conversation_id)
                 why_not = why_not or self._quoted(turn.match, quotation, heading, *before)
                 turn_source = (turn.conversation_id, turn.exchange_id, turn.message_id)
                 entry = self._note(layer, turn.match, turn_source, quotation.piece(), why_not)
@@ -185,25 +167,25 @@ class _Selector:
         taken: set[ConversationId] = set()
         for each in conversations:
             why_not = (
-                self._refused(each.match, each.conversation_id)
+                self._why_not.refused(each.match, each.conversation_id)
                 or (_QUOTED if each.conversation_id in taken | self._mentioned else "")
-                or self._over(len(taken), "rag_conversation_limit")
+                or self._why_not.over(len(taken), "rag_conversation_limit")
             )
             quotation, header = quotation_of_summary(each), recalled_text.conversation_piece(each)
-            is_by_summary = _is_by_summary(each)
-            if is_by_summary and not why_not:
+            has_summary = is_by_summary(each)
+            if has_summary and not why_not:
                 why_not = self._quoted(each.match, quotation, recalled_text.RELATED)
             source = (each.conversation_id, None, None)
             entry = self._note(RecallLayer.CONVERSATION, each.match, source, header, why_not)
-            if is_by_summary:
+            if has_summary:
                 entry.quotation = quotation
                 entry.hint = recalled_text.conversation_hint(each)
             has_turn = self.select_turns(
                 RecallLayer.EXCHANGE, each.exchanges, "rag_exchange_limit_per_conversation",
-                blocked=why_not and (why_not if why_not == NOT_THIS_TIME else _LEFT_OUT), header=None if is_by_summary else header,
+                blocked=why_not and (why_not if why_not == NOT_THIS_TIME else _LEFT_OUT), header=None if has_summary else header,
             )  # fmt: skip
-            if entry.item.injected and not (is_by_summary or has_turn):
-                entry.leave_out(self._no_room())
+            if entry.item.injected and not (has_summary or has_turn):
+                entry.leave_out(self._why_not.no_room())
             if entry.item.injected or why_not == NOT_THIS_TIME:
                 taken.add(each.conversation_id)
 
@@ -228,9 +210,9 @@ class _Selector:
             text = " ".join(unit.text for units in quotation.texts for unit in units)
             why_not = (
                 blocked
-                or self._refused(turn.match, turn.conversation_id)
+                or self._why_not.refused(turn.match, turn.conversation_id)
                 or (_QUOTED if turn.exchange_id in self._exchanges else self._repeated(text))
-                or self._over(taken, limit_key)
+                or self._why_not.over(taken, limit_key)
             )
             if not why_not:
                 before = [] if header is None or has_any else [header]
@@ -254,15 +236,15 @@ class _Selector:
                 number = self._context.turn_numbers.get(fact.exchange_id)
             piece = recalled_text.fact_piece(fact, number)
             why_not = (
-                self._refused(fact.match)
+                self._why_not.refused(fact.match)
                 or (_IN_PROMPT if fact.message_id in self._context.held else "")
                 or self._repeated(fact.text)
                 or (_QUOTED if self._is_said(fact.text) else "")
-                or self._over(taken, "rag_fact_limit")
+                or self._why_not.over(taken, "rag_fact_limit")
                 or (
                     ""
                     if self.budget.put(recalled_text.FACTS, piece) is not None
-                    else self._no_room()
+                    else self._why_not.no_room()
                 )
             )
             source = (fact.conversation_id, fact.exchange_id, fact.message_id)
@@ -305,12 +287,12 @@ class _Selector:
         taken = 0
         for place, message in enumerate(messages):
             why_not = (
-                self._unwanted(message.match)
+                self._why_not.unwanted(message.match)
                 or ("" if settings.auto_rag_enabled else "auto_rag_enabled is off")
-                or self._below(message.match, "auto_rag_relevance_threshold")
+                or self._why_not.below(message.match, "auto_rag_relevance_threshold")
                 or (_IN_PROMPT if message.message_id in self._context.held else "")
                 or self._repeated(message.text)
-                or self._over(taken, "auto_rag_top_k")
+                or self._why_not.over(taken, "auto_rag_top_k")
             )
             piece = PromptPiece(message.text)
             if not why_not:
@@ -341,39 +323,15 @@ class _Selector:
 
     # -- reasons; "" for none
 
-    def _refused(self, match: MatchScore, conversation_id: ConversationId | None = None) -> str:
-        if not self._settings.rag_enabled:
-            return "rag_enabled is off"
-        return self._unwanted(match, conversation_id) or self._below(match, "rag_min_similarity")
-
-    def _unwanted(self, match: MatchScore, conversation_id: ConversationId | None = None) -> str:
-        """Return why something is not wanted whatever its relevance."""
-        if match.verdict is Verdict.NEVER:
-            return _NEVER
-        if match.passage_id in self._context.left_out or conversation_id in self._left_out:
-            return NOT_THIS_TIME
-        return _SAME_CONVERSATION if conversation_id == self._context.conversation_id else ""
-
-    def _below(self, match: MatchScore, key: str) -> str:
-        threshold: float = getattr(self._settings, key)
-        return "" if match.relevance >= threshold else f"{key} is {threshold:g}"
-
-    def _over(self, taken: int, key: str) -> str:
-        limit: int = getattr(self._settings, key)
-        return "" if taken < limit else f"{key} is {limit}"
-
     def _repeated(self, text: str) -> str:
         return _QUOTED if _normalized(text) in self._texts else ""
-
-    def _no_room(self) -> str:
-        return f"rag_max_tokens is {self._settings.rag_max_tokens}"
 
     def _quoted(
         self, match: MatchScore, quotation: GrowingQuotation, heading: str, *before: PromptPiece
     ) -> str:
         """Add a quotation to the block."""
         if not quotation.put(self.budget, heading, *before):
-            return self._no_room()
+            return self._why_not.no_room()
         self._quotations[match.passage_id] = quotation
         return ""
 
@@ -399,7 +357,7 @@ class _Selector:
             and item.relevance >= self._settings.rag_hint_similarity
             and item.conversation_id != self._context.conversation_id
             and item.message_id not in self._context.held
-            and item.dropped_by not in (_QUOTED, _IN_PROMPT, _SAME_CONVERSATION, _NEVER)
+            and item.dropped_by not in (_QUOTED, _IN_PROMPT, SAME_CONVERSATION, NEVER)
             and item.dropped_by != NOT_THIS_TIME
         )
 
@@ -428,10 +386,6 @@ def _order(item: RecalledItem) -> tuple[int, float]:
     is_inner = item.layer is RecallLayer.EXCHANGE
     group = _GROUPS.index(RecallLayer.CONVERSATION if is_inner else item.layer)
     return group, -item.relevance if item.layer is RecallLayer.HINT else 0.0
-
-
-def _is_by_summary(found: RetrievedConversation) -> bool:
-    return found.match.kind is PassageKind.CONVERSATION_SUMMARY
 
 
 def _normalized(text: str) -> str:

@@ -22,7 +22,8 @@ from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.recall import RecalledItem, RecallSettings, RecentTurn, SegmentContext
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.domain.workers import WorkerName
-from app.memory.recall_selection import SelectionContext, select_recalled
+from app.memory.recall_refusals import SelectionContext
+from app.memory.recall_selection import select_recalled
 from app.system.paths import DataPaths
 from app.transfer.importer import ConversationImporter
 from tests.bench.shared.measuring import Figures, options, print_json, wait_for

@@ -26,7 +26,8 @@ from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.recall import RecallLayer, RecallSettings, RetrievalResult, SegmentContext
 from app.language.sentences import content_terms
-from app.memory.recall_selection import SelectionContext, select_recalled
+from app.memory.recall_refusals import SelectionContext
+from app.memory.recall_selection import select_recalled
 from app.storage.tables.facts import fact_changes
 from app.system.paths import DataPaths
 from tests.bench.evaluation import (
