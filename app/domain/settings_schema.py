@@ -273,7 +273,7 @@ _ALL = (
           "Add what you accepted about yourself to every prompt, and propose changes to it."),
     _count("profile_max_tokens", 500, _P.RECALL, "Token budget for the profile",
            "The maximum number of tokens for the profile.", unit="tokens"),
-    _flag("mcp_remember", False, _P.RECALL, "Let other programs save to memory",
+    _flag("mcp_remember", False, _P.GENERAL, "Let other programs save to memory",
           "Programs that may read memory over MCP can also save texts, which are listed under saved memories."),
     _count("prompt_max_tokens", 32_000, _P.CONTEXT, "Maximum prompt",
            "The maximum number of tokens of a prompt, at most three quarters of what the model can read. "

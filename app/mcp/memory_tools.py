@@ -16,6 +16,7 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.links import find_links, link_to, parse_commonplace_link
 from app.domain.passages import PassageKind
 from app.domain.results import FoundAnswer, SearchResult
+from app.language.secrets import masked
 from app.mcp.access import McpAccess
 from app.memory.answers import AnswerFinder
 from app.memory.brief import MAX_TOKENS, MIN_TOKENS, Briefs
@@ -178,7 +179,7 @@ class McpTools:
                     f"There is no tool '{name[:60]}'", "tools/list names those there are."
                 )
             given = check_arguments(json.dumps(arguments or {}), tool.parameters)
-            text = json.dumps(tool.run(given, client), ensure_ascii=False)
+            text = json.dumps(_masked(tool.run(given, client)), ensure_ascii=False)
         except KnownError as error:
             return McpResult(str(error), is_error=True)
         links = dict.fromkeys(link_to(*each[:2]) for each in find_links(text))
@@ -302,6 +303,15 @@ class McpTools:
         for message in self._exchanges.messages_of(exchange):
             if message.role in (Role.USER, Role.ASSISTANT) and message.text:
                 yield f"{message.role.value}: {message.text}"
+
+
+def _masked(value: Any) -> Any:
+    """Return JSON values in which keys and passwords are hidden."""
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, Mapping):
+        return {key: _masked(each) for key, each in value.items()}
+    return [_masked(each) for each in value] if isinstance(value, list) else value
 
 
 def _missing() -> NotFound:

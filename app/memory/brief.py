@@ -5,6 +5,7 @@ asked for.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from app.domain.conversations import ExchangeStatus
 from app.domain.errors import InvalidInput
@@ -12,6 +13,7 @@ from app.domain.links import link_to
 from app.domain.passages import PassageKind
 from app.domain.results import FoundAnswer
 from app.domain.text import one_line
+from app.language.secrets import masked
 from app.memory.answers import AnswerFinder
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
@@ -43,8 +45,8 @@ class Briefs:
                 f"A brief cannot have {max_tokens:,} tokens",
                 f"Ask for {MIN_TOKENS} to {MAX_TOKENS:,}.",
             )
-        facts = self._answers.find(question, _FOUND, _FACTS)
-        said = self._answers.find(question, _FOUND, _KINDS)
+        facts = list(map(_masked, self._answers.find(question, _FOUND, _FACTS)))
+        said = list(map(_masked, self._answers.find(question, _FOUND, _KINDS)))
         page = _Page(max_tokens * _BYTES_PER_TOKEN)
         page.add(f"# {one_line(question, _TITLE_CHARS)}\n")
         if not facts and not said:
@@ -86,6 +88,10 @@ class _Page:
         for entry in entries:
             if self.add(title + entry):
                 title = ""
+
+
+def _masked(found: FoundAnswer) -> FoundAnswer:
+    return replace(found, question=masked(found.question), reply=masked(found.reply))
 
 
 def _fact(found: FoundAnswer) -> str:

@@ -21,6 +21,7 @@ from app.domain.recall import (
     RetrievedMessage,
 )
 from app.domain.text import one_line
+from app.language.secrets import masked
 from app.language.sentences import is_question
 from app.memory.quotation import CUT, excerpt
 
@@ -66,9 +67,7 @@ def fact_piece(found: RetrievedFact, turn_number: int | None) -> PromptPiece:
         )
         place += f" · {link}"
     head = f"- {found.match.kind.value} {found.match.passage_id} · {_date(found.said_at)}{place}\n"
-    return PromptPiece(
-        head + blockquote(found.text, "  "), found.conversation_id, found.match.passage_id
-    )
+    return PromptPiece(head + _quoted(found.text), found.conversation_id, found.match.passage_id)
 
 
 def conversation_piece(
@@ -81,7 +80,7 @@ def conversation_piece(
         f"{_date(found.started_at)} · {count} {'exchange' if count == 1 else 'exchanges'}\n"
     )
     summary = excerpt(found.summary, chosen)
-    text = f"  Summary:\n{blockquote(summary, '  ')}" if summary else ""
+    text = f"  Summary:\n{_quoted(summary)}" if summary else ""
     return PromptPiece(head + text, found.conversation_id, found.match.passage_id)
 
 
@@ -98,7 +97,7 @@ def exchange_piece(
     text = f"{indent}- {_turn_head(found, title)}"
     for number, each in enumerate(found.texts):
         if words := excerpt(each.units, chosen.get(number, ())):
-            text += f"{indent}  {_speaker(each.is_user)}:\n{blockquote(words, f'{indent}  ')}"
+            text += f"{indent}  {_speaker(each.is_user)}:\n{_quoted(words, f'{indent}  ')}"
     return PromptPiece(text, found.conversation_id, found.match.passage_id)
 
 
@@ -139,6 +138,11 @@ def conversation_hint(found: RetrievedConversation) -> PromptPiece:
     return PromptPiece(head + _one_line_quote(best), found.conversation_id, found.match.passage_id)
 
 
+def _quoted(text: str, indent: str = "  ") -> str:
+    """Return a quotation, in which keys and passwords are hidden."""
+    return blockquote(masked(text), indent)
+
+
 def _turn_head(found: RetrievedExchange, title: str | None) -> str:
     link = link_to(
         found.conversation_id, found.turn_number, found.exchange_id, is_shown=found.is_shown
@@ -152,7 +156,7 @@ def _speaker(is_user: bool) -> str:
 
 
 def _one_line_quote(text: str) -> str:
-    return blockquote(_cut_at_word(" ".join(text.split()), _HINT_BYTES), "  ") if text else ""
+    return _quoted(_cut_at_word(masked(" ".join(text.split())), _HINT_BYTES)) if text else ""
 
 
 def message_piece(

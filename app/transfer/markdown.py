@@ -18,6 +18,7 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.text import one_line
+from app.language.secrets import masked
 from app.transfer.json_format import Exported
 
 _SPEAKERS = {
@@ -29,7 +30,10 @@ _SPEAKERS = {
 
 
 def write_markdown(out: TextIO, exported: Exported) -> None:
-    """Write the visible path of one conversation with reasoning and tools collapsed. Times are UTC."""
+    """Write the visible path of one conversation with reasoning and tools collapsed. Times are UTC.
+
+    Keys and passwords are hidden; the JSON formats have them.
+    """
     row = exported.conversation
     out.write(f"# {one_line(row.title, 300) or 'Untitled'}\n\n")
     started_at = row.created_at.astimezone(UTC)
@@ -63,7 +67,7 @@ def _write_message(out: TextIO, message: Message) -> None:
     out.write(f"\n## {_SPEAKERS[message.role]} ({at:%Y-%m-%d %H:%M}{model})\n")
     for block in message.blocks:
         if text := _block(block):
-            out.write(f"\n{text}\n")
+            out.write(f"\n{masked(text)}\n")
 
 
 def _block(block: Block) -> str:

@@ -26,6 +26,7 @@ from tests.fakes.jobs import until
 from tests.fakes.stored import add_conversation, made, opened
 
 _NAME = "Heron IDE"
+_KEY = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
 _MODES = ["auto", "legacy"]
 
 
@@ -39,6 +40,7 @@ def library(data_dir: Path) -> Iterator[Services]:
         )
         secret = add_conversation(store, "My secret basil recipe", title="Secret")
         store.save(_private(secret.conversation))
+        add_conversation(store, f"The token of the Heron gateway is {_KEY}", title="Gateway")
     services = build(DataPaths(data_dir), RunMode.WINDOW)
     server = CommandServer(
         services.paths,
@@ -190,6 +192,32 @@ def test_without_a_window_the_library_is_opened_and_given_up_when_one_starts(
     until(lambda: _is_free(paths))
     with closing(build(paths, RunMode.COMMAND_LINE)) as services:
         assert services.mcp_access.decisions() == {_NAME: Access.ASK}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search", {"query": "token of the Heron gateway"}),
+        ("fetch", {"id": "commonplace://3/0"}),
+        ("get_turns", {"conversation": 3, "turn": 0}),
+        ("recall", {"question": "token of the Heron gateway"}),
+        ("search_conversations", {"query": "token of the Heron gateway"}),
+    ],
+)
+def test_keys_in_memory_are_hidden(library: Services, tool: str, arguments: Any) -> None:
+    library.mcp_access.decide(_NAME, Access.ALLOWED)
+    result = library.mcp_tools.call(tool, arguments, _NAME)
+    assert "gateway" in result.text
+    assert "hidden: " in result.text
+    assert _KEY not in result.text
+
+
+def test_recall_hides_keys_in_the_prompt(library: Services) -> None:
+    candidates = library.previews.fetch("What is the token of the Heron gateway?")
+    parts = candidates.draft.context(candidates.fetched).parts
+    text = "".join(piece.text for part in parts for piece in part.pieces)
+    assert "Heron gateway" in text
+    assert _KEY not in text
 
 
 def test_a_program_that_disconnects_in_the_middle_leaves_nothing_behind(library: Services) -> None:

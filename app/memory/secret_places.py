@@ -1,0 +1,59 @@
+"""Where secrets stand in the library: found by reading, never stored."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.domain.conversations import ToolCall, ToolResult
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.language.secrets import find_secrets
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations, ListFilter
+from app.storage.tables.exchanges import Exchanges
+
+
+@dataclass(frozen=True, slots=True)
+class SecretPlace:
+    """A message with a secret: its kinds, and the place of its turn. `said_at` is UTC."""
+
+    conversation_id: ConversationId
+    title: str
+    turn_number: int | None
+    exchange_id: ExchangeId | None
+    message_id: MessageId
+    kinds: tuple[str, ...]
+    said_at: datetime
+
+
+def secret_places(
+    store: Store, is_cancelled: Callable[[], bool] = lambda: False
+) -> Iterator[SecretPlace]:
+    """Yield the messages with secrets, conversation by conversation, private ones too. Blocking."""
+    exchanges = Exchanges(store)
+    for conversation in Conversations(store).listed(ListFilter(archived=None)):
+        if is_cancelled():
+            return
+        turns = {
+            message_id: exchange
+            for exchange in exchanges.of(conversation.id)
+            for message_id in exchange.message_ids
+        }
+        for message in exchanges.messages_in(conversation.id):
+            texts = [message.text]
+            for block in message.blocks:
+                if isinstance(block, ToolCall):
+                    texts.append(block.arguments)
+                elif isinstance(block, ToolResult):
+                    texts.append(block.text)
+            kinds = dict.fromkeys(each.kind for text in texts for each in find_secrets(text))
+            if kinds:
+                turn = turns.get(message.id)
+                yield SecretPlace(
+                    conversation.id,
+                    conversation.title,
+                    turn.turn_number if turn else None,
+                    turn.id if turn else None,
+                    message.id,
+                    tuple(kinds),
+                    message.created_at,
+                )

@@ -1,0 +1,116 @@
+"""Secrets in texts: what is found and what is not, and that quotations of memory hide them."""
+
+import io
+import random
+import string
+from collections.abc import Callable
+
+import pytest
+
+from app.language.secrets import find_secrets, masked
+from app.memory.secret_places import secret_places
+from app.storage.engine.store import Store
+from app.transfer.exporting import ExportFormat, write_export
+from tests.fakes.stored import add_conversation
+
+_LETTERS = string.ascii_letters + string.digits
+_HEX = "0123456789abcdef"
+_SEEDS = range(12)
+_LEAST_FOUND = 0.95
+
+Drawn = Callable[..., str]
+
+
+def _planted(seed: int) -> list[str]:
+    """Return made-up secrets in the shapes of vendors, each in the sentence of a conversation."""
+    drawn = random.Random(seed)
+
+    def draw(count: int, characters: str = _LETTERS) -> str:
+        return "".join(drawn.choices(characters, k=count))
+
+    def password() -> str:
+        return (
+            draw(4, string.ascii_lowercase)
+            + draw(4, string.ascii_uppercase)
+            + draw(4, "0123456789")
+        )
+
+    upper = string.ascii_uppercase + "234567"
+    values = [
+        f"sk-proj-{draw(74)}T3BlbkFJ{draw(74)}",
+        f"sk-ant-api03-{draw(93)}AA",
+        f"AKIA{draw(16, upper)}",
+        f"ghp_{draw(36)}",
+        f"github_pat_{draw(22)}_{draw(59)}",
+        f"glpat-{draw(20)}",
+        f"xoxb-{draw(12, string.digits)}-{draw(12, string.digits)}-{draw(24)}",
+        f"sk_live_{draw(24)}",
+        f"AIza{draw(35)}",
+        f"hf_{draw(34)}",
+        f"gsk_{draw(52)}",
+        f"npm_{draw(36)}",
+        f"pypi-AgEIcHlwaS5vcmc{draw(70)}",
+        f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{draw(43)}",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{draw(64)}\n{draw(64)}\n-----END RSA PRIVATE KEY-----",
+        f"{draw(9, string.digits)}:AA{draw(33)}",
+        f"SG.{draw(22)}.{draw(43)}",
+        f"dop_v1_{draw(64, _HEX)}",
+        f"AccountKey={draw(86)}==",
+        f"https://deploy:{password()}@example.org/x",
+        f"DB_PASSWORD={password()}{draw(6)}",
+        f'password = "{password()}"',
+        f"Mein Passwort ist {password()}",
+        f"my password is {password()}",
+        f"Authorization: Bearer {draw(40)}",
+    ]
+    return [f"Here it is: {value} and that was all." for value in values]
+
+
+def test_planted_secrets_are_found() -> None:
+    texts = [text for seed in _SEEDS for text in _planted(seed)]
+    assert len(texts) == 300
+    missed = [text for text in texts if not find_secrets(text)]
+    assert len(missed) <= (1 - _LEAST_FOUND) * len(texts), missed[:5]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your password is wrong, try another one.",
+        "The password must have 12 characters.",
+        'password = "your_password_here"',
+        "OPENAI_API_KEY=<your key>",
+        "export API_KEY=${API_KEY}",
+        'user.set_password("secret")',
+        "password = db.Column(db.String(128))",
+        "Authorization: Bearer {token}",
+        "postgres://user:password@localhost/db",
+        "The key of C major is easy to play on the piano.",
+        "Token counts: input_tokens=1200, output_tokens=350",
+        "Commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b fixed it.",
+        "The id is 550e8400-e29b-41d4-a716-446655440000.",
+        "See https://example.org/a/b/c?page=2&sort=name for more.",
+    ],
+)
+def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:
+    assert masked(text) == text
+
+
+def test_a_masked_text_says_the_kind_and_keeps_the_rest() -> None:
+    text = f"Use AKIA{'Z2Y3X4W5' * 2} for the bucket."
+    assert masked(text) == "Use [hidden: aws-access-token] for the bucket."
+    assert masked(masked(text)) == masked(text)
+
+
+def test_secrets_are_listed_by_place_and_never_by_value(store: Store) -> None:
+    secret = "ghp_" + "".join(random.Random(1).choices(_LETTERS, k=36))
+    add_conversation(store, "How do I brew tea?")
+    talk = add_conversation(store, f"My token is {secret}", title="Tokens")
+    places = list(secret_places(store))
+    assert {(each.conversation_id, each.turn_number, each.kinds) for each in places} == {
+        (talk.conversation.id, 0, ("github-pat",))
+    }
+    assert secret not in repr(places)
+    out = io.StringIO()
+    write_export(store, out, ExportFormat.MARKDOWN)
+    assert "My token is [hidden: github-pat]" in out.getvalue()
