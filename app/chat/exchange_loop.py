@@ -62,6 +62,7 @@ class ExchangeLoop:
             Presets(store, settings),
         )
         self._running: dict[ConversationId, Reply] = {}
+        self._choices: dict[ExchangeId, RecallChoice] = {}
         self._planner = Planner(store, settings)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._planning = asyncio.Lock()
@@ -108,11 +109,17 @@ class ExchangeLoop:
 
     def regenerate(self, exchange_id: ExchangeId) -> "Future[Reply]":
         """Answer the same question again, on a new branch."""
-        return self._start(lambda: self._planner.regenerate(exchange_id))
+        return self._start(
+            lambda: self._as_chosen(self._planner.regenerate(exchange_id), exchange_id)
+        )
 
     def retry(self, exchange_id: ExchangeId) -> "Future[Reply]":
         """Run a failed exchange again; one that has text already is continued."""
-        return self._start(lambda: self._planner.retry(exchange_id))
+        return self._start(lambda: self._as_chosen(self._planner.retry(exchange_id), exchange_id))
+
+    def _as_chosen(self, plan: ExchangePlan, exchange_id: ExchangeId) -> ExchangePlan:
+        """Return a plan with what memory may bring to an exchange, as chosen since the program began."""
+        return replace(plan, choice=self._choices.get(exchange_id, ANY_RECALL))
 
     def running(self, conversation_id: ConversationId) -> Reply | None:
         """Return the running reply of a conversation."""
@@ -239,6 +246,8 @@ class ExchangeLoop:
                     "Stop it or wait until it ends.",
                 )
             await asyncio.wrap_future(self._store.commit(*plan.changes))
+            if plan.choice != ANY_RECALL:
+                self._choices[plan.exchange.id] = plan.choice
             reply = self._running[plan.conversation.id] = Reply(plan)
         return reply
 

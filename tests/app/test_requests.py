@@ -19,7 +19,7 @@ from app.chat.tools.toolbox import Toolbox
 from app.chat.typed_recall import RetrievalCache, TypedRecall
 from app.domain.changes import ConversationEdited, SummaryPut
 from app.domain.chat import ChatRequest, RecallCompleted, TextDelta
-from app.domain.conversations import Draft, Exchange, ExchangeStatus, Message, Role
+from app.domain.conversations import Draft, Exchange, ExchangeStatus, Message, RecallChoice, Role
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.recall import (
@@ -438,6 +438,19 @@ def test_a_hint_in_an_earlier_turn_is_not_given_again(asker_with: Callable[..., 
     hints = ["question 700" in each.text for each in last.messages if each.role is Role.USER]
     assert hints == [True, False, False]
     assert "> Another line" in last.messages[-1].text, "another sentence of the same turn"
+
+
+def test_a_message_without_memory_stays_so_when_it_is_answered_again(
+    asker_with: Callable[..., Asker],
+) -> None:
+    asker = asker_with(words=None)
+    off = RecallChoice(is_on=False)
+    exchange = asker.chat.say(ASKED, choice=off)
+    end_of(asker.chat.loop.regenerate(exchange.id))
+    assert asker.retrieval.asked == []
+    assert not any(map(recalled, asker.chat.model.requests))
+    asker.chat.say(ASKED, exchange.conversation_id)
+    assert recalled(asker.chat.model.requests[-1])
 
 
 def test_a_continued_or_regenerated_answer_has_its_own_record(

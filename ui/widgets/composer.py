@@ -31,6 +31,7 @@ _DRAFT_AFTER_MS = 600
 _WIDE_PX = 460  # for a choice that the menu has too
 _BAR_SHARE = 0.34  # of the bar, at most, for a choice
 _INVITATION = tr("Ask anything, or ask about your own past")
+_EDIT_WAITS = tr("An edit can be sent when the reply has ended or was stopped.")
 _EDITING = tr("Editing an earlier message: what follows it stays on another branch.")
 
 
@@ -198,6 +199,8 @@ class Composer(QWidget):
         """Offer Stop while a reply runs, else Send."""
         if self._running and not running:
             self._swapped.start()
+            if self.note.text() == _EDIT_WAITS:
+                self.show_note("")
         self._buttons.setCurrentWidget(self._stop if running else self._send)
         self._running = running
 
@@ -238,7 +241,7 @@ class Composer(QWidget):
         elif self.files.is_reading:
             self.show_note(tr("A file is still being read."))
         elif self._running and self.is_editing:
-            self.show_note(tr("An edit can be sent when the reply has ended or was stopped."))
+            self.show_note(_EDIT_WAITS)
         elif self._can_send:
             self._draft.stop()
             self.send_requested.emit(self.text)
