@@ -141,7 +141,7 @@ def _harmless() -> Sequence[re.Pattern[str]]:
 
 
 def _compiled(regex: str) -> re.Pattern[str]:
-    """Return a pattern in the syntax of RE2 (github.com/google/re2/wiki/Syntax) compiled for Python.
+    """Return a pattern in the syntax of RE2 compiled for Python.
 
     Flags inside a pattern apply to the rest of the enclosing group there, and are not allowed here.
     """
