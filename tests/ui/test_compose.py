@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.library import ConversationView
@@ -48,7 +48,6 @@ from ui.presenters.message_cost import MessageCostPresenter
 from ui.presenters.message_queue import QueuePresenter
 from ui.presenters.replies import RunningReplies
 from ui.widgets.composer import Composer
-from ui.widgets.controls import combo_box
 from ui.widgets.memory_switch import MemoryUse
 
 
@@ -593,50 +592,3 @@ def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: P
     composer.box.setPlainText("/help")
     qtbot.waitUntil(lambda: not asked.is_waiting)
     assert costs.calls == []
-
-
-def test_the_mouse_leaves_the_focus_in_the_box_and_a_second_click_on_stop_sends_nothing(
-    qtbot: QtBot,
-) -> None:
-    composer = Composer()
-    qtbot.addWidget(composer)
-    composer.show()
-    qtbot.waitExposed(composer)
-    sent: list[str] = []
-    composer.send_requested.connect(sent.append)
-    composer.box.setPlainText("One")
-    *_, send, stop = composer.stops
-    send.setFocus()
-    QTest.mouseClick(send, Qt.MouseButton.LeftButton)
-    assert sent == ["One"]
-    assert composer.focusWidget() is composer.box
-    composer.show_running(True)
-    composer.box.setPlainText("A half-written")
-    stop.setFocus()
-    QTest.mouseClick(stop, Qt.MouseButton.LeftButton)
-    composer.show_running(False)
-    QTest.mouseClick(send, Qt.MouseButton.LeftButton)
-    assert sent == ["One"]
-    assert composer.focusWidget() is composer.box
-
-    def sends() -> bool:
-        QTest.mouseClick(send, Qt.MouseButton.LeftButton)
-        return len(sent) > 1
-
-    qtbot.waitUntil(sends)
-
-
-def test_the_wheel_changes_no_choice(qtbot: QtBot) -> None:
-    parent = QWidget()
-    qtbot.addWidget(parent)
-    box = combo_box(parent, "Kind", [("A", 1), ("B", 2)])
-    parent.show()
-    turn = QPoint(0, -120)
-    QApplication.sendEvent(
-        box,
-        QWheelEvent(
-            QPointF(5, 5), QPointF(5, 5), turn, turn, Qt.MouseButton.NoButton,
-            Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
-        ),
-    )  # fmt: skip
-    assert box.currentIndex() == 0

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable
+from math import ceil
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal
-from PySide6.QtGui import QImage, QKeyEvent, QPalette, QResizeEvent, QTextCursor
+from PySide6.QtGui import QImage, QKeyEvent, QPalette, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QTextEdit, QWidget
 
 _MAX_LINES = 10
@@ -35,7 +36,8 @@ class MessageBox(QPlainTextEdit):
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.document().setDocumentMargin(2)
-        self.textChanged.connect(self.updateGeometry)
+        layout = self.document().documentLayout()
+        layout.documentSizeChanged.connect(lambda _: self.updateGeometry())  # also after wrapping
 
     def typed_mention(self) -> str | None:
         """Return what follows an @ up to the cursor, None if there is no @ there."""
@@ -83,13 +85,13 @@ class MessageBox(QPlainTextEdit):
     def _height_px(self, lines: int) -> int:
         margins = self.contentsMargins()
         around = margins.top() + margins.bottom() + 2 * round(self.document().documentMargin())
-        return lines * self.fontMetrics().lineSpacing() + around + 2
+        return lines * self._line_px() + around + 2
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Grow or shrink with the number of lines."""
-        super().resizeEvent(event)
-        if event.oldSize().width() != event.size().width():
-            self.updateGeometry()
+    def _line_px(self) -> int:
+        """Return the height of a line as it is laid out, which font metrics round otherwise."""
+        layout = self.document().firstBlock().layout()
+        height = layout.lineAt(0).height() if layout.lineCount() else 0.0
+        return max(ceil(height), self.fontMetrics().lineSpacing())
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Accept images and files besides text."""

@@ -1,0 +1,76 @@
+"""The composer as a widget: focus, the mouse wheel, and the height of the box."""
+
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from ui.widgets.composer import Composer
+from ui.widgets.controls import combo_box
+
+
+def test_the_mouse_leaves_the_focus_in_the_box_and_a_second_click_on_stop_sends_nothing(
+    qtbot: QtBot,
+) -> None:
+    composer = Composer()
+    qtbot.addWidget(composer)
+    composer.show()
+    qtbot.waitExposed(composer)
+    sent: list[str] = []
+    composer.send_requested.connect(sent.append)
+    composer.box.setPlainText("One")
+    *_, send, stop = composer.stops
+    send.setFocus()
+    QTest.mouseClick(send, Qt.MouseButton.LeftButton)
+    assert sent == ["One"]
+    assert composer.focusWidget() is composer.box
+    composer.show_running(True)
+    composer.box.setPlainText("A half-written")
+    stop.setFocus()
+    QTest.mouseClick(stop, Qt.MouseButton.LeftButton)
+    composer.show_running(False)
+    QTest.mouseClick(send, Qt.MouseButton.LeftButton)
+    assert sent == ["One"]
+    assert composer.focusWidget() is composer.box
+
+    def sends() -> bool:
+        QTest.mouseClick(send, Qt.MouseButton.LeftButton)
+        return len(sent) > 1
+
+    qtbot.waitUntil(sends)
+
+
+def test_the_wheel_changes_no_choice(qtbot: QtBot) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    box = combo_box(parent, "Kind", [("A", 1), ("B", 2)])
+    parent.show()
+    turn = QPoint(0, -120)
+    QApplication.sendEvent(
+        box,
+        QWheelEvent(
+            QPointF(5, 5), QPointF(5, 5), turn, turn, Qt.MouseButton.NoButton,
+            Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+        ),
+    )  # fmt: skip
+    assert box.currentIndex() == 0
+
+
+def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
+    composer = Composer()
+    qtbot.addWidget(composer)
+    composer.resize(420, 300)
+    composer.show()
+    box = composer.box
+    heights = []
+    for lines in (1, 2, 9, 10, 30):
+        box.setPlainText("\n".join("tea" for _ in range(lines)))
+        qtbot.waitUntil(lambda: box.height() == box.sizeHint().height())
+        assert (box.verticalScrollBar().maximum() == 0) == (lines <= 10)
+        heights.append(box.height())
+    assert heights == sorted(heights)
+    assert heights[3] == heights[4]
+    box.setPlainText("a sentence that is wrapped " * 6)
+    qtbot.waitUntil(lambda: heights[0] < box.height() == box.sizeHint().height())
+    assert box.verticalScrollBar().maximum() == 0
