@@ -73,4 +73,6 @@ def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
     assert heights[3] == heights[4]
     box.setPlainText("a sentence that is wrapped " * 6)
     qtbot.waitUntil(lambda: heights[0] < box.height() == box.sizeHint().height())
+    composer.resize(2_000, 300)
+    qtbot.waitUntil(lambda: box.height() == heights[0])
     assert box.verticalScrollBar().maximum() == 0

@@ -6,7 +6,7 @@ from math import ceil
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal
-from PySide6.QtGui import QImage, QKeyEvent, QPalette, QTextCursor
+from PySide6.QtGui import QImage, QKeyEvent, QPalette, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QTextEdit, QWidget
 
 _MAX_LINES = 10
@@ -92,6 +92,12 @@ class MessageBox(QPlainTextEdit):
         layout = self.document().firstBlock().layout()
         height = layout.lineAt(0).height() if layout.lineCount() else 0.0
         return max(ceil(height), self.fontMetrics().lineSpacing())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the height to the lines at the new width."""
+        super().resizeEvent(event)
+        if event.oldSize().width() != event.size().width():
+            self.updateGeometry()
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Accept images and files besides text."""
