@@ -141,6 +141,7 @@ async def _in_window(user: User, export: Path, rounds: int, switches: int, token
         await until(lambda: user.presenters.imports.is_running)
         await until(lambda: not user.presenters.imports.is_running)
         await user.dismiss()
+        await _until_idle()
         listed = await user.ask(lambda services: services.store.read(_by_length))
         long, *small = listed
         heartbeat, figures = Heartbeat(), Figures()
@@ -153,6 +154,14 @@ async def _in_window(user: User, export: Path, rounds: int, switches: int, token
     return figures
 
 
+async def _until_idle() -> None:
+    """Wait until the program does nothing any more, such as indexing what was imported."""
+    worked = -1.0
+    while (now := time.process_time()) - worked > 0.1:
+        worked = now
+        await asyncio.sleep(1)
+
+
 def _switch_off(key: str, services: Services) -> None:
     services.settings.set(key, False)
 
@@ -160,17 +169,20 @@ def _switch_off(key: str, services: Services) -> None:
 async def _open_and_jump(
     user: User, long: ConversationId, small: ConversationId, rounds: int
 ) -> Figures:
-    openings, few, jumps = [], [], []
+    openings: list[tuple[float, float]] = []
+    few: list[tuple[float, float]] = []
+    jumps: list[tuple[float, float]] = []
     for number in range(rounds):
         few.append(await _painted_ms(user, lambda: _open(user, small)))
         openings.append(await _painted_ms(user, lambda: _open(user, long)))
         far = user.transcript.turn_count * (number + 1) // (rounds + 2)
         jumps.append(await _painted_ms(user, partial(user.transcript.scroll_to_turn, far)))
         await until(lambda: user.transcript.is_settled)
+    named = {"first_paint": openings, "first_paint_small": few, "jump": jumps}
     return {
-        "first_paint_ms": round(statistics.median(openings)),
-        "first_paint_small_ms": round(statistics.median(few)),
-        "jump_ms": round(statistics.median(jumps)),
+        f"{name}_{kind}": round(statistics.median(each[at] for each in taken))
+        for name, taken in named.items()
+        for at, kind in enumerate(("ms", "busy_ms"))
     }
 
 
@@ -178,14 +190,14 @@ def _open(user: User, conversation: ConversationId) -> "asyncio.Task[None]":
     return user.presenters.conversation.open(conversation)
 
 
-async def _painted_ms(user: User, act: Callable[[], object]) -> float:
-    """Return the time from an act to a paint with the text of all turns on screen."""
-    started = time.perf_counter()
+async def _painted_ms(user: User, act: Callable[[], object]) -> tuple[float, float]:
+    """Return the time from an act to a paint with the text of all turns on screen, and its work."""
+    started, worked = time.perf_counter(), time.thread_time()
     if isinstance(done := act(), asyncio.Task):
         await done
     await until(lambda: _has_text(user))
     user.transcript.viewport().repaint()
-    return (time.perf_counter() - started) * 1000
+    return (time.perf_counter() - started) * 1000, (time.thread_time() - worked) * 1000
 
 
 def _has_text(user: User) -> bool:
