@@ -11,8 +11,10 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
+from app.domain.translation import tr
+
 OPEN_ENV = "is_open"
-DEFAULT_SUMMARY = "Details"
+DEFAULT_SUMMARY = tr("Details")
 _TAG = re.compile(r"<(/?)(br|sub|sup|kbd|u|mark)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE)
 _DETAILS = re.compile(r"<details(?:\s[^<>]{0,200})?>[ \t]*", re.IGNORECASE)
 _SUMMARY = re.compile(
