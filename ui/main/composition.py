@@ -13,6 +13,7 @@ from app.commands.table import CommandSession
 from app.domain.chat import ModelRef
 from app.domain.conversations import Conversation, Draft
 from app.domain.ids import ConversationId
+from app.domain.links import Link
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
 from app.memory.starter_questions import StarterQuestions
@@ -207,8 +208,9 @@ class Presenters(QObject):
     def _create_settings(self) -> None:
         services, bridge = self._services, self._bridge
         self.settings, consent, self.dashboard = build_memory_panels(
-            services, bridge, self._window, self._appearance, self._open_title, self._open_recalled
-        )
+            services, bridge, self._window, self._appearance, self._open_title, self._open_recalled,
+            self._open_link,
+        )  # fmt: skip
         self.files = FilesPresenter(bridge, services.attachments, self._banner)
         self.imports = ImportPresenter(
             bridge, partial(import_files, services.store), services.background, self._banner,
@@ -377,6 +379,9 @@ class Presenters(QObject):
 
     def _open_recalled(self, place: RecalledItemDetails) -> None:
         self.recall.open(Source(place, rank=0, cited=False))
+
+    def _open_link(self, link: Link) -> None:
+        self.links.open_link(link)
 
     # -- starting and leaving
 

@@ -5,6 +5,7 @@ from functools import partial
 
 from app.bootstrap import Services
 from app.domain.ids import ConversationId
+from app.domain.links import Link
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
 from ui.bridge import Bridge
@@ -15,6 +16,7 @@ from ui.presenters.settings.dashboard import DashboardPresenter, read_totals
 from ui.presenters.settings.dialog import SettingsPresenter
 from ui.presenters.settings.embedder import EmbedderPresenter
 from ui.presenters.settings.presets import PresetsPresenter
+from ui.presenters.settings.programs import ProgramsPresenter
 from ui.presenters.settings.providers import ProvidersPresenter
 from ui.presenters.settings.recall_settings import RecallSettingsPresenter
 from ui.presenters.settings.shortcuts import ShortcutsPresenter
@@ -33,6 +35,7 @@ def build_memory_panels(
     appearance: Appearance,
     open_conversation: OpenConversation,
     open_item: Callable[[RecalledItemDetails], None],
+    open_link: Callable[[Link], object],
 ) -> tuple[SettingsPresenter, BackgroundConsent, DashboardPresenter]:
     """Return the presenters; the pages of the settings are built when the dialog first opens."""
     chat, banner = services.chat, window.chat.banner
@@ -62,7 +65,10 @@ def build_memory_panels(
             bridge, services.presets, services.models, services.tools,
             partial(list_models, services.models, chat, bridge), dialog.presets,
         )  # fmt: skip
-        return presets.show, embedder.show, background.show, recall.show
+        programs = ProgramsPresenter(
+            bridge, services.sources, services.mcp_access, open_link, dialog.programs
+        )
+        return presets.show, embedder.show, background.show, recall.show, programs.show
 
     settings = SettingsPresenter(
         bridge, services.settings, banner, window.actions_by_name, appearance, present_pages

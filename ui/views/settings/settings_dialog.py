@@ -10,6 +10,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
+from app.domain.sources import SOURCES
 from app.domain.translation import tr
 from app.workers.spend_limits import SPEND_LIMIT_KEYS
 from ui.views.settings.background_page import BackgroundPage
@@ -17,6 +18,7 @@ from ui.views.settings.embedder_page import EmbedderPage
 from ui.views.settings.memory_page import MemoryPage
 from ui.views.settings.models_page import ModelsPage
 from ui.views.settings.presets_page import PresetsPage
+from ui.views.settings.programs_page import ProgramsPage
 from ui.widgets.controls import closing_buttons, row_of, scroll_area
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.setting_editor import SettingEditor
@@ -24,7 +26,8 @@ from ui.widgets.setting_editor import SettingEditor
 _PRESETS = tr("Presets")
 _EMBEDDER = tr("Search by meaning")
 _BACKGROUND = tr("Background work")
-_ON_OTHER_PAGES = frozenset(SPEND_LIMIT_KEYS)
+_PROGRAMS = tr("Other programs")
+_ON_OTHER_PAGES = frozenset((*SPEND_LIMIT_KEYS, *(each.setting for each in SOURCES.values())))
 _OWN_PAGES = (SettingPage.MODELS, SettingPage.INTERNAL)
 
 
@@ -52,6 +55,7 @@ class SettingsDialog(QDialog):
         self.embedder = EmbedderPage(self)
         self.background = BackgroundPage(self)
         self.memory = MemoryPage(self)
+        self.programs = ProgramsPage(self)
         self._pages = QStackedWidget(self)
         self._add_page(tr(SettingPage.MODELS.value), self.models)
         self._add_page(_PRESETS, self.presets)
@@ -64,6 +68,7 @@ class SettingsDialog(QDialog):
             if page in shown and page not in _OWN_PAGES:
                 is_memory = page is SettingPage.RECALL
                 self._add_page(tr(page.value), self.memory if is_memory else self._page_of(page))
+        self._add_page(_PROGRAMS, self.programs)
         self._names.currentRowChanged.connect(self._pages.setCurrentIndex)
         self._names.setCurrentRow(0)
         column = QVBoxLayout(self)

@@ -1,0 +1,68 @@
+"""The settings' page of other programs: sources are switched, access is decided, readings lead to turns."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QCheckBox, QComboBox
+
+from app.domain.links import Link
+from app.domain.sources import SourceName, SourceState
+from app.mcp.access import Access, Reading
+from tests.fakes.screens import Parts, Recorder
+from ui.presenters.settings.programs import ProgramsPresenter
+from ui.views.settings.programs_page import ProgramsPage
+
+STATE = SourceState(SourceName.CLAUDE_CODE, False, "/home/me/.claude", 12, 9_000, 3, 2)
+READING = Reading(datetime(2026, 3, 4, tzinfo=UTC), "Heron IDE", "search", ("commonplace://7/2",))
+
+
+class Page:
+    """The page with its presenter over recorded services."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.page, self.opened = ProgramsPage(), list[Link]()
+        parts.qtbot.addWidget(self.page)
+        self.sources = Recorder(states=[STATE])
+        self.sources.paths = SimpleNamespace(root="/data")  # type: ignore[attr-defined]
+        self.access = Recorder(decisions={"Heron IDE": Access.ASK}, readings=(READING,))
+        presenter = ProgramsPresenter(
+            parts.bridge,
+            cast(Any, self.sources),
+            cast(Any, self.access),
+            self.opened.append,
+            self.page,
+        )
+        presenter.show()
+        parts.qtbot.waitUntil(lambda: self.page.log.count() == 1)
+
+
+def test_a_source_is_switched(parts: Parts) -> None:
+    shown = Page(parts)
+    (switch,) = shown.page.findChildren(QCheckBox)
+    switch.click()
+    parts.qtbot.waitUntil(
+        lambda: any(call[:2] == ("switch", STATE.name) for call in shown.sources.calls)
+    )
+
+
+def test_access_is_decided(parts: Parts) -> None:
+    shown = Page(parts)
+    (choice,) = shown.page.findChildren(QComboBox)
+    assert choice.currentData() == Access.ASK
+    choice.setCurrentIndex(1)
+    choice.activated.emit(1)
+    parts.qtbot.waitUntil(lambda: ("decide", "Heron IDE", Access.ALLOWED) in shown.access.calls)
+
+
+def test_a_line_of_the_log_opens_its_turn(parts: Parts) -> None:
+    shown = Page(parts)
+    shown.page.log.itemActivated.emit(shown.page.log.item(0))
+    assert shown.opened == [Link(7, 2)]  # type: ignore[arg-type]
+
+
+def test_the_configuration_names_the_library_and_is_copied(parts: Parts) -> None:
+    shown = Page(parts)
+    shown.page.copy.click()
+    assert '"--data-dir", "/data"' in QGuiApplication.clipboard().text()

@@ -1,0 +1,69 @@
+"""The programs page of the settings: showing and switching sources, deciding who reads memory."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtGui import QGuiApplication
+
+from app.domain.errors import KnownError
+from app.domain.links import Link, parse_commonplace_link
+from app.domain.sources import SourceName
+from app.mcp.access import Access, McpAccess
+from app.workers.sources import Sources
+from ui.presenters.presenter import Presenter
+from ui.views.settings.programs_page import ProgramsPage, ProgramsShown
+
+_READINGS = 50
+_PROGRAM = "commonplace"
+
+
+class ProgramsPresenter(Presenter):
+    """Keeps the page and what is stored in step; `open_link` opens a turn."""
+
+    _sources: Sources
+    _access: McpAccess
+    _open_link: Callable[[Link], object]
+    _page: ProgramsPage
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._bridge.subscribe(lambda _: self.show(), "mcp_clients")
+        page = self._page
+        page.source_switched.connect(self._switch)
+        page.decided.connect(self._decide)
+        page.link_opened.connect(self._open)
+        page.copy_requested.connect(lambda text: QGuiApplication.clipboard().setText(text))
+
+    def show(self) -> None:
+        """Show the page anew."""
+        self._bridge.load("programs page", self._read, self._page.show_programs)
+
+    def _read(self) -> ProgramsShown:
+        arguments = ["mcp", "--data-dir", str(self._sources.paths.root)]
+        program = Path(sys.executable).with_name(_PROGRAM)
+        server = {"command": str(program) if program.exists() else _PROGRAM, "args": arguments}
+        configuration = {"mcpServers": {"commonplace": server}}
+        return ProgramsShown(
+            self._sources.states(),
+            list(self._access.decisions().items()),
+            self._access.readings(_READINGS),
+            json.dumps(configuration),
+        )
+
+    def _switch(self, name: SourceName, on: bool) -> None:
+        self._bridge.save(
+            lambda: self._sources.switch(name, is_on=on), lambda _: self.show(), self._on_error
+        )
+
+    def _decide(self, name: str, access: Access) -> None:
+        self._bridge.save(lambda: self._access.decide(name, access), on_error=self._on_error)
+
+    def _open(self, text: str) -> None:
+        if (link := parse_commonplace_link(text)) is not None:
+            self._page.window().close()
+            self._open_link(link)
+
+    def _on_error(self, error: KnownError) -> None:
+        self._page.show_error(error.display_text)
