@@ -14,10 +14,9 @@ from app.transfer.importers.agent_logs import (
     text_block,
     thinking_block,
 )
-from app.transfer.importers.formats import Format, Thread, databases, json_of
+from app.transfer.importers.formats import ROLES, Format, Thread, databases, json_of
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of, title
 
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
 _CURSOR_USER = 1
 
 
@@ -42,7 +41,7 @@ def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConve
                 for part in objects(json_of(message.get("content_json")))
                 for made in _goose_part(part)
             ]
-            role = _ROLES.get(text_of(message.get("role")), Role.USER)
+            role = ROLES.get(text_of(message.get("role")), Role.USER)
             if blocks and all(isinstance(block, ToolResult) for block in blocks):
                 role = Role.TOOL
             if name not in thread.nodes:
@@ -94,14 +93,13 @@ def _opencode(
             message = _named(each)
             content = an_object(json_of(message.get("data")))
             name = identity(message["id"])
-            role = _ROLES.get(text_of(content.get("role")), Role.USER)
+            role = ROLES.get(text_of(content.get("role")), Role.USER)
             at = moment(
                 message.get("time_created") or an_object(content.get("time")).get("created")
             )
             model = text_of(content.get("modelID")) or None
             calls = [made for part in parts.get(message["id"], ()) for made in _opencode_part(part)]
-            by = model if role is Role.ASSISTANT else None
-            last = thread.add(name, last, role, calls, at, by)
+            last = thread.add(name, last, role, calls, at, model)
         yield thread.finished(
             f"{where}, session {session['id']}",
             "opencode",
@@ -155,9 +153,8 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
             model = text_of(an_object(bubble.get("modelInfo")).get("modelName")) or None
             at = moment(bubble.get("createdAt") or bubble.get("timestamp"))
             folder = bubble.get("workspaceProjectDir") or folder
-            by = model if role is Role.ASSISTANT else None
             if own not in thread.nodes:
-                last = thread.add(own, last, role, list(_cursor_blocks(bubble)), at, by)
+                last = thread.add(own, last, role, list(_cursor_blocks(bubble)), at, model)
         yield thread.finished(
             f"{where}, session {name}",
             "cursor",

@@ -6,7 +6,7 @@ from typing import Any
 from app.domain.conversations import Attachment, Block, Image, Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import call_block, result_block, text_block, thinking_block
-from app.transfer.importers.formats import Format, Thread, documents, json_of
+from app.transfer.importers.formats import ROLES, Format, Thread, documents, json_of
 from app.transfer.importers.values import (
     an_object,
     identity,
@@ -19,7 +19,6 @@ from app.transfer.importers.values import (
 
 SOURCE = "chatbox"
 _PREFIX = "session:"
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
 
 
 def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -80,7 +79,7 @@ def _add(
             if name in thread.nodes:
                 parent = name
                 continue
-            role = _ROLES.get(text_of(message.get("role")))
+            role = ROLES.get(text_of(message.get("role")))
             blocks = [] if role is None else _blocks(message)
             if role is None:
                 thread.left_out.append((name, "it has no known role"))
@@ -91,7 +90,7 @@ def _add(
                 role or Role.USER,
                 blocks,
                 at,
-                model if role is Role.ASSISTANT else None,
+                model,
             )
             parent = name
             others = objects(an_object(forks.get(name)).get("lists"))

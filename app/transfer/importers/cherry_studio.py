@@ -13,7 +13,15 @@ from app.transfer.importers.agent_logs import (
     text_block,
     thinking_block,
 )
-from app.transfer.importers.formats import Format, Thread, columns, databases, documents, json_of
+from app.transfer.importers.formats import (
+    ROLES,
+    Format,
+    Thread,
+    columns,
+    databases,
+    documents,
+    json_of,
+)
 from app.transfer.importers.values import (
     an_object,
     identity,
@@ -25,7 +33,6 @@ from app.transfer.importers.values import (
 )
 
 SOURCE = "cherry_studio"
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
 
 def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -66,7 +73,7 @@ def _conversation(
     last: str | None = None
     for message in objects(topic.get("messages")):
         name = identity(message.get("id")) or thread.generated_id()
-        role = _ROLES.get(text_of(message.get("role")))
+        role = ROLES.get(text_of(message.get("role")))
         if role is None:
             thread.left_out.append((name, "it has no known role"))
             continue
@@ -85,7 +92,7 @@ def _conversation(
             role,
             made or text_block(message.get("content")),
             at,
-            by if role is Role.ASSISTANT else None,
+            by,
         )
         is_sibling = parent == asked and last != asked and role is Role.ASSISTANT
         if not is_sibling or message.get("foldSelected") is True:
@@ -141,14 +148,13 @@ def _database(
         for each in rows:
             message = _camel(each)
             name, parent = identity(message.get("id")), identity(message.get("parentId")) or None
-            role = _ROLES.get(text_of(message.get("role")))
+            role = ROLES.get(text_of(message.get("role")))
             content = an_object(json_of(message.get("data")))
             blocks = [made for part in objects(content.get("parts")) for made in _part(part)]
             blocks += [made for old in objects(content.get("blocks")) for made in _block(old)]
             at = moment(message.get("createdAt"))
             model = text_of(message.get("modelId")).rpartition("::")[2] or None
-            by = model if role is Role.ASSISTANT else None
-            thread.add(name, parent, role or Role.USER, blocks if role else [], at, by)
+            thread.add(name, parent, role or Role.USER, blocks if role else [], at, model)
         yield thread.finished(
             f"{where}, topic {topic.get('id')}",
             SOURCE,

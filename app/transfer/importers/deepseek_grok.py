@@ -69,7 +69,7 @@ def _add_fragments(thread: Thread, key: str, node: dict[str, Any]) -> None:
         blocks.append(Attachment(named, media_type(named) or "text/plain"))
     model = text_of(message.get("model")) or None
     at = moment(message.get("inserted_at"))
-    thread.add(name, parent, role, blocks, at, model if role is Role.ASSISTANT else None)
+    thread.add(name, parent, role, blocks, at, model)
 
 
 def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
@@ -90,7 +90,7 @@ def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
                 role,
                 text_block(response.get("message")),
                 moment(extended_json(response.get("create_time"))),
-                model if role is Role.ASSISTANT else None,
+                model,
             )
         yield thread.finished(
             f"{where}, conversation {number}",

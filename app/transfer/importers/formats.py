@@ -5,7 +5,7 @@ import json
 import re
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +25,14 @@ DOCUMENT_MAX_BYTES = 256 << 20
 
 DATABASE_MAX_BYTES = 8 << 30
 """The limit of a database inside an archive, which is copied to a temporary file."""
+
+ROLES: Mapping[str, Role] = {
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+    "system": Role.SYSTEM,
+    "tool": Role.TOOL,
+}
+"""The authors of messages as most programs name them."""
 
 _HEAD_BYTES = 128 << 10
 _MEMBER = re.compile(rb'(?<!\\)"([\w$@./:-]{1,80})"\s*:')
@@ -61,9 +69,13 @@ class Thread(ConversationTree):
         at: datetime | None = None,
         model: str | None = None,
     ) -> str:
-        """Add a message and return its id; without blocks it is a hidden node. `at` is UTC."""
+        """Add a message and return its id; without blocks it is a hidden node.
+
+        `at` is UTC. Only replies keep their `model`.
+        """
         kept = tuple(blocks)
-        shown = ImportedMessage(name, parent, role, kept, at, model) if kept else None
+        by = model if role is Role.ASSISTANT else None
+        shown = ImportedMessage(name, parent, role, kept, at, by) if kept else None
         self.add_node(name, parent, shown)
         return name
 

@@ -6,16 +6,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from app.domain.conversations import Block, Image, Role
+from app.domain.conversations import Block, Image
 from app.domain.transfer import Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import blocks_of, text_block
 from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import Format, Thread, lines
+from app.transfer.importers.formats import ROLES, Format, Thread, lines
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of, title
 
 SOURCE = "jan"
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
 
 
 def read_jan(file: NamedStream) -> Imported:
@@ -29,15 +28,14 @@ def read_jan(file: NamedStream) -> Imported:
             continue
         name = name or identity(message.get("thread_id"))
         own = identity(message.get("id")) or thread.generated_id()
-        role = _ROLES.get(text_of(message.get("role")))
+        role = ROLES.get(text_of(message.get("role")))
         if role is None or own in thread.nodes:
             thread.left_out.append(
                 (own, "it has no known role" if role is None else "it is there twice")
             )
             continue
         at = moment(message.get("created_at") or message.get("created"))
-        answered_by = model if role is Role.ASSISTANT else None
-        last = thread.add(own, last, role, list(_blocks(message)), at, answered_by)
+        last = thread.add(own, last, role, list(_blocks(message)), at, model)
     yield thread.finished(
         file.name,
         SOURCE,

@@ -53,7 +53,7 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
             role,
             _blocks(message),
             at,
-            model if role is Role.ASSISTANT else None,
+            model,
         )
         last = name
     return thread.finished(

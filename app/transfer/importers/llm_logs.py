@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from app.domain.conversations import Block, Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import call_block, result_block, text_block, thinking_block
-from app.transfer.importers.formats import Format, Thread, databases, tables
+from app.transfer.importers.formats import ROLES, Format, Thread, databases, tables
 from app.transfer.importers.values import identity, moment, text_of, title
 
 SOURCE = "llm"
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
 
 
 def _read(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -65,14 +64,13 @@ def _threads(
             tip = message["parent_hash"]
         thread, last = Thread(), None
         for message in reversed(chain):
-            role = _ROLES.get(text_of(message["role"]), Role.USER)
+            role = ROLES.get(text_of(message["role"]), Role.USER)
             turn = models.get(message["hash"])
             values = dict(zip(turn.keys(), turn, strict=True)) if turn is not None else {}
             model = text_of(values.get("model")) or None
             at = moment(values.get("datetime_utc"))
             blocks = list(_parts(connection, message["hash"]))
-            by = model if role is Role.ASSISTANT else None
-            last = thread.add(identity(message["hash"]), last, role, blocks, at, by)
+            last = thread.add(identity(message["hash"]), last, role, blocks, at, model)
         yield _ended(thread, row["id"], title(row["name"]), last, where)
 
 

@@ -5,10 +5,10 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from app.domain.conversations import Attachment, Block, Role, Text, Thinking
+from app.domain.conversations import Attachment, Block, Text, Thinking
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import blocks_of, call_block, result_block
-from app.transfer.importers.formats import Format, Thread, documents
+from app.transfer.importers.formats import ROLES, Format, Thread, documents
 from app.transfer.importers.values import (
     an_object,
     count,
@@ -21,7 +21,6 @@ from app.transfer.importers.values import (
 )
 
 SOURCE = "lm_studio"
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
 
 def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -36,7 +35,7 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
         below = above
         for index, version in enumerate(versions):
             name = f"{number}-{index}"
-            role = _ROLES.get(text_of(version.get("role")))
+            role = ROLES.get(text_of(version.get("role")))
             if role is None:
                 thread.left_out.append((name, "it has no known role"))
                 continue
@@ -48,7 +47,7 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
                 role,
                 list(_blocks(version)),
                 at,
-                by if role is Role.ASSISTANT else None,
+                by,
             )
             if index == shown:
                 below = name

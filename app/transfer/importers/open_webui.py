@@ -17,7 +17,15 @@ from app.transfer.importers.agent_logs import (
     thinking_block,
 )
 from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import Format, Thread, columns, databases, json_of, tables
+from app.transfer.importers.formats import (
+    ROLES,
+    Format,
+    Thread,
+    columns,
+    databases,
+    json_of,
+    tables,
+)
 from app.transfer.importers.pieces import ConversationEnd, MessageEntry, Truncated, iter_events
 from app.transfer.importers.values import (
     an_object,
@@ -31,7 +39,6 @@ from app.transfer.importers.values import (
 )
 
 SOURCE = "open_webui"
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
 _DETAILS = re.compile(r"<details\b(?P<attributes>[^>]*)>(?P<text>.*?)</details>\s*", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _SUMMARY = re.compile(r"<summary>.*?</summary>\s*", re.DOTALL)
@@ -80,13 +87,13 @@ def _conversation(
         parent = identity(message.get("parentId")) or None
         at = moment(message.get("timestamp"))
         model = text_of(message.get("model") or message.get("model_id")) or None
-        role = _ROLES.get(text_of(message.get("role")))
+        role = ROLES.get(text_of(message.get("role")))
         if role is None:
             thread.left_out.append((name, "it has no known role"))
             thread.add_node(name, parent, None)
             continue
         blocks = _message_blocks(message, role)
-        thread.add(name, parent, role, blocks, at, model if role is Role.ASSISTANT else None)
+        thread.add(name, parent, role, blocks, at, model)
     meta = an_object(json_of(record.get("meta")))
     return thread.finished(
         where,
