@@ -80,7 +80,9 @@ class TableWriter:
         made = self._format(table.format().toTableFormat().leftMargin(), 0)
         if is_hidden:
             made.setTopMargin(0)
-            made.setBottomMargin(0)
+            after = table.lastCursorPosition().block().next()
+            if not after.isVisible():  # else Qt would leave no space above what follows
+                made.setBottomMargin(0)
         for row in range(table.rows()):
             cell = QTextTableCellFormat() if is_hidden else self._cell_format(is_head=row == 0)
             for column in range(table.columns()):
