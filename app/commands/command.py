@@ -12,6 +12,7 @@ from pathlib import Path
 
 from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId, ExchangeId
+from app.domain.translation import tr
 
 _NAME = re.compile(r"/([a-z][a-z0-9_-]*)", re.IGNORECASE)
 
@@ -144,8 +145,11 @@ def wrong_form(call: CommandCall, forms: Sequence[Form]) -> CommandUsageError:
     """Return the error that lists the forms of a command."""
     typed = f"/{call.name} {call.rest}".strip()
     *others, last = map(str, forms)
-    written = f"{', '.join(others)} or {last}" if others else last
-    return CommandUsageError(f"'{typed}' is not a form of /{call.name}", f"Write {written}.")
+    written = tr("{join} or {last}").format(join=", ".join(others), last=last) if others else last
+    return CommandUsageError(
+        tr("'{typed}' is not a form of /{name}").format(typed=typed, name=call.name),
+        tr("Write {written}.").format(written=written),
+    )
 
 
 def is_command(text: str) -> bool:

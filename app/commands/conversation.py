@@ -18,6 +18,7 @@ from app.commands.command import (
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId
 from app.domain.text import escape_markdown
+from app.domain.translation import tr
 from app.storage.engine.store import Store
 from app.transfer.exporting import ExportFormat, export
 
@@ -45,9 +46,9 @@ def conversation_commands(
             raise wrong_form(call, _NEW_FORMS)
         last = call.context.last_exchange_id
         if last is None:
-            return Outcome("This conversation has no messages yet.")
+            return Outcome(tr("This conversation has no messages yet."))
         if segments.is_after(last):
-            return Outcome("The next message already starts a new segment.")
+            return Outcome(tr("The next message already starts a new segment."))
         segments.begin_after(last)
         return Outcome()  # the transcript shows the break
 
@@ -60,11 +61,19 @@ def conversation_commands(
 
         def write() -> Outcome:
             report = export(store, path, file_format, conversation_id, replaces=True)
-            return Outcome(escape_markdown(f"Written to {path}. {report.remark}".rstrip()))
+            return Outcome(
+                escape_markdown(
+                    tr("Written to {path}. {remark}")
+                    .format(path=path, remark=report.remark)
+                    .rstrip()
+                )
+            )
 
         if not path.exists():
             return write()
-        question = f"The file {escape_markdown(str(path))} exists and would be replaced."
+        question = tr("The file {escape_markdown} exists and would be replaced.").format(
+            escape_markdown=escape_markdown(str(path))
+        )
         return Outcome(question, on_confirmed=write)
 
     def import_(call: CommandCall) -> Outcome:
@@ -72,14 +81,17 @@ def conversation_commands(
             raise wrong_form(call, _IMPORT_FORMS)
         path = path_in(call.rest)
         if not path.exists():
-            raise NotFound(f"There is no file '{path}'", "Name an export, or a folder of exports.")
+            raise NotFound(
+                tr("There is no file '{path}'").format(path=path),
+                tr("Name an export, or a folder of exports."),
+            )
         return Outcome(action=ImportFiles((path,)))
 
     return (
-        Command("new", "Start a new segment in this conversation", _NEW_FORMS, new),
-        Command("tag", "Tags of this conversation", _TAG_FORMS, partial(_tag, library)),
-        Command("export", "Export this conversation to a file", _EXPORT_FORMS, export_),
-        Command("import", "Import conversations", _IMPORT_FORMS, import_),
+        Command("new", tr("Start a new segment in this conversation"), _NEW_FORMS, new),
+        Command("tag", tr("Tags of this conversation"), _TAG_FORMS, partial(_tag, library)),
+        Command("export", tr("Export this conversation to a file"), _EXPORT_FORMS, export_),
+        Command("import", tr("Import conversations"), _IMPORT_FORMS, import_),
     )
 
 
@@ -96,7 +108,9 @@ def _tag(library: Library, call: CommandCall) -> Outcome:
         library.tag(conversation_id, (), _existing(tags, names))
     tags = library.open(conversation_id).tags
     text = ", ".join(map(escape_markdown, tags))
-    return Outcome(f"Tags: {text}" if tags else "This conversation has no tags.")
+    return Outcome(
+        tr("Tags: {text}").format(text=text) if tags else tr("This conversation has no tags.")
+    )
 
 
 def path_in(text: str) -> Path:
@@ -107,12 +121,16 @@ def path_in(text: str) -> Path:
     try:
         return Path.home() / Path(path).expanduser()
     except RuntimeError as error:
-        raise NotFound(f"There is no folder for '{path}'", "Write the whole path.") from error
+        raise NotFound(
+            tr("There is no folder for '{path}'").format(path=path), tr("Write the whole path.")
+        ) from error
 
 
 def _opened(call: CommandCall) -> ConversationId:
     if call.context.conversation_id is None:
-        raise InvalidInput("This conversation has no messages yet", "Write a message first.")
+        raise InvalidInput(
+            tr("This conversation has no messages yet"), tr("Write a message first.")
+        )
     return call.context.conversation_id
 
 
@@ -122,7 +140,10 @@ def _existing(tags: Sequence[str], names: Sequence[str]) -> list[str]:
     for name in names:
         if name.casefold() not in spelled:
             has = ", ".join(tags) or "none"
-            raise NotFound(f"This conversation has no tag '{name[:60]}'", f"Its tags: {has}.")
+            raise NotFound(
+                tr("This conversation has no tag '{name}'").format(name=name[:60]),
+                tr("Its tags: {has}.").format(has=has),
+            )
     return [spelled[name.casefold()] for name in names]
 
 
@@ -133,5 +154,6 @@ def _format_of(path: Path) -> ExportFormat:
     except ValueError as error:
         endings = ", ".join(f".{each.value}" for each in ExportFormat)
         raise InvalidInput(
-            f"'{path.name}' does not end in a known format", f"Use one of {endings}."
+            tr("'{name}' does not end in a known format").format(name=path.name),
+            tr("Use one of {endings}.").format(endings=endings),
         ) from error

@@ -4,6 +4,7 @@ from app.commands.command import Command, CommandCall, Form, Outcome, wrong_form
 from app.commands.workers import confirm_regeneration
 from app.domain.links import link_to
 from app.domain.text import escape_markdown
+from app.domain.translation import format_number, tr
 from app.memory.facts import FactService, parse_fact_id
 from app.storage.tables.facts import FactFilter, Facts, KnownFact
 from app.workers.board import WorkerBoard
@@ -30,7 +31,7 @@ def facts_command(
                 return Outcome(_list(facts))
             case ("search", _, *_):
                 found = service.search(call.after(1), _LIMIT)
-                return Outcome("\n".join(map(_line, found)) or "No facts match this query.")
+                return Outcome("\n".join(map(_line, found)) or tr("No facts match this query."))
             case ("forget", number):
                 return forget(number)
             case ("rebuild",):
@@ -41,21 +42,29 @@ def facts_command(
         known = facts.get(parse_fact_id(number))
 
         def begin() -> Outcome:
-            return Outcome(" ".join(("The fact was forgotten.", *service.forget(known.fact.id))))
+            return Outcome(
+                " ".join((tr("The fact was forgotten."), *service.forget(known.fact.id)))
+            )
 
-        question = "This fact will be deleted for good, also from backups, and will not be extracted again."
+        question = tr(
+            "This fact will be deleted for good, also from backups, and will not be extracted again."
+        )
         return Outcome(f"{_line(known)}\n\n{question}", on_confirmed=begin)
 
-    return Command("facts", "Facts extracted from conversations", _FORMS, run)
+    return Command("facts", tr("Facts extracted from conversations"), _FORMS, run)
 
 
 def _list(facts: Facts) -> str:
     which = FactFilter(limit=_LIMIT)
     found, total = facts.listed(which), facts.count(which)
     if not found:
-        return "There are no facts yet."
+        return tr("There are no facts yet.")
     rest = total - len(found)
-    more = f"\n\n{rest:,} more: see the facts window." if rest else ""
+    more = (
+        tr("\n\n{rest} more: see the facts window.").format(rest=format_number(rest))
+        if rest
+        else ""
+    )
     return "\n".join(map(_line, found)) + more
 
 
@@ -67,7 +76,7 @@ def _line(known: KnownFact) -> str:
         place = (
             f" \N{MIDDLE DOT} [{title}]({link_to(fact.conversation_id, known.turn_number or 0)})"
         )
-    pinned = "pinned \N{MIDDLE DOT} " if fact.pinned else ""
+    pinned = tr("pinned \N{MIDDLE DOT} ") if fact.pinned else ""
     return (
         f"- **{fact.id}** {escape_markdown(fact.text)} "
         f"*({pinned}{fact.category.value}, {fact.said_at.astimezone():%Y-%m-%d})*{place}"

@@ -5,6 +5,7 @@ from app.chat.presets import Presets
 from app.commands.command import ChoosePreset, Command, CommandCall, Form, Outcome
 from app.domain.presets import Preset, options_text
 from app.domain.text import escape_markdown
+from app.domain.translation import tr
 
 _FORMS = (
     Form("/preset", help="List the presets"),
@@ -22,17 +23,17 @@ def preset_command(presets: Presets, library: Library) -> Command:
             if conversation_id is None:
                 return Outcome(action=ChoosePreset(chosen.uid))
             library.choose_preset(conversation_id, chosen)
-            return Outcome(f"This conversation uses {_line(chosen)}")
+            return Outcome(tr("This conversation uses {line}").format(line=_line(chosen)))
         current = presets.default()
         if conversation_id is not None:
             current = presets.of(library.open(conversation_id).conversation)
         lines = (
-            f"- {_line(preset)}{' *(used here)*' if preset.uid == current.uid else ''}"
+            f"- {_line(preset)}{tr(' *(used here)*') if preset.uid == current.uid else ''}"
             for preset in presets.listed()
         )
         return Outcome("\n".join(lines))
 
-    return Command("preset", "The instructions and options of this conversation", _FORMS, run)
+    return Command("preset", tr("The instructions and options of this conversation"), _FORMS, run)
 
 
 def _line(preset: Preset) -> str:

@@ -12,6 +12,7 @@ from app.domain.passages import KIND_TITLES
 from app.domain.recall import Verdict
 from app.domain.settings_schema import SETTINGS, Setting, SettingPage, setting_for
 from app.domain.text import escape_markdown
+from app.domain.translation import tr
 from app.memory.overview import OverviewService
 from app.storage.tables.settings import Settings
 
@@ -59,12 +60,15 @@ def rag_command(
     def status() -> str:
         now = overview.read()
         rows = [(KIND_TITLES[kind], f"{count:,}") for kind, count in now.passages.items()]
-        rows.append(("Found by words", format_percent(now.searchable_share)))
+        rows.append((tr("Found by words"), format_percent(now.searchable_share)))
         by_meaning = now.embedded
         rows.append(
-            ("Found by meaning", format_percent(by_meaning.share) if by_meaning else "not now")
+            (
+                tr("Found by meaning"),
+                format_percent(by_meaning.share) if by_meaning else tr("not now"),
+            )
         )
-        passages = markdown_table(rows, ("Passages", ""))
+        passages = markdown_table(rows, (tr("Passages"), ""))
         return "\n\n".join(
             (
                 _switch_text(settings),
@@ -75,10 +79,14 @@ def rag_command(
         )
 
     keys = tuple(
-        Form(f"/rag set {each.key}", "VALUE", f"{each.help} Allowed: {each.allowed}.")
+        Form(
+            f"/rag set {each.key}",
+            "VALUE",
+            tr("{help} Allowed: {allowed}.").format(help=each.help, allowed=each.allowed),
+        )
         for each in _keys()
     )
-    return Command("rag", "Recall: state, on, off, settings, previews", _FORMS, run, keys)
+    return Command("rag", tr("Recall: state, on, off, settings, previews"), _FORMS, run, keys)
 
 
 def _keys() -> tuple[Setting, ...]:
@@ -86,28 +94,34 @@ def _keys() -> tuple[Setting, ...]:
 
 
 def _switch_text(settings: Settings) -> str:
-    return f"Recall is **{'on' if settings.flag('rag_enabled') else 'off'}**."
+    return tr("Recall is **{value}**.").format(
+        value="on" if settings.flag("rag_enabled") else "off"
+    )
 
 
 def _vote(inspector: InspectionService, number: str, verdict: Verdict) -> str:
     if not number.isdecimal():
         raise InvalidInput(
-            f"'{number}' is not the number of a passage",
-            "`/rag try QUESTION` shows passages by number.",
+            tr("'{number}' is not the number of a passage").format(number=number),
+            tr("`/rag try QUESTION` shows passages by number."),
         )
     place = inspector.judge_passage(PassageId(int(number)), verdict)
     kind = escape_markdown(place.kind.value.replace("_", " "))
     title = place.conversation_title
-    of = (
-        f" of \N{LEFT DOUBLE QUOTATION MARK}{escape_markdown(title)}\N{RIGHT DOUBLE QUOTATION MARK}"
+    of = tr(" of “{escape_markdown}”").format(escape_markdown=escape_markdown(title))
+    return tr("Passage {number} ({kind}{value}) {VOTE_TEXTS} from now on.").format(
+        number=number, kind=kind, value=of if title else "", VOTE_TEXTS=tr(_VOTE_TEXTS[verdict])
     )
-    return f"Passage {number} ({kind}{of if title else ''}) {_VOTE_TEXTS[verdict]} from now on."
 
 
 def _configuration(settings: Settings) -> str:
     return "\n".join(
-        f"- `{each.key}`: **{escape_markdown(each.format_value(settings.get(each.key)))}** \N{MIDDLE DOT} "
-        f"{escape_markdown(each.allowed)}, default {each.format_value(each.default)}"
+        tr("- `{key}`: **{escape_markdown}** · {escape_markdown2}, default {format_value}").format(
+            key=each.key,
+            escape_markdown=escape_markdown(each.format_value(settings.get(each.key))),
+            escape_markdown2=escape_markdown(each.allowed),
+            format_value=each.format_value(each.default),
+        )
         for each in _keys()
     )  # no table: its columns would break the longer keys in the middle of a word
 
@@ -115,10 +129,20 @@ def _configuration(settings: Settings) -> str:
 def _set(settings: Settings, key: str, text: str) -> str:
     setting = setting_for(key)
     if setting.page is SettingPage.INTERNAL or key == "embedder":
-        raise InvalidInput(f"{key} cannot be set here", "See Settings in the Conversation menu.")
+        raise InvalidInput(
+            tr("{key} cannot be set here").format(key=key),
+            tr("See Settings in the Conversation menu."),
+        )
     before = setting.format_value(settings.get(key))
     value = setting.format_value(settings.set_text(key, text))
     remarks = settings.remarks(key)
     return " ".join(
-        (f"`{key}` is {escape_markdown(value)}, was {escape_markdown(before)}.", *remarks)
+        (
+            tr("`{key}` is {escape_markdown}, was {escape_markdown2}.").format(
+                key=key,
+                escape_markdown=escape_markdown(value),
+                escape_markdown2=escape_markdown(before),
+            ),
+            *remarks,
+        )
     )

@@ -19,6 +19,7 @@ from app.domain.links import link_to, parse_link, parse_page
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult, details
 from app.domain.text import escape_markdown, one_line
+from app.domain.translation import tr
 from app.index.text_sync import TextIndexSync
 from app.memory.search import SearchService
 
@@ -40,8 +41,8 @@ def search_commands(
     """Return the commands."""
     both = _Search(search, sync, library)
     return (
-        Command("search", "Search all conversations", _SEARCH_FORMS, both.search),
-        Command("open", "Open a result or a turn", _OPEN_FORMS, both.open),
+        Command("search", tr("Search all conversations"), _SEARCH_FORMS, both.search),
+        Command("open", tr("Open a result or a turn"), _OPEN_FORMS, both.open),
     )
 
 
@@ -62,7 +63,7 @@ class _Search:
         response = search_or_rebuild(self._search, self._sync, call.rest, _LIMIT)
         self._results = response.results
         lines = [_result_lines(number, each) for number, each in enumerate(response.results, 1)]
-        lines.append("`/open N` opens a result." if lines else NOTHING_FOUND)
+        lines.append(tr("`/open N` opens a result.") if lines else NOTHING_FOUND)
         return Outcome("\n\n".join((*lines, *coverage_notes(response))))
 
     def open(self, call: CommandCall) -> Outcome:
@@ -84,8 +85,12 @@ class _Search:
             self._library.open(conversation_id)
         except NotFound as error:
             raise NotFound(
-                f"There is no result {conversation_id} and no conversation {conversation_id}",
-                f"The last search has {len(self._results)} results; /search finds others.",
+                tr(
+                    "There is no result {conversation_id} and no conversation {conversation_id2}"
+                ).format(conversation_id=conversation_id, conversation_id2=conversation_id),
+                tr("The last search has {results} results; /search finds others.").format(
+                    results=len(self._results)
+                ),
             ) from error
         return Outcome(action=OpenTurn(conversation_id))
 
@@ -93,7 +98,7 @@ class _Search:
         if result.kind is PassageKind.MAN_PAGE:
             return OpenManPage(result.source, result.conversation_title)
         if result.conversation_id is None:
-            raise InvalidInput("This result has no turn to open", "Choose another result.")
+            raise InvalidInput(tr("This result has no turn to open"), tr("Choose another result."))
         return OpenTurn(result.conversation_id, result.exchange_id)
 
 
@@ -121,21 +126,23 @@ def coverage_notes(response: SearchResponse) -> list[str]:
     notes = []
     if response.covered_share < 1:
         notes.append(
-            f"{format_percent(response.covered_share)} of your history can be searched so far."
+            tr("{covered_share} of your history can be searched so far.").format(
+                covered_share=format_percent(response.covered_share)
+            )
         )
     if response.notice:
-        notes.append(f"Only matching words were found. {response.notice}")
+        notes.append(tr("Only matching words were found. {notice}").format(notice=response.notice))
     return notes
 
 
 def _result_lines(number: int, result: SearchResult) -> str:
     """Return a result as a list item; its title links to its turn."""
-    title = escape_markdown(one_line(result.conversation_title, 100)) or "Untitled"
+    title = escape_markdown(one_line(result.conversation_title, 100)) or tr("Untitled")
     if result.conversation_id is not None:
         turn, exchange = result.turn_number or 0, result.exchange_id
         link = link_to(result.conversation_id, turn, exchange, is_shown=result.is_shown)
         title = f"[{title}]({link})"
-    weak = ", a weak match" if result.is_weak else ""
+    weak = tr(", a weak match") if result.is_weak else ""
     figures = (f"{result.relevance:.0%}{weak}", *details(result), result.place)
     lines = [" \N{MIDDLE DOT} ".join((f"{number}. **{title}**", *figures))]
     question = one_line(result.user_question, _SNIPPET_CHARS)

@@ -19,6 +19,7 @@ from app.commands.command import (
 )
 from app.domain.errors import NotFound
 from app.domain.text import escape_markdown, one_line
+from app.domain.translation import tr
 
 _SHOWN_CHARS = 40
 _ESCAPE = "To send it as a message, type a space before it"
@@ -48,7 +49,7 @@ class CommandTable:
     """The commands in the order of the help, which is one of them."""
 
     def __init__(self, commands: Iterable[Command]) -> None:
-        own = Command("help", "List the commands", (Form("/help", "[COMMAND]"),), self._help)
+        own = Command("help", tr("List the commands"), (Form("/help", "[COMMAND]"),), self._help)
         self._commands = {command.name: command for command in (*commands, own)}
 
     def __iter__(self) -> Iterator[Command]:
@@ -77,22 +78,31 @@ class CommandTable:
         if (command := self._commands.get(name)) is not None:
             return command
         near = get_close_matches(name, self._commands, n=1, cutoff=0.4)
-        hint = f"Did you mean /{near[0]}?" if near else "/help lists the commands."
+        hint = (
+            tr("Did you mean /{near}?").format(near=near[0])
+            if near
+            else tr("/help lists the commands.")
+        )
         raise NotFound(
-            f"There is no command '/{one_line(name, _SHOWN_CHARS)}'", f"{hint} {_ESCAPE}."
+            tr("There is no command '/{name}'").format(name=one_line(name, _SHOWN_CHARS)),
+            f"{hint} {tr(_ESCAPE)}.",
         )
 
     def _help(self, call: CommandCall) -> Outcome:
         if len(call.words) > 1:
-            raise CommandUsageError(f"'{call.rest}' is more than one command", "Name one, or none.")
+            raise CommandUsageError(
+                tr("'{rest}' is more than one command").format(rest=call.rest),
+                tr("Name one, or none."),
+            )
         if call.words:
             command = self._find(call.words[0].removeprefix("/"))
-            forms = [(str(form), form.help) for form in command.forms]
-            return Outcome(f"{command.help}.\n\n{_code_table('Form', forms)}")
-        commands = _code_table("Command", [(f"/{each.name}", each.help) for each in self])
+            forms = [(str(form), tr(form.help)) for form in command.forms]
+            return Outcome(f"{command.help}.\n\n{_code_table(tr('Form'), forms)}")
+        commands = _code_table(tr("Command"), [(f"/{each.name}", each.help) for each in self])
         return Outcome(
-            "Commands run on this computer: they are not stored or sent to a model.\n\n"
-            f"{commands}\n\n`/help COMMAND` lists its forms. {_ESCAPE}."
+            tr(
+                "Commands run on this computer: they are not stored or sent to a model.\n\n{commands}\n\n`/help COMMAND` lists its forms. {ESCAPE}."
+            ).format(commands=commands, ESCAPE=tr(_ESCAPE))
         )
 
 
@@ -131,14 +141,14 @@ class CommandSession:
             if answer == "yes":
                 return self._wait_for_confirmation(on_confirmed())
             if not is_command(text):
-                return Outcome(_NOT_CONFIRMED, keeps_text=answer not in _NO)
+                return Outcome(tr(_NOT_CONFIRMED), keeps_text=answer not in _NO)
         return self._wait_for_confirmation(self._table.run(parse(text, context)))
 
     def _wait_for_confirmation(self, outcome: Outcome) -> Outcome:
         self._on_confirmed = outcome.on_confirmed
         if outcome.on_confirmed is None:
             return outcome
-        return replace(outcome, markdown=f"{outcome.markdown}\n\n{_CONFIRM}")
+        return replace(outcome, markdown=f"{outcome.markdown}\n\n{tr(_CONFIRM)}")
 
 
 def _name_item(command: Command) -> CompletionItem:
@@ -158,7 +168,7 @@ def _completion(command: Command, stem: list[str], part: str) -> Completion:
             continues = any(other.words.startswith(f"{form.words} ") for other in forms)
             text = form.words + (" " if form.arguments or continues else "")
             shown = f"{last} {form.arguments}".rstrip()
-            found.setdefault(form.words, CompletionItem(text, shown, form.help))
+            found.setdefault(form.words, CompletionItem(text, shown, tr(form.help)))
     is_whole = any(form.is_complete for form in forms if form.words == typed)
     return Completion(tuple(found.values()), is_whole or not found)
 

@@ -7,6 +7,7 @@ from app.commands.command import Command, CommandCall, Form, Outcome, wrong_form
 from app.domain.formatting import format_percent
 from app.domain.passages import PassageKind
 from app.domain.text import escape_markdown
+from app.domain.translation import tr
 from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.embedders import EmbedderDirectory
 from app.memory.overview import OverviewService
@@ -81,12 +82,14 @@ def worker_commands(
         match call.words:
             case ():
                 embedded = overview.read().embedded
-                found = "Search by meaning is not available now."
+                found = tr("Search by meaning is not available now.")
                 if embedded is not None:
-                    found = (
-                        f"{format_percent(embedded.share)} of the passages can be found by meaning."
+                    found = tr("{share} of the passages can be found by meaning.").format(
+                        share=format_percent(embedded.share)
                     )
-                text = f"Embedder: {escape_markdown(embedders.describe())}. {found}"
+                text = tr("Embedder: {escape_markdown}. {found}").format(
+                    escape_markdown=escape_markdown(embedders.describe()), found=found
+                )
                 return Outcome(f"{status_text(workers, [_PIPELINE])}\n\n{text}")
             case ("on" | "off" as word,):
                 workers.set_enabled(_PIPELINE, _SWITCH[word])
@@ -98,11 +101,11 @@ def worker_commands(
         raise wrong_form(call, _EMBEDDINGS_FORMS)
 
     return (
-        Command("summarizer", "Summaries: status, on, off, rebuild", _SUMMARIZER_FORMS, summarizer,
+        Command("summarizer", tr("Summaries: status, on, off, rebuild"), _SUMMARIZER_FORMS, summarizer,
                 _on_and_off("/summarizer conversation", "/summarizer exchange")),
-        Command("embeddings", "Search by meaning: status, on, off, rebuild", _EMBEDDINGS_FORMS,
+        Command("embeddings", tr("Search by meaning: status, on, off, rebuild"), _EMBEDDINGS_FORMS,
                 embeddings, _EMBEDDINGS_KINDS),
-        Command("index-man", "Manual pages: status, on, off", _MAN_FORMS, partial(_index_man, workers)),
+        Command("index-man", tr("Manual pages: status, on, off"), _MAN_FORMS, partial(_index_man, workers)),
     )  # fmt: skip
 
 

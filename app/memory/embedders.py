@@ -16,6 +16,7 @@ from app.domain.errors import ConsentMissing, EmbedderUnavailable, KnownError, S
 from app.domain.passages import Space
 from app.domain.ports import Embedder
 from app.domain.settings_schema import setting_for
+from app.domain.translation import tr
 from app.providers.configuration import ProviderConfig
 from app.providers.embedders.local import LocalEmbedder
 from app.providers.embedders.rate_limiter import RateLimiter
@@ -127,11 +128,13 @@ class EmbedderDirectory:
         """Return the description of a choice (None: the current one). Never blocks."""
         value = self._settings.text("embedder") if choice is None else choice
         if (folder := _BUILT_IN_FOLDERS.get(value)) is not None:
-            return f"{folder.name}, built in"
+            return tr("{name}, built in").format(name=folder.name)
         if value.startswith(ONNX):
-            return f"the ONNX model in “{value.removeprefix(ONNX)}”"
+            return tr("the ONNX model in “{removeprefix}”").format(
+                removeprefix=value.removeprefix(ONNX)
+            )
         ref = ModelRef.parse(value)
-        return f"{ref.model} at {ref.provider}"
+        return tr("{model} at {provider}").format(model=ref.model, provider=ref.provider)
 
     def choices(self) -> tuple[EmbedderChoice, ...]:
         """Return all choices: built in, OpenAI's, and the models that other servers list.
@@ -226,9 +229,12 @@ class EmbedderDirectory:
         base_url = config.url()
         if not self._is_agreed(value, base_url):
             raise ConsentMissing(
-                f"'{value}' would send your history to {base_url.text}",
-                f"Agree to that in Settings, or with 'commonplace config set embedder {value} "
-                "--yes', or choose another embedder.",
+                tr("'{value}' would send your history to {text}").format(
+                    value=value, text=base_url.text
+                ),
+                tr(
+                    "Agree to that in Settings, or with 'commonplace config set embedder {value} --yes', or choose another embedder."
+                ).format(value=value),
             )
         stamp = (config, self._registry.network())
         with self._lock:  # the same embedder as long as its configuration stays
@@ -268,12 +274,17 @@ class EmbedderDirectory:
             config.url()
         except KnownError as error:
             raise EmbedderUnavailable(
-                f"The embedder '{value}' cannot be used: {error.title}", error.hint
+                tr("The embedder '{value}' cannot be used: {title}").format(
+                    value=value, title=error.title
+                ),
+                error.hint,
             ) from error
         if not config.vendor.has_embeddings:
             raise EmbedderUnavailable(
-                f"The embedder '{value}' cannot be used: {name} has no embedding models",
-                "Choose builtin or builtin-multilingual, or a model of another provider.",
+                tr("The embedder '{value}' cannot be used: {name} has no embedding models").format(
+                    value=value, name=name
+                ),
+                tr("Choose builtin or builtin-multilingual, or a model of another provider."),
             )
         return config
 
@@ -309,7 +320,9 @@ def _folder(value: str) -> Path:
         folder = Path(value.removeprefix(ONNX))
     if not folder.is_absolute():
         raise EmbedderUnavailable(
-            f"The embedder '{value}' does not have the full path of its folder",
-            "Enter an absolute path, such as onnx:/home/me/models/my-model.",
+            tr("The embedder '{value}' does not have the full path of its folder").format(
+                value=value
+            ),
+            tr("Enter an absolute path, such as onnx:/home/me/models/my-model."),
         )
     return folder

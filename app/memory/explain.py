@@ -163,11 +163,11 @@ class Explainer:
         """Return what keeps a turn from being shown, the most decisive first."""
         found = list(_conversation_obstacles(case))
         if case.passage is None:
-            return found or [_UNFINISHED]
+            return found or [UNFINISHED]
         found += self._filter_obstacles(case, case.passage)
         found += self._word_obstacles(case, case.passage)
         if is_unanswered := case.passage in self._search.pools().unanswered:
-            found.append(_UNANSWERED)
+            found.append(UNANSWERED)
         found += _rank_obstacles(case, is_left_out=bool(found))
         lacks_vector = case.is_by_meaning and case.best is not None and case.best.cosine is None
         if lacks_vector and not is_unanswered:
@@ -257,13 +257,13 @@ class _Case:
         return self.seen.ranking_input is not None and self.seen.ranking_input.nearness is not None
 
 
-_UNFINISHED = Obstacle(
+UNFINISHED = Obstacle(
     ObstacleCause.UNFINISHED,
     "The turn has no reply yet, so it is not indexed.",
     "It will be indexed when the reply is complete.",
 )
 
-_UNANSWERED = Obstacle(
+UNANSWERED = Obstacle(
     ObstacleCause.UNFINISHED,
     "It is only a question: Recall answered it, or the reply failed. Search finds it by its words, "
     "after turns with answers, and recall leaves it out.",
@@ -293,7 +293,7 @@ def _conversation_obstacles(case: _Case) -> Iterator[Obstacle]:
     if asks_archived and not conversation.archived:
         yield Obstacle(ObstacleCause.FILTER, tr("The filter is:archived excludes it."))
     if case.passage is not None and case.exchange.status is ExchangeStatus.RUNNING:
-        yield _UNFINISHED
+        yield UNFINISHED
 
 
 def _rank_obstacles(case: _Case, *, is_left_out: bool) -> Iterator[Obstacle]:

@@ -24,7 +24,7 @@ from app.domain.translation import (
     trn,
 )
 from app.domain.workers import WORKERS
-from app.memory.explain import FEATURE_LABELS
+from app.memory.explain import FEATURE_LABELS, UNANSWERED, UNFINISHED
 from app.workers.status_text import ESTIMATED, STATE_TEXTS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -62,9 +62,28 @@ def written() -> dict[str, bool]:
     }
 
 
+def of_commands() -> set[str]:
+    """What the help says of the forms of slash commands, and texts that their table shows."""
+    found = set()
+    for path in REPOSITORY.glob("app/commands/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name(id="Form"), args=[_, _, ast.Constant(value=str(text))]):
+                    found.add(text)
+                case ast.keyword(arg="help", value=ast.Constant(value=str(text))):
+                    found.add(text)
+                case ast.Assign(
+                    targets=[ast.Name(id="_ESCAPE" | "_NOT_CONFIRMED" | "_CONFIRM")],
+                    value=ast.Constant(value=str(text)),
+                ):
+                    found.add(text)
+    return found
+
+
 def listed() -> dict[str, bool]:
     """Texts of tables, which are translated where they are shown."""
     texts = dict.fromkeys((*STATE_TEXTS.values(), ESTIMATED, *FEATURE_LABELS.values()), False)
+    texts |= dict.fromkeys((*of_commands(), "ranks higher", "ranks lower"), False)
     for setting in SETTINGS.values():
         if setting.page is not SettingPage.INTERNAL and setting.has_effect:
             for text in (setting.page, setting.label, setting.help, setting.unit):
@@ -72,6 +91,8 @@ def listed() -> dict[str, bool]:
             texts[setting.pattern_text] = False
             names = [each.capitalize() for each in setting.choices if each not in LANGUAGES]
             texts |= dict.fromkeys(names, False)
+    for obstacle in (UNFINISHED, UNANSWERED):
+        texts |= {obstacle.words: False, obstacle.hint: False}
     for problem in (STOPPED, CONNECTION_LOST, EMPTY, *CUT_SHORT.values()):
         texts |= {problem.title: False, problem.hint: False}
     for spec in WORKERS.values():

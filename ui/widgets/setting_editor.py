@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import Setting, SettingValue
-from app.domain.translation import LANGUAGES, tr
+from app.domain.translation import LANGUAGES, format_number, tr
 from ui.widgets.controls import column_in, combo_box, tool_button
 from ui.widgets.plain_label import PlainLabel
 
@@ -50,7 +50,7 @@ class SettingEditor(QWidget):
         super().__init__(parent)
         self.setting = setting
         self._steps = steps
-        is_plain = setting.kind is bool  # a check box needs no range
+        is_plain = setting.kind is bool or bool(setting.choices)  # what is allowed is seen
         allowed = f"{setting.allowed[:1].upper()}{setting.allowed[1:]}."
         text = tr(setting.help) if is_plain else f"{tr(setting.help)} {allowed}"
         self._help = PlainLabel(text, self, wordWrap=True, tone="small")
@@ -152,7 +152,7 @@ class SettingEditor(QWidget):
         if isinstance(self.control, QSlider):
             inside.addWidget(self._number)
         elif self.setting.unit:
-            inside.addWidget(PlainLabel(self.setting.unit, self))
+            inside.addWidget(PlainLabel(tr(self.setting.unit), self))
         inside.addWidget(self._reset)
         row.addWidget(field, 0 if isinstance(self.control, QAbstractSpinBox) else 3)
         column_in(self, row, self._help, self.error, margins=(0, 4, 0, 8), spacing=3)
@@ -167,7 +167,7 @@ class SettingEditor(QWidget):
             control.setCurrentIndex(self.setting.choices.index(str(value)))
         elif isinstance(control, QSlider):
             control.setValue(round(float(value or 0) * _SLIDER_STEPS))
-            self._number.setText(f"{float(value or 0):.2f}")
+            self._number.setText(format_number(float(value or 0), 2))
         elif isinstance(control, QSpinBox):
             control.setValue(int(value or 0))
         elif isinstance(control, QDoubleSpinBox):
@@ -185,7 +185,7 @@ class SettingEditor(QWidget):
         self._report(self.setting.choices[number])
 
     def _on_slider_moved(self, step: int) -> None:
-        self._number.setText(f"{step / _SLIDER_STEPS:.2f}")
+        self._number.setText(format_number(step / _SLIDER_STEPS, 2))
         self.tried.emit(self.setting.key, step / _SLIDER_STEPS)
         self._pause.start(100)
 

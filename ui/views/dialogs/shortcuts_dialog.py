@@ -20,6 +20,7 @@ from ui.widgets.controls import (
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel, plain_label
 
+_KEY_CHARS = 24
 _NAME = Qt.ItemDataRole.UserRole
 
 
@@ -55,6 +56,7 @@ class ShortcutsDialog(QDialog):
         self.key = QKeySequenceEdit(self)
         self.key.setMaximumSequenceLength(1)
         self.key.setClearButtonEnabled(True)
+        self.key.setMinimumWidth(self.key.fontMetrics().averageCharWidth() * _KEY_CHARS)
         self.key.setAccessibleName(tr("New keys"))
         self.key.keySequenceChanged.connect(self._on_key_changed)
         self.apply = button(self, tr("Set"), self._on_apply_clicked, kind="primary")

@@ -79,7 +79,7 @@ class WhyDialog(QDialog):
         self._headline.setText(headline(explained))
         self._show_text(self._figures, figures(explained))
         obstacles = [
-            f"\N{BULLET} {each.words} {with_setting_labels(each.hint)}".strip()
+            f"\N{BULLET} {tr(each.words)} {with_setting_labels(tr(each.hint))}".strip()
             for each in explained.obstacles
         ]
         if explained.notice:

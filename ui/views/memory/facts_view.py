@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QSplitter, QWidget
 
 from app.domain.errors import KnownError
 from app.domain.facts import FactCategory
-from app.domain.translation import format_number, tr
+from app.domain.translation import format_number, tr, trn
 from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, FactListModel
 from ui.theme import Theme
@@ -144,7 +144,7 @@ class FactsView(QWidget):
             return tr("The first {shown} of {total} facts. Search to find the others.").format(
                 shown=format_number(shown), total=format_number(total)
             )
-        return f"{shown:,} {'fact' if shown == 1 else 'facts'}"
+        return trn("{count} fact", "{count} facts", shown)
 
     def _selected_id(self) -> int | None:
         known = self.facts.value_at(self.list.currentIndex())

@@ -27,7 +27,7 @@ class WorkerCard(QFrame):
 
     def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        title = WORKERS[name].title
+        title = tr(WORKERS[name].title)
         self._name = name
         self.setProperty("panel", "card")
         self.setAccessibleName(title)

@@ -23,6 +23,7 @@ from ui.widgets.controls import closing_buttons, row_of, scroll_area
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.setting_editor import SettingEditor
 
+_NAMES_MARGIN_PX = 24
 _PRESETS = tr("Presets")
 _EMBEDDER = tr("Search by meaning")
 _BACKGROUND = tr("Background work")
@@ -48,7 +49,6 @@ class SettingsDialog(QDialog):
         self.editors: dict[str, SettingEditor] = {}
         self._names = QListWidget(self)  # created first: Tab begins here
         self._names.setAccessibleName(tr("Pages of settings"))
-        self._names.setFixedWidth(150)
         self._names.setFocus()
         self.models = ModelsPage(self)
         self.presets = PresetsPage(self)
@@ -69,6 +69,7 @@ class SettingsDialog(QDialog):
                 is_memory = page is SettingPage.RECALL
                 self._add_page(tr(page.value), self.memory if is_memory else self._page_of(page))
         self._add_page(_PROGRAMS, self.programs)
+        self._names.setFixedWidth(self._names.sizeHintForColumn(0) + _NAMES_MARGIN_PX)
         self._names.currentRowChanged.connect(self._pages.setCurrentIndex)
         self._names.setCurrentRow(0)
         column = QVBoxLayout(self)

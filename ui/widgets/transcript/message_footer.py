@@ -202,7 +202,7 @@ def footer_text(footer: Footer) -> str:
     """
     parts = [model_label(footer.model)] if footer.model else []
     if (usage := footer.usage) is not None:
-        about = "about " if usage.estimated else ""
+        about = tr("about ") if usage.estimated else ""
         cached = (
             tr(" ({cached_tokens} cached)").format(cached_tokens=format_number(usage.cached_tokens))
             if usage.cached_tokens
