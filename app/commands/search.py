@@ -27,7 +27,7 @@ NOTHING_FOUND = "Nothing was found. Try other or fewer words."
 _LIMIT = 10
 _SNIPPET_CHARS = 240
 _SEARCH_FORMS = (
-    Form("/search", "QUERY", "Words, “an exact phrase”, -word, tag:, before:, after:"),
+    Form("/search", "QUERY", "Words, “an exact phrase”, -word, tag:, source:, before:, after:"),
 )
 _OPEN_FORMS = (
     Form("/open", "N", "Open a result of the last /search by its number"),

@@ -118,7 +118,7 @@ class SearchQuery:
 
     `words` rank, in the order typed and those of phrases among them, so they are also the sentence
     to embed. Each of `phrases` must occur as it stands, nothing of `excluded` (words or phrases)
-    may. `titles`, `tags` and `models` must all hold. Times are UTC: `after` is the first moment
+    may. `titles`, `tags`, `models` and `sources` must all hold. Times are UTC: `after` is the first moment
     allowed, `before` the first not allowed. `archived` and `pinned` ask for such conversations
     alone; archived ones are left out otherwise.
     """
@@ -129,6 +129,7 @@ class SearchQuery:
     titles: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     after: datetime | None = None
     before: datetime | None = None
     archived: bool = False

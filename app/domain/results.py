@@ -23,10 +23,10 @@ class SearchResult:
     """One line of a search.
 
     `relevance` is 0-1; `is_weak` when it is below what recall quotes, `is_hint` when recall may hint at it;
-    `cosine` is None without a
-    vector. `message_id` is the message of the turn that was found. `marks` are (start, end) offsets
-    of matching words in `snippet`. `turn_number` counts on the exchange's own path; `is_shown` when
-    that path is the one its conversation shows. Times are UTC.
+    `cosine` is None without a vector. `message_id` is the message of the turn that was found. `marks` and
+    `question_marks` are (start, end) offsets of matching words in `snippet` and `user_question`.
+    `turn_number` counts on the exchange's own path; `is_shown` when that path is the one its conversation
+    shows. Times are UTC.
     """
 
     kind: PassageKind
@@ -48,6 +48,7 @@ class SearchResult:
     model: str | None
     is_shown: bool = True
     is_hint: bool = False
+    question_marks: tuple[tuple[int, int], ...] = ()
 
     @property
     def place(self) -> str:
@@ -74,6 +75,7 @@ class SearchResponse:
     """The results of a search, best first, with the time it took and the share of passages searched.
 
     `by_meaning` is True when vectors were used; if they should have been but were not, `notice` says why.
+    Without a word to rank by it `is_list`: what the filters leave, newest first.
     """
 
     query: str
@@ -82,6 +84,7 @@ class SearchResponse:
     covered_share: float = 1.0
     by_meaning: bool = False
     notice: str = ""
+    is_list: bool = False
 
 
 def as_document(result: SearchResult) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """The search language: words, "phrases", -exclusions and filters, parsed into a `SearchQuery`.
 
     flask login "exact phrase" -draft -"not this" title:"my trip" tag:work model:gpt
-    after:2024-05 before:2025 is:archived is:pinned
+    source:chatgpt after:2024-05 before:2025 is:archived is:pinned
 
 Words rank in any order. A word that only looks like a filter (`12:30`, `std::vector`) is a word.
 """
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from app.domain.errors import InvalidInput
@@ -23,6 +24,7 @@ _EXAMPLES = {
     "title": "title:budget",
     "tag": "tag:work",
     "model": "model:gpt",
+    "source": "source:chatgpt",
     "before": "before:2025, before:2025-03 or before:2025-03-31",
     "after": "after:2025, after:2025-03 or after:2025-03-31",
     "is": "is:archived or is:pinned",
@@ -34,6 +36,42 @@ _TOKEN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFilter:
+    """A filter in a query: its `text` from `start` to `end`, such as tag:"to read", and its parts."""
+
+    text: str
+    key: str
+    value: str
+    start: int
+    end: int
+
+
+def filters_in(text: str) -> list[QueryFilter]:
+    """Return the valid filters of a query as typed, in order."""
+    found: list[QueryFilter] = []
+    for token in _TOKEN.finditer(text.translate(_QUOTES)):
+        minus, key, quoted, bare = token.group("minus", "key", "quoted", "bare")
+        value = " ".join((quoted or bare or "").split())
+        if not key or minus or not value:
+            continue
+        key, start, end = key.lower(), token.start("key"), token.end()
+        try:
+            _filter_value(key, value, negated=False)
+            if key in ("after", "before"):
+                _day(key, value, None)
+        except InvalidInput:
+            continue
+        found.append(QueryFilter(text[start:end], key, value, start, end))
+    return found
+
+
+def filter_text(key: str, value: str) -> str:
+    """Return a filter as it is typed: tag:work, or tag:"to read" where a space needs quotes."""
+    plain = " ".join(value.replace('"', " ").split())
+    return f'{key}:"{plain}"' if " " in plain else f"{key}:{plain}"
 
 
 def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = None) -> SearchQuery:
@@ -66,6 +104,7 @@ def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = Non
         titles=tuple(filters["title"]),
         tags=tuple(filters["tag"]),
         models=tuple(filters["model"]),
+        sources=tuple(filters["source"]),
         after=max((_day("after", each, zone) for each in filters["after"]), default=None),
         before=min((_day("before", each, zone) for each in filters["before"]), default=None),
         archived="archived" in states,

@@ -69,6 +69,25 @@ def matching_snippet(
     return Snippet(cut, _marks(marked, offset, cut))
 
 
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The matches in a text: (start, end) each, in order, never overlapping; `best` is where most differ.
+
+    `best` has the most different words of the query, as the snippet does; None without a match.
+    """
+
+    spans: tuple[tuple[int, int], ...] = ()
+    best: tuple[int, int] | None = None
+
+
+def marks_in(text: str, query: SearchQuery) -> Marks:
+    """Return the matches of the words and phrases of `query` in a text. Thread-safe."""
+    matches = _finder(query, language_of(text)).matches(text)
+    if not matches:
+        return Marks()
+    return Marks(_marks(matches, 0, text), _best_window(matches, SNIPPET_CHARS))
+
+
 def best_region(text: str, query: SearchQuery, limit_chars: int) -> str:
     """Return about `limit_chars` of a long text around the words of the query, else its beginning."""
     matches = _finder(query, language_of(text)).matches(text)

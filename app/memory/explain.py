@@ -327,6 +327,7 @@ def _single_filters(query: SearchQuery) -> Iterator[tuple[str, SearchQuery]]:
     yield from ((f"title:{each}", SearchQuery(titles=(each,))) for each in query.titles)
     yield from ((f"tag:{each}", SearchQuery(tags=(each,))) for each in query.tags)
     yield from ((f"model:{each}", SearchQuery(models=(each,))) for each in query.models)
+    yield from ((f"source:{each}", SearchQuery(sources=(each,))) for each in query.sources)
     if query.after is not None:
         yield f"after:{query.after.astimezone():%Y-%m-%d}", SearchQuery(after=query.after)
     if query.before is not None:

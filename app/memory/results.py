@@ -10,7 +10,7 @@ from app.domain.passages import PassageKind, PassagePart, PassageText, SearchQue
 from app.domain.results import SearchResult
 from app.domain.text import one_line
 from app.index.ranking import Ranked
-from app.index.snippets import SNIPPET_CHARS, Snippet, matching_snippet, snippet
+from app.index.snippets import SNIPPET_CHARS, Snippet, marks_in, matching_snippet, snippet
 from app.storage.tables.passage_texts import PassagePlace
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
@@ -47,10 +47,7 @@ class ResultBuilder:
                     for r in step
                     if (p := passage_id_of(r.part_id)) in passages
                 )
-        return [
-            [_result(found, *floors, found.snippet(query)) for found in each.found]
-            for each in lists
-        ]
+        return [[_result(found, *floors, query) for found in each.found] for each in lists]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +154,9 @@ def _is_shown(part: PassagePart) -> bool:
     return part.role is Role.USER and len(part.text) <= SNIPPET_CHARS
 
 
-def _result(found: _Found, hint_floor: float, floor: float, cut: Snippet) -> SearchResult:
-    place, ranked = found.place, found.ranked
+def _result(found: _Found, hint_floor: float, floor: float, query: SearchQuery) -> SearchResult:
+    place, ranked, cut = found.place, found.ranked, found.snippet(query)
+    question = one_line(found.question, _QUESTION_LIMIT_CHARS)
     return SearchResult(
         kind=place.kind,
         passage_id=place.id,
@@ -172,11 +170,12 @@ def _result(found: _Found, hint_floor: float, floor: float, cut: Snippet) -> Sea
         relevance=ranked.relevance,
         is_weak=ranked.relevance < floor,
         cosine=ranked.cosine,
-        user_question=one_line(found.question, _QUESTION_LIMIT_CHARS),
+        user_question=question,
         snippet=cut.text,
         marks=cut.marks,
         created_at=place.created_at,
         model=place.model,
         is_shown=place.is_shown,
         is_hint=hint_floor <= ranked.relevance < floor,
+        question_marks=marks_in(question, query).spans,
     )

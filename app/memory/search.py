@@ -149,8 +149,9 @@ class SearchService:
         took_ms = (time.perf_counter() - started) * 1000
         problem = self.vector_search.problem if self.vector_search and by_meaning else ""
         return SearchResponse(
-            text, tuple(results), took_ms, self.sync.covered_share, vector is not None, problem
-        )
+            text, tuple(results), took_ms, self.sync.covered_share, vector is not None, problem,
+            query.is_list,
+        )  # fmt: skip
 
     def by_sentence(
         self, sentence: str, limit: int, kinds: Collection[PassageKind]

@@ -9,19 +9,20 @@ from hypothesis import strategies as st
 
 from app.domain.errors import InvalidInput
 from app.domain.passages import SearchQuery
-from app.index.query import parse_query, sentence_query
+from app.index.query import filter_text, filters_in, parse_query, sentence_query
 
 
 def test_words_phrases_exclusions_and_filters_are_separated() -> None:
     query = parse_query(
         'flask login "session cookie" -draft -"not this" title:"my trip" tag:work model:gpt '
-        "after:2024-05 after:2020 before:2025-02-03 before:2026 is:archived is:pinned",
+        "source:chatgpt after:2024-05 after:2020 before:2025-02-03 before:2026 is:archived is:pinned",
         limit=7,
         zone=UTC,
     )
     assert query == SearchQuery(
         words="flask login session cookie", phrases=("session cookie",),
         excluded=("draft", "not this"), titles=("my trip",), tags=("work",), models=("gpt",),
+        sources=("chatgpt",),
         after=datetime(2024, 5, 1, tzinfo=UTC), before=datetime(2025, 2, 3, tzinfo=UTC),
         archived=True, pinned=True, limit=7,
     )  # fmt: skip
@@ -29,6 +30,17 @@ def test_words_phrases_exclusions_and_filters_are_separated() -> None:
     assert parse_query("after:2024-05-01", zone=zone).after == datetime(2024, 4, 30, 22, tzinfo=UTC)
     lists = [parse_query(text).is_list for text in ("is:pinned tag:work", "-draft", '"draft"')]
     assert lists == [True, True, False]
+
+
+def test_valid_filters_are_found_where_they_are_typed() -> None:
+    text = 'rye TAG:work "tag:no" -tag:no is:purple title:"my trip" after:soon before:2025 tag:'
+    found = filters_in(text)
+    assert [(each.key, each.value) for each in found] == [
+        ("tag", "work"), ("title", "my trip"), ("before", "2025"),
+    ]  # fmt: skip
+    assert [text[each.start : each.end] for each in found] == [each.text for each in found]
+    assert found[1].text == filter_text("title", ' my "trip"') == 'title:"my trip"'
+    assert filter_text("tag", "work") == "tag:work"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from app.domain.passages import Passage, PassageKind
 from app.domain.results import SearchResult
 from app.domain.turn_text import content_hash
 from app.memory.result_merging import merge_side_results
+from app.storage.tables.conversations import Conversations, FilterValues
 from app.storage.tables.passages import Passages
 from tests.fakes.command_line import CommandLine
 from tests.fakes.searchable import Library
@@ -115,16 +116,38 @@ def test_filters_narrow_the_results(library: Library) -> None:
     store = library.store
     old = add_conversation(store, "bread one", title="Baking", at=datetime(2024, 5, 1, tzinfo=UTC))
     new = add_conversation(
-        store, "bread two", title="Shopping", at=datetime(2026, 5, 1, tzinfo=UTC)
+        store, "bread two", title="Shopping", at=datetime(2026, 5, 1, tzinfo=UTC), source="chatgpt"
     )
     store.save(TagsChanged(old.conversation.id, ("kitchen",)))
     library.edit(new, pinned=True)
     for query, titles in (
         ("title:bak", ["Baking"]), ("tag:KITCHEN", ["Baking"]), ("after:2025", ["Shopping"]),
         ("before:2025", ["Baking"]), ("is:pinned", ["Shopping"]), ("model:nobody", []),
+        ("source:ChatGPT", ["Shopping"]), ("source:commonplace", ["Baking"]),
         ('"bread two"', ["Shopping"]), ("-two", ["Baking"]),
     ):  # fmt: skip
         assert library.titles(f"bread {query}") == titles, query
+
+
+def test_what_can_be_filtered_by_is_counted(library: Library) -> None:
+    store = library.store
+    whole = [add_conversation(store, "bread", source=each) for each in ("a", "b", "b", "b")]
+    for each, tags in zip(whole, (("x",), ("x", "y"), ("z",), ("z",)), strict=True):
+        store.save(TagsChanged(each.conversation.id, tags))
+    library.edit(whole[2], deleted_at=AT)
+    library.edit(whole[3], private=True)
+    values = Conversations(store).filter_values()
+    assert values == FilterValues((("x", 2), ("y", 1)), (("openai:m", 2),), (("a", 1), ("b", 1)))
+
+
+def test_the_words_are_marked_in_the_question_too(library: Library) -> None:
+    answer = "The starter is fed on Fridays with rye flour and warm water. Patience helps."
+    add_conversation(library.store, ("When is the sourdough fed?", answer))
+    (result,) = library.search("sourdough rye")
+    marked = [result.user_question[start:end] for start, end in result.question_marks]
+    assert marked == ["sourdough"]
+    assert [result.snippet[start:end] for start, end in result.marks] == ["rye"]
+    assert library.search("starter")[0].question_marks == ()
 
 
 def test_filters_alone_list_the_newest_first(library: Library) -> None:

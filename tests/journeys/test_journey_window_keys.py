@@ -103,10 +103,10 @@ async def check_tab_order(user: User) -> None:
     window = user.window
     user.press("Ctrl+K")
     seen = stops(user, window.sidebar.box, window.recall_status)
-    head = ["Search everything", "Which conversations are listed", "New", "Conversations"]
-    assert seen[:4] == head
+    head = ["Search everything", "Filter", "Which conversations are listed", "New", "Conversations"]
+    assert seen[:5] == head
     order = ["Title of the conversation", "Message", "Model", "Memory"]
-    assert [name for name in seen[4:] if name in order] == order
+    assert [name for name in seen[5:] if name in order] == order
 
     user.press("Ctrl+,")
     await user.sees("Other server")

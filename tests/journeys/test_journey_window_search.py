@@ -118,14 +118,14 @@ async def test_archived_conversations_other_branches_and_meaning_are_searched(us
     await landed(user, "")
 
     other = await user.ask(words_on_a_hidden_branch)
-    sidebar.box.setText(f'"{other}"')
+    sidebar.search.show_query(f'"{other}"')
     await user.until(lambda: "Two job offers" in user.results())
     user.click_row(sidebar.result_list, "Two job offers")
     await user.until(lambda: user.window.chat.title.text() == "Two job offers")
     assert "1/2" in user.turn_text(await landed(user, ""))
 
     await user.until_so(is_embedded)
-    sidebar.box.setText("apartment owner withheld money")
+    sidebar.search.show_query("apartment owner withheld money")
     await user.until(lambda: "Landlord keeps part of the deposit" in user.results())
     assert any(each.cosine is not None for each in results(user))
 
@@ -211,26 +211,26 @@ async def test_any_query_has_an_answer_and_a_line_says_what_is_not_searched(
         Settings(store).set("embedding_pipeline_enabled", False)
     await with_sample(user)
     user.press("Ctrl+K")
-    box, sidebar = user.window.sidebar.box, user.window.sidebar
+    sidebar = user.window.sidebar
     caplog.clear()
     for typed, expected in STRANGE.items():
-        box.clear()
+        sidebar.search.clear()
         await user.until(sidebar.conversation_list.isVisible)
-        box.setText(typed)
+        sidebar.search.show_query(typed)
         await user.until(lambda: not sidebar.conversation_list.isVisible(), repr(typed[:20]))
         if expected is not None:
             await user.sees(expected)
-    box.setText("   ")
+    sidebar.search.show_query("   ")
     await user.until(sidebar.conversation_list.isVisible)
     assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
     await user.ask(lambda services: services.index_sync.rebuild())
-    box.setText("deposit")
+    sidebar.search.show_query("deposit")
     await user.sees("Text search only: the embedding pipeline is off (0% embedded).")
     assert "Landlord keeps part of the deposit" in user.results()
     await user.until_so(is_covered)
     await user.ask(lambda services: setattr(services.index_sync, "covered_share", 0.87))
-    box.setText("deposits")
+    sidebar.search.show_query("deposits")
     await user.sees("87% of your history is searchable so far.")
     await user.ask(lambda services: setattr(services.index_sync, "covered_share", 1.0))
     await user.sees_no_more("87%")

@@ -1,4 +1,4 @@
-"""Back and forward: places come back with their branch, position and query."""
+"""Back and forward: places come back with their branch, position and results."""
 
 from typing import Any
 
@@ -33,8 +33,9 @@ class History:
 
     def __init__(self, parts: Parts) -> None:
         self.conversation = Conversation()
-        self.query, self.position = "", None
-        self.queries: list[str] = []
+        self.results_place: str | None = None
+        self.position: Any = None
+        self.shown: list[str | None] = []
         self.presenter = parts.make(
             HistoryPresenter, conversation=self.conversation, transcript=self, sidebar=self
         )
@@ -42,12 +43,12 @@ class History:
     def reading_position(self) -> Any:
         return self.position
 
-    def back_to_results(self, query: str = "") -> None:
-        self.queries.append(query)
+    def back_to_results(self, place: str | None = None) -> None:
+        self.shown.append(place)
 
-    def jump(self, to: int, position: Any = None, query: str = "") -> None:
-        """Jump to a conversation, from what is open scrolled to a position beside a query."""
-        self.position, self.query = position, query
+    def jump(self, to: int, position: Any = None, results: str | None = None) -> None:
+        """Jump to a conversation, from what is open scrolled to a position beside results."""
+        self.position, self.results_place = position, results
         self.conversation.jumping.emit()
         self.conversation.view = view_of(1, 2, number=to)
 
@@ -57,13 +58,13 @@ def history(parts: Parts) -> History:
     return History(parts)
 
 
-def test_places_come_back_with_branch_position_and_query(history: History) -> None:
+def test_places_come_back_with_branch_position_and_results(history: History) -> None:
     history.jump(7)
-    history.jump(8, position=(1, 40), query="bread")
+    history.jump(8, position=(1, 40), results="bread")
     history.presenter.back()
     history.presenter.back()
     assert history.conversation.shown == [(7, 2, (1, 40)), (None, None, None)]
-    assert history.queries == ["bread"]
+    assert history.shown == ["bread"]
     history.presenter.forward()
     history.presenter.forward()
     assert [each[0] for each in history.conversation.shown[2:]] == [7, 8]
@@ -86,5 +87,5 @@ def test_a_new_jump_drops_what_was_ahead_and_forgotten_places_are_skipped(
 
 def test_without_a_jump_back_leads_to_the_last_results(history: History) -> None:
     history.presenter.back()
-    assert history.queries == [""]
+    assert history.shown == [None]
     assert history.conversation.shown == []

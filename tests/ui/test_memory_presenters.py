@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, QSignalBlocker
@@ -22,7 +22,7 @@ from app.domain.facts import Memory
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import Verdict
-from app.domain.results import SearchResponse
+from app.domain.results import SearchResponse, SearchResult
 from app.memory.overview import EmbeddingCoverage
 from app.storage.tables.memories import CoreMemoryText, KnownMemory
 from tests.fakes.screens import (
@@ -469,7 +469,7 @@ class Search:
     def shown(self) -> list[int]:
         model = self.sidebar.results
         rows = (model.value_at(model.index(at, 0)) for at in range(model.rowCount()))
-        return [int(cast("Any", each).passage_id) for each in rows if each is not None]
+        return [int(each.passage_id) for each in rows if isinstance(each, SearchResult)]
 
     @property
     def message(self) -> str:
@@ -592,7 +592,7 @@ def test_an_incomplete_answer_is_noted_and_repeated(search: Search) -> None:
         assert "50%" in search.sidebar._note.text()
         await search.type("is:archived")
         search.coverage = EmbeddingCoverage("space", 0.5)
-        await search.answer(True, 1)  # a list has no vector
+        await search.answer(True, 1, is_list=True)  # it has no vector
         assert search.sidebar._note.text() == ""
         assert not search.presenter._repeat.isActive()
 

@@ -9,13 +9,9 @@ from PySide6.QtWidgets import QListView
 from pytestqt.qtbot import QtBot
 
 from app.domain.conversations import Conversation
-from app.domain.ids import ConversationId, PassageId
-from app.domain.passages import PassageKind
-from app.domain.results import SearchResult
+from app.domain.ids import ConversationId
 from tests.fakes.screens import conversation as stored
-from tests.ui.test_search_views import result as found
 from ui.models.conversations import ConversationListModel, GroupedListModel, ListRole, group_heading
-from ui.models.results import ResultListModel
 from ui.theme import Theme
 from ui.views.rows import RowDelegate
 from ui.views.sidebar import Sidebar
@@ -25,11 +21,6 @@ NOW = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
 
 def conversation(number: int, changed: datetime = NOW, **more: object) -> Conversation:
     return stored(number, title=f"Conversation {number}", updated_at=changed, **more)
-
-
-def result(number: int, kind: PassageKind = PassageKind.TURN, **more: object) -> SearchResult:
-    given = {"conversation_title": f"Conversation {number}", "relevance": 0.75, **more}
-    return replace(found(number), kind=kind, **given)  # type: ignore[arg-type]
 
 
 def listed(*numbers: int, **more: object) -> ConversationListModel:
@@ -100,31 +91,6 @@ def test_a_row_whose_data_has_changed_stays_selected(qtbot: QtBot) -> None:
     assert view.currentIndex() == model.row_of(ConversationId(1))
     assert model.data(view.currentIndex()) == "Renamed"
     assert not model.row_of(ConversationId(99)).isValid()
-
-
-def test_results_are_grouped_by_kind_with_their_number(qtmodeltester: object) -> None:
-    model = ResultListModel()
-    results = [
-        result(1),
-        result(2, PassageKind.CONVERSATION_SUMMARY, relevance=0.004),
-        result(3, is_weak=True),
-        result(4, PassageKind.FACT, conversation_title=""),
-    ]
-    model.show_results(results)
-    assert shown(model) == [
-        "Turns · 2", "Conversation 1", "Conversation 3", "Conversations · 1", "Conversation 2",
-        "Facts · 1", "A fact of your own",
-    ]  # fmt: skip
-    trailing = [each for each in shown(model, ListRole.TRAILING) if each]
-    assert trailing == ["75%", "weak · 75%", "< 1%", "75%"]
-    assert model.data(model.index(1), ListRole.SUBTITLE) == "What was it?"
-    spoken = str(model.data(model.index(2), Qt.ItemDataRole.AccessibleTextRole))
-    assert "It was this." in spoken
-    assert ", a weak match" in spoken
-    model.show_results([result(1, conversation_title="<b>")])
-    assert str(model.data(model.index(1), Qt.ItemDataRole.ToolTipRole)).startswith("&lt;b&gt;<br>")
-    assert model.row_of(PassageId(1)).row() == 1
-    qtmodeltester.check(model)  # type: ignore[attr-defined]
 
 
 def test_a_running_reply_is_marked_in_the_list() -> None:

@@ -5,10 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QItemSelectionModel, QRect, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QPushButton, QStyleOptionViewItem, QTreeWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QTreeWidget
 from pytestqt.qtbot import QtBot
 
 from app.domain.diagnostics import (
@@ -25,12 +24,10 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.memory.overview import EmbeddingCoverage
-from ui.models.results import ResultListModel, origin_text, relevance_text
 from ui.presenters.search import completeness_of
 from ui.theme import Theme
 from ui.views.dialogs.probes_dialog import ProbesDialog, summary
 from ui.views.dialogs.why_dialog import WhyDialog, figures, headline, matched_words
-from ui.views.rows import with_first_mark
 from ui.views.sidebar import Sidebar
 
 NOW = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
@@ -77,82 +74,6 @@ def marked(sidebar: Sidebar) -> object:
 
 
 # -- the sidebar
-
-
-def test_a_weak_match_is_labeled_as_text(qtbot: QtBot) -> None:
-    model = ResultListModel()
-    weak = result(1, 0.13, weak=True)
-    model.show_results([weak])
-    index = model.index(1)
-    assert relevance_text(weak) == "weak · 13%"
-    assert relevance_text(result(2, 0.001, weak=True)) == "weak · < 1%"
-    assert relevance_text(result(3)) == "90%"
-    assert "a weak match" in str(model.data(index, Qt.ItemDataRole.AccessibleTextRole))
-    tip = str(model.data(index, Qt.ItemDataRole.ToolTipRole))
-    assert "Weak match" in tip
-    assert "&lt;b&gt;" in tip, "a title is no markup"
-    assert origin_text(weak) == "18 Mar 2026 · gpt-4o"
-
-
-def test_results_that_only_are_the_nearest_say_that_nothing_was_found(sidebar: Sidebar) -> None:
-    opened: list[object] = []
-    sidebar.result_chosen.connect(opened.append)
-    near = [replace(result(each, 0.02, weak=True), marks=()) for each in range(1, 9)]
-    sidebar.box.setText("zxqv")
-    QTest.keyClick(sidebar.box, Qt.Key.Key_Return)
-    sidebar.show_answer(SearchResponse("zxqv", tuple(near), 5.0))
-    assert "Nothing found" in str(sidebar.results.index(0).data())
-    assert sidebar.results.rowCount() == 6
-    assert opened == [], "Enter opens nothing that was not found"
-
-
-@pytest.mark.parametrize(
-    "found", [{"marks": ((0, 1),)}, {"is_hint": True}, {"is_weak": False}], ids=str
-)
-def test_a_word_a_hint_or_a_strong_match_is_a_result(found: dict[str, Any]) -> None:
-    model = ResultListModel()
-    near = [replace(result(each, 0.001, weak=True), marks=()) for each in (1, 2, 3)]
-    assert not model.show_results(near)
-    assert model.show_results([*near, replace(near[0], passage_id=PassageId(4), **found)])
-    assert model.rowCount() == 5, "the nearest stay, too"
-
-
-def test_a_result_has_room_for_all_that_is_drawn(sidebar: Sidebar) -> None:
-    long = replace(result(1), snippet="pg_stat_user_indexes jumps\u3042 " * 9, marks=())
-    sidebar.show_answer(SearchResponse("x", (long,), 5.0))
-    row = sidebar.result_list.visualRect(sidebar.results.index(1))
-    image = sidebar.result_list.viewport().grab(row).toImage()
-    with_room = QImage(row.width(), row.height() + 40, QImage.Format.Format_RGB32)
-    with_room.fill(sidebar.palette().window().color())
-    painter = QPainter(with_room)
-    option = QStyleOptionViewItem()
-    option.rect = QRect(0, 0, row.width(), row.height() + 40)
-    sidebar.result_list.itemDelegate().paint(painter, option, sidebar.results.index(1))
-    painter.end()
-    assert _ink(with_room) == _ink(image)
-
-
-def _ink(image: QImage) -> int:
-    """Return the last line of an image that differs from its first one."""
-    lines = [image.copy(0, y, image.width(), 1) for y in range(image.height())]
-    return max(y for y, line in enumerate(lines) if line != lines[0])
-
-
-def test_a_long_snippet_is_cut_to_its_first_mark() -> None:
-    text = "The landlord keeps a part of the money, the deposit of 480 for a scratch, a deposit"
-    at = text.index("deposit")
-    last = text.rindex("deposit")
-    found = replace(result(1), snippet=text, marks=((at, at + 7), (last, last + 7)))
-    assert with_first_mark(found, 60) == (text, found.marks)
-    cut, marks = with_first_mark(found, 30)
-    assert cut.startswith("…the money, the deposit of 480")
-    assert [cut[start:end] for start, end in marks] == ["deposit", "deposit"]
-    word = replace(result(1), snippet="x" * 50 + " deposit", marks=((51, 58),))
-    cut, ((start, end),) = with_first_mark(word, 20)
-    assert (cut, cut[start:end]) == ("…deposit", "deposit")
-    unbroken = replace(result(1), snippet="x" * 50, marks=((40, 50),))
-    cut, ((start, end),) = with_first_mark(unbroken, 20)
-    assert cut[start:end] == "x" * 10
 
 
 def test_another_answer_to_the_same_query_keeps_selection_and_position(sidebar: Sidebar) -> None:

@@ -34,6 +34,7 @@ from ui.presenters.embedder_suggestion import EmbedderSuggestionPresenter
 from ui.presenters.explain import ExplainPresenter
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.files import FilesPresenter
+from ui.presenters.filters import FilterPresenter
 from ui.presenters.find import FindPresenter
 from ui.presenters.found_exports import FoundExportsPresenter
 from ui.presenters.history import HistoryPresenter
@@ -246,6 +247,7 @@ class Presenters(QObject):
             bridge, services.conversations, lambda: bool(services.overview.read().conversations),
             self.conversation_commands, window.sidebar, window.chat.welcome, self.conversation.open,
         )  # fmt: skip
+        self.filters = FilterPresenter(bridge, services.conversations, window.sidebar.search)
         self.history = HistoryPresenter(bridge, self.conversation, self._transcript, window.sidebar)
         self.replies.running_changed.connect(window.sidebar.conversations.show_running)
         self.search = SearchPresenter(

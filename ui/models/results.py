@@ -1,30 +1,64 @@
-"""List model of search results, grouped by kind."""
+"""List model of search results: turns by conversation, then facts, memories, pages and documents by kind."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
-from operator import attrgetter
 from typing import ClassVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt
 
 from app.domain.formatting import format_day, format_percent
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResult, details
-from app.domain.translation import tr
-from ui.models.conversations import GroupedListModel, Heading, ListRole
+from app.domain.translation import tr, trn
+from ui.models.conversations import GroupedListModel, Heading, Index, ListRole, source_title
 
-_GROUPS = (
-    (tr("Turns"), (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY, PassageKind.TOOL_SUMMARY)),
-    (tr("Conversations"), (PassageKind.CONVERSATION_SUMMARY,)),
-    (tr("Facts"), (PassageKind.FACT,)),
-    (tr("Saved memories"), (PassageKind.MEMORY,)),
-    (tr("Manual pages"), (PassageKind.MAN_PAGE,)),
-    (tr("Documents"), (PassageKind.DOCUMENT,)),
+_KINDS = (
+    (tr("Facts"), PassageKind.FACT),
+    (tr("Saved memories"), PassageKind.MEMORY),
+    (tr("Manual pages"), PassageKind.MAN_PAGE),
+    (tr("Documents"), PassageKind.DOCUMENT),
 )
+_KINDS_APART = {kind for _, kind in _KINDS}
 _UNTITLED = {PassageKind.FACT: tr("A fact of your own"), PassageKind.MEMORY: tr("Saved by you")}
+_DOT = " \N{MIDDLE DOT} "
 _MIN_SHOWN = 0.005
 _MOST_NEAR = 5
+_MOST_OF_ONE = 3  # results of a conversation, while it is collapsed
 _NOTHING_FOUND = tr("Nothing found \N{MIDDLE DOT} the nearest")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultGroup:
+    """The row of a conversation above its results: the best of them, and how many there are."""
+
+    best: SearchResult
+    count: int
+
+    @property
+    def title(self) -> str:
+        """The conversation's title."""
+        return title_text(self.best)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldRow:
+    """The row below a conversation's results that shows the `hidden` ones, or (0) hides them again."""
+
+    conversation_id: int
+    hidden: int
+
+    @property
+    def title(self) -> str:
+        """The text of the row."""
+        return (
+            trn("Show {count} more", "Show {count} more", self.hidden)
+            if self.hidden
+            else tr("Show fewer")
+        )
+
+
+Row = Heading | ResultGroup | SearchResult | FoldRow
 
 
 def title_text(result: SearchResult) -> str:
@@ -32,65 +66,174 @@ def title_text(result: SearchResult) -> str:
     return result.conversation_title or _UNTITLED.get(result.kind, "")
 
 
+def lead_text(result: SearchResult) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Return a row's first line with its marks: the question, a page's title, "" for others."""
+    if result.kind in (PassageKind.MAN_PAGE, PassageKind.DOCUMENT):
+        return title_text(result), ()
+    if result.user_question == result.snippet:
+        return "", ()
+    return result.user_question, result.question_marks
+
+
 def relevance_text(result: SearchResult) -> str:
-    """Return the text at the right end of a result; weak matches are marked by more than a color."""
-    share = f"{result.relevance:.0%}" if result.relevance >= _MIN_SHOWN else "< 1%"
+    """Return the relevance in percent; weak matches are marked by more than a color."""
+    share = format_percent(result.relevance) if result.relevance >= _MIN_SHOWN else "< 1%"
     return tr("weak · {share}").format(share=share) if result.is_weak else share
 
 
 def origin_text(result: SearchResult) -> str:
-    """Return the day and the model, if it is known: 3 May 2026 · gpt-4o."""
-    return " \N{MIDDLE DOT} ".join(details(result, format_day))
+    """Return the day and the model, if it is known (3 May 2026 · gpt-4o), and what else is special."""
+    words = details(result, format_day)
+    if result.kind is PassageKind.CONVERSATION_SUMMARY:
+        words.insert(0, tr("Summary"))
+    if result.kind in _UNTITLED:
+        words.append(title_text(result))
+    return _DOT.join(words)
 
 
-def _tooltip(result: SearchResult) -> str:
-    """Return a result's tool tip as HTML, with its text escaped."""
-    lines = [title_text(result), origin_text(result)]
-    if result.is_weak:
+def group_text(group: ResultGroup) -> str:
+    """Return the right end of a conversation's row: where it was imported from, and its results."""
+    counted = [str(group.count)] if group.count > 1 else []
+    return _DOT.join([*filter(None, [source_title(group.best.source)]), *counted])
+
+
+def _tooltip(row: SearchResult | ResultGroup | FoldRow) -> str:
+    """Return a row's tool tip as HTML, with its text escaped."""
+    if isinstance(row, FoldRow):
+        return ""
+    if isinstance(row, ResultGroup):
+        return escape(row.title)
+    lines = [title_text(row), row.user_question, origin_text(row)]
+    if row.is_weak:
         lines.append(tr("Weak match: less relevant than the passages that are recalled"))
-    return "<br>".join(escape(line) for line in lines)
+    return "<br>".join(escape(line) for line in lines if line)
 
 
-def _spoken(result: SearchResult) -> str:
-    weak = tr(", a weak match") if result.is_weak else ""
-    return tr(
-        "{title_text}, {relevance} relevant{weak}, {origin_text}. {user_question} {snippet}"
-    ).format(
-        title_text=title_text(result),
-        relevance=format_percent(result.relevance),
+def _spoken(row: SearchResult | ResultGroup | FoldRow) -> str:
+    if isinstance(row, FoldRow):
+        return row.title
+    if isinstance(row, ResultGroup):
+        return f"{row.title}, {_counted_results(row.count)}"
+    weak = tr(", a weak match") if row.is_weak else ""
+    return tr("{user_question} {snippet}, {relevance} relevant{weak}, {origin}, {title}").format(
+        user_question=row.user_question,
+        snippet=row.snippet,
+        relevance=format_percent(row.relevance),
         weak=weak,
-        origin_text=origin_text(result),
-        user_question=result.user_question,
-        snippet=result.snippet,
+        origin=origin_text(row),
+        title=title_text(row),
     )
+
+
+def _counted_results(count: int) -> str:
+    return trn("{count} result", "{count} results", count)
 
 
 def is_found(result: SearchResult) -> bool:
     """Return whether a result is more than just one of the nearest: meaning ranks every passage."""
-    return not result.is_weak or result.is_hint or bool(result.marks)
+    has_words = bool(result.marks or result.question_marks)
+    return not result.is_weak or result.is_hint or has_words
+
+
+def _identity(row: object) -> object:
+    """Return the passage of a result; what identifies the other rows."""
+    if isinstance(row, ResultGroup):
+        return "group", row.best.conversation_id
+    if isinstance(row, FoldRow):
+        return "fold", row.conversation_id
+    return row.passage_id if isinstance(row, SearchResult) else None
 
 
 class ResultListModel(GroupedListModel):
-    """The results of one search, best first within each group; the delegate paints the snippets."""
+    """The results of one search, grouped by conversation, the one with the best result first.
 
-    identity: ClassVar = attrgetter("passage_id")
+    Of a conversation with more than three results three are shown until it is expanded.
+    """
+
+    identity: ClassVar = staticmethod(_identity)
     texts: ClassVar = {
-        Qt.ItemDataRole.DisplayRole: title_text,
+        Qt.ItemDataRole.DisplayRole: lambda row: (
+            lead_text(row)[0] or row.snippet if isinstance(row, SearchResult) else row.title
+        ),
         Qt.ItemDataRole.ToolTipRole: _tooltip,
         Qt.ItemDataRole.AccessibleTextRole: _spoken,
-        ListRole.SUBTITLE: attrgetter("user_question"),
-        ListRole.TRAILING: relevance_text,
+        ListRole.SUBTITLE: lambda row: row.snippet if isinstance(row, SearchResult) else "",
+        ListRole.TRAILING: lambda row: (
+            relevance_text(row)
+            if isinstance(row, SearchResult)
+            else group_text(row)
+            if isinstance(row, ResultGroup)
+            else ""
+        ),
     }
 
-    def show_results(self, results: Sequence[SearchResult]) -> bool:
-        """Show results, given best first; return whether any of them is more than just the nearest."""
-        rows: list[object] = []
-        found = results if any(map(is_found, results)) else ()
-        if results and not found:
-            rows = [Heading(_NOTHING_FOUND), *results[:_MOST_NEAR]]
-        for name, kinds in _GROUPS:
-            group = [result for result in found if result.kind in kinds]
-            if group:
-                rows += [Heading(f"{name} \N{MIDDLE DOT} {len(group)}"), *group]
-        self.show_rows(rows)
-        return bool(found)
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._results: tuple[SearchResult, ...] = ()
+        self._expanded: set[int] = set()
+        self._is_list = False
+        self.is_found = False
+
+    def show_results(
+        self, results: Sequence[SearchResult], *, is_list: bool = False, is_same_query: bool = False
+    ) -> bool:
+        """Show results, given best first; return whether any of them is more than just the nearest.
+
+        Those of a list have no relevance. With another query than before, every conversation is collapsed.
+        """
+        if not is_same_query:
+            self._expanded.clear()
+        self._is_list = is_list
+        self.is_found = any(map(is_found, results))
+        self._results = tuple(results if self.is_found else results[:_MOST_NEAR])
+        self.show_rows(list(self._made()))
+        return self.is_found
+
+    def set_expanded(self, conversation_id: int | None, expanded: bool) -> None:
+        """Show all results of a conversation, or three."""
+        if conversation_id is not None and expanded != (conversation_id in self._expanded):
+            self._expanded ^= {conversation_id}
+            self.show_rows(list(self._made()))
+
+    def is_expanded(self, conversation_id: int | None) -> bool:
+        """Return whether all results of a conversation are shown."""
+        return conversation_id in self._expanded
+
+    def _made(self) -> Iterator[Row]:
+        groups: dict[int, list[SearchResult]] = {}
+        for result in self._results:
+            if result.kind not in _KINDS_APART and result.conversation_id is not None:
+                groups.setdefault(result.conversation_id, []).append(result)
+        if self._results and not self.is_found:
+            yield Heading(_NOTHING_FOUND)
+        elif groups:
+            count = sum(map(len, groups.values()))
+            found = _counted_results(count)
+            talks = trn("{count} conversation", "{count} conversations", len(groups))
+            yield Heading(
+                tr("{results} in {conversations}").format(results=found, conversations=talks)
+            )
+        for conversation_id, group in groups.items():
+            yield ResultGroup(group[0], len(group))
+            is_long = len(group) > _MOST_OF_ONE
+            shown = group if conversation_id in self._expanded else group[:_MOST_OF_ONE]
+            yield from shown
+            if is_long:
+                yield FoldRow(conversation_id, len(group) - len(shown))
+        for name, kind in _KINDS:
+            apart = [result for result in self._results if result.kind is kind]
+            if apart:
+                if self.is_found:
+                    yield Heading(f"{name}{_DOT}{len(apart)}")
+                yield from apart
+
+    # Qt overrides
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Return the data of a row; a list is not ranked."""
+        if role == ListRole.TRAILING and self._is_list and self._is_result(index):
+            return ""
+        return super().data(index, role)
+
+    def _is_result(self, index: Index) -> bool:
+        return isinstance(super().data(index, ListRole.VALUE), SearchResult)

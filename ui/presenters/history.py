@@ -6,6 +6,7 @@ from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, ExchangeId
 from ui.presenters.conversation import ConversationPresenter, Position
 from ui.presenters.presenter import Presenter
+from ui.views.result_list import ResultsPlace
 from ui.views.sidebar import Sidebar
 from ui.widgets.transcript.view import TranscriptView
 
@@ -14,7 +15,7 @@ _MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What was on screen: a conversation (None: a new one) on a branch, scrolled, beside a query.
+    """What was on screen: a conversation (None: a new one) on a branch, scrolled, beside results.
 
     `exchange_id` is the last one of the branch. `position` None is its end.
     """
@@ -22,7 +23,7 @@ class Place:
     conversation_id: ConversationId | None
     exchange_id: ExchangeId | None
     position: Position | None
-    query: str
+    results: ResultsPlace | None
 
 
 class HistoryPresenter(Presenter):
@@ -56,17 +57,17 @@ class HistoryPresenter(Presenter):
         self._ahead.clear()
 
     def _here(self) -> Place:
-        view, query = self._conversation.view, self._sidebar.query
+        view, results = self._conversation.view, self._sidebar.results_place
         if view is None:
-            return Place(None, None, None, query)
+            return Place(None, None, None, results)
         last = view.path[-1].id if view.path else None
-        return Place(view.conversation.id, last, self._transcript.reading_position(), query)
+        return Place(view.conversation.id, last, self._transcript.reading_position(), results)
 
     def _go(self, from_stack: list[Place], to_stack: list[Place]) -> None:
         place = from_stack.pop()
         to_stack.append(self._here())
-        if place.query:
-            self._sidebar.back_to_results(place.query)
+        if place.results is not None:
+            self._sidebar.back_to_results(place.results)
         self._bridge.start("open conversation", self._show(place, from_stack))
 
     async def _show(self, place: Place, rest: list[Place]) -> None:

@@ -127,7 +127,7 @@ class SearchPresenter(Presenter):
     async def _show_completeness(self, answer: SearchResponse) -> None:
         """Show what the answer leaves out; repeat the search if that will change by itself."""
         coverage = None
-        if not answer.notice and not parse_query(answer.query).is_list:
+        if not answer.notice and not answer.is_list:
             coverage = await self._bridge.run(self._vectors.embedded)
         note, will_change = completeness_of(answer, coverage, is_embedding=self._is_embedding())
         self._sidebar.show_note(note)

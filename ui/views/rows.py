@@ -1,4 +1,4 @@
-"""Delegates that draw list rows: headings, conversations, search results, facts and memories."""
+"""Delegates that draw list rows: headings, conversations, facts and memories."""
 
 from collections.abc import Sequence
 
@@ -8,32 +8,26 @@ from PySide6.QtGui import (
     QFont,
     QFontMetricsF,
     QPainter,
-    QTextCharFormat,
     QTextLayout,
     QTextOption,
 )
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.domain.conversations import Conversation
-from app.domain.results import SearchResult
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.memories import KnownMemory
 from ui.models.conversations import ListRole
-from ui.models.results import origin_text, relevance_text, title_text
 from ui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
-_AT_TOP_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
-_AT_TOP_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
+AT_TOP_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
 _AT_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _AT_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _AT_FOOT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignBottom
-_PAD_PX = 10
-_GAP_PX = 3
+PAD_PX = 10
+GAP_PX = 3
 _LINES = 2  # of a snippet and of a fact
 _Known = KnownFact | KnownMemory
-_FILLED_SHARE = 0.9  # of the lines, since words are not broken
-_BEFORE_MARK_CHARS = 12  # shown where a snippet is cut
 
 
 class _Style:
@@ -55,11 +49,11 @@ class _Style:
         self.text, self.muted = QColor(colors.text), QColor(colors.muted)
         self.accent, self.chosen = QColor(colors.accent), QColor(colors.accent_soft)
         self.hovered = QColor(colors.code_background)
-        self.row_size = QSize(0, round(self.line_px + 1.5 * _PAD_PX))
+        self.row_size = QSize(0, round(self.line_px + 1.5 * PAD_PX))
 
 
 class RowDelegate(QStyledItemDelegate):
-    """Draws conversations, search results and headings of `GroupedListModel`s."""
+    """Draws conversations and headings of `GroupedListModel`s."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -71,12 +65,8 @@ class RowDelegate(QStyledItemDelegate):
 
     # Qt overrides
 
-    def sizeHint(self, _option: QStyleOptionViewItem, index: Index) -> QSize:
-        """Return a row's size: a result's depends on its lines, all others are equal."""
-        value = index.data(ListRole.VALUE)
-        if isinstance(value, SearchResult):
-            lines = 1 + bool(value.user_question) + _LINES
-            return QSize(0, round(lines * self._style.line_px + _GAP_PX + 2 * _PAD_PX))
+    def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
+        """Return a row's size, which is the same for all."""
         return self._style.row_size
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -86,18 +76,12 @@ class RowDelegate(QStyledItemDelegate):
             self._heading(painter, area, str(index.data()))
             return
         self._background(painter, area, option)
-        if isinstance(value, SearchResult):
-            painter.save()
-            painter.setClipRect(area)
-            self._result(painter, area, value)
-            painter.restore()
-        else:
-            self._title(painter, area, value, str(index.data(ListRole.TRAILING) or ""))
+        self._title(painter, area, value, str(index.data(ListRole.TRAILING) or ""))
 
     def _heading(self, painter: QPainter, area: QRectF, words: str) -> None:
         painter.setFont(self._style.heading)
         painter.setPen(self._style.muted)
-        painter.drawText(area.adjusted(_PAD_PX, 0, -_PAD_PX, -_GAP_PX), _AT_FOOT, words)
+        painter.drawText(area.adjusted(PAD_PX, 0, -PAD_PX, -GAP_PX), _AT_FOOT, words)
 
     def _background(self, painter: QPainter, area: QRectF, option: QStyleOptionViewItem) -> None:
         state = option.state
@@ -115,49 +99,15 @@ class RowDelegate(QStyledItemDelegate):
     def _title(
         self, painter: QPainter, area: QRectF, conversation: Conversation, aside: str
     ) -> None:
-        inner = area.adjusted(_PAD_PX, 0, -_PAD_PX, 0)
+        inner = area.adjusted(PAD_PX, 0, -PAD_PX, 0)
         metrics = self._style.metrics
         painter.setFont(self._style.font)
         if aside:
             painter.setPen(self._style.accent if len(aside) == 1 else self._style.muted)
             painter.drawText(inner, _AT_RIGHT, aside)
-            inner.adjust(0, 0, -metrics.horizontalAdvance(aside) - _PAD_PX, 0)
+            inner.adjust(0, 0, -metrics.horizontalAdvance(aside) - PAD_PX, 0)
         painter.setPen(self._style.text)
         self._line(painter, inner, conversation.title, metrics, _AT_LEFT)
-
-    def _result(self, painter: QPainter, area: QRectF, result: SearchResult) -> None:
-        style = self._style
-        inner = area.adjusted(_PAD_PX, _PAD_PX, -_PAD_PX, -_PAD_PX)
-        aside = relevance_text(result)
-        painter.setFont(style.small)
-        painter.setPen(style.muted if result.is_weak else style.accent)
-        painter.drawText(inner, _AT_TOP_RIGHT, aside)
-        width = style.small_metrics.horizontalAdvance(aside) + _PAD_PX
-        painter.setFont(style.font if result.is_weak else style.strong)
-        words = style.muted if result.is_weak else style.text
-        painter.setPen(words)
-        metrics = style.metrics if result.is_weak else style.strong_metrics
-        self._line(painter, inner.adjusted(0, 0, -width, 0), title_text(result), metrics)
-        inner.setTop(inner.top() + style.line_px + _GAP_PX)
-        painter.setFont(style.small)
-        if result.user_question:
-            painter.setPen(words)
-            self._line(painter, inner, result.user_question, style.small_metrics)
-            inner.setTop(inner.top() + style.line_px)
-        self._snippet(painter, inner, f"{origin_text(result)} \N{EN DASH} ", result)
-
-    def _snippet(self, painter: QPainter, area: QRectF, lead: str, result: SearchResult) -> None:
-        """Draw at most two lines of the snippet, with the matching words marked."""
-        letter_px = self._style.small_metrics.averageCharWidth()
-        room = _FILLED_SHARE * _LINES * area.width() / letter_px
-        snippet, marks = with_first_mark(result, round(room) - len(lead))
-        text = lead + snippet
-        formats = [
-            _marked(text, len(lead) + start, len(lead) + end, self._theme) for start, end in marks
-        ]
-        layout = _laid_out(text, self._style.small, area.width(), formats)
-        painter.setPen(self._style.muted)
-        layout.draw(painter, area.topLeft())
 
     @staticmethod
     def _line(
@@ -165,43 +115,13 @@ class RowDelegate(QStyledItemDelegate):
         area: QRectF,
         text: str,
         metrics: QFontMetricsF | None = None,
-        where: Qt.AlignmentFlag = _AT_TOP_LEFT,
+        where: Qt.AlignmentFlag = AT_TOP_LEFT,
     ) -> None:
         """Draw a line, elided; `metrics` are those of the painter's font, if known."""
         metrics = metrics or QFontMetricsF(painter.font())
         line = text.replace("\n", " ")
         words = metrics.elidedText(line, Qt.TextElideMode.ElideRight, area.width())
         painter.drawText(area, where, words)
-
-
-def with_first_mark(
-    result: SearchResult, room_chars: int
-) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return a result's snippet with its marks, cut at the front if the first mark would not be visible."""
-    text, marks = result.snippet.replace("\n", " "), result.marks
-    if not marks or marks[0][1] <= room_chars:
-        return text, marks
-    start = text.rfind(" ", 0, max(0, marks[0][0] - _BEFORE_MARK_CHARS)) + 1
-    if start == 0:
-        start = text.rfind(" ", 0, marks[0][0]) + 1
-    moved = tuple((1 + first - start, 1 + last - start) for first, last in marks)
-    return f"\u2026{text[start:]}", moved
-
-
-def _marked(text: str, start: int, end: int, theme: Theme) -> QTextLayout.FormatRange:
-    """Return the format of a match; Qt counts UTF-16 units, Python characters."""
-    mark = QTextLayout.FormatRange()
-    mark.start = _utf16(text[:start])
-    mark.length = _utf16(text[start:end])
-    text_format = QTextCharFormat()
-    text_format.setBackground(QColor(theme.colors.mark))
-    text_format.setForeground(QColor(theme.colors.text))
-    mark.format = text_format
-    return mark
-
-
-def _utf16(text: str) -> int:
-    return len(text.encode("utf-16-le")) // 2
 
 
 class FactDelegate(RowDelegate):
@@ -213,7 +133,7 @@ class FactDelegate(RowDelegate):
         """Return a row's size: the lines of a fact are counted, not measured."""
         if not isinstance(index.data(ListRole.VALUE), _Known):
             return super().sizeHint(option, index)
-        return QSize(0, round((_LINES + 1) * self._style.line_px + 1.6 * _PAD_PX))
+        return QSize(0, round((_LINES + 1) * self._style.line_px + 1.6 * PAD_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw a row: its background, its text, its second line."""
@@ -224,7 +144,7 @@ class FactDelegate(RowDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._background(painter, QRectF(option.rect), option)
-        style, area = self._style, QRectF(option.rect).adjusted(_PAD_PX, 0, -_PAD_PX, 0)
+        style, area = self._style, QRectF(option.rect).adjusted(PAD_PX, 0, -PAD_PX, 0)
         font, is_past = (
             QFont(style.font),
             isinstance(known, KnownFact) and bool(known.fact.valid_until),
@@ -245,23 +165,27 @@ class FactDelegate(RowDelegate):
 
 def first_lines(text: str, font: QFont, width: float) -> list[str]:
     """Return the first lines of a text set in a width, the last one with all that follows."""
-    layout, units = _laid_out(text, font, width), text.encode("utf-16-le")  # as Qt counts
+    layout, units = laid_out(text, font, width), text.encode("utf-16-le")  # as Qt counts
     starts = [2 * layout.lineAt(number).textStart() for number in range(layout.lineCount())]
     ends = [*starts[1:], len(units)]
     pairs = zip(starts, ends, strict=True)
     return [units[start:end].decode("utf-16-le").rstrip() for start, end in pairs]
 
 
-def _laid_out(
-    text: str, font: QFont, width: float, formats: Sequence[QTextLayout.FormatRange] = ()
+def laid_out(
+    text: str,
+    font: QFont,
+    width: float,
+    formats: Sequence[QTextLayout.FormatRange] = (),
+    lines: int = _LINES,
 ) -> QTextLayout:
-    """Return the first two lines of a text, one below the other."""
+    """Return the first lines of a text, one below the other."""
     layout = QTextLayout(text, font)
     layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))
     layout.setFormats(formats)
     layout.beginLayout()
     height = 0.0
-    for _ in range(_LINES):
+    for _ in range(lines):
         row = layout.createLine()
         if not row.isValid():
             break

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import repeat
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QLabel,
     QListView,
@@ -15,15 +15,17 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.conversations import Conversation
-from app.domain.results import SearchResponse, SearchResult
+from app.domain.results import SearchResponse
 from app.domain.translation import tr, trn
-from ui.models.conversations import ConversationListModel, GroupedListModel
-from ui.models.results import ResultListModel
+from app.index.query import filters_in
+from ui.models.conversations import ConversationListModel
 from ui.theme import Theme
+from ui.views.result_list import ResultList, ResultsPlace
 from ui.views.rows import RowDelegate
 from ui.widgets.announce import announce
-from ui.widgets.controls import button, column_in, combo_box, line_edit, list_view, row_of
+from ui.widgets.controls import button, column_in, combo_box, list_view, row_of
 from ui.widgets.plain_label import plain_label
+from ui.widgets.search_box import SearchBox
 
 _DEBOUNCE_MS = 90
 
@@ -74,9 +76,10 @@ class Sidebar(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        invitation, name = tr("Search everything\u2026  (Ctrl+K)"), tr("Search everything")
-        self.box = line_edit(self, invitation, name=name, clearable=True)
-        self.box.installEventFilter(self)
+        self.search = SearchBox(
+            lambda text: [(each.start, each.end) for each in filters_in(text)], self
+        )
+        self.box = self.search.line
         new = button(self, tr("New"), self.new_requested, tip=tr("New conversation (Ctrl+N)"))
         folders = ((folder.name, folder) for folder in FOLDERS)
         self.folders = combo_box(
@@ -86,13 +89,13 @@ class Sidebar(QWidget):
             on_activated=self._on_folders_activated,
         )
         self.conversations = ConversationListModel(self)
-        self.results = ResultListModel(self)
         self._delegate = RowDelegate(theme, self)
-        self.conversation_list = self._list(self.conversations, tr("Conversations"))
+        self.conversation_list = self._made_list()
         # Without it each row inserted or removed asks Python for the sizes of all: 17 ms for 100,
         # and ten times that while other threads hold the interpreter.
         self.conversation_list.setUniformItemSizes(True)
-        self.result_list = self._list(self.results, tr("Search results"))
+        self.result_list = ResultList(theme, self)
+        self.results = self.result_list.results
         self._message = _text_label(self, "muted")
         self._message.setContentsMargins(16, 32, 16, 16)
         self._message.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
@@ -104,10 +107,13 @@ class Sidebar(QWidget):
         self._lay_out(new)
         self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
         self._debounce.timeout.connect(self._on_debounce_timeout)
-        self.box.textChanged.connect(self._on_box_text_changed)
+        self.search.changed.connect(self._on_query_changed)
+        self.search.entered.connect(self._on_entered)
+        self.search.down_pressed.connect(self._step_into_list)
+        self.result_list.result_chosen.connect(self.result_chosen)
+        self.result_list.menu_requested.connect(self.result_menu_requested)
         self._empty_text = ""
         self._note_text = ""
-        self._answered = ""
         self._opens_best = False
 
     # -- what is shown
@@ -119,26 +125,15 @@ class Sidebar(QWidget):
         self._empty_text = empty_text if not conversations else ""
         if selected is not None:
             self.select_conversation(selected.id)
-        if not self.box.text().strip():
+        if not self.query.strip():
             self._show_list()
 
     def show_answer(self, answer: SearchResponse, *, is_final: bool = True) -> None:
         """Show results in place of the list.
 
-        Another answer to the same query keeps the selection and the scroll position. A final one
-        opens the best result if Enter was pressed in the meantime.
+        A final answer opens the best result if Enter was pressed in the meantime.
         """
-        is_same = answer.query == self._answered and self.results.rowCount() > 0
-        self._answered = answer.query
-        marked = self.results.value_at(self.result_list.currentIndex()) if is_same else None
-        scrolled = self.result_list.verticalScrollBar().value() if is_same else 0
-        is_found = self.results.show_results(answer.results)
-        if isinstance(marked, SearchResult):
-            self.result_list.setCurrentIndex(self.results.row_of(marked.passage_id))
-        elif not is_same:
-            self.result_list.setCurrentIndex(QModelIndex())
-        self.result_list.doItemsLayout()
-        self.result_list.verticalScrollBar().setValue(scrolled)
+        is_found = self.result_list.show_answer(answer)
         if not answer.results:
             self.show_message(tr("Nothing found.\nTry other or fewer words."))
             return
@@ -158,8 +153,13 @@ class Sidebar(QWidget):
 
     @property
     def query(self) -> str:
-        """The text of the box."""
-        return self.box.text()
+        """What is searched for: filters and words."""
+        return self.search.query
+
+    @property
+    def results_place(self) -> ResultsPlace | None:
+        """What the search shows, None for none."""
+        return self.result_list.place if self.query.strip() else None
 
     @property
     def shows_results(self) -> bool:
@@ -177,16 +177,18 @@ class Sidebar(QWidget):
         index = self.conversations.row_of(conversation_id)
         self.conversation_list.setCurrentIndex(index)
 
-    def back_to_results(self, query: str = "") -> bool:
-        """Show the last results again, or those of `query`, and focus them; False when there are none."""
-        if query and query != self._answered:
-            self.box.setText(query)  # they are searched for
+    def back_to_results(self, place: ResultsPlace | None = None) -> bool:
+        """Show results as they were, the last ones by default; False when there are none."""
+        if place is not None and place.query != self.result_list.answered:
+            self.result_list.return_to(place)
+            self.search.show_query(place.query)  # it is searched for
             return True
         if not self.results.rowCount():
             return False
-        if self.box.text() != self._answered:
-            self.box.setText(self._answered)
-            self._debounce.stop()
+        self.search.show_query(self.result_list.answered)
+        self._debounce.stop()
+        if place is not None:
+            self.result_list.return_to(place)
         self.show_note(self._note_text)
         self._stack.setCurrentWidget(self.result_list)
         self.result_list.setFocus(Qt.FocusReason.ShortcutFocusReason)
@@ -195,8 +197,8 @@ class Sidebar(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Use another theme."""
         self._delegate.set_theme(theme)
-        for view in (self.conversation_list, self.result_list):
-            view.doItemsLayout()
+        self.conversation_list.doItemsLayout()
+        self.result_list.set_theme(theme)
 
     def focus_search(self) -> None:
         """Focus the box and select its text."""
@@ -206,12 +208,15 @@ class Sidebar(QWidget):
     # -- layout
 
     def _lay_out(self, new: QPushButton) -> None:
-        parts = (self.box, row_of((self.folders, 1), new), self._note, (self._stack, 1))
+        parts = (self.search, row_of((self.folders, 1), new), self._note, (self._stack, 1))
         column_in(self, *parts, margins=(10, 10, 10, 6), spacing=8)
-        self.stops = (self.box, self.folders, new, self.conversation_list, self.result_list)
+        self.stops = (
+            self.box, self.search.filter_button, self.folders, new, self.conversation_list,
+            self.result_list,
+        )  # fmt: skip
 
-    def _list(self, model: GroupedListModel, name: str) -> QListView:
-        view = list_view(self, model, self._delegate, name)
+    def _made_list(self) -> QListView:
+        view = list_view(self, self.conversations, self._delegate, tr("Conversations"))
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu_requested)
         view.clicked.connect(self._on_list_chosen)
@@ -231,85 +236,52 @@ class Sidebar(QWidget):
 
     # -- slots
 
-    def _on_box_text_changed(self, _words: str) -> None:
+    def _on_query_changed(self) -> None:
         self._opens_best = False
         self._debounce.start()
 
     def _on_list_chosen(self, index: QModelIndex) -> None:
-        model = index.model()
-        value = model.value_at(index) if isinstance(model, GroupedListModel) else None
-        if isinstance(value, SearchResult):
-            self.result_chosen.emit(value)
-        elif isinstance(value, Conversation):
+        value = self.conversations.value_at(index)
+        if isinstance(value, Conversation):
             self.conversation_chosen.emit(value)
 
     def _on_menu_requested(self, position: QPoint) -> None:
-        view = self.sender()
-        if isinstance(view, QListView):
-            model = view.model()
-            value = (
-                model.value_at(view.indexAt(position))
-                if isinstance(model, GroupedListModel)
-                else None
-            )
-            at = view.viewport().mapToGlobal(position)
-            if isinstance(value, Conversation):
-                self.menu_requested.emit(value, at)
-            elif isinstance(value, SearchResult):
-                self.result_menu_requested.emit(value, at)
+        view = self.conversation_list
+        value = self.conversations.value_at(view.indexAt(position))
+        if isinstance(value, Conversation):
+            self.menu_requested.emit(value, view.viewport().mapToGlobal(position))
 
     def _on_folders_activated(self, number: int) -> None:
         self.folder_chosen.emit(FOLDERS[number])
 
     def _on_debounce_timeout(self) -> None:
-        words = self.box.text()
-        if not words.strip():
+        query = self.query
+        if not query.strip():
             self._show_list()
-        self.query_changed.emit(words)
+        self.query_changed.emit(query)
+
+    def _on_entered(self) -> None:
+        if self.query.strip():
+            self._open_best()
 
     def _step_into_list(self) -> None:
         view = self._stack.currentWidget()
         if isinstance(view, QListView):
             view.setFocus(Qt.FocusReason.TabFocusReason)
-            model = view.model()
-            for row in range(model.rowCount()):
-                if isinstance(model, GroupedListModel) and model.value_at(model.index(row, 0)):
-                    view.setCurrentIndex(model.index(row, 0))
-                    return
+            rows = map(view.model().index, range(view.model().rowCount()), repeat(0))
+            first = (each for each in rows if each.flags() & Qt.ItemFlag.ItemIsSelectable)
+            view.setCurrentIndex(next(first, QModelIndex()))
 
     def _open_best(self) -> None:
         """Open the best result of the query, now or as soon as it is found."""
-        self._opens_best = self.box.text() != self._answered
+        self._opens_best = self.query != self.result_list.answered
         if self._opens_best:
             if self._debounce.isActive():
                 self._debounce.stop()
                 self._on_debounce_timeout()
         elif self._stack.currentWidget() is self.result_list:
-            self._step_into_list()
-            self._on_list_chosen(self.result_list.currentIndex())
-
-    # Qt overrides
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Handle keys of the box: Down goes to the list, Enter opens the best result, Esc clears."""
-        if watched is not self.box or not isinstance(event, QKeyEvent):
-            return super().eventFilter(watched, event)
-        empties = event.key() == Qt.Key.Key_Escape and bool(self.box.text())
-        if event.type() == QEvent.Type.ShortcutOverride and empties:
-            event.accept()
-            return True
-        if event.type() != QEvent.Type.KeyPress:
-            return super().eventFilter(watched, event)
-        if empties:
-            self.box.clear()
-        elif event.key() == Qt.Key.Key_Down:
-            self._step_into_list()
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if self.box.text().strip():
-                self._open_best()
-        else:
-            return super().eventFilter(watched, event)
-        return True
+            self.result_list.setFocus(Qt.FocusReason.TabFocusReason)
+            self.result_list.choose_best()
 
 
 def _text_label(parent: QWidget, tone: str) -> QLabel:

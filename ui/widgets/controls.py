@@ -142,13 +142,20 @@ def list_view(
 ) -> QListView:
     """Return a list whose rows a delegate draws; it scrolls by pixels and never sideways."""
     view = QListView(parent)
+    set_up_list_view(view, model, delegate, name)
+    return view
+
+
+def set_up_list_view(
+    view: QListView, model: QAbstractItemModel, delegate: QAbstractItemDelegate, name: str
+) -> None:
+    """Set up a list as `list_view` does."""
     view.setModel(model)
     view.setItemDelegate(delegate)
     view.setAccessibleName(name)
     view.setMouseTracking(True)
     view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
     view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    return view
 
 
 def table_view(

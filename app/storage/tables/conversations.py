@@ -38,6 +38,9 @@ CONVERSATION_COLUMNS = (
     "id, uid, title, title_origin, source, created_at, updated_at, visible_leaf_id, pinned, "
     "archived, private, model, deleted_at, recalls, preset"
 )
+_FOUND = (
+    "WITH found AS (SELECT id, source FROM conversation WHERE NOT private AND deleted_at IS NULL)"
+)
 _NO_CONVERSATION = 0  # the draft of a conversation that has not begun
 
 _CONVERSATION = Table(
@@ -254,6 +257,15 @@ class ListFilter:
     tag: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class FilterValues:
+    """What search can filter by: (value, number of conversations) each, most frequent first."""
+
+    tags: tuple[tuple[str, int], ...] = ()
+    models: tuple[tuple[str, int], ...] = ()
+    sources: tuple[tuple[str, int], ...] = ()
+
+
 class Conversations:
     """Reads conversations. Blocking: for worker threads and the command line."""
 
@@ -312,6 +324,23 @@ class Conversations:
             [list(conversation_ids)],
         )
         return {conversation_id: tuple(names) for conversation_id, names in rows}
+
+    def filter_values(self) -> FilterValues:
+        """Return the values of conversations that are searched: neither private nor in the trash."""
+
+        def counted(statement: str) -> tuple[tuple[str, int], ...]:
+            return tuple(self._store.rows(f"{_FOUND} {statement} GROUP BY ALL ORDER BY 2 DESC, 1"))
+
+        return FilterValues(
+            counted(
+                "SELECT t.name, count(*) FROM tag t JOIN found ON found.id = t.conversation_id"
+            ),
+            counted(
+                "SELECT e.model, count(DISTINCT found.id) FROM exchange e "
+                "JOIN found ON found.id = e.conversation_id WHERE e.model IS NOT NULL"
+            ),
+            counted("SELECT source, count(*) FROM found"),
+        )
 
     def draft(self, conversation_id: ConversationId | None) -> Draft:
         """Return the unsent message of a conversation; None is one that has not begun."""

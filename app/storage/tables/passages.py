@@ -249,6 +249,8 @@ def _filtered(
         require("c.id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?))", tag)
     for model in query.models:
         require("contains(lower(coalesce(e.model, c.model, '')), lower(?))", model)
+    for source in query.sources:
+        require("contains(lower(c.source), lower(?))", source)
     if query.after is not None:
         require("p.created_at >= ?", to_db(query.after))
     if query.before is not None:

@@ -1,0 +1,30 @@
+"""The filter menu of the search box, with the values that the library has."""
+
+from datetime import datetime
+
+from PySide6.QtCore import QPoint
+
+from app.storage.tables.conversations import Conversations, FilterValues
+from ui.presenters.presenter import Presenter
+from ui.views.filter_menu import filter_menu
+from ui.widgets.search_box import SearchBox
+
+
+class FilterPresenter(Presenter):
+    """Shows what there is to filter by when the user asks for it."""
+
+    _conversations: Conversations
+    _box: SearchBox
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._box.filters_requested.connect(self._on_filters_requested)
+
+    def _on_filters_requested(self) -> None:
+        self._bridge.load("filters", self._conversations.filter_values, self._show)
+
+    def _show(self, values: FilterValues) -> None:
+        menu = filter_menu(self._box, values, datetime.now().astimezone().date())
+        menu.aboutToHide.connect(menu.deleteLater)
+        button = self._box.filter_button
+        menu.popup(button.mapToGlobal(QPoint(0, button.height())))

@@ -1,0 +1,143 @@
+"""Delegate of search results: conversations, the question and the best sentence of each turn, folds."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QTextCharFormat, QTextLayout
+from PySide6.QtWidgets import QStyleOptionViewItem
+
+from app.domain.results import SearchResult
+from ui.models.conversations import ListRole
+from ui.models.results import FoldRow, ResultGroup, lead_text, origin_text
+from ui.views.rows import GAP_PX, PAD_PX, Index, RowDelegate, laid_out
+
+_Marks = Sequence[tuple[int, int]]
+_INDENT_PX = 8
+_EDGE_PX = 6  # above and below a result
+_LINES = 2  # of a snippet
+_SHORT_CHARS = 28  # a snippet that fits into one line of any sidebar
+_FILLED_SHARE = 0.9  # of the lines, since words are not broken
+_BEFORE_MARK_CHARS = 12  # shown where a snippet is cut
+_AT_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_AT_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+class ResultDelegate(RowDelegate):
+    """Draws the rows of a `ResultListModel`."""
+
+    # Qt overrides
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """Return a row's size: a result's depends on its lines, which are counted, not measured."""
+        value = index.data(ListRole.VALUE)
+        if not isinstance(value, SearchResult):
+            return super().sizeHint(option, index)
+        style = self._style
+        small = (_snippet_lines(value) + 1) * style.small_metrics.height()
+        lead = style.line_px if lead_text(value)[0] else 0
+        return QSize(0, round(lead + small + 2 * _EDGE_PX + GAP_PX))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Draw a row: its background, then its text."""
+        value = index.data(ListRole.VALUE)
+        area, aside = QRectF(option.rect), str(index.data(ListRole.TRAILING) or "")
+        if not isinstance(value, SearchResult | ResultGroup | FoldRow):
+            super().paint(painter, option, index)
+            return
+        painter.save()
+        painter.setClipRect(area)
+        self._background(painter, area, option)
+        if isinstance(value, SearchResult):
+            self._result(painter, area, value, aside)
+        else:
+            self._name(painter, area, value, aside)
+        painter.restore()
+
+    def _name(
+        self, painter: QPainter, area: QRectF, row: ResultGroup | FoldRow, aside: str
+    ) -> None:
+        """Draw the title of a conversation with where it is from, or the text of a fold."""
+        style, inner = self._style, area.adjusted(PAD_PX, 0, -PAD_PX, 0)
+        painter.setFont(style.small)
+        if aside:
+            painter.setPen(style.muted)
+            painter.drawText(inner, _AT_RIGHT, aside)
+            inner.adjust(0, 0, -style.small_metrics.horizontalAdvance(aside) - PAD_PX, 0)
+        if isinstance(row, FoldRow):
+            painter.setPen(style.accent)
+            inner.adjust(_INDENT_PX, 0, 0, 0)
+            self._line(painter, inner, row.title, style.small_metrics, _AT_LEFT)
+            return
+        weak = row.best.is_weak
+        painter.setFont(style.font if weak else style.strong)
+        painter.setPen(style.muted if weak else style.text)
+        metrics = style.metrics if weak else style.strong_metrics
+        self._line(painter, inner, row.title, metrics, _AT_LEFT)
+
+    def _result(self, painter: QPainter, area: QRectF, result: SearchResult, aside: str) -> None:
+        style = self._style
+        inner = area.adjusted(PAD_PX + _INDENT_PX, _EDGE_PX, -PAD_PX, -_EDGE_PX)
+        lead, marks = lead_text(result)
+        if lead:
+            painter.setPen(style.muted if result.is_weak else style.text)
+            self._marked_line(painter, inner, lead, marks)
+            inner.setTop(inner.top() + style.line_px)
+        lines, small_px = _snippet_lines(result), style.small_metrics.height()
+        room = _FILLED_SHARE * lines * inner.width() / style.small_metrics.averageCharWidth()
+        text, found = with_first_mark(result, round(room))
+        painter.setPen(style.muted if lead or result.is_weak else style.text)
+        self._draw(painter, inner, text, style.small, found, lines)
+        inner.setTop(inner.top() + lines * small_px + GAP_PX)
+        painter.setFont(style.small)
+        painter.setPen(style.muted if result.is_weak else style.accent)
+        painter.drawText(inner, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, aside)
+        painter.setPen(style.muted)
+        width = style.small_metrics.horizontalAdvance(aside) + PAD_PX
+        self._line(
+            painter, inner.adjusted(0, 0, -width, 0), origin_text(result), style.small_metrics
+        )
+
+    def _marked_line(self, painter: QPainter, area: QRectF, text: str, marks: _Marks) -> None:
+        """Draw one line, elided, with marks."""
+        metrics: QFontMetricsF = self._style.metrics
+        line = metrics.elidedText(text, Qt.TextElideMode.ElideRight, area.width())
+        kept = len(line) if line == text else len(line) - 1
+        inside = [(start, min(end, kept)) for start, end in marks if start < kept]
+        self._draw(painter, area, line, self._style.font, inside, 1)
+
+    def _draw(
+        self, painter: QPainter, area: QRectF, text: str, font: QFont, marks: _Marks, lines: int
+    ) -> None:
+        formats = [self._mark(text, start, end) for start, end in marks]
+        layout = laid_out(text, font, area.width(), formats, lines)
+        layout.draw(painter, QPointF(area.topLeft()))
+
+    def _mark(self, text: str, start: int, end: int) -> QTextLayout.FormatRange:
+        """Return the format of a match; Qt counts UTF-16 units, Python characters."""
+        colors, mark = self._theme.colors, QTextLayout.FormatRange()
+        mark.start, mark.length = _utf16(text[:start]), _utf16(text[start:end])
+        text_format = QTextCharFormat()
+        text_format.setBackground(QColor(colors.mark))
+        text_format.setForeground(QColor(colors.text))
+        mark.format = text_format
+        return mark
+
+
+def _snippet_lines(result: SearchResult) -> int:
+    return 1 if len(result.snippet) <= _SHORT_CHARS else _LINES
+
+
+def with_first_mark(result: SearchResult, room_chars: int) -> tuple[str, _Marks]:
+    """Return a result's snippet with its marks, cut at the front if the first mark would not be visible."""
+    text, marks = result.snippet.replace("\n", " "), result.marks
+    if not marks or marks[0][1] <= room_chars:
+        return text, marks
+    start = text.rfind(" ", 0, max(0, marks[0][0] - _BEFORE_MARK_CHARS)) + 1
+    if start == 0:
+        start = text.rfind(" ", 0, marks[0][0]) + 1
+    moved = tuple((1 + first - start, 1 + last - start) for first, last in marks)
+    return f"\u2026{text[start:]}", moved
+
+
+def _utf16(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
