@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.chat import attached_images
+from app.chat.attached_images import AttachedImages
 from app.chat.library import Library
 from app.check import check
 from app.domain.attachments import (
@@ -24,8 +26,10 @@ from app.domain.attachments import (
     media_type_of,
 )
 from app.domain.changes import DraftPut, MessagesAdded, PassagesPut
-from app.domain.conversations import Attachment, Block, Draft, Image, Text
+from app.domain.chat import ModelRef
+from app.domain.conversations import Attachment, Block, Draft, Image, Message, Role, Text
 from app.domain.errors import InvalidInput, NotFound, StorageError
+from app.domain.ids import ConversationId, MessageId
 from app.domain.turn_text import turn_passage
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
@@ -477,3 +481,30 @@ def test_a_damaged_picture_of_an_export_is_reported_and_named(store: Store, tmp_
     report = import_files(store, [tmp_path])
     assert any("damaged" in each.why for each in report.skipped)
     assert {each.content_hash for each in files_of(blocks_in(store))} == {None}
+
+
+def test_images_beyond_the_limit_are_left_out_in_large_steps(
+    files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each further image would change what the request before it began with."""
+    monkeypatch.setattr(attached_images, "_MAX_BYTES", 4_000)
+    hashes = [files.put(bytes([number]) * 1_000) for number in range(12)]
+    load = AttachedImages(files, lambda _: None)
+    messages = [
+        Message(
+            MessageId(number + 1), str(number), ConversationId(1), None, Role.USER,
+            (Image("p.png", "image/png", each),), AT,
+        )
+        for number, each in enumerate(hashes)
+    ]  # fmt: skip
+    sent = [list(load(ModelRef("p", "m"), messages[:count])) for count in range(1, 13)]
+    assert sent[3] == hashes[:4]
+    broken = [
+        count for count in range(1, 12) if sent[count][: len(sent[count - 1])] != sent[count - 1]
+    ]
+    assert broken == [4, 7, 10], "every third image, not every one"
+    assert all(each[-1] == hashes[count] for count, each in enumerate(sent)), "the newest is sent"
+    assert load(ModelRef("p", "m"), [messages[0], messages[0]]) == {hashes[0]: bytes(1_000)}
+    assert AttachedImages(files, lambda _: False)(ModelRef("p", "m"), messages) == {}
+    files.path(hashes[0]).unlink()
+    assert list(load(ModelRef("p", "m"), messages[:2])) == hashes[1:2]
