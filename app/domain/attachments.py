@@ -5,6 +5,7 @@ Only headers are read here; images are decoded by other programs and by the wind
 
 import math
 import struct
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
@@ -141,6 +142,38 @@ def _jpeg_size(data: bytes) -> tuple[int, int] | None:
         else:
             at += 2 + int.from_bytes(data[at + 2 : at + 4])
     return None
+
+
+def is_whole_image(data: bytes) -> bool:
+    """Return whether a PNG, JPEG, GIF or WebP file has its end; other files count as whole.
+
+    Servers refuse a truncated image, and with it the conversation. The pixels are not decoded.
+    """
+    match data[:2]:
+        case b"\x89P":
+            return _is_whole_png(data)
+        case b"GI":
+            return data.rstrip(b"\0").endswith(b";")
+        case b"RI":
+            return int.from_bytes(data[4:8], "little") + 8 <= len(data)
+        case b"\xff\xd8":
+            scan = data.find(b"\xff\xda")
+            return 0 < scan < data.rfind(b"\xff\xd9")
+    return True
+
+
+def _is_whole_png(data: bytes) -> bool:
+    """Return whether the chunks with the pixels are as their checksums say, up to the end."""
+    at = 8
+    while at + 12 <= len(data):
+        end = at + 8 + int.from_bytes(data[at : at + 4])
+        kind, checksum = data[at + 4 : at + 8], data[end : end + 4]
+        if kind.isupper() and zlib.crc32(data[at + 4 : end]) != int.from_bytes(checksum):
+            return False
+        if kind == b"IEND":
+            return True
+        at = end + 4
+    return False
 
 
 def is_animated(data: bytes) -> bool:

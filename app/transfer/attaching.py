@@ -19,6 +19,7 @@ from app.domain.attachments import (
     image_size,
     is_animated,
     is_text,
+    is_whole_image,
     media_type_of,
 )
 from app.domain.conversations import Attachment, File, Image
@@ -104,7 +105,7 @@ def _image(
         and len(data) <= SENT_MAX_BYTES
         and not animated
     )
-    if size is None and kind in SENT_TYPES:
+    if kind in SENT_TYPES and (size is None or not is_whole_image(data)):
         raise InvalidInput(f"'{name}' is damaged or too large an image", "Attach another copy.")
     copy = b""
     if decodes or not is_sendable:

@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from app.domain.attachments import FILE_MAX_BYTES, files_of, hashes_of
+from app.domain.attachments import FILE_MAX_BYTES, files_of, hashes_of, is_whole_image
 from app.domain.conversations import Block, File, Image
-from app.domain.errors import ImportRefused, KnownError
+from app.domain.errors import ImportRefused, InvalidInput, KnownError
 from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
 from app.storage.safety.attachments import AttachmentFiles, copy_files
 from app.system.paths import DataPaths
@@ -137,6 +137,8 @@ def _stored(file: File, key: str, beside: FilesBeside, files: AttachmentFiles | 
         return _without_file(file)
     own = list(hashes_of([file]))
     data = {each: beside.read(each) for each in own}
+    if isinstance(file, Image) and not all(is_whole_image(each) for each in data.values() if each):
+        raise InvalidInput(f"'{file.name}' is a damaged image", "Its name is kept.")
     if own and all(
         content is not None and files.put(content) == each for each, content in data.items()
     ):

@@ -23,6 +23,7 @@ from app.domain.attachments import (
     image_size,
     image_tokens,
     is_animated,
+    is_whole_image,
     media_type_of,
 )
 from app.domain.changes import DraftPut, MessagesAdded, PassagesPut
@@ -473,14 +474,45 @@ def test_pictures_in_an_export_of_chatgpt_are_kept(
     assert lost.content_hash is None
 
 
-def test_a_damaged_picture_of_an_export_is_reported_and_named(store: Store, tmp_path: Path) -> None:
+JPEG = (
+    b"\xff\xd8\xff\xc0\0\x0b\x08\0\x10\0\x10\1\1\x11\0\xff\xda\0\x08\1\1\0\0\x3f\0"
+    + bytes(99)
+    + b"\xff\xd9"
+)
+WEBP = b"RIFF\x1a\0\0\0WEBPVP8L\x0e\0\0\0\x2f\x0f\xc0\x03\0" + bytes(9)
+
+
+@pytest.mark.parametrize("whole", [png(), gif(2), JPEG, WEBP], ids=["png", "gif", "jpeg", "webp"])
+def test_a_truncated_image_is_not_whole(whole: bytes) -> None:
+    assert is_whole_image(whole)
+    assert is_whole_image(b"%PDF")
+    for kept in (len(whole) // 2, len(whole) - 1):
+        assert not is_whole_image(whole[:kept])
+    assert not is_whole_image(png().replace(b"IDAT\x78", b"IDAT\x79"))
+
+
+@pytest.mark.parametrize("kept_bytes", [10, len(png()) - 20])
+def test_a_damaged_picture_of_an_export_is_reported_and_named(
+    store: Store, tmp_path: Path, kept_bytes: int
+) -> None:
     message = {"id": "m", "author": {"role": "user"}, "content": PICTURE}
     row = {"id": "c", "title": "A", "mapping": {"m": {"id": "m", "message": message}}}
     (tmp_path / "conversations.json").write_text(json.dumps([row]))
-    (tmp_path / "file_00a1b2c3-x.png").write_bytes(png()[:10])
+    (tmp_path / "file_00a1b2c3-x.png").write_bytes(png()[:kept_bytes])
     report = import_files(store, [tmp_path])
     assert any("damaged" in each.why for each in report.skipped)
     assert {each.content_hash for each in files_of(blocks_in(store))} == {None}
+
+
+def test_a_damaged_image_in_an_export_of_ours_keeps_its_name_alone(
+    store: Store, files: AttachmentFiles, tmp_path: Path
+) -> None:
+    say(store, Image("half.png", "image/png", files.put(png()[:-20])))
+    export(store, tmp_path / "talk.json", ExportFormat.JSON)
+    with opened(tmp_path / "other") as other:
+        report = import_files(other, [tmp_path / "talk.json"])
+        assert len(report.skipped) == 1
+        assert [each.content_hash for each in files_of(blocks_in(other))] == [None]
 
 
 def test_images_beyond_the_limit_are_left_out_in_large_steps(
