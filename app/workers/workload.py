@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+from app.memory.profile import ENABLED
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.work.part_work import PartWork, WantedResults
@@ -15,6 +16,7 @@ _TURN_READS_TOKENS = 6_000
 _SUMMARY_TOKENS, _OFFERED_FACTS_TOKENS = 225, 800  # what came before; 20 known facts
 _PART_PROMPT_TOKENS, _PART_ANSWER_TOKENS, _TURN_ANSWER_TOKENS = 1_400, 180, 130
 _CALLS_OF_A_REQUEST, _CALL_READS_TOKENS, _CALL_ANSWER_TOKENS = 10, 400, 40
+_FACT_TOKENS, _PROFILE_PROMPT_TOKENS, _PROFILE_READS_TOKENS = 20, 900, 8_000
 _NOTHING = Workload(0, 0, 0, 0)
 
 
@@ -29,7 +31,7 @@ class Workloads:
 
     def all(self) -> tuple[Callable[[], Workload], ...]:
         """Return the estimates, one for each kind of request."""
-        return self.parts, self.tool_calls
+        return self.parts, self.tool_calls, self.profile
 
     def parts(self) -> Workload:
         """Return the work of the summarizers and the extractor, which read conversations together."""
@@ -79,6 +81,21 @@ class Workloads:
         count = tally.total - tally.done
         requests = math.ceil(count / _CALLS_OF_A_REQUEST)
         return Workload(0, requests, count * _CALL_READS_TOKENS, count * _CALL_ANSWER_TOKENS)
+
+    def profile(self) -> Workload:
+        """Return the work of the profile writer: a request with the facts there are and those to come.
+
+        None while nothing waits to be read.
+        """
+        flag = self._settings.flag
+        if not (flag(ENABLED) and flag("knowledge_extractor_enabled")):
+            return _NOTHING
+        if not (new_tokens := self.parts().turns * _FACT_TOKENS):
+            return _NOTHING
+        row = self._store.row("SELECT sum(tokens) FROM passage WHERE kind = 'fact'")
+        known_tokens = int(row[0] or 0) if row else 0
+        read = _PROFILE_PROMPT_TOKENS + min(_PROFILE_READS_TOKENS, known_tokens + new_tokens)
+        return Workload(0, 1, read, 2 * self._settings.number("profile_max_tokens"))
 
     def _mean(self, limit: int) -> float:
         """Return the mean tokens of a turn, each up to `limit`."""

@@ -71,7 +71,7 @@ def chosen(cli: CommandLine) -> object:
 def test_a_cloud_model_is_not_chosen_before_a_yes_to_its_price(cli: CommandLine) -> None:
     ran = choose(cli, CLOUD)
     assert ran.code == 1
-    for words in ("2 turns", "1 request", "$0.01", "https://api.openai.com/v1", "--yes"):
+    for words in ("2 turns", "2 requests", "$0.01", "https://api.openai.com/v1", "--yes"):
         assert words in ran.err
     for model in ("recall:", "nowhere:model", "local:", "words alone"):
         assert choose(cli, model).code == 1
@@ -152,11 +152,12 @@ def test_another_model_retries_items_that_failed(cli: CommandLine, server: Loopb
 def test_the_estimate_of_requests_is_what_is_asked(store: Store) -> None:
     add_conversation(store, *(f"I live in town number {number}." for number in range(50)))
     add_conversation(store, "I sail.")
-    load = Workloads(store, Settings(store)).parts()
-    asker = ScriptedAsker()
+    loads = Workloads(store, Settings(store))
+    load, profile, asker = loads.parts(), loads.profile(), ScriptedAsker()
     WorkerBoard(store, Settings(store), model=asker).run_until_idle(READERS)
     assert (load.turns, load.requests) == (51, 3)
     assert len(asker.asked) == load.requests
+    assert (profile.requests, loads.profile().requests) == (1, 0), "the profile follows once"
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["missing", "regenerated"])
