@@ -269,6 +269,7 @@ def test_a_message_after_a_long_import_is_small_and_reads_little(
 
     with started(data_dir, server, CHAT) as services:
         monkeypatch.setattr(Exchanges, "messages", counted)
+        services.models.windows.put("friend:gpt-5", 8_192)
         story = Story(services, server)
         story.where = imported
         first = story.say("thanks")
