@@ -273,6 +273,7 @@ def _add_models(command: _Adder) -> None:
     preset.text("--max-output", "TOKENS", "of an answer, or 'default'")
     tool_help = "a tool it may call; may be repeated; 'all' or 'none'"
     preset.text("--tool", "NAME", tool_help, action="append")
+    command("quick", "show the quick search of the open window")
     command("secrets", "list the messages that hold keys, tokens or passwords")
     mcp = command("mcp", "serve memory to another program over MCP; list, allow and deny programs")
     mcp.add_argument("action", choices=("list", "log", "allow", "deny"), nargs="?")

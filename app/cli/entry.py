@@ -63,7 +63,9 @@ def execute(services: "Services", argv: list[str], terminal: Terminal) -> int:
 
     def run() -> int:
         given = parse(argv)
-        if given.command in (None, "restore") or (given.command == "mcp" and given.action is None):
+        if given.command in (None, "restore", "quick") or (
+            given.command == "mcp" and given.action is None
+        ):
             terminal.err(
                 "This is not possible while the window or `work` is running. Close it first."
             )
@@ -114,6 +116,8 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
         from app.cli.commands.maintenance import restore
 
         return restore(paths, given, terminal)
+    if given.command == "quick":
+        return _show_quick_find(paths)
     if given.command == "mcp" and given.action is None:
         from app.cli.commands import mcp
 
@@ -131,6 +135,16 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
     finally:
         with signals.deferred():
             services.close()
+
+
+def _show_quick_find(paths: DataPaths) -> int:
+    from app.cli.remote import show_quick_find
+
+    if not show_quick_find(paths):
+        raise KnownError(
+            "No window is open", "Start 'commonplace'; a key of your desktop can run this command."
+        )
+    return DONE
 
 
 @contextmanager

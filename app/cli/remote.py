@@ -1,7 +1,7 @@
 """The socket through which a running window, or `work`, executes commands for the command line.
 
-A request is one line of JSON, {"argv", "cwd", "input", "watched"}, {"raise": true} or {"mcp": 1}; responses
-are lines {"out"}, {"err"} and finally {"exit"}. After {"mcp": 1}, which is answered by the same line, the
+A request is one line of JSON, {"argv", "cwd", "input", "watched"}, {"raise": true}, {"quick": true} or {"mcp": 1};
+responses are lines {"out"}, {"err"} and finally {"exit"}. After {"mcp": 1}, which is answered by the same line, the
 connection speaks MCP. A caller cancels by sending more, closing its side or
 disconnecting. The socket is in the data directory and only its owner can use it. `work` ends when a
 window is started.
@@ -50,7 +50,7 @@ class CommandServer:
 
     `execute(argv, terminal)` runs a command and returns its exit code, on a thread of this server.
     `raise_window()` is called when a window was started; it returns False if there is none to
-    raise. `serve_mcp(reader, writer)` answers a program over MCP. Where the file system has no sockets, the server does nothing.
+    raise, `show_quick_find()` likewise. `serve_mcp(reader, writer)` answers a program over MCP. Where the file system has no sockets, the server does nothing.
     """
 
     def __init__(
@@ -59,11 +59,13 @@ class CommandServer:
         execute: Execute,
         raise_window: Callable[[], bool],
         serve_mcp: ServeMcp,
+        show_quick_find: Callable[[], bool] = lambda: False,
     ) -> None:
         self._paths = paths
         self._execute = execute
         self._raise_window = raise_window
         self._serve_mcp = serve_mcp
+        self._show_quick_find = show_quick_find
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._callers: dict[socket.socket, threading.Thread] = {}
@@ -140,6 +142,9 @@ class CommandServer:
             case {"raise": True}:
                 if self._raise_window():
                     _send(connection, {"exit": 0})
+            case {"quick": True}:
+                if self._show_quick_find():
+                    _send(connection, {"exit": 0})
             case {"mcp": 1}:
                 connection.sendall(OPENING)
                 with (
@@ -207,9 +212,18 @@ def forward_command(
 
 def raise_window(paths: DataPaths) -> bool:
     """Raise the window that holds the data directory; return False if none responds."""
+    return _is_done(paths, {"raise": True})
+
+
+def show_quick_find(paths: DataPaths) -> bool:
+    """Show the quick search of the window that holds the data directory; return False if none does."""
+    return _is_done(paths, {"quick": True})
+
+
+def _is_done(paths: DataPaths, request: dict[str, Any]) -> bool:
     try:
         with _connected(paths) as connection:
-            _send(connection, {"raise": True})
+            _send(connection, request)
             return bool(connection.recv(_CHUNK_BYTES))
     except (NoServer, OSError):
         return False

@@ -157,6 +157,7 @@ class DesktopApplication:
             lambda argv, terminal: execute(services, argv, terminal),
             self._bring_to_front,
             services.serve_mcp,
+            self._show_quick_find,
         )
         gc.freeze()  # mostly modules: collecting them took 64 ms and freed almost nothing
         self.started.set()
@@ -164,6 +165,12 @@ class DesktopApplication:
     def _bring_to_front(self) -> bool:
         """Raise the window when another one was started; called from any thread."""
         self.bridge.on_gui(self.window.bring_to_front)()
+        return True
+
+    def _show_quick_find(self) -> bool:
+        """Show the quick search; called from any thread."""
+        assert self.presenters is not None
+        self.bridge.on_gui(self.presenters.quick_find.show)()
         return True
 
     # -- shutdown

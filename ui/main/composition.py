@@ -53,6 +53,7 @@ from ui.presenters.presenter import Navigation
 from ui.presenters.preset_choice import PresetPickerPresenter
 from ui.presenters.privacy import PrivacyPresenter
 from ui.presenters.profile import ProfilePresenter
+from ui.presenters.quick_find import QuickFindPresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
 from ui.presenters.search import SearchPresenter
@@ -65,6 +66,7 @@ from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
 from ui.views.main_window import MainWindow
 from ui.views.palette import CommandPalette
+from ui.views.quick_find import QuickFind
 from ui.widgets.transcript.panels import MODEL_PROBLEMS
 from ui.widgets.transcript.view import TranscriptView
 
@@ -197,6 +199,9 @@ class Presenters(QObject):
             bridge, services.embedder_suggestions, banner
         )
         self.source_suggestion = SourceSuggestionPresenter(bridge, services.sources, banner)
+        self.quick_find = QuickFindPresenter(
+            bridge, services.search, self.links.open_link, self._window, QuickFind(self._window)
+        )
         self.mcp_consent = McpConsentPresenter(bridge, services.mcp_access, banner)
         self.maintenance = MaintenancePresenter(
             bridge, services.back_up, services.check, services.paths.root, banner

@@ -1,0 +1,89 @@
+"""The quick search: results while typing, keys, opening and copying."""
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+
+from app.domain.ids import ConversationId, ExchangeId, PassageId
+from app.domain.links import Link
+from app.domain.passages import PassageKind
+from app.domain.results import SearchResponse, SearchResult
+from tests.fakes.screens import Parts, Recorder
+from ui.presenters.quick_find import QuickFindPresenter
+from ui.views.quick_find import QuickFind
+
+
+def result(conversation_id: int, turn_number: int) -> SearchResult:
+    return SearchResult(
+        kind=PassageKind.TURN,
+        passage_id=PassageId(conversation_id),
+        source="exchange",
+        conversation_id=ConversationId(conversation_id),
+        conversation_title="Tea",
+        archived=False,
+        turn_number=turn_number,
+        exchange_id=ExchangeId(9),
+        message_id=None,
+        relevance=0.9,
+        is_weak=False,
+        cosine=None,
+        user_question="Which tea?",
+        snippet="Green tea.",
+        marks=(),
+        created_at=datetime(2026, 3, 4, tzinfo=UTC),
+        model=None,
+    )
+
+
+class Shown:
+    """The palette over a search that finds two turns."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.qtbot, self.view, self.opened = parts.qtbot, QuickFind(), list[Link]()
+        self.window = Recorder()
+        parts.qtbot.addWidget(self.view)
+        found = tuple(result(conversation_id=each, turn_number=1) for each in (3, 4))
+        self.search = Recorder(search=SearchResponse("tea", found, 1.0, 1.0, True))
+        self.presenter = QuickFindPresenter(
+            parts.bridge,
+            cast(Any, self.search),
+            self.opened.append,
+            cast(Any, self.window),
+            self.view,
+        )
+        self.presenter.show()
+
+    def type(self, text: str) -> None:
+        QTest.keyClicks(self.view.field, text)
+        self.qtbot.waitUntil(lambda: self.view.list.count() == 2)
+
+
+@pytest.fixture
+def shown(parts: Parts) -> Shown:
+    return Shown(parts)
+
+
+def test_the_arrow_keys_and_enter_open_a_turn(shown: Shown) -> None:
+    shown.type("tea")
+    QTest.keyClick(shown.view, Qt.Key.Key_Down)
+    QTest.keyClick(shown.view, Qt.Key.Key_Return)
+    assert shown.opened == [Link(4, 1)]  # type: ignore[arg-type]
+    assert ("bring_to_front",) in shown.window.calls
+    assert shown.view.isHidden()
+
+
+def test_copy_takes_the_text_with_its_link(shown: Shown) -> None:
+    shown.type("tea")
+    QTest.keyClick(shown.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text().endswith("commonplace://3/1")
+    assert not shown.opened
+
+
+def test_one_letter_is_not_searched(shown: Shown) -> None:
+    QTest.keyClicks(shown.view.field, "t")
+    shown.qtbot.waitUntil(lambda: not shown.presenter._refresh.isActive())
+    assert not shown.search.calls
