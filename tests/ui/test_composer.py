@@ -57,6 +57,15 @@ def test_the_wheel_changes_no_choice(qtbot: QtBot) -> None:
     assert box.currentIndex() == 0
 
 
+def test_an_untouched_composer_reports_no_draft_over_the_stored_one(qtbot: QtBot) -> None:
+    composer = Composer()
+    qtbot.addWidget(composer)
+    drafts: list[object] = []
+    composer.draft_changed.connect(drafts.append)
+    composer.flush_draft()  # what would be reported after a pause
+    assert drafts == []
+
+
 def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
     composer = Composer()
     qtbot.addWidget(composer)

@@ -122,7 +122,7 @@ class Composer(QWidget):
         self.box.installEventFilter(self)
         self._send.clicked.connect(self._on_send_clicked)
         self._stop.clicked.connect(self._on_stop_clicked)
-        self._on_box_text_changed()
+        self._send.setEnabled(False)
 
     def set_commands(
         self, is_command: Callable[[str], bool], complete: Callable[[str], Completion]
