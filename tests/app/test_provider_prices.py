@@ -233,9 +233,11 @@ def test_no_cache_is_assumed_for_short_prompts_and_servers_that_report_none() ->
     assert estimator.complete(REF, whole, "", None, is_finished=False).cached_tokens > 2_000
 
 
-def test_an_image_counts_by_its_size() -> None:
+def test_an_image_counts_by_its_size_where_it_is_sent() -> None:
     image = Image("a", "image/png", "h", width_px=280, height_px=280)
-    seen = request(message(Role.USER, Text("See"), image))
-    estimator = UsageEstimator()
-    more = estimator.input_tokens(REF, seen) - estimator.input_tokens(REF, request(user("See")))
-    assert more == image_tokens(image)
+    told = message(Role.USER, Text("See"), image)
+    estimator, plain = UsageEstimator(), request(user("See"))
+    seen, named = request(told, images={"h": b"png"}), request(told)
+    without = estimator.input_tokens(REF, plain)
+    assert estimator.input_tokens(REF, seen) - without == image_tokens(image)
+    assert estimator.input_tokens(REF, named) - without < 5, "its name alone is sent"

@@ -125,20 +125,23 @@ def _parts(request: ChatRequest) -> _Parts:
     tools = (f"{each.name} {each.description} {each.parameters_json}" for each in request.tools)
     texts = (request.system, *tools)
     head = sum(estimated_tokens(text, request.model) for text in texts)
-    return ((hash(texts), head), *(_part(each, request.model) for each in request.messages))
+    return ((hash(texts), head), *(_part(each, request) for each in request.messages))
 
 
-def _part(message: Message, model: str) -> tuple[int, int]:
-    tokens = sum(_block_tokens(block, model) for block in message.blocks)
+def _part(message: Message, request: ChatRequest) -> tuple[int, int]:
+    tokens = sum(_block_tokens(block, request) for block in message.blocks)
     return hash((message.role, message.blocks)), tokens + _MESSAGE_TOKENS
 
 
-def _block_tokens(block: Block, model: str) -> int:
+def _block_tokens(block: Block, request: ChatRequest) -> int:
+    """Return the tokens of a block; an image that the request does not contain is sent as its name."""
+    model = request.model
     match block:
         case Text(text=text) | ToolResult(text=text) | Attachment(text=text):
             return estimated_tokens(text, model)
         case ToolCall(name=name, arguments=arguments):
             return estimated_tokens(f"{name} {arguments}", model)
-        case Image():
-            return image_tokens(block)
+        case Image(name=name):
+            is_sent = (block.sent_hash or block.content_hash) in request.images
+            return image_tokens(block) if is_sent else estimated_tokens(name, model)
     return 0
