@@ -25,6 +25,7 @@ _NEIGHBORS = (0.5, 0.25)  # share of the worth of a unit one and two places away
 _INTRODUCED = 0.9  # share of the worth of "There are three reasons:" that the reasons have
 _COLONS = (":", "：")
 _MARKUP = "*_ "
+_WIDE_ENDS = tuple("。！？｡」』）】")  # no space follows them
 _SHORT_CHARS = 40  # a shorter unit says less: "Sure, here it is:"
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*$")
@@ -76,8 +77,10 @@ def excerpt(units: Sequence[QuoteUnit], chosen: Collection[int]) -> str:
 
 
 def _gap(units: Sequence[QuoteUnit], place: int) -> str:
-    """Return what stands between a unit and the next: a space within a line."""
-    return " " if units[place].line == units[place + 1].line else "\n"
+    """Return what stands between a unit and the next: a space within a line, unless the script has none."""
+    if units[place].line != units[place + 1].line:
+        return "\n"
+    return "" if units[place].text.endswith(_WIDE_ENDS) else " "
 
 
 _Span = tuple[QuoteUnit, int, int]  # with its start and end in the text

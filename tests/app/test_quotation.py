@@ -66,6 +66,11 @@ def test_an_excerpt_keeps_the_structure_and_marks_what_it_leaves_out(
     assert excerpt(units, []) == ""
 
 
+def test_sentences_of_a_script_without_spaces_are_joined_as_they_were() -> None:
+    units = units_for(TEXT)
+    assert excerpt(units, [len(units) - 2, len(units) - 1]).endswith(TEXT.splitlines()[-1])
+
+
 def test_a_unit_is_worth_its_words_and_some_of_its_neighbors() -> None:
     text = "All was calm that day. Does the ferry cost much? It is twelve euros. We left late at night."
     calm, asked, answer, late = (each.worth for each in units_for(text, "ferry cost"))
