@@ -433,6 +433,7 @@ class Search:
     """The presenter with a sidebar; searches wait until `answer` or `fail`."""
 
     def __init__(self, parts: Parts) -> None:
+        self.marked: list[Any] = []
         self.parts, self.sidebar, self.bridge = parts, Sidebar(Theme()), LoopBridge()
         parts.qtbot.addWidget(self.sidebar)
         self.waiting: dict[bool, asyncio.Future[SearchResponse]] = {}
@@ -443,6 +444,7 @@ class Search:
         self.presenter = parts.make(
             SearchPresenter, bridge=self.bridge, search_service=service, passages=passages,
             vectors=SimpleNamespace(embedded=lambda: self.coverage), sidebar=self.sidebar,
+            mark=self.marked.append,
             is_embedding=lambda: True,
         )  # fmt: skip
 
@@ -619,6 +621,21 @@ def test_a_result_opens_what_it_is(
         search.sidebar.result_chosen.emit(replace(result(1), kind=kind, **more))
         await turns()
         assert search.parts.went == ([place] if place else [])
+
+    run(story())
+
+
+def test_the_words_of_a_search_are_marked_until_the_box_is_emptied(search: Search) -> None:
+    async def story() -> None:
+        search.set_text("bread")
+        search.sidebar.result_chosen.emit(result(1))
+        await turns()
+        assert search.marked[-1]("Rye bread").spans == ((4, 9),)
+        await search.type("")
+        assert search.marked[-1] is None
+        search.set_text("is:archived")
+        search.sidebar.result_chosen.emit(result(1))
+        assert search.marked[-1] is None, "a list has no words"
 
     run(story())
 

@@ -258,7 +258,7 @@ class Presenters(QObject):
         self.search = SearchPresenter(
             bridge, services.search, services.passages, services.vector_search,
             partial(services.settings.flag, "embedding_pipeline_enabled"), window.sidebar,
-            self._banner, navigation,
+            self._banner, navigation, self._transcript.mark_search,
         )  # fmt: skip
 
     def _create_commands(self, navigation: Navigation) -> None:

@@ -14,7 +14,15 @@ from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
 from app.domain.changes import ChangeSet
 from app.domain.chat import TextWasThinking
-from app.domain.conversations import Block, Conversation, Draft, Exchange, Message, Role
+from app.domain.conversations import (
+    Block,
+    Conversation,
+    Draft,
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Role,
+)
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.translation import tr
@@ -25,7 +33,7 @@ from ui.presenters.presenter import Presenter
 from ui.presenters.replies import RunningReplies
 from ui.presenters.turns import content_of, differ, headers_of
 from ui.views.chat_pane import ChatPane
-from ui.widgets.transcript.values import Footer, TurnHeader
+from ui.widgets.transcript.values import Footer, TurnContent, TurnHeader
 from ui.widgets.transcript.view import TranscriptView
 
 Position = tuple[int, int]  # turn, pixels below its top
@@ -35,6 +43,7 @@ _OTHER_BRANCH = tr(
     "This is another branch of the conversation, not the current one. A message sent here continues "
     "this branch."
 )
+_SHOWN_AROUND = 4  # turns on either side of the one that is opened
 _PAUSE_S = 0.005  # between two turns: for keys, the mouse and turns just outside the screen
 
 
@@ -181,7 +190,9 @@ class ConversationPresenter(Presenter):
         self._loads += 1
         load = self._loads
         self._loading, self._is_stale = conversation_id, False
-        view, headers = await self._bridge.run(lambda: self._read(conversation_id, exchange_id))
+        view, headers, contents = await self._bridge.run(
+            lambda: self._read_to_show(conversation_id, exchange_id, position, scrolls=scrolls)
+        )
         if load != self._loads:
             return False
         self._loading = None
@@ -190,7 +201,9 @@ class ConversationPresenter(Presenter):
         self._set_view(view)
         self._transcript.set_read_only(self.is_read_only)
         turn = self.turn_of(exchange_id) if scrolls and exchange_id is not None else None
-        self._transcript.show_conversation(headers, position, turn=turn, message_id=message_id)
+        self._transcript.show_conversation(
+            headers, position, turn=turn, message_id=message_id, contents=contents
+        )
         reply = self._replies.of(conversation_id)
         self._show_opened(is_running=reply is not None)
         if turn is not None:
@@ -301,6 +314,32 @@ class ConversationPresenter(Presenter):
     ) -> tuple[ConversationView, tuple[TurnHeader, ...]]:
         view = self._library.open(conversation_id, exchange_id)
         return view, headers_of(view.path, self._exchanges.text_lengths(conversation_id))
+
+    def _read_to_show(
+        self,
+        conversation_id: ConversationId,
+        exchange_id: ExchangeId | None,
+        position: Position | None,
+        *,
+        scrolls: bool,
+    ) -> tuple[ConversationView, tuple[TurnHeader, ...], dict[int, TurnContent]]:
+        """Return a conversation with the content of the turns that are on screen first; blocking."""
+        view, headers = self._read(conversation_id, exchange_id)
+        last = len(view.path) - 1
+        middle = last if position is None else min(position[0], last)
+        if scrolls and exchange_id is not None:
+            middle = next(turn for turn, each in enumerate(view.path) if each.id == exchange_id)
+        shown = [
+            (turn, view.path[turn])
+            for turn in range(max(0, middle - _SHOWN_AROUND), min(last, middle + _SHOWN_AROUND) + 1)
+            if view.path[turn].status is not ExchangeStatus.RUNNING
+        ]
+        messages = self._library.messages([exchange for _, exchange in shown])
+        contents = {
+            turn: content_of(exchange, messages[exchange.id], view.siblings[turn])
+            for turn, exchange in shown
+        }
+        return view, headers, contents
 
     # -- drafts
 

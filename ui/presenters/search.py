@@ -5,10 +5,11 @@ Text search answers at once; the ranked answer by words and vectors replaces it 
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QPoint, QTimer
 
-from app.domain.errors import IndexUnavailable, KnownError
+from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
 from app.domain.formatting import format_percent, format_turn
 from app.domain.ids import ConversationId, ExchangeId, MessageId, passage_id_of
 from app.domain.links import link_to
@@ -17,6 +18,7 @@ from app.domain.results import SearchResponse, SearchResult
 from app.domain.text import sentences
 from app.domain.translation import tr
 from app.index.query import parse_query
+from app.index.snippets import marks_in
 from app.memory.overview import EmbeddingCoverage
 from app.memory.search import SearchService
 from app.memory.vector_search import VectorSearch
@@ -24,6 +26,7 @@ from app.storage.tables.passages import Passages
 from ui.presenters.presenter import Navigation, Presenter, copy_link, show_menu
 from ui.views.sidebar import Sidebar
 from ui.widgets.banner import Banner
+from ui.widgets.transcript.find import FindWords
 
 _LIMIT = 20
 _FAST_MS = 30.0  # a ranked answer this fast needs no text search before it
@@ -38,7 +41,8 @@ Outcome = SearchResponse | KnownError | None
 class SearchPresenter(Presenter):
     """Searches as the user types; an answer that comes too late is not shown.
 
-    `is_embedding` says whether the embedding pipeline is on.
+    `is_embedding` says whether the embedding pipeline is on. `mark` shows the words of the search in the
+    conversation that is open, until it gets None.
     """
 
     _search_service: SearchService
@@ -48,6 +52,7 @@ class SearchPresenter(Presenter):
     _sidebar: Sidebar
     _messages: Banner
     _navigation: Navigation
+    _mark: Callable[[FindWords | None], object]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,6 +72,7 @@ class SearchPresenter(Presenter):
             self._bridge.start("search", self._search(query))
         else:
             self._bridge.cancel("search")
+            self._mark(None)
 
     def _on_repeat_timeout(self) -> None:
         """Repeat a search whose answer was incomplete, or is out of date."""
@@ -138,6 +144,7 @@ class SearchPresenter(Presenter):
 
     def _on_result_chosen(self, result: SearchResult) -> None:
         navigation = self._navigation
+        self._mark_words()
         if result.kind is PassageKind.MAN_PAGE:
             navigation.page(result.source, result.conversation_title)
         elif result.kind is PassageKind.FACT and result.exchange_id is None:
@@ -150,6 +157,14 @@ class SearchPresenter(Presenter):
             self._bridge.start("best turn", self._open_best_turn(result.conversation_id))
         else:
             navigation.turn(result.conversation_id, result.exchange_id, result.message_id)
+
+    def _mark_words(self) -> None:
+        """Mark the words of the search for as long as it is open."""
+        try:
+            query = parse_query(self._sidebar.query)
+        except InvalidInput:  # it is being typed
+            return
+        self._mark(None if query.is_list else partial(marks_in, query=query))
 
     async def _open_best_turn(self, conversation_id: ConversationId) -> None:
         """Show a conversation at the turn that matches the query best."""

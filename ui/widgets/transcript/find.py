@@ -1,16 +1,19 @@
 """Find matches on screen: from indexes into the source to positions in rendered documents."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from PySide6.QtCore import QPoint
 
+from app.index.snippets import Marks
 from ui.rendering.plain_text import RenderedText
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.turn import TurnWidget
 from ui.widgets.transcript.values import FindMark, searchable_text
 
 _Range = tuple[MessageText, int, int]
+FindWords = Callable[[str], Marks]
+_MAX_CHARS = 200_000  # of a text; marking the words in it takes 10 ms
 
 
 class FindMarks:
@@ -60,6 +63,32 @@ class FindMarks:
             return [None] * len(numbers)
         source = searchable_text(widget.content.messages)
         return locate(source, [self._marks[number] for number in numbers], widget.texts())
+
+
+class SearchMarks:
+    """The words of the search that led here, in all that is rendered; `find` returns them in a text."""
+
+    def __init__(self, find: FindWords) -> None:
+        self._find = find
+
+    def show_in(self, widget: TurnWidget) -> None:
+        """Mark the words in a turn."""
+        for text in widget.texts():
+            rendered, marks = self._in(text)
+            text.view.mark_ranges([rendered.span(*each) for each in marks.spans], None)
+
+    def y_in(self, widget: TurnWidget, text: MessageText) -> int | None:
+        """Return the top of the passage of a text with most of the words, in the turn's widget."""
+        rendered, marks = self._in(text)
+        if marks.best is None:
+            return None
+        start, _ = rendered.span(*marks.best)
+        text.reveal(start)
+        return text.view.mapTo(widget, QPoint(0, text.view.y_of(start))).y()
+
+    def _in(self, text: MessageText) -> tuple[RenderedText, Marks]:
+        rendered = RenderedText(text.builder.document)
+        return rendered, self._find(rendered.text[:_MAX_CHARS])
 
 
 def locate(

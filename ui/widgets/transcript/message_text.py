@@ -113,6 +113,12 @@ class MessageText(CodeOwner):
             self._more.setVisible(has_more)
         return height
 
+    def draw_now(self, limit_s: float) -> None:
+        """Render what is missing at once, for at most a time; the rest goes on in steps."""
+        until = perf_counter() + limit_s
+        while perf_counter() < until and self._draw_next():
+            pass
+
     def _draw_first(self) -> None:
         """Render for at most 16 ms, which suffices for most texts; the rest in steps."""
         until = perf_counter() + _FIRST_S

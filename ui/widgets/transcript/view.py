@@ -1,6 +1,6 @@
 """Transcript view: a conversation of any length, with a streaming reply, find marks and focus."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,7 +19,7 @@ from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
 from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.end_button import EndButton
-from ui.widgets.transcript.find import FindMarks
+from ui.widgets.transcript.find import FindMarks, FindWords, SearchMarks
 from ui.widgets.transcript.focus import (
     ButtonArrows,
     SelectionGuard,
@@ -46,6 +46,7 @@ from ui.widgets.transcript.virtual_column import VirtualColumn
 
 _PADDING_EM = 1.5
 _ANNOUNCED_CHARS = 160
+_TARGET_S = 0.12  # of drawing a text before its first paint
 _ANNOUNCED = {
     ExchangeStatus.INTERRUPTED: tr("Reply interrupted"),
     ExchangeStatus.FAILED: tr("Reply failed"),
@@ -95,6 +96,7 @@ class TranscriptView(VirtualColumn):
         self._data = TurnData(self.content_requested.emit)
         self._live: LiveReply | None = None
         self._marks = FindMarks(())
+        self._search: SearchMarks | None = None
         self._target: _Target | None = None
         self._current_turn = -1
         self._context = self._context_for(theme)
@@ -133,12 +135,17 @@ class TranscriptView(VirtualColumn):
         *,
         turn: int | None = None,
         message_id: MessageId | None = None,
+        contents: Mapping[int, TurnContent] | None = None,
     ) -> None:
-        """Replace all turns. Show the end, an earlier `reading_position`, or a turn or message."""
+        """Replace all turns. Show the end, an earlier `reading_position`, or a turn or message.
+
+        `contents` are those of the turns that are shown first: nothing else is painted in their place.
+        """
         self._end_live()
         self._headers = list(headers)
         self._ends_segment = False
         self._data.truncate(0)
+        self._data.content.update(contents or {})
         self._current_turn = -1
         self._marks = FindMarks(())
         self._target = None
@@ -150,6 +157,7 @@ class TranscriptView(VirtualColumn):
         self.reset(self._estimates(headers), anchor)
         if turn is not None:
             self.scroll_to_turn(turn, message_id)
+            self._draw_target(turn)
 
     def provide(self, turn_index: int, content: TurnContent) -> None:
         """Set a turn's content, requested or changed; ignore turns that no longer exist."""
@@ -159,7 +167,7 @@ class TranscriptView(VirtualColumn):
         self._data.content[turn_index] = content
         if (widget := self.turn_widget(turn_index)) is not None:
             widget.show_content(content)
-            self._marks.show_in(widget)
+            self._show_marks_in(widget)
             self.schedule_layout()
         self._data.drop_far(sum(self.visible_items) // 2, self._items)
 
@@ -288,6 +296,19 @@ class TranscriptView(VirtualColumn):
             self._show_marks(self._marks.turns)
             self._scroll_to_target(index, self._marks.y_of_current)
 
+    def mark_search(self, find: FindWords | None) -> None:
+        """Mark the words of a search in every turn, in addition to turns with find marks; None for none."""
+        self._search = SearchMarks(find) if find is not None else None
+        self._show_marks(set(self._items))
+
+    def _draw_target(self, index: int) -> None:
+        """Render a turn that is jumped to before it is painted, and scroll to the place in it."""
+        widget = self.turn_widget(index)
+        for text in [] if widget is None else widget.texts():
+            text.draw_now(_TARGET_S)
+        self.update_layout()
+        self._follow_target(is_drawn=True)
+
     def _scroll_to_target(
         self, index: int, locate: Callable[[TurnWidget], int | None] | None
     ) -> None:
@@ -295,31 +316,39 @@ class TranscriptView(VirtualColumn):
         self._target = _Target(index, locate) if locate is not None else None
         self.scroll_to_anchor(Centered(index))
 
-    def _follow_target(self) -> None:
-        """Scroll to the target once it is rendered, and again when the width has changed.
+    def _follow_target(self, *, is_drawn: bool = False) -> None:
+        """Scroll to the target once it is rendered, as if it `is_drawn`, and again for another width.
 
         It is dropped when the user scrolls.
         """
         if (target := self._target) is None:
             return
         widget = self.turn_widget(target.index)
-        is_rendered = self._steps.is_idle and not self._layout_timer.isActive()
+        is_rendered = is_drawn or (self._steps.is_idle and not self._layout_timer.isActive())
         if self.anchor not in (Centered(target.index), target.anchor):
             self._target = None
         elif widget is not None and widget.content is not None and is_rendered:
             if target.width == (width := self.item_width()):
                 return
-            target.width = width
+            target.width = width if self._steps.is_idle else 0
             if (y := target.locate(widget)) is not None:
                 target.anchor = AtOffset(target.index, y)
                 self.scroll_to_anchor(target.anchor)
 
     def _y_of_message(self, widget: TurnWidget, message_id: MessageId) -> int | None:
-        """Return the `y` that centers a message; the top of a tall one. None if it is visible."""
+        """Return the `y` of the passage that was searched for, else that centers a message.
+
+        The top of a tall one; None if it is visible.
+        """
         text = widget.text_of(message_id)
         if text is None:
             return None
         height = self.viewport().height()
+        found = self._search.y_in(widget, text) if self._search is not None else None
+        if found is not None:
+            shown_at = widget.mapTo(self.viewport(), QPoint(0, found)).y()
+            is_visible = 0 <= shown_at <= height - 3 * self.padding
+            return None if is_visible and isinstance(self.anchor, Centered) else found
         top = text.mapTo(widget, QPoint(0, 0)).y()
         shown_at = widget.mapTo(self.viewport(), QPoint(0, top)).y()
         is_visible = shown_at >= 0 and shown_at + min(text.height(), height // 2) <= height
@@ -331,7 +360,13 @@ class TranscriptView(VirtualColumn):
     def _show_marks(self, turns: set[int]) -> None:
         for index in turns:
             if (widget := self.turn_widget(index)) is not None:
-                self._marks.show_in(widget)
+                self._show_marks_in(widget)
+
+    def _show_marks_in(self, widget: TurnWidget) -> None:
+        if self._search is None or widget.index in self._marks.turns:
+            self._marks.show_in(widget)
+        else:
+            self._search.show_in(widget)
 
     # streaming reply
 
@@ -392,7 +427,7 @@ class TranscriptView(VirtualColumn):
         is_last = index == len(self._headers) - 1
         widget.show_as_last(is_last, ends_segment=self._ends_segment)
         widget.changed.connect(self.schedule_layout)
-        self._marks.show_in(widget)
+        self._show_marks_in(widget)
         return widget
 
     def may_drop(self, index: int) -> bool:
@@ -428,8 +463,8 @@ class TranscriptView(VirtualColumn):
     def _on_text_drawn(self, text: object) -> None:
         """Mark matches in text that was just rendered."""
         turn = enclosing(text, TurnWidget) if isinstance(text, QWidget) else None
-        if turn is not None and turn.index in self._marks.turns:
-            self._marks.show_in(turn)
+        if turn is not None and (self._search is not None or turn.index in self._marks.turns):
+            self._show_marks_in(turn)
 
     def _on_focus_changed(self, before: QWidget | None, now: QWidget | None) -> None:
         """Update the actions of both messages; report the turn that has the focus."""
