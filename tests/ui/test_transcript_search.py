@@ -41,7 +41,7 @@ def marks(shown: Shown, index: int) -> list[str]:
     widget = shown.view.turn_widget(index)
     assert widget is not None
     return [
-        each.cursor.selectedText()  # type: ignore[attr-defined]
+        each.cursor.selectedText()
         for text in widget.texts()
         for each in text.view.extraSelections()
     ]
