@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QFrame, QWidget
+from PySide6.QtGui import QKeyEvent, QShowEvent, QWheelEvent
+from PySide6.QtWidgets import QComboBox, QFrame, QLabel, QWidget
+
+from ui.widgets.plain_label import PlainLabel
 
 _MAX_HEIGHT_PX = 400
 _MAX_CHARS = 28
@@ -12,9 +14,28 @@ _ROOM_PX = 12  # of the list's frame and padding
 
 
 class SelectBox(QComboBox):
-    """A combo box that the wheel leaves alone and whose list shows all its rows."""
+    """A combo box that the wheel leaves alone and whose list shows all its rows.
+
+    On Linux Qt gives screen readers the value as a combo box's name; its label, which may be hidden,
+    names it.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._label: PlainLabel | None = None
 
     # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Add a label for screen readers, unless a visible one names the box."""
+        super().showEvent(event)
+        parent = self.parentWidget()
+        if self._label is not None or parent is None or not self.accessibleName():
+            return
+        if all(each.buddy() is not self for each in parent.findChildren(QLabel)):
+            self._label = PlainLabel(self.accessibleName(), parent)
+            self._label.setBuddy(self)
+            self._label.hide()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the choice as it is: the wheel scrolls what is below."""

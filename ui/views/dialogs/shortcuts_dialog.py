@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QDialog, QKeySequenceEdit, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QDialog, QKeySequenceEdit, QLineEdit, QTreeWidgetItem, QWidget
 
 from app.domain.translation import tr
 from ui.models.shortcuts import Shortcuts, owner_of
@@ -57,7 +57,8 @@ class ShortcutsDialog(QDialog):
         self.key.setMaximumSequenceLength(1)
         self.key.setClearButtonEnabled(True)
         self.key.setMinimumWidth(self.key.fontMetrics().averageCharWidth() * _KEY_CHARS)
-        self.key.setAccessibleName(tr("New keys"))
+        for field in (self.key, *self.key.findChildren(QLineEdit)):
+            field.setAccessibleName(tr("New keys"))
         self.key.keySequenceChanged.connect(self._on_key_changed)
         self.apply = button(self, tr("Set"), self._on_apply_clicked, kind="primary")
         self.reset = button(self, tr("Reset"), lambda: self.reset_requested.emit(self._name))

@@ -51,6 +51,7 @@ class KnowledgeView(QTabWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setAccessibleName(tr("Facts and profile"))
         self.setDocumentMode(True)
         self.facts = FactsView(theme, self)
         self.profile = ProfilePane(theme, self)

@@ -69,6 +69,7 @@ class MemoryPage(QWidget):
         filled(QVBoxLayout(body), *self.editors, None, margins=(16, 8, 12, 8))
         area = scroll_area(self, body, framed=False)
         area.setMinimumHeight(_LEAST_PX)
+        area.setAccessibleName(tr("Settings"))
         side = QWidget(self)
         buttons = filled(QHBoxLayout(), self._undo, self._defaults, None, margins=(16, 4, 12, 8))
         filled(QVBoxLayout(side), (area, 1), buttons, margins=(0, 0, 0, 0))

@@ -94,7 +94,9 @@ class SettingsDialog(QDialog):
 
     def _add_page(self, name: str, page: QWidget) -> None:
         self._names.addItem(name)
-        self._pages.addWidget(scroll_area(self, page))
+        area = scroll_area(self, page)
+        area.setAccessibleName(name)
+        self._pages.addWidget(area)
 
     def _take_editor(self, editor: SettingEditor) -> None:
         editor.edited.connect(self.edited)
