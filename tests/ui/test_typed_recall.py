@@ -159,6 +159,18 @@ def test_memory_can_be_off_for_a_message_and_for_a_conversation(typing: Typing) 
     assert not any(each.isEnabled() for each in (on, not_now, not_here))
 
 
+def test_a_narrow_composer_shows_the_number_alone(typing: Typing) -> None:
+    typing.composer.resize(900, 120)
+    typing.type("Which tea do I like?")
+    words = typing.composer.memory.text()
+    typing.composer.resize(450, 120)
+    typing.composer.show()
+    assert typing.composer.memory.text() == "2"
+    assert typing.composer.memory.accessibleDescription() == words
+    typing.composer.resize(900, 120)
+    assert typing.composer.memory.text() == words
+
+
 def test_a_draft_keeps_its_choice(typing: Typing) -> None:
     typing.composer.memory.choose(MemoryUse.NOT_NOW)
     typing.composer.box.setPlainText("Quietly")

@@ -28,7 +28,8 @@ from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 
 _DRAFT_AFTER_MS = 600
-_WIDE_PX = 460  # for a choice that the menu has too
+_WIDE_PX = 480  # for what memory brings, in words
+_LEAST_PX = 440  # for a choice that the menu has too
 _BAR_SHARE = 0.34  # of the bar, at most, for a choice
 _INVITATION = tr("Ask anything, or ask about your own past")
 _EDIT_WAITS = tr("An edit can be sent when the reply has ended or was stopped.")
@@ -351,7 +352,8 @@ class Composer(QWidget):
         super().resizeEvent(event)
         for choice in (self.model, self.preset):
             choice.setMaximumWidth(round(self.width() * _BAR_SHARE))
-        self.preset.setVisible(self.width() >= _WIDE_PX)
+        self.memory.set_compact(self.width() < _WIDE_PX)
+        self.preset.setVisible(self.width() >= _LEAST_PX)
         if self.completion.isVisible():
             self.completion.stand_above(self)
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QHideEvent
+from PySide6.QtGui import QHideEvent, QIcon
 from PySide6.QtWidgets import QCheckBox, QFrame, QPushButton, QRadioButton, QVBoxLayout, QWidget
 
 from app.domain.conversations import ANY_RECALL, RecallChoice
 from app.domain.ids import PassageId
 from app.domain.translation import tr
+from ui.icons import set_icon
 from ui.widgets.controls import button, column_in, filled, row_of, scroll_area
 from ui.widgets.model_picker import list_place
 from ui.widgets.plain_label import plain_label
@@ -58,6 +59,7 @@ class MemorySwitch(QPushButton):
         super().__init__(parent)
         self.choice = ANY_RECALL
         self._is_on = self._is_on_here = True
+        self._is_compact = False
         self._items: Sequence[MemoryItem] | None = None
         self._popup: _Popup | None = None
         self.setAutoDefault(False)
@@ -87,6 +89,13 @@ class MemorySwitch(QPushButton):
         """Show what was chosen for another message."""
         self.choice, self._items = choice, None
         self._show()
+
+    def set_compact(self, is_compact: bool) -> None:
+        """Show an icon and a number instead of words, where there is little room."""
+        if is_compact != self._is_compact:
+            self._is_compact = is_compact
+            set_icon(self, "history") if is_compact else self.setIcon(QIcon())
+            self._show()
 
     def show_items(self, items: Sequence[MemoryItem] | None) -> None:
         """Show what memory brings to the text typed so far; None while nothing is searched for."""
@@ -126,7 +135,7 @@ class MemorySwitch(QPushButton):
 
     def _show(self) -> None:
         text = self._text()
-        self.setText(text)
+        self.setText(self._short_text() if self._is_compact else text)
         self.setAccessibleDescription(text)
         is_off = not self._is_on or self.use is not MemoryUse.ON
         if self.property("off") != is_off:
@@ -136,6 +145,12 @@ class MemorySwitch(QPushButton):
         self.setToolTip(tr("What memory brings to this message"))
         if self._popup is not None and self._popup.isVisible():
             self._fill()
+
+    def _short_text(self) -> str:
+        """Return what stands beside the icon: the number, or that it is off."""
+        if not self._is_on or self.use is not MemoryUse.ON:
+            return tr("off")
+        return "" if self._items is None else str(sum(not each.is_left_out for each in self._items))
 
     def _text(self) -> str:
         if not self._is_on:
