@@ -29,7 +29,7 @@ from ui.widgets.plain_label import PlainLabel
 
 _DRAFT_AFTER_MS = 600
 _WIDE_PX = 480  # for what memory brings, in words
-_LEAST_PX = 440  # for a choice that the menu has too
+_LEAST_PX = 400  # for a choice that the menu has too
 _BAR_SHARE = 0.34  # of the bar, at most, for a choice
 _INVITATION = tr("Ask anything, or ask about your own past")
 _EDIT_WAITS = tr("An edit can be sent when the reply has ended or was stopped.")
