@@ -74,10 +74,10 @@ def answer(*results: SearchResult, asked: str = "basil?") -> str:
 
 def test_an_answer_begins_with_what_was_said_and_names_its_source() -> None:
     said = answer(RESULT)
-    link = "[Herbs, 1 March 2026](commonplace://7/3) · How do I keep basil alive?"
+    link = "[Herbs, 1 Mar 2026](commonplace://7/3) · How do I keep basil alive?"
     assert said.startswith(f"> Give it light.\n\n{link}\n")
     said = answer(replace(RESULT, user_question="", turn_number=None))
-    assert "[Herbs, 1 March 2026](commonplace://7/0)\n" in said
+    assert "[Herbs, 1 Mar 2026](commonplace://7/0)\n" in said
 
 
 def test_the_question_that_is_asked_is_not_quoted_back() -> None:
@@ -127,7 +127,7 @@ def test_weak_results_are_introduced_as_such_and_few() -> None:
     for better in (RESULT, hints[0]):
         assert "Bicycles" not in answer(better, BIKES)
     said = answer(RESULT, *hints)
-    assert (said.count("commonplace://"), said.count("\n- [Herbs, 1 March 2026](")) == (4, 3)
+    assert (said.count("commonplace://"), said.count("\n- [Herbs, 1 Mar 2026](")) == (4, 3)
     lines = answer(replace(hints[0], snippet="1. Give it\n   - light. |"))
     assert "): Give it light. |\n" in lines, "one line, without list markers"
 
@@ -142,10 +142,10 @@ def test_a_summary_is_not_repeated_beside_its_turns() -> None:
 
 def test_facts_and_memories_are_cited_by_their_id() -> None:
     said = answer(FACT, MEMORY)
-    assert "[Herbs, 1 March 2026 · fact 57](commonplace://7/3)\n" in said
-    assert "\nSaved memory, 1 March 2026 · memory 58\n" in said
+    assert "[Herbs, 1 Mar 2026 · fact 57](commonplace://7/3)\n" in said
+    assert "\nSaved memory, 1 Mar 2026 · memory 58\n" in said
     in_turn = replace(MEMORY, conversation_id=ConversationId(7), turn_number=2)
-    assert "[Saved memory, 1 March 2026 · memory 58](commonplace://7/2)\n" in answer(in_turn)
+    assert "[Saved memory, 1 Mar 2026 · memory 58](commonplace://7/2)\n" in answer(in_turn)
     named = replace(RESULT, user_question="Which one? · fact 57")
     assert "· fact 57" not in answer(RESULT, named), "a question cannot look like the id of a fact"
 

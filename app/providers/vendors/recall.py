@@ -18,12 +18,14 @@ from app.domain.chat import (
 )
 from app.domain.conversations import Image, Message, RecallChoice, Role
 from app.domain.errors import MemoryOff
+from app.domain.formatting import format_day
 from app.domain.ids import ConversationId, PassageId
 from app.domain.links import link_to
 from app.domain.passages import PassageKind
 from app.domain.recall import RecentTurn
 from app.domain.results import FoundAnswer, SearchResult
 from app.domain.text import escape_markdown, one_line
+from app.domain.translation import tr
 from app.domain.turn_text import RECALL_MODEL
 from app.domain.wording import is_question
 from app.language.sentences import lead_chars
@@ -36,19 +38,20 @@ _QUESTION_LIMIT_CHARS = 90
 _LINE_CHARS = 240  # of a passage that is only possibly related
 _MAX_ANSWERS = 16
 _ENDS = ".!。！ "
-_NO_MODEL = (
-    "*Recall answered, not a language model. Choose a model below or in Settings to talk to one.*"
+_END = "\n\n"
+_NO_MODEL = tr(
+    "Recall answered, not a language model. Choose a model below or in Settings to talk to one."
 )
-_NO_IMAGES = "*Recall cannot see images.*\n\n"
-_NOT_CLEAR = "No clear answer was found. Possibly related:\n\n"
-_NEAREST = "Nothing is clearly relevant. The closest passages:\n\n"
-_ALSO = "Possibly related:\n\n"
-_NOTHING = (
-    "I found nothing about that in your conversations.\n\n"
-    "Import your past chats, or rephrase the question.\n\n"
+_NO_IMAGES = tr("Recall cannot see images.")
+_NOT_CLEAR = tr("No clear answer was found. Possibly related:")
+_NEAREST = tr("Nothing is clearly relevant. The closest passages:")
+_ALSO = tr("Possibly related:")
+_NOTHING = tr(
+    "I found nothing about that in your conversations. Import your past chats, or rephrase the question."
 )
-_NOTHING_ASKED = "This names nothing to look up. Ask about something from your conversations.\n\n"
-_STATED = "I found nothing earlier about that. Your message is stored and can be found later.\n\n"
+_NOTHING_ASKED = tr("This names nothing to look up. Ask about something from your conversations.")
+_STATED = tr("I found nothing earlier about that. Your message is stored and can be found later.")
+_YOU, _REPLY, _SAVED, _FACT = tr("You:"), tr("Reply:"), tr("Saved memory"), tr("Fact")
 
 # Raises MemoryOff; None for a question that names nothing to look up.
 FindAnswers = Callable[
@@ -88,11 +91,11 @@ class RecallModel:
             parts = [f"{off.display_text}\n\n"]
         else:
             quoted = _quoted(found or ())
-            parts = [_NOTHING_ASKED] if found is None else _answer(question.text, quoted)
+            parts = [_NOTHING_ASKED + _END] if found is None else _answer(question.text, quoted)
         if any(isinstance(block, Image) for block in question.blocks):
-            parts = [_NO_IMAGES, *parts]
+            parts = [f"*{_NO_IMAGES}*{_END}", *parts]
         if not any(each.model == RECALL_MODEL for each in request.messages):
-            parts.append(_NO_MODEL)
+            parts.append(f"*{_NO_MODEL}*")
         self._remember(question.conversation_id, [each.result for each in quoted])
         for part in parts:
             yield TextDelta(part)
@@ -163,7 +166,7 @@ def _is_summary(answer: FoundAnswer) -> bool:
 
 def _answer(asked: str, quoted: Sequence[FoundAnswer]) -> list[str]:
     if not quoted:
-        return [_NOTHING if is_question(asked) else _STATED]
+        return [(_NOTHING if is_question(asked) else _STATED) + _END]
     clear: dict[ConversationId | PassageId, list[FoundAnswer]] = {}
     for each in quoted:
         if not each.result.is_weak:
@@ -172,7 +175,7 @@ def _answer(asked: str, quoted: Sequence[FoundAnswer]) -> list[str]:
     parts = [_section(asked, group) for group in clear.values()]
     if uncertain := [each for each in quoted if each.result.is_weak]:
         is_hint = uncertain[0].result.is_hint
-        parts.append(_ALSO if clear else _NOT_CLEAR if is_hint else _NEAREST)
+        parts.append((_ALSO if clear else _NOT_CLEAR if is_hint else _NEAREST) + _END)
         parts.append("".join(map(_line, uncertain)) + "\n")
     return parts
 
@@ -189,8 +192,8 @@ def _blockquote(answer: FoundAnswer) -> str:
     texts = [answer.reply]
     if answer.question:
         texts = [
-            f"**You:** {answer.question}",
-            *([f"**Reply:** {answer.reply}"] if answer.reply else []),
+            f"**{_YOU}** {answer.question}",
+            *([f"**{_REPLY}** {answer.reply}"] if answer.reply else []),
         ]
     lines = "\n\n".join(texts).strip().splitlines()
     return "".join(f"> {line}".rstrip() + "\n" for line in lines)
@@ -217,10 +220,10 @@ def _line(answer: FoundAnswer) -> str:
 
 def _label(result: SearchResult) -> str:
     """Return title and date, and the id of a fact or memory, which `app.storage.deletion.quotes` reads."""
-    title = "Saved memory" if result.kind is PassageKind.MEMORY else result.conversation_title
+    title = _SAVED if result.kind is PassageKind.MEMORY else result.conversation_title
     known = result.kind in (PassageKind.FACT, PassageKind.MEMORY)
     end = f" · {result.kind.value} {result.passage_id}" if known else ""
-    return f"{title or 'Fact'}, {_date(result)}{end}"
+    return f"{title or _FACT}, {format_day(result.created_at)}{end}"
 
 
 def _linked(result: SearchResult, label: str) -> str:
@@ -235,8 +238,3 @@ def _linked(result: SearchResult, label: str) -> str:
         is_shown=result.is_shown,
     )
     return f"[{words}]({link})"
-
-
-def _date(result: SearchResult) -> str:
-    local = result.created_at.astimezone()
-    return f"{local.day} {local:%B %Y}"
