@@ -155,19 +155,33 @@ class Library:
         model = None if preset.model is None else ""
         self._edit(conversation_id, preset=preset.uid, model=model)
 
-    def delete(self, conversation_id: ConversationId) -> None:
-        """Move a conversation to the trash: out of list, search and workers at once."""
-        self._edit(conversation_id, deleted_at=now())
+    def archive_all(self, conversation_ids: Sequence[ConversationId], archived: bool) -> None:
+        """Do what `archive` does to several conversations, in one transaction."""
+        self._edit(*conversation_ids, archived=archived)
 
-    def restore(self, conversation_id: ConversationId) -> None:
-        """Take a conversation out of the trash."""
-        self._edit(conversation_id, restored=True)
+    def delete(self, *conversation_ids: ConversationId) -> None:
+        """Move conversations to the trash, in one transaction: out of list, search and workers at once."""
+        self._edit(*conversation_ids, deleted_at=now())
+
+    def restore(self, *conversation_ids: ConversationId) -> None:
+        """Take conversations out of the trash, in one transaction."""
+        self._edit(*conversation_ids, restored=True)
 
     def tag(
         self, conversation_id: ConversationId, added: Sequence[str], removed: Sequence[str] = ()
     ) -> None:
         """Add and remove tags; raise InvalidInput for an empty or too long one."""
-        self._conversations.get(conversation_id)
+        self.tag_all([conversation_id], added, removed)
+
+    def tag_all(
+        self,
+        conversation_ids: Sequence[ConversationId],
+        added: Sequence[str],
+        removed: Sequence[str] = (),
+    ) -> None:
+        """Do what `tag` does to several conversations, in one transaction."""
+        for each in conversation_ids:
+            self._conversations.get(each)
         names = tuple(" ".join(clean(name).split()) for name in added)
         for name in names:
             if not 0 < len(name) <= _TAG_LIMIT_CHARS:
@@ -175,7 +189,7 @@ class Library:
                     f"'{name[:60]}' cannot be a tag",
                     f"Allowed: 1 to {_TAG_LIMIT_CHARS} characters.",
                 )
-        self._store.save(TagsChanged(conversation_id, names, tuple(removed)))
+        self._store.save(*(TagsChanged(each, names, tuple(removed)) for each in conversation_ids))
 
     def save_draft(self, conversation_id: ConversationId | None, draft: Draft) -> None:
         """Store an unsent message; the text of its files is read again by `draft`.
@@ -267,9 +281,11 @@ class Library:
             exchanges.append(copy)
         return messages, exchanges
 
-    def _edit(self, conversation_id: ConversationId, **fields: object) -> None:
-        self._conversations.get(conversation_id)
-        self._store.save(ConversationEdited(conversation_id, **fields))  # type: ignore[arg-type]
+    def _edit(self, *conversation_ids: ConversationId, **fields: object) -> None:
+        for each in conversation_ids:
+            self._conversations.get(each)
+        edits = (ConversationEdited(each, **fields) for each in conversation_ids)  # type: ignore[arg-type]
+        self._store.save(*edits)
 
 
 def _newest_leaf(exchanges: Sequence[Exchange], start: Exchange) -> Exchange:

@@ -201,7 +201,7 @@ def test_the_list_follows_its_folder_and_changes(
     opened: list[int] = []
     presenter = parts.make(
         ConversationListPresenter, conversations=stored, has_any=lambda: False,
-        commands=commands.presenter, sidebar=sidebar, welcome=welcome,
+        commands=commands.presenter, bulk=Recorder(), sidebar=sidebar, welcome=welcome,
         open_conversation=opened.append,
     )  # fmt: skip
     presenter.show_opened(conversation())

@@ -37,10 +37,10 @@ class Removal:
     _library: Library
     _forget: Callable[[Sequence[ConversationId]], tuple[str, ...]]
 
-    def delete(self, conversation_id: ConversationId) -> None:
-        """Move a conversation to the trash."""
-        self._exchanges.stop([conversation_id])
-        self._library.delete(conversation_id)
+    def delete(self, *conversation_ids: ConversationId) -> None:
+        """Move conversations to the trash."""
+        self._exchanges.stop(conversation_ids)
+        self._library.delete(*conversation_ids)
 
     def forget(self, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
         """Delete conversations permanently; return what remains elsewhere, as text."""

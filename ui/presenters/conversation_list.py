@@ -9,6 +9,7 @@ from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
 from app.storage.tables.conversations import Conversations, ListFilter
 from ui.bridge import Refresh
+from ui.presenters.bulk import BulkCommands
 from ui.presenters.conversation_commands import ConversationCommands
 from ui.presenters.presenter import Presenter, show_menu
 from ui.views.sidebar import FOLDERS, Folder, Sidebar
@@ -27,6 +28,7 @@ class ConversationListPresenter(Presenter):
     _conversations: Conversations
     _has_any: Callable[[], bool]
     _commands: ConversationCommands
+    _bulk: BulkCommands
     _sidebar: Sidebar
     _welcome: Welcome
     _open_conversation: Callable[[ConversationId], object]
@@ -66,6 +68,9 @@ class ConversationListPresenter(Presenter):
         self.refresh()
 
     def _on_menu_requested(self, conversation: Conversation, position: QPoint) -> None:
+        if len(selected := self._sidebar.selected_conversations) > 1 and conversation in selected:
+            show_menu(self._sidebar.window(), position, self._bulk.menu_of(selected))
+            return
         entries = self._commands.menu_of(conversation)
         runs = ((text, partial(command, conversation)) for text, command in entries)
         show_menu(self._sidebar.window(), position, runs)

@@ -172,8 +172,17 @@ class Sidebar(QWidget):
         self._stack.setCurrentWidget(self._message)
         announce(self, text)
 
+    @property
+    def selected_conversations(self) -> list[Conversation]:
+        """The selected conversations, in the order of the list."""
+        indexes = sorted(self.conversation_list.selectedIndexes(), key=QModelIndex.row)
+        found = (self.conversations.value_at(each) for each in indexes)
+        return [each for each in found if isinstance(each, Conversation)]
+
     def select_conversation(self, conversation_id: int | None) -> None:
-        """Select the open conversation in the list."""
+        """Select the open conversation in the list, unless several are selected."""
+        if len(self.selected_conversations) > 1:
+            return
         index = self.conversations.row_of(conversation_id)
         self.conversation_list.setCurrentIndex(index)
 
@@ -217,6 +226,7 @@ class Sidebar(QWidget):
 
     def _made_list(self) -> QListView:
         view = list_view(self, self.conversations, self._delegate, tr("Conversations"))
+        view.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu_requested)
         view.clicked.connect(self._on_list_chosen)
@@ -242,7 +252,7 @@ class Sidebar(QWidget):
 
     def _on_list_chosen(self, index: QModelIndex) -> None:
         value = self.conversations.value_at(index)
-        if isinstance(value, Conversation):
+        if isinstance(value, Conversation) and len(self.selected_conversations) <= 1:
             self.conversation_chosen.emit(value)
 
     def _on_menu_requested(self, position: QPoint) -> None:

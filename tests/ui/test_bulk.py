@@ -1,0 +1,123 @@
+"""Several conversations of the list at once: selection, menu, one transaction and one Undo."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QInputDialog
+from pytestqt.qtbot import QtBot
+
+from app.chat.library import Library
+from app.domain.ids import ConversationId
+from app.storage.tables.conversations import Conversations, ListFilter
+from tests.fakes.screens import AT, Parts, Recorder, conversation, press
+from tests.fakes.stored import add_conversation, opened
+from ui.presenters.bulk import BulkCommands
+from ui.theme import Theme
+from ui.views.sidebar import Sidebar
+
+ONE, TWO = ConversationId(1), ConversationId(2)
+
+
+class Bulk:
+    """The presenter over recorders; conversation 2 is open."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts, self.library = parts, Recorder()
+        self.removal = Recorder(forget=("Two backups remain.",))
+        self.left: list[int] = []
+        shown = SimpleNamespace(conversation_id=TWO, begin_new=lambda: self.left.append(1))
+        self.presenter = parts.make(
+            BulkCommands, library=self.library, removal=self.removal, conversation=shown
+        )
+
+    def run(self, number: int, **state: Any) -> None:
+        """Run an entry of the menu of two conversations."""
+        two = [conversation(ONE, **state), conversation(TWO, **state)]
+        self.presenter.menu_of(two)[number][1]()
+
+
+@pytest.fixture
+def bulk(parts: Parts) -> Bulk:
+    return Bulk(parts)
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_archiving_several_is_one_call_and_has_one_undo(bulk: Bulk, archived: bool) -> None:
+    bulk.run(0, archived=archived)
+    bulk.parts.banner.act()
+    assert bulk.library.calls == [
+        ("archive_all", [ONE, TWO], not archived), ("archive_all", [ONE, TWO], archived),
+    ]  # fmt: skip
+    assert bulk.left == []
+
+
+def test_deleting_several_leaves_the_open_one_and_can_be_undone(bulk: Bulk) -> None:
+    bulk.run(2)
+    bulk.parts.banner.act()
+    assert bulk.removal.calls == [("delete", ONE, TWO)]
+    assert bulk.library.calls == [("restore", ONE, TWO)]
+    assert bulk.left == [1]
+
+
+def test_several_are_tagged_together(bulk: Bulk) -> None:
+    bulk.run(1)
+    (dialog,) = bulk.parts.banner.findChildren(QInputDialog)
+    dialog.setTextValue("work, to read,")
+    dialog.accept()
+    assert bulk.library.calls == [("tag_all", [ONE, TWO], ["work", "to read"])]
+
+
+def test_several_are_forgotten_from_the_trash_after_a_yes(bulk: Bulk) -> None:
+    bulk.run(1, deleted_at=AT)
+    press("Cancel", bulk.parts.banner)
+    assert bulk.removal.calls == []
+    bulk.run(1, deleted_at=AT)
+    press("Forget", bulk.parts.banner)
+    assert bulk.removal.calls == [("forget", [ONE, TWO])]
+    bulk.run(0, deleted_at=AT)
+    assert bulk.library.calls == [("restore", ONE, TWO)]
+
+
+def test_ctrl_selects_several_without_opening_them_and_they_stay_selected(qtbot: QtBot) -> None:
+    sidebar = Sidebar(Theme())
+    qtbot.addWidget(sidebar)
+    sidebar.resize(300, 400)
+    sidebar.show()
+    rows = [conversation(ConversationId(each)) for each in (1, 2, 3)]
+    sidebar.show_conversations(rows, "")
+    opened_ids: list[int] = []
+    sidebar.conversation_chosen.connect(lambda each: opened_ids.append(each.id))
+    view = sidebar.conversation_list
+
+    def click(number: int, keys: Qt.KeyboardModifier) -> None:
+        at = view.visualRect(sidebar.conversations.row_of(ConversationId(number))).center()
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, keys, at - QPoint(0, 2))
+
+    click(1, Qt.KeyboardModifier.NoModifier)
+    click(3, Qt.KeyboardModifier.ControlModifier)
+    assert [each.id for each in sidebar.selected_conversations] == [1, 3]
+    sidebar.select_conversation(1)
+    sidebar.show_conversations(rows, "")
+    assert [each.id for each in sidebar.selected_conversations] == [1, 3]
+    assert opened_ids == [1]
+    click(2, Qt.KeyboardModifier.NoModifier)
+    assert opened_ids == [1, 2]
+
+
+def test_several_are_changed_in_one_record_of_the_journal(data_dir: Path) -> None:
+    with opened(data_dir) as store:
+        ids = [add_conversation(store, "x", title=str(each)).conversation.id for each in range(3)]
+        library, stored = Library(store), Conversations(store)
+        before = store.journal.last_position
+        library.archive_all(ids, True)
+        library.tag_all(ids, ["work"])
+        library.delete(*ids[:2])
+        library.restore(ids[0])
+        assert store.journal.last_position - before == 4
+        assert [each.id for each in stored.listed(ListFilter(trash=True))] == [ids[1]]
+        archived = stored.listed(ListFilter(archived=True, tag="work"))
+        assert {each.id for each in archived} == {ids[0], ids[2]}
