@@ -39,6 +39,12 @@ class Bulk:
         two = [conversation(ONE, **state), conversation(TWO, **state)]
         self.presenter.menu_of(two)[number][1]()
 
+    def undo(self) -> None:
+        """Press the button of the message."""
+        act = self.parts.banner.act
+        assert act is not None
+        act()
+
 
 @pytest.fixture
 def bulk(parts: Parts) -> Bulk:
@@ -48,7 +54,7 @@ def bulk(parts: Parts) -> Bulk:
 @pytest.mark.parametrize("archived", [False, True])
 def test_archiving_several_is_one_call_and_has_one_undo(bulk: Bulk, archived: bool) -> None:
     bulk.run(0, archived=archived)
-    bulk.parts.banner.act()
+    bulk.undo()
     assert bulk.library.calls == [
         ("archive_all", [ONE, TWO], not archived), ("archive_all", [ONE, TWO], archived),
     ]  # fmt: skip
@@ -57,7 +63,7 @@ def test_archiving_several_is_one_call_and_has_one_undo(bulk: Bulk, archived: bo
 
 def test_deleting_several_leaves_the_open_one_and_can_be_undone(bulk: Bulk) -> None:
     bulk.run(2)
-    bulk.parts.banner.act()
+    bulk.undo()
     assert bulk.removal.calls == [("delete", ONE, TWO)]
     assert bulk.library.calls == [("restore", ONE, TWO)]
     assert bulk.left == [1]
