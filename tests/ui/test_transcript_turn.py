@@ -384,6 +384,7 @@ def test_a_note_shows_the_summary_of_older_messages(show: Show) -> None:
         (1, "Inspect", "inspect_requested", [1]),
         (0, "Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}", "why_requested", [1]),
         (1, "Is this found by search?", "coverage_requested", [1]),
+        (1, "Forget this turn\N{HORIZONTAL ELLIPSIS}", "forget_requested", [1]),
     ],
 )
 def test_an_action_requests_what_its_label_says(

@@ -37,6 +37,7 @@ from ui.presenters.facts import FactsPresenter
 from ui.presenters.files import FilesPresenter
 from ui.presenters.filters import FilterPresenter
 from ui.presenters.find import FindPresenter
+from ui.presenters.forgetting import ForgetPresenter
 from ui.presenters.found_exports import FoundExportsPresenter
 from ui.presenters.history import HistoryPresenter
 from ui.presenters.imports import SAMPLE, ImportPresenter
@@ -157,6 +158,9 @@ class Presenters(QObject):
         )  # fmt: skip
         self.privacy = PrivacyPresenter(
             bridge, self._removal.forget, self._banner, self.conversation
+        )
+        self.forgetting = ForgetPresenter(
+            bridge, services.forget_turn, self._banner, self.conversation
         )
         self.find = FindPresenter(
             bridge, services.library, chat.find_bar, self._transcript, self.conversation
@@ -326,6 +330,7 @@ class Presenters(QObject):
             (events.link_requested, compose.copy_link),
             (events.file_clicked, self.files.open),
             (events.coverage_requested, self.explain.show_coverage),
+            (events.forget_requested, self.forgetting.ask),
             (transcript.current_turn_changed, self.explain.note_current_turn),
             (transcript.current_turn_changed, self.inspector.select),
             (events.mend_requested, self._on_mend_requested),

@@ -22,7 +22,7 @@ class TurnEvents(QObject):
     Signals:
         edit_requested: Edit this user message (its id).
         regenerate_requested, fork_requested, link_requested: Answer again, fork, copy a link.
-        coverage_requested: Show whether search finds the turn.
+        coverage_requested: Show whether search finds the turn. forget_requested: Delete it for good.
         retry_requested, continue_requested: After a failed or interrupted reply.
         mend_requested: Show what mends this kind of problem (its code).
         branch_requested: Show sibling `position` (from 1) at the message with this id.
@@ -42,6 +42,7 @@ class TurnEvents(QObject):
     fork_requested = Signal(int)
     link_requested = Signal(int)
     coverage_requested = Signal(int)
+    forget_requested = Signal(int)
     retry_requested = Signal(int)
     continue_requested = Signal(int)
     mend_requested = Signal(str)

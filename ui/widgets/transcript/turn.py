@@ -42,7 +42,7 @@ _ANSWER_ACTIONS = {  # the signal of `TurnEvents`: label and tool tip
         tr("Show what was recalled for this answer, and exactly what was sent"),
     ),
 }
-_SEARCH_ACTIONS = {
+_MENU_ACTIONS = {
     "coverage_requested": (
         tr("Is this found by search?"),
         tr("Show whether search finds this turn by its text and by meaning, and if not, why"),
@@ -51,8 +51,16 @@ _SEARCH_ACTIONS = {
         tr("Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}"),
         tr("Ask a question, and see this turn's rank and what excluded it"),
     ),
+    "forget_requested": (
+        tr("Forget this turn\N{HORIZONTAL ELLIPSIS}"),
+        tr("Delete what was said here for good, and everything derived from it"),
+    ),
 }
-_CHANGES = {"regenerate_requested", "fork_requested"}  # not offered in a read-only conversation
+_CHANGES = {
+    "regenerate_requested",
+    "fork_requested",
+    "forget_requested",
+}  # not offered in a read-only conversation
 HIGHLIGHT_MS = 2000
 SUMMARY_NOTE = tr("Older messages are sent as a summary")
 _FADE_FROM = 0.7
@@ -227,9 +235,7 @@ class TurnWidget(Root):
 
     def _add_answer(self, content: TurnContent) -> AnswerFrame:
         copy = Action(tr("Copy"), tr("Copy the answer as Markdown"), self._copy_answer)
-        left_out = _CHANGES if self._context.is_read_only else ()
-        shown = (name for name in _ANSWER_ACTIONS if name not in left_out)
-        actions = [copy, *self._actions(*shown)]
+        actions = [copy, *self._actions(*_ANSWER_ACTIONS)]
         self.answer = AnswerFrame(self._context, self.index, content.footer.model, actions)
         self.answer.show_sources(self._sources)
         self.answer.show_written(self._written)
@@ -247,10 +253,11 @@ class TurnWidget(Root):
 
     def _actions(self, *names: str) -> Iterator[Action]:
         """Yield actions of the footer by their signals, then those that are in the menu alone."""
-        for name, (label, tip) in (*_ANSWER_ACTIONS.items(), *_SEARCH_ACTIONS.items()):
-            if name in names or name in _SEARCH_ACTIONS:
+        for name, (label, tip) in (*_ANSWER_ACTIONS.items(), *_MENU_ACTIONS.items()):
+            is_offered = name not in _CHANGES or not self._context.is_read_only
+            if is_offered and (name in names or name in _MENU_ACTIONS):
                 run = partial(getattr(self._context.events, name).emit, self.index)
-                yield Action(label, tip, run, only_in_menu=name in _SEARCH_ACTIONS)
+                yield Action(label, tip, run, only_in_menu=name in _MENU_ACTIONS)
 
     def _copy_answer(self) -> None:
         if self.content is not None:
