@@ -68,6 +68,12 @@ def test_the_list_names_its_groups_and_pinned_ones_come_first(qtmodeltester: obj
     qtmodeltester.check(model)  # type: ignore[attr-defined]
 
 
+def test_a_conversation_in_the_trash_says_until_when_it_is_kept() -> None:
+    model = ConversationListModel()
+    model.show_conversations([conversation(1, deleted_at=NOW)], NOW)
+    assert model.index(1).data(ListRole.TRAILING) == "until 17 Apr 2026"
+
+
 def test_only_rows_that_differ_are_replaced(qtbot: QtBot) -> None:
     model = listed(0, 1, 2, 3, 4)
     removed: list[tuple[int, int]] = []

@@ -12,6 +12,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from app.domain.conversations import OWN_SOURCE, Conversation
 from app.domain.formatting import format_day, format_moment
 from app.domain.translation import month_name, tr
+from app.storage.safety.maintenance import TRASH_KEPT_FOR
 
 Index = QModelIndex | QPersistentModelIndex
 _RUNNING = "\N{BLACK CIRCLE}"
@@ -166,7 +167,9 @@ def source_title(source: str) -> str:
 
 
 def trailing_text(conversation: Conversation) -> str:
-    """Return the text at the right end of a conversation's row."""
+    """Return the text at the right end of a conversation's row: in the trash, how long it is kept."""
+    if conversation.deleted_at is not None:
+        return tr("until {day}").format(day=format_day(conversation.deleted_at + TRASH_KEPT_FOR))
     return tr("private") if conversation.private else ""
 
 
