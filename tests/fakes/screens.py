@@ -219,6 +219,7 @@ class FakeConversation(QObject):
     opened = Signal(object)
     updated = Signal(object)
     left = Signal(object)
+    content_shown = Signal(int, int)
     scrolled_to = Signal(int)
     recalls = True
     conversation_id: ConversationId | None = None

@@ -540,8 +540,11 @@ def test_opening_shows_a_turn_its_header_and_draft_and_a_new_one_begins_empty(
     turns: list[int] = []
     compose.conversation.scrolled_to.connect(turns.append)
     compose.conversation.open(ConversationId(8))
+    shown: list[tuple[int, int]] = []
+    compose.conversation.content_shown.connect(lambda *turns: shown.append(turns))
     compose.conversation.open(TALK, ExchangeId(2))
     assert turns == [1]
+    assert shown == [(0, 1)], "what belongs to turns that came with the load is shown too"
     compose.presenter.copy_link(1)
     assert QGuiApplication.clipboard().text() == "commonplace://7/1"
     compose.presenter.copy_link(9)

@@ -60,6 +60,7 @@ class ConversationPresenter(Presenter):
         opened: The `Conversation` that is open now, or None for one not yet stored.
         updated: The open `Conversation` after a change of its title, model or state.
         left: The `Conversation` that was open before another was opened.
+        content_shown: First and last turn whose contents came with the load; others are requested later.
         scrolled_to: The position on the path of the exchange that was asked for.
         running_changed: (Whether there are turns, whether a reply is running).
         jumping: The user is about to leave what is shown for something else.
@@ -69,6 +70,7 @@ class ConversationPresenter(Presenter):
     opened = Signal(object)
     updated = Signal(object)
     left = Signal(object)
+    content_shown = Signal(int, int)
     scrolled_to = Signal(int)
     running_changed = Signal(bool, bool)
     jumping = Signal()
@@ -206,6 +208,8 @@ class ConversationPresenter(Presenter):
         )
         reply = self._replies.of(conversation_id)
         self._show_opened(is_running=reply is not None)
+        if contents:
+            self.content_shown.emit(min(contents), max(contents))
         if turn is not None:
             self.scrolled_to.emit(turn)
         if reply is not None:

@@ -35,6 +35,7 @@ class MemoryWritePresenter(Presenter):
         super().__post_init__()
         self._proposals: dict[str, MemoryWrite] = {}
         self._transcript.content_requested.connect(self._on_content_requested)
+        self._conversation.content_shown.connect(self._on_content_requested)
         self._transcript.events.write_action_requested.connect(self._on_action_requested)
         self._view.proposals.action_requested.connect(self._on_action_requested)
         self._view.proposals.source_requested.connect(self._on_source_requested)

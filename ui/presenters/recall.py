@@ -50,6 +50,7 @@ class RecallPresenter(Presenter):
         super().__post_init__()
         self._known: dict[ExchangeId, Contribution] = {}
         self._transcript.content_requested.connect(self._on_content_requested)
+        self._conversation.content_shown.connect(self._on_content_requested)
         self._transcript.events.source_clicked.connect(self._on_source_clicked)
         self._bridge.subscribe(self.show_status, "rag_enabled")
         self._bridge.subscribe(self._on_changed, "exchanges", "passages")
