@@ -111,7 +111,7 @@ async def test_a_private_conversation_is_kept_out_of_memory_and_can_be_discarded
     assert await user.ask(lambda services: services.overview.read().passages) == {}
 
     user.press("Ctrl+N")
-    await user.sees("The private conversation was kept")
+    await user.sees("You kept the private conversation")
     user.click("Discard")
     await user.until(lambda: user.titles() == [])
 
