@@ -197,7 +197,7 @@ def test_the_list_follows_its_folder_and_changes(
 ) -> None:
     sidebar, welcome = Sidebar(Theme()), Recorder()
     qtbot.addWidget(sidebar)
-    stored = Recorder(listed=[conversation(), conversation(OTHER)])
+    stored = Recorder(listed=[conversation(), conversation(OTHER)], tag_counts=(("work", 2),))
     opened: list[int] = []
     presenter = parts.make(
         ConversationListPresenter, conversations=stored, has_any=lambda: False,
@@ -215,8 +215,11 @@ def test_the_list_follows_its_folder_and_changes(
 
     stored.results["listed"] = []
     sidebar.folder_chosen.emit(FOLDERS[2])
-    which = stored.calls[-1][1]
+    which = stored.calls[-2][1]
     assert (which.trash, which.archived) == (True, False)
+    sidebar.folders.activated.emit(sidebar.folders.findText("#work (2)"))
+    assert stored.calls[-2][1].tag == "work"
+    sidebar.folder_chosen.emit(FOLDERS[2])
     assert welcome.calls[-1] == ("greet", True)
     assert FOLDERS[2].empty_text in sidebar._message.text()
 

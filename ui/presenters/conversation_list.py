@@ -49,8 +49,13 @@ class ConversationListPresenter(Presenter):
     async def load(self) -> None:
         """Read the list and show it; raises StorageError."""
         folder = self._folder
-        which = ListFilter(archived=folder.archived, trash=folder.trash)
-        found = await self._bridge.run(lambda: self._conversations.listed(which))
+        which = ListFilter(
+            archived=None if folder.tag else folder.archived, trash=folder.trash, tag=folder.tag
+        )
+        found, tags = await self._bridge.run(
+            lambda: (self._conversations.listed(which), self._conversations.tag_counts())
+        )
+        self._sidebar.show_tags(tags)
         self._sidebar.show_conversations(found, folder.empty_text)
         has_any = bool(found) or await self._bridge.run(self._has_any)
         self._welcome.greet(is_newcomer=not has_any)

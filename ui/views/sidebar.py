@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.conversations import Conversation
 from app.domain.results import SearchResponse
-from app.domain.translation import tr, trn
+from app.domain.translation import format_number, tr, trn
 from app.index.query import filters_in
 from ui.models.conversations import ConversationListModel
 from ui.theme import Theme
@@ -38,6 +38,7 @@ class Folder:
     empty_text: str
     archived: bool = False
     trash: bool = False
+    tag: str | None = None
 
 
 FOLDERS = (
@@ -112,6 +113,7 @@ class Sidebar(QWidget):
         self.search.down_pressed.connect(self._step_into_list)
         self.result_list.result_chosen.connect(self.result_chosen)
         self.result_list.menu_requested.connect(self.result_menu_requested)
+        self._tags: Sequence[tuple[str, int]] = ()
         self._empty_text = ""
         self._note_text = ""
         self._opens_best = False
@@ -127,6 +129,21 @@ class Sidebar(QWidget):
             self.select_conversation(selected.id)
         if not self.query.strip():
             self._show_list()
+
+    def show_tags(self, tags: Sequence[tuple[str, int]]) -> None:
+        """Offer the lists of conversations with a tag: (tag, number of them), below the folders."""
+        if tags == self._tags:
+            return
+        self._tags, shown = tags, self.folders.currentData()
+        while self.folders.count() > len(FOLDERS):
+            self.folders.removeItem(self.folders.count() - 1)
+        if tags:
+            self.folders.insertSeparator(len(FOLDERS))
+        for name, count in tags:
+            folder = Folder(name, tr("No conversation has this tag."), tag=name)
+            self.folders.addItem(f"#{name} ({format_number(count)})", folder)
+        kept = (at for at in range(self.folders.count()) if self.folders.itemData(at) == shown)
+        self.folders.setCurrentIndex(next(kept, 0))
 
     def show_answer(self, answer: SearchResponse, *, is_final: bool = True) -> None:
         """Show results in place of the list.
@@ -262,7 +279,7 @@ class Sidebar(QWidget):
             self.menu_requested.emit(value, view.viewport().mapToGlobal(position))
 
     def _on_folders_activated(self, number: int) -> None:
-        self.folder_chosen.emit(FOLDERS[number])
+        self.folder_chosen.emit(self.folders.itemData(number))
 
     def _on_debounce_timeout(self) -> None:
         query = self.query

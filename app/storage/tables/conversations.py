@@ -327,20 +327,23 @@ class Conversations:
 
     def filter_values(self) -> FilterValues:
         """Return the values of conversations that are searched: neither private nor in the trash."""
-
-        def counted(statement: str) -> tuple[tuple[str, int], ...]:
-            return tuple(self._store.rows(f"{_FOUND} {statement} GROUP BY ALL ORDER BY 2 DESC, 1"))
-
         return FilterValues(
-            counted(
-                "SELECT t.name, count(*) FROM tag t JOIN found ON found.id = t.conversation_id"
-            ),
-            counted(
+            self.tag_counts(),
+            self._counted(
                 "SELECT e.model, count(DISTINCT found.id) FROM exchange e "
                 "JOIN found ON found.id = e.conversation_id WHERE e.model IS NOT NULL"
             ),
-            counted("SELECT source, count(*) FROM found"),
+            self._counted("SELECT source, count(*) FROM found"),
         )
+
+    def tag_counts(self) -> tuple[tuple[str, int], ...]:
+        """Return the tags of conversations that are searched, with their numbers, most frequent first."""
+        return self._counted(
+            "SELECT t.name, count(*) FROM tag t JOIN found ON found.id = t.conversation_id"
+        )
+
+    def _counted(self, statement: str) -> tuple[tuple[str, int], ...]:
+        return tuple(self._store.rows(f"{_FOUND} {statement} GROUP BY ALL ORDER BY 2 DESC, 1"))
 
     def draft(self, conversation_id: ConversationId | None) -> Draft:
         """Return the unsent message of a conversation; None is one that has not begun."""
