@@ -24,7 +24,7 @@ from tests.fakes.stored import add_conversation, opened
 
 WORKERS = {
     "exchange_summarizer", "conversation_summarizer", "knowledge_extractor", "tool_summarizer",
-    "embedding_pipeline", "man_indexer", "profile_writer",
+    "embedding_pipeline", "man_indexer", "profile_writer", "source_reader",
 }  # fmt: skip
 TITLES = ["Herbs", "Roots", "Seeds"]
 PARSLEY = (
@@ -100,6 +100,7 @@ def test_work_until_idle(cli: Console) -> None:
         "tool_summarizer": (0, 0),
         "man_indexer": (0, 0),
         "profile_writer": (0, 0),
+        "source_reader": (0, 0),
     }
     off = cli.json("work", "--until-idle", "--only", "exchange_summarizer")["workers"]
     assert (off["exchange_summarizer"]["done"], off["exchange_summarizer"]["enabled"]) == (6, False)

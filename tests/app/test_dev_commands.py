@@ -111,13 +111,14 @@ def test_the_readme_names_the_commands_that_exist() -> None:
         "edit",
         "embeddings",
         "get",
+        "key",
         "remove",
         "reset",
         "set",
         "test",
     }
     named -= words_of_commands
-    assert named == {*COMMANDS, "restore"}
+    assert named == {*COMMANDS, "quick", "restore"}
 
 
 def test_the_readme_shows_one_test_command() -> None:
