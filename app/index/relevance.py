@@ -1,9 +1,10 @@
 """Relevance: the calibrated likelihood (0-1) that what was found answers the question.
 
 A ranking always has a best hit, so the relevance of the best hit is judged from signals of the whole ranking: how far
-the nearest messages stand out from the other messages of the library, which share of the question's words their contexts
-contain, and how long the messages are: long ones contain many words by chance. In a small library less is near by
-chance. Each other hit gets less, by the distance of its score from the best.
+the nearest messages stand out from the others of the library, and the best turn from the next ones; which
+share of the question's words the best contexts contain, and how much these words tell; and how long the messages are:
+long ones contain many words by chance. In a small library less is near by chance. Each other hit gets less, by the
+distance of its score from the best; more so in a small library, where the candidates are all there is.
 
 A cosine alone says nothing: unrelated texts have .06 in one space and .75 in another. It is therefore compared
 with the background of its space (`app.index.space_traits`). The weights of the signals are fitted by
@@ -22,29 +23,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from app.domain.ids import PassageId, passage_id_of
 from app.index.message_traits import Traits
 from app.index.ranking import Numbers, Ranked
 from app.index.text_snapshot import CandidateTable
 
 # The signals by meaning and by words alone, in the order of the fit.
 PROFILES: Mapping[str, tuple[str, ...]] = {
-    "meaning": ("always", "share", "length", "small", "best", "nearest"),
-    "words": ("always", "share", "length", "small"),
+    "meaning": ("always", "share", "weight", "lead", "length", "small", "nearest"),
+    "words": ("always", "share", "weight", "lead", "length", "small"),
 }
 
 MIN_DEVIATION = 1e-3  # for an embedder that gives every text the same vector
 _FITTED_FILE = Path(__file__).resolve().parents[2] / "resources" / "relevance.json"
-_NEAREST = 10  # messages whose mean nearness counts beside the best alone
-_BEST = 5  # hits whose share of the question's words counts
+_NEAREST = 10  # messages whose mean nearness counts
+_BEST = 5  # hits whose share of the question's words counts, and turns behind the best that it is compared with
 _PASSAGES_PER_HIT = 25  # at most 1 in so many passages is used for either: most are off topic
 _MIN_SHARE = 0.05
 _FEW_PASSAGES = 10
 _SMALL = 600  # passages; in a smaller library less is near by chance
+_MOST_SMALL = 2.0  # of the signal; there are 70 passages then
 _LEAST_LENGTH = math.log(21)
 _MEASURED_CHUNKS = 50  # that the measured mean counts as, beside those of the library
-_MAX_LOG_ODDS = 2.5  # above it every hit near the best would pass
-# Where no text index is available: the share of the question's words, and the length of messages.
-_TYPICAL_SHARE, _TYPICAL_LENGTH = 0.3, math.log(60)
+MAX_LOG_ODDS = 2.5  # above it every hit near the best would pass
+# Where no text index is available.
+_TYPICAL = {"share": math.log(0.35), "weight": 3.2, "lead": 1.5, "length": math.log(60)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,9 @@ def with_relevance(
         return []
     found = signals(ranked, table, background, passages)
     top, best, fall = (
-        min(_log_odds(found) + prior, _MAX_LOG_ODDS),
+        min(_log_odds(found) + prior, MAX_LOG_ODDS),
         ranked[0].score,
-        _fitted()["fall"],
+        _fitted()["fall"] * fall_factor(found["small"]),
     )
     return [each.with_relevance(sigmoid(top - fall * (best - each.score))) for each in ranked]
 
@@ -95,17 +98,29 @@ def signals(
     """Return the known signals of a ranking that is not empty: those of one of PROFILES."""
     best = _best_rows(ranked, table, passages)
     words = Traits.table(table.traits).words[best]
-    found = _signals(_word_share(table, best), _length(words), passages)
+    found = {
+        "always": 1.0,
+        "share": _word_share(table, best),
+        "weight": math.log1p(table.weight),
+        "lead": _lead(ranked, passages),
+        "length": _length(words),
+        "small": _small(passages),
+    }
     own = [each.cosine for each in ranked if each.cosine is not None]
     if background is None or not own:
         return found
-    return found | _cosine_signals(own, background, passages)
+    return found | _nearest(own, background, passages)
 
 
 def answer_log_odds(cosines: Sequence[float], background: Background, passages: int) -> float:
     """Return the log odds that there is an answer by meaning alone; `cosines` are the messages', in any order."""
-    found = _signals(math.log(_MIN_SHARE + _TYPICAL_SHARE), _TYPICAL_LENGTH, passages)
-    return _log_odds(found | _cosine_signals(cosines or [background.mean], background, passages))
+    found = {"always": 1.0, "small": _small(passages)} | _TYPICAL
+    return _log_odds(found | _nearest(cosines or [background.mean], background, passages))
+
+
+def fall_factor(small: float) -> float:
+    """Return how many times faster relevance falls below the best hit where the signal `small` has this value."""
+    return 1 + min(small, _MOST_SMALL)
 
 
 def sigmoid(log_odds: float) -> float:
@@ -123,18 +138,29 @@ def _log_odds(found: Mapping[str, float]) -> float:
     return sum(weight * found[signal] for signal, weight in weights.items())
 
 
-def _signals(share: float, length: float, passages: int) -> dict[str, float]:
-    small = math.log(max(1.0, _SMALL / (_FEW_PASSAGES + passages)))
-    return {"always": 1.0, "share": share, "length": length, "small": small}
+def _small(passages: int) -> float:
+    return math.log(max(1.0, _SMALL / (_FEW_PASSAGES + passages)))
 
 
-def _cosine_signals(
-    cosines: Sequence[float], background: Background, passages: int
-) -> dict[str, float]:
+def _nearest(cosines: Sequence[float], background: Background, passages: int) -> dict[str, float]:
     """Return how far the nearest messages stand out, in deviations of the background."""
     nearest = np.sort(np.asarray(cosines))[::-1][: _few(_NEAREST, passages)]
-    out: Numbers = (nearest - background.mean) / max(background.deviation, MIN_DEVIATION)
-    return {"best": float(out[0]), "nearest": float(out.mean())}
+    above = float(nearest.mean()) - background.mean
+    return {"nearest": above / max(background.deviation, MIN_DEVIATION)}
+
+
+def _lead(ranked: Sequence[Ranked], passages: int) -> float:
+    """Return by how much the score of the best turn exceeds the mean of the next ones, 0 for the only one.
+
+    An answer stands out. Where a question is on a common subject and has no answer, many turns are as good.
+    """
+    best: dict[PassageId, float] = {}
+    for each in ranked:
+        best.setdefault(passage_id_of(each.part_id), each.score)
+        if len(best) > _few(_BEST, passages):
+            break
+    first, *others = best.values()
+    return first - sum(others) / len(others) if others else 0.0
 
 
 def _length(words: Numbers) -> float:

@@ -64,6 +64,7 @@ _log = logging.getLogger(__name__)
 _CONSIDERED = 120  # passages; later ones never reached a prompt
 SPARE = 2  # results of each kind beyond the limit
 _FACTS_CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
+_SUMMARIES = 20  # that are considered
 _FACT_LOG_ODDS = -1.0  # log odds: a short fact matches the words of a question too easily
 _FACT_STANDS_OUT = 2.6  # deviations of the background, beyond which a fact's cosine adds to that
 _FACT_SLOPE, _FACT_MOST_LOG_ODDS = 3.0, 5.0  # log odds for a deviation, and in all
@@ -201,9 +202,7 @@ class RecallService:
     def _related(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
         settings, verdicts = retrieval.settings, retrieval.verdicts
         scope = self._other_conversations(retrieval.conversation_id, _refused(verdicts))
-        ranked = retrieval.unquoted(
-            best_by_passage(self._without_repeats(prepared, scope), _CONSIDERED)
-        )
+        ranked = retrieval.unquoted(self._ranked_turns_and_summaries(prepared, scope))
         heads = self._reads.heads(passage_id_of(each.part_id) for each in ranked)
         best = [
             (each, head)
@@ -248,6 +247,23 @@ class RecallService:
             history=_retrieved(history, made),
             titles={each: head.title for each, head in conversations.items()},
         )
+
+    def _ranked_turns_and_summaries(
+        self, prepared: PreparedQuery, scope: SearchScope
+    ) -> list[Ranked]:
+        """Return the best part of each turn and summary.
+
+        They rank apart: a summary says what its turns say, so that neither would stand out beside the other.
+        """
+        summaries = self._search.pools().summaries
+        of_turns = replace(scope, left_out=scope.left_out | summaries)
+        ranked = best_by_passage(self._without_repeats(prepared, of_turns), _CONSIDERED)
+        kept = summaries.without(scope.left_out)
+        if len(kept):
+            own = SearchScope(kept, IdSet(), _SUMMARIES, PassageKind.CONVERSATION_SUMMARY)
+            found = ranked_in(self._search, prepared, own, _FACT_LOG_ODDS)
+            ranked += best_by_passage(found, _SUMMARIES)
+        return ranked
 
     def _facts_and_memories(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
         """Retrieve facts and saved texts, which share one limit.

@@ -37,7 +37,7 @@ from app.storage.tables.passages import Passages
 
 _MESSAGES_A_PASSAGE = 2
 _END_CHARS = 200  # of a long message: the question is at its beginning or end
-_VOTES = {Verdict.UP: 1.7, Verdict.DOWN: -2.5}  # log odds
+_VOTES = {Verdict.UP: 2.5, Verdict.DOWN: -2.5}  # log odds
 _LEAST = 1e-6
 _RECENT_CHARS = 200
 _FULL_WORDS = 3.0  # that a question needs to stand alone, rare ones

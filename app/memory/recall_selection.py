@@ -253,14 +253,17 @@ class _Selector:
             taken += entry.item.injected or why_not == NOT_THIS_TIME
 
     def select_hints(self) -> None:
-        """Select the best of what is relevant and left out, as one line each."""
+        """Select the best of what is relevant and left out, as one line for each turn, fact or summary.
+
+        A fact and the turn it comes from count as one. Summaries come last: they say what the turns say, but less.
+        """
         shown: set[tuple[bool, int]] = {(True, each) for each in self._exchanges}
         most = len(shown) + _MAX_HINTS
         waiting = [each for each in self._entries if each.hint and self._may_hint(each.item)]
-        for entry in sorted(waiting, key=lambda each: -each.item.relevance):
+        for entry in sorted(waiting, key=_hint_order):
             item, line = entry.item, entry.hint
-            is_turn = item.kind is PassageKind.TURN
-            key = (is_turn, (item.exchange_id if is_turn else None) or item.passage_id)
+            exchange = item.exchange_id
+            key = (exchange is not None, exchange or item.passage_id)
             if key in shown or line is None or line.text in self._context.lines:
                 continue
             if self.budget.put(recalled_text.HINTS, line) is None:
@@ -379,6 +382,11 @@ class _Selector:
         )  # fmt: skip
         self._entries.append(_Entry(item))
         return self._entries[-1]
+
+
+def _hint_order(entry: _Entry) -> tuple[bool, float]:
+    item = entry.item
+    return item.kind is PassageKind.CONVERSATION_SUMMARY, -item.relevance
 
 
 def _order(item: RecalledItem) -> tuple[int, float]:

@@ -52,12 +52,14 @@ class PassagePools:
 
     `excluded` are all that a search without filters leaves out; `separate` those that never rank among turns:
     summaries of exchanges, `unanswered` turns, and `sides`, which rank by kind and contain no hidden ones.
+    `summaries` are those of conversations; search ranks them among turns, recall apart.
     """
 
     excluded: IdSet
     hidden: IdSet
     separate: IdSet
     unanswered: IdSet
+    summaries: IdSet
     sides: Mapping[PassageKind, IdSet]
 
 
@@ -352,7 +354,10 @@ class SearchService:
                     side = IdSet(self._passages.of_kind(kind))
                     sides[kind] = side.without(hidden)
                     separate |= side
-                self._pools = PassagePools(hidden | separate, hidden, separate, unanswered, sides)
+                summaries = IdSet(self._passages.of_kind(PassageKind.CONVERSATION_SUMMARY))
+                self._pools = PassagePools(
+                    hidden | separate, hidden, separate, unanswered, summaries, sides
+                )
             return self._pools
 
     def _on_changed(self, changed: ChangeSet) -> None:

@@ -6,7 +6,7 @@ Runs in the project's environment with scipy 1.18 added, after `fit_ranking.py`:
 
 Each set is stored as two libraries that hold half of its conversations; each is asked all questions, so those of the
 other half have no answer in it. Sets whose speakers have names are stored once more with all speakers renamed to
-the same two: in a real library a name tells little. Small libraries of 1 to 20 conversations are drawn as well. Sets in other scripts than the built-in embedder knows are
+the same two: in a real library a name tells little. Small libraries of 1 to 5 conversations are drawn as well. Sets in other scripts than the built-in embedder knows are
 asked with the multilingual one too.
 
 The weights of the signals are those of a logistic regression of whether there is an answer; libraries of a kind, and
@@ -36,7 +36,7 @@ from app.domain.errors import InvalidInput
 from app.domain.ids import MessageId, PassageId, passage_id_of
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked, rank
-from app.index.relevance import PROFILES, signals
+from app.index.relevance import MAX_LOG_ODDS, PROFILES, fall_factor, signals
 from app.memory.embedders import MULTILINGUAL
 from app.memory.search import RankingInput, SearchScope
 from app.system.paths import DataPaths
@@ -58,9 +58,12 @@ TARGET = Path(__file__).resolve().parents[2] / "resources" / "relevance.json"
 VERSION = 1
 THRESHOLD = 0.7  # the default of the setting `rag_min_similarity`
 FALSE_SHARE = 0.09  # a bit less than the goal, .10: other data differs
-DRAWN = {1: 10, 2: 6, 5: 4, 10: 2, 20: 1}  # conversations of a small library: libraries
+DRAWN = {1: 6, 2: 3, 5: 2}  # conversations of a small library: libraries
+MOST_ASKED = 400  # questions of a set, in a library of half of it
 ASKED = 25  # questions of either kind in a small library
-HITS = 20  # of a question, that the fall is fitted to
+TURNS = 8  # that a prompt quotes at most, by the default settings
+KEPT = 0.9  # a miss costs more than a superfluous turn
+FALLS = np.arange(0.1, 1.5, 0.025)
 LEAST_AREA = 0.8  # under the curve
 PENALTY = 1e-4  # of the sum of the squared weights
 SIGNS = {"always": (None, None), "length": (None, 0.0)}  # of the other signals: not negative
@@ -90,13 +93,18 @@ def main() -> None:
         fitted_to = [each for file in given.data for each in asked_of(folder, file)]
         rest = [each for file in given.report or () for each in asked_of(folder, file)]
     profiles = {name: fitted(fitted_to, name) for name in PROFILES}
+    own_fall = fall(fitted_to, profiles["meaning"])
     sets = sorted({each.of_set for each in fitted_to})
     written = {
         "version": VERSION,
         "fitted": f"{datetime.now(UTC):%Y-%m-%d}",
         "sets": sets,
         "profiles": {name: dict(zip(PROFILES[name], own.round(4).tolist(), strict=True)) for name, own in profiles.items()},
-        "fall": round(fall(fitted_to), 3),
+        "fall": round(own_fall, 3),
+        "quoted": {
+            kind: quoted_shares(own, profiles["meaning"], own_fall)
+            for kind, own in _answerable([*fitted_to, *rest]).items()
+        },
         "measured": {
             name: {
                 "fitted": passing(fitted_to, name, own),
@@ -134,9 +142,9 @@ def asked_of(folder: Path, file: Path) -> Iterator[Asked]:
     for kind, whole in of_kind.items():
         found = list(_halves(folder, whole, plain.name, kind, None))
         yield from found
-        if not any("best" in each.signals for each in found):
+        if not any("nearest" in each.signals for each in found):
             other = _halves(folder, whole, plain.name, f"{kind}, {MULTILINGUAL}", MULTILINGUAL)
-            yield from (each for each in other if "best" in each.signals)
+            yield from (each for each in other if "nearest" in each.signals)
     drawing = random.Random(7)
     for count, libraries in DRAWN.items():
         for _ in range(libraries):
@@ -158,7 +166,8 @@ def _halves(
     for half in (0, 1):
         own = replace(whole, talks=whole.talks[half::2])
         place = folder / f"{of_set}-{kind}-{half}"
-        yield from _asked_in(place, own, whole.asked, of_set, kind, embedder)
+        every = -(-len(whole.asked) // MOST_ASKED)
+        yield from _asked_in(place, own, whole.asked[::every], of_set, kind, embedder)
 
 
 def _names_speakers(plain: Evaluation, other: Evaluation) -> bool:
@@ -194,7 +203,7 @@ def _asked_in(
                 best: dict[PassageId, Ranked] = {}
                 for each in ranked:
                     best.setdefault(passage_id_of(each.part_id), each)
-                hits = list(best.values())[:HITS]
+                hits = list(best.values())[:TURNS]
                 messages = services.passages.messages_of([each.part_id for each in hits])
                 exchanges = [
                     stored.exchange_of.get(messages.get(each.part_id, MessageId(0)))
@@ -228,21 +237,20 @@ def _inputs(services: Services, question: Question) -> Iterator[RankingInput]:
 def fitted(given: Sequence[Asked], profile: str) -> Numbers:
     """Return the weights of a profile's signals; zeros without questions of either kind.
 
-    Libraries of a kind in which they cannot tell whether there is an answer teach nothing.
+    A set teaches nothing if in one of its kinds of libraries they cannot tell whether there is an answer: a question of
+    such a set looks the same with and without one.
     """
     used = _used(given, profile)
     weights = _fitted(used, profile)
-    told = {
-        kind
-        for kind, found in passing(used, profile, weights).items()
-        if found["area"] >= LEAST_AREA
-    }
-    weights = _fitted(kept := [each for each in used if each.kind in told], profile)
-    odds = np.array([[each.signals[name] for name in PROFILES[profile]] for each in kept]) @ weights
-    without = np.array([not each.has_answer for each in kept])
+    areas = {kind: each["area"] for kind, each in passing(used, profile, weights).items()}
+    blind = {each.of_set for each in used if areas[each.kind] < LEAST_AREA}
+    used = [each for each in used if each.of_set not in blind]
+    weights = _fitted(used, profile)
+    table, has_answer, _ = _table(used, profile)
+    odds, kinds = table @ weights, np.array([each.kind for each in used])
     allowed = [
-        np.quantile(odds[without & np.array([each.kind == kind for each in kept])], 1 - FALSE_SHARE)
-        for kind in told
+        np.quantile(odds[(kinds == kind) & (has_answer == 0)], 1 - FALSE_SHARE)
+        for kind in set(kinds.tolist())
     ]
     weights[0] -= max([0.0, *(each - np.log(THRESHOLD / (1 - THRESHOLD)) for each in allowed)])
     return weights
@@ -256,18 +264,42 @@ def _fitted(used: Sequence[Asked], profile: str) -> Numbers:
     return _logistic(table, has_answer, share, bounds)
 
 
-def fall(given: Sequence[Asked]) -> float:
-    """Return the log odds of being evidence that a hit loses per unit of score below the best."""
-    used = [each for each in given if each.has_answer and "best" in each.signals]
-    kinds = [each.kind for each in used]
-    table = np.concatenate(
-        [np.stack([np.ones(len(each.gaps)), -each.gaps], axis=1) for each in used]
-    )
-    share = np.concatenate(
-        [np.full(len(each.gaps), 1 / len(each.gaps) / kinds.count(each.kind)) for each in used]
-    )
-    right = np.concatenate([each.right for each in used])
-    return float(_logistic(table, right, share, [(None, None), (0.0, None)])[1])
+def fall(given: Sequence[Asked], weights: Numbers) -> float:
+    """Return the log odds that a hit loses per unit of score below the best, in a library that is not small."""
+    kinds = _answerable(given).values()
+
+    def kept(each_fall: float) -> float:
+        shares = [quoted_shares(own, weights, each_fall) for own in kinds]
+        return float(np.mean([each["kept"] for each in shares]))
+
+    return float(max((each for each in FALLS if kept(each) >= KEPT), default=FALLS[0]))
+
+
+def _answerable(given: Sequence[Asked]) -> dict[str, list[Asked]]:
+    found: dict[str, list[Asked]] = {}
+    for each in given:
+        if each.has_answer and "nearest" in each.signals:
+            found.setdefault(each.kind, []).append(each)
+    return found
+
+
+def quoted_shares(own: Sequence[Asked], weights: Numbers, each_fall: float) -> dict[str, float]:
+    """Return the shares of questions that quote evidence, and of those that could; the turns and their evidence."""
+    threshold = np.log(THRESHOLD / (1 - THRESHOLD))
+    table = np.array([[each.signals[name] for name in PROFILES["meaning"]] for each in own])
+    tops = np.minimum(table @ weights, MAX_LOG_ODDS)
+    right = [
+        each.right[each.gaps * each_fall * fall_factor(each.signals["small"]) <= top - threshold]
+        for each, top in zip(own, tops, strict=True)
+    ]
+    could = [each.right.any() for each, top in zip(own, tops, strict=True) if top > threshold]
+    found, turns = sum(each.any() for each in right), sum(map(len, right))
+    return {
+        "evidence": round(found / len(own), 3),
+        "kept": round(float(found / max(1, sum(could))), 3),
+        "turns": round(turns / len(own), 2),
+        "of them evidence": round(float(sum(each.sum() for each in right) / max(1, turns)), 3),
+    }
 
 
 def passing(given: Sequence[Asked], profile: str, weights: Numbers) -> dict[str, dict[str, float]]:
@@ -298,13 +330,13 @@ def _used(given: Sequence[Asked], profile: str) -> list[Asked]:
     To words alone belong only those without more.
     """
     wanted = set(PROFILES[profile])
-    by_meaning = "best" in wanted
+    by_meaning = "nearest" in wanted
     seen = {(each.kind, each.has_answer) for each in given}
     given = [each for each in given if {(each.kind, True), (each.kind, False)} <= seen]
     return [
         each
         for each in given
-        if each.signals.keys() >= wanted and ("best" in each.signals) is by_meaning
+        if each.signals.keys() >= wanted and ("nearest" in each.signals) is by_meaning
     ]
 
 

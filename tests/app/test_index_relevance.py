@@ -44,7 +44,7 @@ def relevances(
     cosine: float, share: float, passages: int = 500, *, by_meaning: bool = True, scale: float = 1.0
 ) -> list[float]:
     """Return relevances where some hits are near by so much and the rest is background."""
-    near = [cosine] * 3 + [0.1] * (COUNT - 3)
+    near = [cosine] * 6 + [0.1] * (COUNT - 6)
     cosines = {PartId(n + 1): scale * each for n, each in enumerate(near)}
     ranked = [
         Ranked(PartId(n + 1), 5 - n / 5, 0.0, cosines[PartId(n + 1)], 0.0) for n in range(COUNT)

@@ -78,6 +78,20 @@ def test_the_sentence_that_answers_is_worth_most_and_equal_turns_are_found_once(
     assert [said_in(each, is_user=True) for each in library.recall(WHO).history].count(CAT) == 1
 
 
+def test_a_summary_takes_no_relevance_from_the_turns_it_summarizes(library: RecallLibrary) -> None:
+    def best_turn() -> tuple[float, float]:
+        talk = library.recall(WHO).conversations[0]
+        return talk.exchanges[0].match.relevance, talk.match.relevance
+
+    alone, _ = best_turn()
+    library.summarize(
+        library.about_cat, f"{CAT} The vet of the cat Minka is {WHO}", conversation=True
+    )
+    beside, of_talk = best_turn()
+    assert beside == pytest.approx(alone, abs=0.02)
+    assert of_talk >= beside
+
+
 def test_current_facts_are_found_with_their_source(library: RecallLibrary) -> None:
     fact = library.fact("Minka the cat is seen by doctor Arden", library.about_cat)
     library.fact("Minka the cat is seen by doctor Bell", valid_until=AT)

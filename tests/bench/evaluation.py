@@ -81,13 +81,26 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """A message of the conversation that a follow-up continues."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
-    """A question, its gold answer ("" for none), and the ids of the turns that hold it."""
+    """A question, its gold answer ("" for none), and the ids of the turns that hold it.
+
+    `history` is what was said before a follow-up, and `rewrite` its wording without that, "" for none.
+    """
 
     category: Words
     text: Annotated[str, Field(alias="question")]
     evidence: frozenset[Words]
     answer: Annotated[Words, AfterValidator(lambda text: "" if text == "None" else text)] = ""
+    history: tuple[Said, ...] = ()
+    rewrite: Words = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
 """Follow-ups: whether memory is in the prompt for those that need it, and nothing for the others; prints JSON.
 
-    python -m tests.bench.followups [--words-only]
+    python -m tests.bench.followups [--words-only] [--data FILE]
 
 Twenty conversations of `tests/data/followups.json`, in six languages, each with two earlier turns in memory. A
 follow-up comes after the turns of `now`, whose own recall counts as standing in the request. `needs` are
 follow-ups with the number of the earlier turn that answers them, `alone` those that no memory answers. Figures are
 shares (0-1), each also with the question searched alone; `found_by_itself` is what the follow-up would find had
-nothing been recalled before it.
+nothing been recalled before it. With `--data`, the questions of an evaluation set that have a history are ranked
+instead: alone, with their conversation, and in the given stand-alone wording (`rewrite`), which is the ceiling. `differs` are
+those that have one in other words.
 """
 
 import json
@@ -18,14 +20,17 @@ from typing import Any
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.conversations import Role, Text
-from app.domain.ids import ConversationId, ExchangeId, PassageId
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.recall import RecalledItem, RecallSettings, RecentTurn, SegmentContext
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.domain.workers import WorkerName
 from app.memory.recall_refusals import SelectionContext
+from app.memory.recall_search import prepare, ranked_in
 from app.memory.recall_selection import select_recalled
+from app.memory.search import SearchScope
 from app.system.paths import DataPaths
 from app.transfer.importer import ConversationImporter
+from tests.bench.evaluation import Evaluation, Question, fill, read_evaluation, scores
 from tests.bench.shared.measuring import Figures, options, print_json, wait_for
 
 _DATA = Path(__file__).parents[1] / "data" / "followups.json"
@@ -33,7 +38,10 @@ _SOURCE = "followups"
 
 
 def main() -> None:
-    given = options(__doc__, words_only=False)
+    given = options(__doc__, words_only=False, data=Path)
+    if given.data:
+        print_json(_of_set(read_evaluation(given.data), words_only=given.words_only))
+        return
     cases = json.loads(_DATA.read_text(encoding="utf-8"))["conversations"]
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -46,6 +54,56 @@ def main() -> None:
                 for name, in_context in (("alone", False), ("with_conversation", True))
             }
         )
+
+
+def _of_set(evaluation: Evaluation, *, words_only: bool) -> Figures:
+    found: dict[str, dict[str, list[dict[str, float]]]] = {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(build(DataPaths(Path(folder)), RunMode.COMMAND_LINE)) as services,
+    ):
+        (stored,), _ = fill(services, [evaluation], words_only=words_only)
+        for talk, question in evaluation.asked:
+            evidence = stored.talks[talk.id].evidence(question)
+            if not question.history or not evidence:
+                continue
+            groups = ["all"]
+            if question.rewrite and question.rewrite.casefold() != question.text.casefold():
+                groups.append("differs")
+            for name, text, recent in (
+                ("alone", question.text, ()),
+                ("with_conversation", question.text, _recent(question)),
+                ("rewrite", question.rewrite or question.text, ()),
+            ):
+                figures = scores(_ranking(services, text, recent), evidence)
+                for group in groups:
+                    found.setdefault(group, {}).setdefault(name, []).append(figures)
+    return {
+        group: {name: {"questions": len(own), **_means(own)} for name, own in of_name.items()}
+        for group, of_name in found.items()
+    }
+
+
+def _means(own: list[dict[str, float]]) -> dict[str, float]:
+    return {key: round(sum(each[key] for each in own) / len(own), 3) for key in own[0]}
+
+
+def _recent(question: Question) -> tuple[RecentTurn, ...]:
+    users = [each.text for each in question.history if each.role is Role.USER]
+    replies = [each.text for each in question.history if each.role is not Role.USER]
+    return tuple(map(RecentTurn, users, replies))
+
+
+def _ranking(services: Services, question: str, recent: tuple[RecentTurn, ...]) -> list[MessageId]:
+    """Return the messages that recall finds for a question, best first."""
+    search = services.search
+    prepared = prepare(search, question, recent)
+    scope = SearchScope(None, search.pools().excluded)
+    ranked = ranked_in(search, prepared, scope) if prepared else []
+    messages = services.passages.messages_of([each.part_id for each in ranked])
+    return list(
+        dict.fromkeys(messages[each.part_id] for each in ranked if each.part_id in messages)
+    )
 
 
 def _fill(

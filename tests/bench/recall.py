@@ -1,6 +1,7 @@
 """What recall would put into prompts, by evaluation sets and through the product's own code; prints JSON.
 
-    python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--renamed] [--words-only] [--json]
+    python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--renamed] [--words-only]
+        [--questions N] [--library FOLDER] [--json]
 
 The conversations of the files go into two libraries in turn, with their ready-made summaries and facts.
 Each library is asked all questions, as from a new conversation: those of its own conversations have an
@@ -10,7 +11,8 @@ settings' defaults. Evidence counts when its exchange is quoted, for
 gold answer's content words, those of the question left out, that the recalled block contains;
 `answer_all` is the share of questions with all of them (`answerable` have any). With `--conversations` the libraries
 hold so many each, drawn of one set: how recall does in the first days of use. With `--renamed` all speakers have the
-same two names. `scale.py` measures how long retrieval takes in a large library.
+same two names. `--questions` asks about so many of each set, evenly chosen; `--library` keeps the
+libraries of halves for the next run. `scale.py` measures how long retrieval takes in a large library.
 """
 
 import random
@@ -39,6 +41,7 @@ from tests.bench.evaluation import (
     fill,
     read_evaluation,
     renamed,
+    stored_before,
 )
 from tests.bench.shared.measuring import (
     Figures,
@@ -82,7 +85,7 @@ class Injected:
 def main() -> None:
     given = options(
         __doc__, required=["data"], data=[Path], conversations=int, renamed=False, words_only=False,
-        json=False,
+        questions=int, library=Path, json=False,
     )  # fmt: skip
     sets = [read_evaluation(file) for file in given.data]
     if given.renamed:
@@ -92,21 +95,24 @@ def main() -> None:
             {each.name: of_few(each, given.conversations, given.words_only) for each in sets}
         )
     else:
-        print_json(of_halves(sets, given.words_only))
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = given.library or Path(scratch)
+            print_json(of_halves(sets, folder, given.words_only, given.questions))
 
 
 @contextmanager
 def library(
-    sets: Sequence[Evaluation], *, words_only: bool
+    folder: Path, sets: Sequence[Evaluation], *, words_only: bool
 ) -> Iterator[tuple[Services, list[StoredEvaluation]]]:
-    """Store sets in a library of their own, indexed and embedded, and throw it away afterwards."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        closing(build(DataPaths(Path(folder)), RunMode.COMMAND_LINE)) as services,
-    ):
-        stored, _ = fill(services, sets, with_summaries=True, words_only=words_only)
-        for each, places in zip(sets, stored, strict=True):
-            _store_facts(services, each, places)
+    """Store sets in a library in `folder`, indexed and embedded, unless they are in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with closing(build(DataPaths(folder), RunMode.COMMAND_LINE)) as services:
+        before = [stored_before(services.store, each) for each in sets]
+        stored = [each for each in before if each is not None]
+        if len(stored) < len(sets):
+            stored, _ = fill(services, sets, with_summaries=True, words_only=words_only)
+            for each, places in zip(sets, stored, strict=True):
+                _store_facts(services, each, places)
         services.index_sync.catch_up()
         if not words_only:
             services.vector_search.start()  # as in the window: a question waits for nothing to be made ready
@@ -114,13 +120,19 @@ def library(
         yield services, stored
 
 
-def of_halves(sets: Sequence[Evaluation], words_only: bool) -> Figures:
+def of_halves(
+    sets: Sequence[Evaluation], folder: Path, words_only: bool, questions: int | None
+) -> Figures:
     answers: dict[tuple[str, int, bool], list[Injected]] = {}
     for half in range(_LIBRARIES):
         own = [replace(each, talks=each.talks[half::_LIBRARIES]) for each in sets]
-        with library(own, words_only=words_only) as (services, stored):
+        name = "-".join(
+            [*(each.name for each in sets), "words" if words_only else "meaning", str(half)]
+        )
+        with library(folder / name, own, words_only=words_only) as (services, stored):
             for each, places in zip(sets, stored, strict=True):
-                for talk, question in each.asked:
+                every = max(1, len(each.asked) // (questions or len(each.asked)))
+                for talk, question in each.asked[::every]:
                     is_own = talk.id in places.talks
                     asked = answers.setdefault((each.name, half, is_own), [])
                     asked.append(_injected(services, places, talk, question))
@@ -149,7 +161,10 @@ def of_few(evaluation: Evaluation, count: int, words_only: bool) -> Figures:
         few = few_of(evaluation, count, drawing)
         known = {talk.id for talk in few.talks}
         others = [pair for pair in evaluation.asked if pair[0].id not in known]
-        with library([few], words_only=words_only) as (services, (places,)):
+        with (
+            tempfile.TemporaryDirectory() as scratch,
+            library(Path(scratch), [few], words_only=words_only) as (services, (places,)),
+        ):
             passages.append(sum(services.passages.count_by_kind().values()))
             for pairs, answers in ((few.asked, own), (others, foreign)):
                 drawn = drawing.sample(pairs, min(len(pairs), _ASKED))
