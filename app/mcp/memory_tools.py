@@ -41,6 +41,66 @@ _DATE: Mapping[str, Any] = {"type": "string", "description": "YYYY-MM-DD", "maxL
 Run = Callable[[Mapping[str, Any], str], Any]
 
 
+def _whole(minimum: int, maximum: int, default: int | None = None) -> Mapping[str, Any]:
+    """Return the schema of a whole number, optional where it has a default."""
+    schema = {"type": "integer", "minimum": minimum, "maximum": maximum}
+    return schema if default is None else {**schema, "default": default}
+
+
+_TOOLS: Sequence[tuple[str, str, str, Mapping[str, Any]]] = (
+    (
+        "search",
+        "Search memory",
+        "Search the user's earlier conversations, facts and saved texts. Returns ids for fetch.",
+        parameters({"query": QUERY}, "query"),
+    ),
+    (
+        "fetch",
+        "Read a result",
+        "Return the whole text of a result of search.",
+        parameters({"id": _ID}, "id"),
+    ),
+    (
+        "search_conversations",
+        "Search conversations",
+        "Find turns of earlier conversations by a natural sentence, with dates and links.",
+        parameters(
+            {"query": QUERY, "after": _DATE, "before": _DATE, "source": _ID, "limit": LIMIT},
+            "query",
+        ),
+    ),
+    (
+        "get_turns",
+        "Read turns",
+        "Return turns of a conversation in full: the one with that number and its neighbors.",
+        parameters(
+            {
+                "conversation": _whole(1, 2**62),
+                "turn": _whole(0, 10**9),
+                "around": _whole(0, _AROUND_MAX, 0),
+            },
+            "conversation",
+            "turn",
+        ),
+    ),
+    (
+        "recall",
+        "Recall",
+        "Return what memory holds on a question: dated, linked quotations and facts as Markdown.",
+        parameters(
+            {"question": QUERY, "max_tokens": _whole(MIN_TOKENS, MAX_TOKENS, 1200)}, "question"
+        ),
+    ),
+    (
+        "remember",
+        "Save to memory",
+        "Save a text to the user's memory. Only what the user asked to keep.",
+        parameters({"text": {"type": "string", "minLength": 2, "maxLength": 2000}}, "text"),
+    ),
+)
+"""The name, title, description and schema of each tool, in the order in which they are listed."""
+
+
 @dataclass(frozen=True, slots=True)
 class McpTool:
     """A tool: `parameters` is the JSON schema of its arguments, `run` gets them and the program's name."""
@@ -85,89 +145,20 @@ class McpTools:
 
     def listed(self) -> Sequence[McpTool]:
         """Return the tools that are offered now, always in the same order."""
-        tools = [
-            McpTool(
-                "search",
-                "Search memory",
-                "Search the user's earlier conversations, facts and saved texts. Returns ids for fetch.",
-                parameters({"query": QUERY}, "query"),
-                self._find,
-            ),
-            McpTool(
-                "fetch",
-                "Read a result",
-                "Return the whole text of a result of search.",
-                parameters({"id": _ID}, "id"),
-                self._fetch,
-            ),
-            McpTool(
-                "search_conversations",
-                "Search conversations",
-                "Find turns of earlier conversations by a natural sentence, with dates and links.",
-                parameters(
-                    {
-                        "query": QUERY,
-                        "after": _DATE,
-                        "before": _DATE,
-                        "source": _ID,
-                        "limit": LIMIT,
-                    },
-                    "query",
-                ),
-                self._find_turns,
-            ),
-            McpTool(
-                "get_turns",
-                "Read turns",
-                "Return turns of a conversation in full: the one with that number and its neighbors.",
-                parameters(
-                    {
-                        "conversation": {"type": "integer", "minimum": 1, "maximum": 2**62},
-                        "turn": {"type": "integer", "minimum": 0, "maximum": 10**9},
-                        "around": {
-                            "type": "integer",
-                            "minimum": 0,
-                            "maximum": _AROUND_MAX,
-                            "default": 0,
-                        },
-                    },
-                    "conversation",
-                    "turn",
-                ),
-                self._turns,
-            ),
-            McpTool(
-                "recall",
-                "Recall",
-                "Return what memory holds on a question: dated, linked quotations and facts as Markdown.",
-                parameters(
-                    {
-                        "question": QUERY,
-                        "max_tokens": {
-                            "type": "integer",
-                            "minimum": MIN_TOKENS,
-                            "maximum": MAX_TOKENS,
-                            "default": 1200,
-                        },
-                    },
-                    "question",
-                ),
-                self._recall,
-            ),
-        ]
+        runs: Mapping[str, Run] = {
+            "search": self._find,
+            "fetch": self._fetch,
+            "search_conversations": self._find_turns,
+            "get_turns": self._turns,
+            "recall": self._recall,
+        }
         if self._settings.flag(_REMEMBER):
-            text = {"type": "string", "minLength": 2, "maxLength": 2000}
-            tools.append(
-                McpTool(
-                    "remember",
-                    "Save to memory",
-                    "Save a text to the user's memory. Only what the user asked to keep.",
-                    parameters({"text": text}, "text"),
-                    self._remember,
-                    writes=True,
-                )
-            )
-        return tools
+            runs = {**runs, "remember": self._remember}
+        return [
+            McpTool(name, title, description, schema, runs[name], writes=name == "remember")
+            for name, title, description, schema in _TOOLS
+            if name in runs
+        ]
 
     def call(self, name: str, arguments: object, client: str) -> McpResult:
         """Run a tool for a program; an error is a result."""
