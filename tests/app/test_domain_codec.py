@@ -152,6 +152,7 @@ def test_serialized_names_of_changes_never_change() -> None:
         "ExtractionDone", "MemoryPut", "MemoryForgotten", "CoreMemoryPut", "MemoryWritePut",
         "ProfilePut", "ProfileReviewPut", "ProfileLinesRejected", "ToolSummaryPut",
         "PromptKept", "FeedbackPut", "ConversationForgotten",
+        "MessagesForgotten",
     ]  # fmt: skip
     freed = codec.dumps((SpendReleased("u"),))
     assert freed == '[{"_":"SpendFreed","uid":"u"}]'
