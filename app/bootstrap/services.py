@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 from app.chat.attached_images import AttachedImages
@@ -38,6 +39,8 @@ from app.index.vector_sync import VectorIndexSync
 from app.mcp.access import McpAccess
 from app.mcp.memory_tools import McpTools
 from app.mcp.server import serve
+from app.mcp.tool_connections import ToolConnections
+from app.mcp.tool_servers import ToolServers
 from app.memory.answers import AnswerFinder
 from app.memory.brief import Briefs
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
@@ -58,7 +61,7 @@ from app.memory.summaries import SummaryService
 from app.memory.vector_search import VectorSearch
 from app.providers.http.endpoint import check_ca_bundle, check_proxy_url
 from app.providers.pricing.prices import OwnPrices, PriceList
-from app.providers.registry import provider_registry
+from app.providers.registry import network_of, provider_registry
 from app.providers.wire.streaming import RetryPolicy
 from app.storage.deletion.forget import forget, forget_message, forget_turn
 from app.storage.engine.errors import from_os_error
@@ -111,7 +114,7 @@ class Services:
             keys = KeyStore(file=KeyFile(paths.keys))
             self._wire_memory(keys)
             self._wire_workers(keys)
-            self._wire_chat()
+            self._wire_chat(keys)
         except BaseException:
             self.close()
             raise
@@ -254,14 +257,18 @@ class Services:
         self.embedding_regeneration = EmbeddingRegeneration(settings, board, self.embedders)
         self.fact_regeneration = FactRegeneration(store, settings, load, choice, board)
 
-    def _wire_chat(self) -> None:
+    def _wire_chat(self, keys: KeyStore) -> None:
         store, settings, core_memory = self.store, self.settings, self.core_memory
+        connections = ToolConnections(partial(network_of, settings))
+        self._closers.append(connections.close)
+        self.tool_servers = ToolServers(settings, keys, connections)
         toolbox = Toolbox(
             (
                 *ConversationTools(store, self.search).tools(),
                 *MemoryTools(self.answers, core_memory, self.memory_writes).tools(),
                 *manual_tools(self.search, self.workers.refresh, self._is_manual_on),
-            )
+            ),
+            self.tool_servers.tools,
         )
         self.presets, self.mentions = Presets(store, settings), Mentions(store)
         self.tools = toolbox.descriptions

@@ -289,16 +289,21 @@ class RunningExchange:
                 call, f"At most {_MAX_CALLS} tools can be called at once. Call it again if needed."
             )
         plan = self._reply.plan
+        is_over = False
         context = ToolContext(
-            plan.conversation, plan.exchange.id, plan.exchange.model or "", self._offered
-        )
+            plan.conversation, plan.exchange.id, plan.exchange.model or "", self._offered,
+            lambda: is_over,
+        )  # fmt: skip
         limit_s = TOOL_LIMIT_S
         try:
             running = asyncio.to_thread(self._toolbox.run, call, context)
-            return await asyncio.wait_for(running, limit_s)
+            waits = self._toolbox.waits_for_user(call)
+            return await asyncio.wait_for(running, None if waits else limit_s)
         except TimeoutError:
             text = f"It took longer than {limit_s:g} s. Ask for less, or continue without it."
             return failed_result(call, text, round(limit_s * 1000))
+        finally:
+            is_over = True
 
     # -- storing
 

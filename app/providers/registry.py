@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 
 from app.domain.errors import KeyMissing, KnownError, NotFound
@@ -252,6 +253,11 @@ class OpenProviders:
         self._built.clear()
 
 
+def network_of(settings: Settings) -> Network:
+    """Return the proxy and the certificates in the settings."""
+    return Network(settings.text("proxy_url") or None, settings.text("ca_bundle") or None)
+
+
 def provider_registry(
     settings: Settings, keys: KeyStore, policy: RetryPolicy | None = None
 ) -> ProviderRegistry:
@@ -263,9 +269,6 @@ def provider_registry(
             for row in settings.providers()
         ]
 
-    def network() -> Network:
-        return Network(settings.text("proxy_url") or None, settings.text("ca_bundle") or None)
-
     def first_byte_s(config: ProviderConfig) -> int:
         own = json_object(settings.text(TIMEOUTS)).get(config.name)
         if type(own) is int:
@@ -275,5 +278,9 @@ def provider_registry(
         return settings.number("local_reply_timeout" if is_near else "reply_timeout")
 
     return ProviderRegistry(
-        configured, keys, network=network, policy=policy, first_byte_s=first_byte_s
+        configured,
+        keys,
+        network=partial(network_of, settings),
+        policy=policy,
+        first_byte_s=first_byte_s,
     )

@@ -1,9 +1,15 @@
 """Tools in the window: calls and results as they come, folded; Stop in the middle; Continue."""
 
+import shlex
+import sys
+from pathlib import Path
+
+from tests.fakes import tool_server
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Stall, text, tool_call, usage
 from tests.fakes.stored import add_conversation
 from tests.fakes.user import User
+from ui.views.settings.tools_page import ToolsPage
 from ui.widgets.transcript.folds import Fold
 from ui.widgets.transcript.panels import InterruptionPanel, ProposalPanel, WrittenRow
 
@@ -74,3 +80,40 @@ async def test_what_a_model_saves_is_shown_in_its_turn_and_taken_back(
     await user.until_so(lambda services: services.core_memory.text() == "Lives in Oslo")
     user.click("Undo", user.turn(0))
     await user.until_so(lambda services: services.core_memory.text() == "")
+
+
+async def test_a_tool_of_another_program_is_accepted_asked_for_and_then_always_allowed(
+    user: User, server: Loopback, tmp_path: Path
+) -> None:
+    await user.start_with_model(server.v1)
+    calls = tmp_path / "calls"
+    page = user.presenters.settings.open("Tools").findChildren(ToolsPage)[0]
+    page.name.setText("sums")
+    page.command.setText(shlex.join([sys.executable, tool_server.__file__, "good", str(calls)]))
+    user.click("Connect\u2026", page)
+    await user.sees("Start this program?", tool_server.__file__)
+    user.click("Start")
+    await user.sees("sums offers 2 tools", "Add two numbers.")
+    assert not await user.ask(lambda services: services.tool_servers.servers())
+    user.click("Accept", page)
+    await user.until_so(lambda services: services.tool_servers.tools())
+    await user.dismiss()
+
+    add = tool_call("mcp_sums_add", {"a": 2, "b": 3})
+    server.reply(add).reply(text("Nothing then."))
+    await user.say("What is two and three?")
+    await user.sees("Let the model call 'add' of 'sums'?")
+    user.click("Refuse")
+    await user.answered(0, "Nothing then.")
+    assert not calls.exists()
+
+    server.reply(add).reply(text("Five."))
+    await user.say("Please?")
+    await user.sees("Let the model call 'add' of 'sums'?")
+    user.click("Always allow")
+    await user.answered(1, "Five.")
+    server.reply(add).reply(text("Five again."))
+    await user.say("And once more?")
+    await user.answered(2, "Five again.")
+    assert len(calls.read_text().splitlines()) == 2
+    assert "mcp_sums_add" in str(server.posts[-1].body["tools"])

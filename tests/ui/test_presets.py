@@ -56,7 +56,7 @@ class Page:
         desk.qtbot.addWidget(self.view)
         self.models = Recorder(options=SMALL, check_name=lambda name: name)
         self.presenter = desk.make(
-            PresetsPresenter, presets=desk.presets, models=self.models, tools=TOOLS,
+            PresetsPresenter, presets=desk.presets, models=self.models, tools=lambda: TOOLS,
             list_models=self.listed, page=self.view,
         )  # fmt: skip
         self.form = self.view.form

@@ -62,6 +62,7 @@ from ui.presenters.search import SearchPresenter
 from ui.presenters.settings.dialog import APPEARANCE_SETTINGS
 from ui.presenters.source_suggestion import SourceSuggestionPresenter
 from ui.presenters.summaries import SummariesPresenter
+from ui.presenters.tool_permission import ToolPermissionPresenter
 from ui.presenters.tour import TourPresenter
 from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.theme import Appearance
@@ -208,6 +209,7 @@ class Presenters(QObject):
             bridge, services.search, self.links.open_link, self._window, QuickFind(self._window)
         )
         self.mcp_consent = McpConsentPresenter(bridge, services.mcp_access, banner)
+        ToolPermissionPresenter(bridge, services.tool_servers, banner, self._window)
         self.maintenance = MaintenancePresenter(
             bridge, services.back_up, services.check, services.paths.root, banner
         )

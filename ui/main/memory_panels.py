@@ -20,6 +20,7 @@ from ui.presenters.settings.programs import ProgramsPresenter
 from ui.presenters.settings.providers import ProvidersPresenter
 from ui.presenters.settings.recall_settings import RecallSettingsPresenter
 from ui.presenters.settings.shortcuts import ShortcutsPresenter
+from ui.presenters.settings.tools import ToolsPresenter
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
 from ui.views.settings.settings_dialog import SettingsDialog
@@ -68,7 +69,8 @@ def build_memory_panels(
         programs = ProgramsPresenter(
             bridge, services.sources, services.mcp_access, open_link, dialog.programs
         )
-        return presets.show, embedder.show, background.show, recall.show, programs.show
+        tools = ToolsPresenter(bridge, services.tool_servers, dialog.tools)
+        return tuple(each.show for each in (presets, embedder, background, recall, programs, tools))
 
     settings = SettingsPresenter(
         bridge, services.settings, banner, window.actions_by_name, appearance, present_pages

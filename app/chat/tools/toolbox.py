@@ -27,13 +27,15 @@ _SHOWN_CHARS = 60
 class ToolContext:
     """The exchange in which a tool is called, and the model (PROVIDER:MODEL).
 
-    `allowed` are the names of the tools that were offered; None for all of the conversation's.
+    `allowed` are the names of the tools that were offered; None for all of the conversation's. `is_over` is
+    whether the exchange has ended or was stopped meanwhile.
     """
 
     conversation: Conversation
     exchange_id: ExchangeId
     model: str
     allowed: Collection[str] | None = None
+    is_over: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Tool:
             the model.
         writes: Whether it changes memory.
         is_usable: Whether it is of use in a conversation now; it is not offered otherwise.
+        is_checked: Whether arguments are checked against the schema; else `run` gets any JSON object.
+        waits_for_user: Whether a call may wait for the user, for as long as that takes.
     """
 
     name: str
@@ -55,22 +59,22 @@ class Tool:
     run: Callable[[Mapping[str, Any], ToolContext], str]
     writes: bool = False
     is_usable: Callable[[Conversation], bool] = lambda _: True
+    is_checked: bool = True
+    waits_for_user: bool = False
 
 
 class Toolbox:
     """All tools. Thread-safe."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = {tool.name: tool for tool in tools}
-        self._schemas = {
-            each.name: ToolSchema(each.name, each.description, json.dumps(each.parameters))
-            for each in tools
-        }
+    def __init__(
+        self, tools: Sequence[Tool], more: Callable[[], Sequence[Tool]] = lambda: ()
+    ) -> None:
+        """`more` returns tools that may change; their names are others than those of `tools`."""
+        self._own, self._more = tools, more
 
-    @property
     def descriptions(self) -> Mapping[str, str]:
-        """The descriptions of all tools by their names."""
-        return {name: tool.description for name, tool in self._tools.items()}
+        """Return the descriptions of all tools by their names."""
+        return {name: tool.description for name, tool in self._tools().items()}
 
     def offered_in(
         self, conversation: Conversation, allowed: Collection[str] | None = None
@@ -79,12 +83,20 @@ class Toolbox:
 
         In a private conversation there is none that writes. May block.
         """
-        return tuple(self._schemas[name] for name in self._of(conversation, allowed))
+        return tuple(
+            ToolSchema(each.name, each.description, json.dumps(each.parameters))
+            for each in self._of(conversation, allowed).values()
+        )
 
     def writes(self, call: ToolCall) -> bool:
         """Return whether a call may change what later calls find."""
-        tool = self._tools.get(call.name)
+        tool = self._tools().get(call.name)
         return tool is not None and tool.writes
+
+    def waits_for_user(self, call: ToolCall) -> bool:
+        """Return whether a call may wait for the user."""
+        tool = self._tools().get(call.name)
+        return tool is not None and tool.waits_for_user
 
     def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Run a call; never raises. Blocking: for a worker thread."""
@@ -104,15 +116,19 @@ class Toolbox:
         offered = self._of(context.conversation, context.allowed)
         if (tool := offered.get(call.name)) is None:
             raise _unknown(call.name, offered)
-        arguments = check_arguments(call.arguments, tool.parameters)
-        return tool.run(arguments, context)
+        if not tool.is_checked:
+            return tool.run(_decoded(call.arguments), context)
+        return tool.run(check_arguments(call.arguments, tool.parameters), context)
+
+    def _tools(self) -> Mapping[str, Tool]:
+        return {tool.name: tool for tool in (*self._own, *self._more())}
 
     def _of(
         self, conversation: Conversation, allowed: Collection[str] | None
     ) -> Mapping[str, Tool]:
         return {
             name: tool
-            for name, tool in self._tools.items()
+            for name, tool in self._tools().items()
             if (allowed is None or name in allowed)
             and not (conversation.private and tool.writes)
             and tool.is_usable(conversation)

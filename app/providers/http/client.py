@@ -9,13 +9,15 @@ import asyncio
 import logging
 import re
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import httpx2
 
 from app.domain.errors import Unreachable
-from app.providers.http.endpoint import Endpoint, SizeLimits, TimeLimits
+from app.providers.http.base_url import BaseUrl
+from app.providers.http.endpoint import Endpoint, Network, SizeLimits, TimeLimits
 from app.providers.http.error_translation import (
     NotAnEventStream,
     RejectedReply,
@@ -51,33 +53,13 @@ class GuardedClient(httpx2.AsyncClient):
         silence_vendor_logs()
         self._times = endpoint.times
         self._sizes = endpoint.sizes
-        network, is_loopback = endpoint.network, endpoint.base_url.is_loopback
-        try:
-            verify: ssl.SSLContext | bool = True
-            if network.ca_bundle:
-                verify = ssl.create_default_context(cafile=network.ca_bundle)
-            elif endpoint.base_url.origin.startswith("http://"):
-                verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # never used, and reads no files
+        with _network_options(endpoint.base_url, endpoint.network) as options:
             super().__init__(
-                follow_redirects=False,
                 headers={"Accept-Encoding": "identity", "User-Agent": USER_AGENT},
                 limits=httpx2.Limits(keepalive_expiry=30.0),
-                proxy=None if is_loopback else network.proxy_url,
-                verify=verify,
-                trust_env=not is_loopback,
                 transport=endpoint.transport,
+                **options,
             )
-        except (OSError, ssl.SSLError) as error:
-            raise Unreachable(
-                f"The certificates in '{network.ca_bundle}' cannot be read",
-                "Check ca_bundle in Settings, Network",
-            ) from error
-        except (ValueError, ImportError, httpx2.InvalidURL) as error:
-            # The proxy's URL is not quoted: it may hold a password.
-            raise Unreachable(
-                "The proxy cannot be used",
-                "Check proxy_url in Settings, Network (http:// or https://)",
-            ) from error
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send as `httpx2.AsyncClient.send` does, with limits; `stream=True` requires events."""
@@ -139,6 +121,46 @@ class GuardedClient(httpx2.AsyncClient):
             raise NotAnEventStream(
                 kind.partition(";")[0], (await response.aread()).decode(errors="replace")
             )
+
+
+def service_client(
+    base_url: BaseUrl, network: Network, headers: Mapping[str, str], timeout_s: float
+) -> httpx2.AsyncClient:
+    """Return a client for another service than a model's, without limits of size.
+
+    Raises Unreachable when the proxy or the certificates cannot be used.
+    """
+    silence_vendor_logs()
+    with _network_options(base_url, network) as options:
+        return httpx2.AsyncClient(headers=dict(headers), timeout=timeout_s, **options)
+
+
+@contextmanager
+def _network_options(base_url: BaseUrl, network: Network) -> Iterator[dict[str, Any]]:
+    """Yield a client's options for a network; raise Unreachable where making it fails for them."""
+    try:
+        verify: ssl.SSLContext | bool = True
+        if network.ca_bundle:
+            verify = ssl.create_default_context(cafile=network.ca_bundle)
+        elif base_url.origin.startswith("http://"):
+            verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # never used, and reads no files
+        yield {
+            "follow_redirects": False,
+            "proxy": None if base_url.is_loopback else network.proxy_url,
+            "verify": verify,
+            "trust_env": not base_url.is_loopback,
+        }
+    except (OSError, ssl.SSLError) as error:
+        raise Unreachable(
+            f"The certificates in '{network.ca_bundle}' cannot be read",
+            "Check ca_bundle in Settings, Network",
+        ) from error
+    except (ValueError, ImportError, httpx2.InvalidURL) as error:
+        # The proxy's URL is not quoted: it may hold a password.
+        raise Unreachable(
+            "The proxy cannot be used",
+            "Check proxy_url in Settings, Network (http:// or https://)",
+        ) from error
 
 
 class _EventGate:

@@ -18,13 +18,13 @@ _NEW_NAME = tr("New preset")
 class PresetsPresenter(Presenter):
     """Keeps the page and the stored presets in step.
 
-    `tools` are the descriptions of the tools by name; `list_models` returns the models of all
+    `tools` returns the descriptions of the tools by name; `list_models` returns the models of all
     providers with a key, and failures as text.
     """
 
     _presets: Presets
     _models: ModelDirectory
-    _tools: Mapping[str, str]
+    _tools: Callable[[], Mapping[str, str]]
     _list_models: Callable[[], Awaitable[tuple[Sequence[str], Sequence[str]]]]
     _page: PresetsPage
 
@@ -32,8 +32,8 @@ class PresetsPresenter(Presenter):
         super().__post_init__()
         self._added = ""  # the uid of a preset to select once it is shown
         page = self._page
-        page.show_tools(self._tools)
-        self._bridge.subscribe(lambda _: self.show(), "presets", "default_preset", "system_prompt")
+        topics = ("presets", "default_preset", "system_prompt", "tool_servers")
+        self._bridge.subscribe(lambda _: self.show(), *topics)
         page.edited.connect(self._save)
         page.add_requested.connect(lambda: self._add(self._new))
         page.copy_requested.connect(lambda uid: self._add(lambda: self._presets.duplicate(uid)))
@@ -60,6 +60,7 @@ class PresetsPresenter(Presenter):
                 select, self._added = self._added, ""
             self._page.show_presets(*found, select)
 
+        self._bridge.load("preset tools", self._tools, self._page.show_tools)
         self._bridge.load("presets page", read, show)
 
     async def _show_models(self) -> None:

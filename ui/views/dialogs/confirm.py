@@ -40,8 +40,8 @@ def confirm(
     on_yes: Callable[[], object],
     on_no: Callable[[], object] = lambda: None,
     on_other: Callable[[], object] = lambda: None,
-) -> None:
-    """Ask, and call what belongs to the button; closing the box means `no`. Returns at once."""
+) -> QMessageBox:
+    """Ask, and call what belongs to the button; closing the box means `no`. Return the box at once."""
     box = _box(parent, texts.title, texts.question, texts.details)
     if texts.is_warning:
         _show_icon(box, "triangle-alert", Ink.BrightText)
@@ -67,6 +67,7 @@ def confirm(
 
     box.finished.connect(on_finished)
     box.open()
+    return box
 
 
 def inform(

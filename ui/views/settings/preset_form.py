@@ -166,7 +166,11 @@ class PresetForm(QWidget):
 
     def show_tools(self, tools: Mapping[str, str]) -> None:
         """Offer tools by their names, with descriptions."""
+        for name in self.tools.keys() - tools.keys():
+            self.tools.pop(name).deleteLater()
         for name, description in tools.items():
+            if name in self.tools:
+                continue
             box = self.tools[name] = QCheckBox(name, self)
             box.setToolTip(description)
             box.setAccessibleDescription(description)
@@ -205,7 +209,8 @@ class PresetForm(QWidget):
     def _changed(self) -> Preset:
         """Return the preset as the fields show it; options that are disabled stay as they are."""
         temperature = self.temperature.value()
-        tools = tuple(sorted(name for name, box in self.tools.items() if box.isChecked()))
+        chosen = {name for name, box in self.tools.items() if box.isChecked()}
+        absent = set(self._preset.tools or ()) - self.tools.keys()  # of a server that is off
         return replace(
             self._preset,
             name=self.name.text(),
@@ -214,7 +219,7 @@ class PresetForm(QWidget):
             temperature=None if temperature < 0 else round(temperature, 2),
             reasoning_effort=self.effort.currentData(),
             max_output_tokens=self.max_output.value() or None,
-            tools=None if self.all_tools.isChecked() else tools,
+            tools=None if self.all_tools.isChecked() else tuple(sorted(chosen | absent)),
         )
 
     def _show_tools(self) -> None:

@@ -19,6 +19,7 @@ from ui.views.settings.memory_page import MemoryPage
 from ui.views.settings.models_page import ModelsPage
 from ui.views.settings.presets_page import PresetsPage
 from ui.views.settings.programs_page import ProgramsPage
+from ui.views.settings.tools_page import ToolsPage
 from ui.widgets.controls import closing_buttons, row_of, scroll_area
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.setting_editor import SettingEditor
@@ -28,6 +29,7 @@ _PRESETS = tr("Presets")
 _EMBEDDER = tr("Search by meaning")
 _BACKGROUND = tr("Background work")
 _PROGRAMS = tr("Other programs")
+_TOOLS = tr("Tools")
 _ON_OTHER_PAGES = frozenset((*SPEND_LIMIT_KEYS, *(each.setting for each in SOURCES.values())))
 _OWN_PAGES = (SettingPage.MODELS, SettingPage.INTERNAL)
 
@@ -56,6 +58,7 @@ class SettingsDialog(QDialog):
         self.background = BackgroundPage(self)
         self.memory = MemoryPage(self)
         self.programs = ProgramsPage(self)
+        self.tools = ToolsPage(self)
         self._pages = QStackedWidget(self)
         self._add_page(tr(SettingPage.MODELS.value), self.models)
         self._add_page(_PRESETS, self.presets)
@@ -68,6 +71,7 @@ class SettingsDialog(QDialog):
             if page in shown and page not in _OWN_PAGES:
                 is_memory = page is SettingPage.RECALL
                 self._add_page(tr(page.value), self.memory if is_memory else self._page_of(page))
+        self._add_page(_TOOLS, self.tools)
         self._add_page(_PROGRAMS, self.programs)
         self._names.setFixedWidth(self._names.sizeHintForColumn(0) + _NAMES_MARGIN_PX)
         self._names.currentRowChanged.connect(self._pages.setCurrentIndex)

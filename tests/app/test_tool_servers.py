@@ -1,0 +1,257 @@
+"""Tools of other programs over MCP: what was accepted, permission, results, and servers that misbehave."""
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from app.chat.tools.toolbox import Toolbox, ToolContext
+from app.domain.conversations import ToolCall
+from app.domain.errors import InvalidInput, NotFound
+from app.mcp import tool_connections
+from app.mcp.tool_connections import ToolConnections, ToolServerFailed
+from app.mcp.tool_servers import Permission, PermissionQuestion, ToolServer, ToolServers
+from app.providers.http.endpoint import Network
+from app.system.keys import KeyStore
+from tests.fakes import tool_server
+from tests.fakes.jobs import until
+from tests.fakes.stored import add_conversation, made, opened
+
+
+class Tools:
+    """The service on a library, with the server of one mode."""
+
+    def __init__(self, data_dir: Path, store: Any, mode: str = "good") -> None:
+        from app.storage.tables.settings import Settings
+
+        self.calls = data_dir / "calls.jsonl"
+        self.connections = ToolConnections(Network)
+        self.service = ToolServers(Settings(store), KeyStore({}), self.connections)
+        command = (sys.executable, tool_server.__file__, mode, str(self.calls))
+        self.server = ToolServer("fake", command)
+        self.conversation = add_conversation(store, "What is two and three").conversation
+
+    def accept(self, permission: Permission = Permission.ALWAYS) -> None:
+        """Accept what the server offers."""
+        self.service.accept(self.service.look_at(self.server))
+        for tool in self.service.servers()[0].tools:
+            self.service.permit("fake", tool.name, permission)
+
+    def call(self, name: str = "mcp_fake_add", context: Any = None, **arguments: Any) -> Any:
+        """Call a tool as a model does."""
+        toolbox = Toolbox((), self.service.tools)
+        context = context or ToolContext(self.conversation, cast(Any, 1), "recall:recall")
+        return toolbox.run(ToolCall("c1", name, json.dumps(arguments)), context)
+
+    @property
+    def logged(self) -> list[Any]:
+        """The calls that the server got."""
+        text = self.calls.read_text() if self.calls.exists() else ""
+        return [json.loads(line)["arguments"] for line in text.splitlines()]
+
+
+@pytest.fixture
+def store(data_dir: Path) -> Iterator[Any]:
+    """Yield the store of an empty library."""
+    made(data_dir)
+    with opened(data_dir) as store:
+        yield store
+
+
+@pytest.fixture
+def make(data_dir: Path, store: Any) -> Iterator[Any]:
+    """Yield what makes `Tools` for a mode."""
+    made_tools = []
+
+    def make(mode: str = "good") -> Tools:
+        made_tools.append(Tools(data_dir, store, mode))
+        return made_tools[-1]
+
+    yield make
+    for each in made_tools:
+        each.connections.close()
+
+
+def test_an_accepted_tool_is_offered_under_its_server_and_called(make: Any) -> None:
+    tools = make()
+    tools.accept()
+    assert [each.name for each in tools.service.tools()] == ["mcp_fake_add", "mcp_fake_shout"]
+    result = tools.call(a=2, b=3)
+    assert (result.is_error, result.text.splitlines()[0]) == (False, "5")
+    assert tools.logged == [{"a": 2, "b": 3}]
+    failed = tools.call("mcp_fake_shout")
+    assert failed.is_error
+
+
+def test_a_server_sees_only_the_variables_that_were_named(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOL_TOKEN", "yes")
+    monkeypatch.setenv("OTHER_TOKEN", "secret")
+    tools = make()
+    tools.server = replace(tools.server, variables=("TOOL_TOKEN",))
+    tools.accept()
+    assert tools.call(a=1, b=1).text.split() == ["2", "yes", "no", "other"]
+
+
+def test_nothing_is_offered_before_it_is_accepted_when_off_or_never(make: Any) -> None:
+    tools = make()
+    tools.service.look_at(tools.server)
+    assert tools.service.tools() == ()
+    tools.accept()
+    tools.service.permit("fake", "add", Permission.NEVER)
+    assert [each.name for each in tools.service.tools()] == ["mcp_fake_shout"]
+    tools.service.switch("fake", is_on=False)
+    assert tools.service.tools() == ()
+    tools.service.remove("fake")
+    assert tools.service.servers() == ()
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_tool_on_ask_waits_for_the_answer(make: Any, allowed: bool) -> None:
+    tools = make()
+    tools.accept(Permission.ASK)
+    asked: list[PermissionQuestion] = []
+
+    def ask(question: PermissionQuestion) -> None:
+        asked.append(question)
+        threading.Timer(0.05, lambda: question.decide(allowed=allowed)).start()
+
+    assert tools.call(a=2, b=3).is_error  # nobody can be asked
+    tools.service.ask = ask
+    result = tools.call(a=2, b=3)
+    assert result.is_error is not allowed
+    assert json.loads(asked[0].arguments) == {"a": 2, "b": 3}
+    assert tools.logged == ([{"a": 2, "b": 3}] if allowed else [])
+
+
+def test_a_question_is_withdrawn_when_the_exchange_is_stopped(make: Any) -> None:
+    tools = make()
+    tools.accept(Permission.ASK)
+    asked: list[PermissionQuestion] = []
+    tools.service.ask = asked.append
+    context = ToolContext(
+        tools.conversation, cast(Any, 1), "recall:recall", is_over=lambda: bool(asked)
+    )
+    assert tools.call(context=context, a=1, b=1).is_error
+    assert asked[0].answered.is_set()
+    assert tools.logged == []
+
+
+def test_known_permissions_stay_when_a_server_is_looked_at_again(make: Any) -> None:
+    tools = make()
+    tools.accept()
+    tools.service.permit("fake", "add", Permission.NEVER)
+    again = tools.service.look_at(tools.server)
+    assert {each.name: each.permission for each in again.tools} == {
+        "add": Permission.NEVER,
+        "shout": Permission.ALWAYS,
+    }
+
+
+def test_a_tool_that_changed_after_it_was_accepted_is_not_called(make: Any) -> None:
+    tools = make("changed")
+    tools.accept()
+    tools.calls.write_text("")
+    tools.connections.disconnect("fake")
+    result = tools.call(a=2, b=3)
+    assert result.is_error
+    assert tools.logged == []
+    tools.accept()
+    assert not tools.call(a=2, b=3).is_error
+
+
+@pytest.mark.parametrize("mode", ["crash", "long"])
+def test_a_server_that_fails_in_a_call_is_an_error_and_is_started_again(
+    make: Any, mode: str
+) -> None:
+    tools = make(mode)
+    tools.accept()
+    for _ in range(2):
+        assert tools.call(a=2, b=3).is_error
+    assert len(tools.logged) == 2
+
+
+def test_a_server_that_never_answers_is_left(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = make("silent")
+    tools.accept()
+    monkeypatch.setattr(tool_connections, "CALL_LIMIT_S", 1.0)
+    assert tools.call(a=2, b=3).is_error
+
+
+def test_a_server_that_cannot_be_started_says_so(make: Any) -> None:
+    tools = make()
+    with pytest.raises(ToolServerFailed):
+        tools.service.look_at(ToolServer("none", ("/no/such/program",)))
+    with pytest.raises(InvalidInput):
+        tools.service.look_at(replace(tools.server, name="a b"))
+    with pytest.raises(InvalidInput):
+        tools.service.look_at(ToolServer("plain", url="http://example.com/mcp"))
+    with pytest.raises(InvalidInput):
+        make("crowded").service.look_at(make("crowded").server)
+    with pytest.raises(NotFound):
+        tools.service.remove("none")
+
+
+def test_names_are_fit_for_models_and_differ() -> None:
+    from app.mcp.tool_servers import _unique
+
+    taken: dict[str, object] = {}
+    for _ in range(3):
+        name = _unique("mcp_fake_" + "x" * 80, taken)
+        taken[name] = None
+        assert len(name) <= 64
+    assert len(taken) == 3
+
+
+def test_a_server_at_an_address_gets_its_key_and_nobody_else_does(make: Any) -> None:
+    seen: list[str] = []
+    with _http_server(seen) as url:
+        tools = make()
+        server = ToolServer("web", url=url)
+        tools.service.accept(tools.service.look_at(server, "sk-web"), "sk-web")
+        (tool,) = tools.service.tools()
+        tools.service.permit("web", "greet", Permission.ALWAYS)
+        assert tools.call(tool.name, person="Ada").text == "Hello, Ada"
+        assert set(seen) == {"Bearer sk-web"}
+        tools.service.remove("web")
+        with pytest.raises(NotFound):
+            tools.service.permit("web", "greet", Permission.ALWAYS)
+
+
+@contextmanager
+def _http_server(seen: list[str]) -> Iterator[str]:
+    """Yield the address of a server with one tool; `seen` gets the authorization of each request."""
+    import uvicorn
+    from mcp.server.mcpserver import MCPServer
+
+    server = MCPServer("web")
+
+    @server.tool()
+    def greet(person: str) -> str:
+        return f"Hello, {person}"
+
+    app = server.streamable_http_app()
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            seen.append(dict(scope["headers"]).get(b"authorization", b"").decode())
+        await app(scope, receive, send)
+
+    config = uvicorn.Config(noting, port=0, log_level="error", lifespan="on")
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run)
+    thread.start()
+    try:
+        until(lambda: running.started)
+        port = running.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        running.handle_exit(0, None)
+        thread.join()
