@@ -75,3 +75,6 @@ _.call_number
 _.blocks_written
 _.items_laid_out
 _.turn_count
+
+# uvicorn reads it.
+_.should_exit

@@ -37,6 +37,7 @@ from app.index.text_sync import TextIndexSync
 from app.index.token_sync import TokenIndexSync
 from app.index.vector_sync import VectorIndexSync
 from app.mcp.access import McpAccess
+from app.mcp.http import HttpServer
 from app.mcp.memory_tools import McpTools
 from app.mcp.server import serve
 from app.mcp.tool_connections import ToolConnections
@@ -124,6 +125,7 @@ class Services:
         self.index_sync.start()
         self.vector_search.start(self.recall.warm_up)
         self.maintenance.start()
+        self.mcp_http.start()
 
     def back_up(self) -> Backup:
         """Make a verified backup now. Blocking; raises StorageError."""
@@ -309,6 +311,8 @@ class Services:
         self.mcp_tools = McpTools(
             store, settings, self.search, self.answers, self.memories, self.mcp_access
         )
+        self.mcp_http = HttpServer(store, settings, keys, self.mcp_tools)
+        self._closers.append(self.mcp_http.stop)
         self.briefs = Briefs(store, self.answers)
         self.library = Library(store)
         self.inspector = InspectionService(store)

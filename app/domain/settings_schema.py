@@ -277,6 +277,10 @@ _ALL = (
            "The maximum number of tokens for the profile.", unit="tokens"),
     _flag("mcp_remember", False, _P.GENERAL, "Let other programs save to memory",
           "Programs that may read memory over MCP can also save texts, which are listed under saved memories."),
+    _flag("mcp_http", False, _P.INTERNAL, "Memory over HTTP",
+          "Programs on this computer that have its key can read memory over MCP by HTTP while the window is open."),
+    _count("mcp_http_port", 7316, _P.INTERNAL, "Port of memory over HTTP",
+           "The port on this computer for memory over HTTP.", minimum=1024, maximum=65_535),
     _count("prompt_max_tokens", 32_000, _P.CONTEXT, "Maximum prompt",
            "The maximum number of tokens of a prompt, at most three quarters of what the model can read. "
            "Longer conversations are condensed.",

@@ -26,7 +26,7 @@ def serve(reader: TextIO, writer: TextIO, tools: McpTools) -> None:
     import anyio
     from mcp.server.stdio import stdio_server
 
-    server = _server(tools)
+    server = memory_server(tools)
 
     async def run() -> None:
         streams = stdio_server(anyio.wrap_file(reader), anyio.wrap_file(writer))
@@ -36,7 +36,8 @@ def serve(reader: TextIO, writer: TextIO, tools: McpTools) -> None:
     anyio.run(run)
 
 
-def _server(tools: McpTools) -> Any:
+def memory_server(tools: McpTools) -> Any:
+    """Return the SDK's server with the tools, for any transport."""
     import mcp_types as types
     from anyio import to_thread
     from mcp.server.lowlevel import Server

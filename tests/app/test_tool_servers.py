@@ -253,5 +253,5 @@ def _http_server(seen: list[str]) -> Iterator[str]:
         port = running.servers[0].sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
-        running.handle_exit(0, None)
+        running.should_exit = True
         thread.join()

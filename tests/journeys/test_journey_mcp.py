@@ -2,6 +2,7 @@
 
 import io
 import json
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 
 from app.bootstrap import RunMode, Services, build, locked
@@ -224,3 +227,50 @@ def test_a_program_that_disconnects_in_the_middle_leaves_nothing_behind(library:
     serve(io.StringIO('{"jsonrpc": "2.0", "id": 1, "meth'), io.StringIO(), library.mcp_tools)
     serve(io.StringIO("\x00\n[]\n{}\n"), io.StringIO(), library.mcp_tools)
     assert not library.mcp_tools.call("search", {"query": "basil"}, "Another").text.startswith("{")
+
+
+def test_memory_is_served_over_http_with_its_key_alone(library: Services) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    library.mcp_access.decide(_NAME, Access.ALLOWED)
+    library.settings.set("mcp_http_port", port)
+    library.mcp_http.switch(is_on=True)
+    until(lambda: _status(port, "wrong") == 401)
+    access = library.mcp_http.access()
+    assert access is not None
+    assert _status(port, access.key, host="evil.example") == 421
+    assert _status(port, access.key, origin="https://evil.example") == 403
+
+    async def ask(mode: str) -> Any:
+        headers = {"Authorization": f"Bearer {access.key}"}
+        async with httpx2.AsyncClient(headers=headers) as http:
+            transport = streamable_http_client(access.url, http_client=http)
+            info = Implementation(name=_NAME, version="1")
+            async with Client(transport, client_info=info, mode=mode) as client:
+                return await client.call_tool("search", {"query": "basil in winter"})
+
+    for mode in _MODES:
+        assert "windowsill" in _value(anyio.run(ask, mode))["results"][0]["text"]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        library.settings.set("mcp_http_port", taken.getsockname()[1])
+        until(lambda: (now := library.mcp_http.access()) is not None and now.problem)
+    library.mcp_http.switch(is_on=False)
+    assert library.mcp_http.access() is None
+    until(lambda: _status(port, "wrong") is None)
+
+
+def _status(port: int, key: str, **headers: str) -> int | None:
+    """Return the status of a request, None if nobody listens."""
+    try:
+        return httpx2.post(
+            f"http://127.0.0.1:{port}/mcp",
+            headers={
+                "Authorization": f"Bearer {key}",
+                "Accept": "application/json, text/event-stream",
+                **headers,
+            },
+            json={"jsonrpc": "2.0", "id": 1, "method": "ping"},
+            trust_env=False,
+        ).status_code
+    except httpx2.ConnectError:
+        return None

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox
 from app.domain.links import Link
 from app.domain.sources import SourceName, SourceState
 from app.mcp.access import Access, Reading
+from app.mcp.http import HttpAccess
 from tests.fakes.screens import Parts, Recorder
 from ui.presenters.settings.programs import ProgramsPresenter
 from ui.views.settings.programs_page import ProgramsPage
@@ -27,10 +28,12 @@ class Page:
         self.sources = Recorder(states=[STATE])
         self.sources.paths = SimpleNamespace(root="/data")  # type: ignore[attr-defined]
         self.access = Recorder(decisions={"Heron IDE": Access.ASK}, readings=(READING,))
+        self.http = Recorder(access=HttpAccess("http://127.0.0.1:7316/mcp", "key-1"))
         presenter = ProgramsPresenter(
             parts.bridge,
             cast(Any, self.sources),
             cast(Any, self.access),
+            cast(Any, self.http),
             self.opened.append,
             self.page,
         )
@@ -40,7 +43,7 @@ class Page:
 
 def test_a_source_is_switched(parts: Parts) -> None:
     shown = Page(parts)
-    (switch,) = shown.page.findChildren(QCheckBox)
+    (switch,) = (each for each in shown.page.findChildren(QCheckBox) if each is not shown.page.http)
     switch.click()
     parts.qtbot.waitUntil(
         lambda: any(call[:2] == ("switch", STATE.name) for call in shown.sources.calls)
@@ -66,3 +69,13 @@ def test_the_configuration_names_the_library_and_is_copied(parts: Parts) -> None
     shown = Page(parts)
     shown.page.copy.click()
     assert '"--data-dir", "/data"' in QGuiApplication.clipboard().text()
+
+
+def test_http_is_switched_and_its_key_is_copied_but_not_shown(parts: Parts) -> None:
+    shown = Page(parts)
+    assert shown.page.http.isChecked()
+    assert shown.page.http_address.text() == "http://127.0.0.1:7316/mcp"
+    shown.page.copy_key.click()
+    assert QGuiApplication.clipboard().text() == "key-1"
+    shown.page.http.click()
+    parts.qtbot.waitUntil(lambda: any(each[0] == "switch" for each in shown.http.calls))

@@ -67,7 +67,12 @@ def build_memory_panels(
             partial(list_models, services.models, chat, bridge), dialog.presets,
         )  # fmt: skip
         programs = ProgramsPresenter(
-            bridge, services.sources, services.mcp_access, open_link, dialog.programs
+            bridge,
+            services.sources,
+            services.mcp_access,
+            services.mcp_http,
+            open_link,
+            dialog.programs,
         )
         tools = ToolsPresenter(bridge, services.tool_servers, dialog.tools)
         return tuple(each.show for each in (presets, embedder, background, recall, programs, tools))

@@ -11,6 +11,7 @@ from app.domain.errors import KnownError
 from app.domain.links import Link, parse_commonplace_link
 from app.domain.sources import SourceName
 from app.mcp.access import Access, McpAccess
+from app.mcp.http import HttpServer
 from app.workers.sources import Sources
 from ui.presenters.presenter import Presenter
 from ui.views.settings.programs_page import ProgramsPage, ProgramsShown
@@ -24,15 +25,17 @@ class ProgramsPresenter(Presenter):
 
     _sources: Sources
     _access: McpAccess
+    _http: HttpServer
     _open_link: Callable[[Link], object]
     _page: ProgramsPage
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._bridge.subscribe(lambda _: self.show(), "mcp_clients")
+        self._bridge.subscribe(lambda _: self.show(), "mcp_clients", "mcp_http")
         page = self._page
         page.source_switched.connect(self._switch)
         page.decided.connect(self._decide)
+        page.http_switched.connect(self._switch_http)
         page.link_opened.connect(self._open)
         page.copy_requested.connect(lambda text: QGuiApplication.clipboard().setText(text))
 
@@ -50,12 +53,16 @@ class ProgramsPresenter(Presenter):
             list(self._access.decisions().items()),
             self._access.readings(_READINGS),
             json.dumps(configuration),
+            self._http.access(),
         )
 
     def _switch(self, name: SourceName, on: bool) -> None:
         self._bridge.save(
             lambda: self._sources.switch(name, is_on=on), lambda _: self.show(), self._on_error
         )
+
+    def _switch_http(self, on: bool) -> None:
+        self._bridge.save(lambda: self._http.switch(is_on=on), on_error=self._on_error)
 
     def _decide(self, name: str, access: Access) -> None:
         self._bridge.save(lambda: self._access.decide(name, access), on_error=self._on_error)

@@ -11,6 +11,7 @@ from app.domain.sources import SOURCES, SourceState
 from app.domain.text import sentences
 from app.domain.translation import tr
 from app.mcp.access import Access, Reading
+from app.mcp.http import HttpAccess
 from ui.widgets.choice_box import SelectBox
 from ui.widgets.controls import button, row_of
 from ui.widgets.plain_label import PlainLabel, plain_label
@@ -25,12 +26,16 @@ _CHOICES = {
 
 @dataclass(frozen=True, slots=True)
 class ProgramsShown:
-    """What the page shows: sources, programs that asked with what was decided, the last readings."""
+    """What the page shows: sources, programs that asked with what was decided, the last readings.
+
+    `http` is None while memory is not served over HTTP.
+    """
 
     sources: Sequence[SourceState]
     programs: Sequence[tuple[str, Access]]
     readings: Sequence[Reading]
     configuration: str
+    http: HttpAccess | None
 
 
 class ProgramsPage(QWidget):
@@ -38,18 +43,21 @@ class ProgramsPage(QWidget):
 
     Signals:
         source_switched: (SourceName, on). decided: (a program's name, Access).
-        link_opened: The first link of a line of the log. copy_requested: The configuration.
+        link_opened: The first link of a line of the log. copy_requested: A text.
+        http_switched: Whether memory is served over HTTP.
     """
 
     source_switched = Signal(object, bool)
     decided = Signal(str, object)
     link_opened = Signal(str)
     copy_requested = Signal(str)
+    http_switched = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.error = plain_label(self, "error")
         self.error.hide()
+        self._http: HttpAccess | None = None
         self._sources = QVBoxLayout()
         self._programs = QVBoxLayout()
         self.log = QListWidget(self)
@@ -104,12 +112,23 @@ class ProgramsPage(QWidget):
             )
         )
         column.addLayout(row_of((self.configuration, 1), self.copy))
+        self.http = QCheckBox(tr("Also over HTTP, for programs on this computer"), self)
+        self.http.clicked.connect(self.http_switched)
+        self.http_address = plain_label(self, "code")
+        self.copy_key = button(self, tr("Copy key"), self._copy_key)
+        column.addWidget(self.http)
+        column.addLayout(row_of((self.http_address, 1), self.copy_key))
         column.addStretch(1)
 
     def show_programs(self, shown: ProgramsShown) -> None:
         """Show everything anew."""
         self.error.hide()
         self.configuration.setText(shown.configuration)
+        self._http = http = shown.http
+        self.http.setChecked(http is not None)
+        self.http_address.setText(f"{http.url}  {http.problem}".strip() if http else "")
+        self.http_address.setVisible(http is not None)
+        self.copy_key.setVisible(http is not None)
         _fill(
             self._sources,
             [self._source(each) for each in shown.sources],
@@ -132,6 +151,10 @@ class ProgramsPage(QWidget):
         """Show why a change failed."""
         self.error.setText(text)
         self.error.show()
+
+    def _copy_key(self) -> None:
+        if self._http is not None:
+            self.copy_requested.emit(self._http.key)
 
     def _source(self, state: SourceState) -> QWidget:
         spec = SOURCES[state.name]
