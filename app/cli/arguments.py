@@ -203,11 +203,12 @@ def _add_memory(command: _Adder) -> None:
     recall.text("--set", "KEY=VALUE", set_help, action="append", default=[])
     memory = command("memory", "the core memory of every prompt, and saved texts")
     memory.action(
-        "show", "set", "append", "save", "list", "forget", "written", "keep", "undo",
-        default="show",
+        "show", "set", "append", "save", "list", "forget", "forget-earlier", "written", "keep",
+        "undo", default="show",
     )  # fmt: skip
     words_help = (
-        "set, append or save TEXT (- reads standard input); forget ID of a saved text; written lists "
+        "set, append or save TEXT (- reads standard input); forget ID of a saved text; "
+        "forget-earlier deletes the earlier texts of core memory for good; written lists "
         "what models wrote, keep or undo ID of it"
     )
     memory.text("words", "WORD", words_help, nargs="*")

@@ -280,6 +280,13 @@ class CoreMemoryPut:
 
 
 @dataclass(frozen=True, slots=True)
+class CoreMemoryForgotten:
+    """The deletion of earlier versions of the core memory, by their times."""
+
+    made_at: tuple[datetime, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryWritePut:
     """What a model wrote to memory, or its new state."""
 
@@ -386,6 +393,7 @@ Change = (
     | MemoryPut
     | MemoryForgotten
     | CoreMemoryPut
+    | CoreMemoryForgotten
     | MemoryWritePut
     | ProfilePut
     | ProfileReviewPut
@@ -397,7 +405,9 @@ Change = (
     | MessagesForgotten
 )
 
-FORGETTING = frozenset((ConversationForgotten, FactForgotten, MemoryForgotten, MessagesForgotten))
+FORGETTING: frozenset[type] = frozenset(
+    (ConversationForgotten, CoreMemoryForgotten, FactForgotten, MemoryForgotten, MessagesForgotten)
+)
 """The changes that delete what earlier ones wrote."""
 
 

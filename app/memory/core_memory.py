@@ -7,6 +7,7 @@ from datetime import datetime
 from app.domain.changes import (
     Change,
     ChangeSet,
+    CoreMemoryForgotten,
     CoreMemoryPut,
     MemoryForgotten,
     MemoryPut,
@@ -26,6 +27,8 @@ from app.storage.tables.memories import ArchivalMemories, CoreMemory, CoreMemory
 from app.storage.tables.settings import Settings
 
 _LIMIT = "core_memory_max_tokens"
+_ALL = 1_000_000
+_CALLS_REMAIN = "Conversations in which a model wrote it were not changed."
 
 
 class CoreMemoryService:
@@ -81,6 +84,20 @@ class CoreMemoryService:
         with self._lock:
             text, more = edit(self.text())
             return self._write(clean(text).strip(), author, more)
+
+    def forget_earlier(self) -> tuple[tuple[datetime, ...], tuple[str, ...]]:
+        """Erase all earlier versions; return their times and what remains elsewhere.
+
+        Lines that the present text has too stay. Raises StorageError.
+        """
+        with self._lock:
+            earlier = tuple(
+                each.made_at for each in self._reads.versions(_ALL)[1:] if each.made_at is not None
+            )
+            if earlier:
+                self._store.save(CoreMemoryForgotten(earlier))
+                finish_forgetting(self._store)
+        return earlier, (_CALLS_REMAIN, *remains_of_files(self._store))
 
     def check(self, text: str) -> None:
         """Raise InvalidInput for a text that is too long to be stored."""

@@ -37,7 +37,7 @@ from app.storage.tables.fact_visibility import (
     update_fact_passages,
 )
 from app.storage.tables.man_pages import MAN_PAGES
-from app.storage.tables.memories import MEMORIES
+from app.storage.tables.memories import MEMORIES, delete_wordings
 from app.storage.tables.passage_rows import PASSAGES
 from app.storage.tables.presets import PRESETS
 from app.storage.tables.profile import PROFILES, drop_unsupported_lines
@@ -158,6 +158,9 @@ def _apply_together(
             for table in aggregate.tables:
                 table.write(connection, batch.rows[table.name], state)
     positions: list[int] = []
+    if wordings := batch.rows["forgotten_core_memory"]:
+        positions.append(max(wordings.values()))
+        delete_wordings(connection, list(wordings), list(batch.rows["unwritten_texts"]))
     for change in batch.rows["forgotten_message_content"].values():
         positions.append(batch.position)
         erase_messages(connection, change, batch.position)
@@ -184,11 +187,12 @@ def _apply_together(
 
 
 def _are_unindexed(connection: Connection, batch: Batch) -> bool:
-    """Return whether all that is forgotten is private: then no index has words of it."""
-    if batch.rows["forgotten_fact"] or batch.rows["forgotten_memory"]:
+    """Return whether no index has words of what is forgotten: it is private, or core memory."""
+    indexed = ("forgotten_fact", "forgotten_memory", "forgotten_message_content")
+    if any(batch.rows[each] for each in indexed):
         return False
-    if batch.rows["forgotten_message_content"]:
-        return False
+    if batch.rows["forgotten_core_memory"]:
+        return True
     ids = list(batch.rows["forgotten_conversation"])
     private = "SELECT count(*) FROM conversation WHERE private AND id IN (SELECT unnest(?))"
     (count,) = connection.execute(private, [ids]).fetchone() or (0,)

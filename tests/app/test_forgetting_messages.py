@@ -22,7 +22,7 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.facts import Memory
+from app.domain.facts import Memory, MemoryWrite
 from app.domain.ids import ConversationId, ExchangeId, PassageId, new_uid, part_id
 from app.domain.passages import Passage, PassageKind, Space
 from app.domain.recall import (
@@ -34,6 +34,7 @@ from app.domain.recall import (
     StoredPrompt,
 )
 from app.domain.turn_text import content_hash
+from app.memory.core_memory import CoreMemoryService
 from app.storage.deletion.forget import forget_message, forget_turn
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -41,6 +42,7 @@ from app.storage.safety.backup import make_backup
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.passages import Passages
 from app.storage.tables.prompts import Prompts
+from app.storage.tables.settings import Settings
 from app.storage.tables.vector_rows import EmbeddedPassage
 from app.storage.tables.vectors import Vectors
 from app.storage.work.extraction_work import ExtractionWork
@@ -326,6 +328,31 @@ def test_every_answer_to_a_forgotten_question_goes_and_edited_versions_are_named
     found = Exchanges(store).messages([*again.message_ids, *edited.message_ids])
     assert all(found[each].is_forgotten for each in again.message_ids)
     assert not any(found[each].is_forgotten for each in edited.message_ids)
+    assert check(store).problems == ()
+
+
+def test_earlier_texts_of_core_memory_are_in_no_file_and_what_still_holds_stays(
+    store: Store,
+) -> None:
+    talk = add_conversation(store, "Remember this")
+    here, turn = talk.conversation.id, talk.exchanges[0].id
+    core = CoreMemoryService(store, Settings(store))
+    core.set(f"Likes ferns\nHid {CANARY}")
+    parts = (PlanPart(PlanPartKind.CORE_MEMORY, 5, True, (PromptPiece(core.text()),)),)
+    prompt = StoredPrompt(turn, here, AT, "openai:m", 1_000, 2_000, parts, ())
+    write = MemoryWrite(new_uid(), here, turn, "openai:m", AT, new=f"Hid {CANARY}")
+    kept = MemoryWrite(new_uid(), here, turn, "openai:m", AT, new="Likes ferns")
+    store.save(
+        changes.PromptStored(prompt), changes.MemoryWritePut(write), changes.MemoryWritePut(kept)
+    )
+    make_backup(store)
+    core.set("Likes ferns")
+    times, _ = core.forget_earlier()
+    assert len(times) == 1
+    assert files_with(store.paths.root) == set()
+    assert [each.text for each in core.versions()] == ["Likes ferns"]
+    assert [row[0] for row in store.rows("SELECT uid FROM memory_write")] == [kept.uid]
+    assert core.forget_earlier()[0] == ()
     assert check(store).problems == ()
 
 

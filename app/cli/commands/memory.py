@@ -49,6 +49,13 @@ def memory(
         case "forget":
             _forget(memories, sync, given, terminal)
             return 0
+        case "forget-earlier":
+            if not given.yes:
+                terminal.err("All earlier texts of core memory will be deleted for good.")
+            terminal.require_confirmation(given.yes, "Nothing was forgotten")
+            times, remains = core.forget_earlier()
+            terminal.show_forgotten([each.isoformat() for each in times], remains)
+            return 0
         case "set":
             text = core.set(text)
         case "append":

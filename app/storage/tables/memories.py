@@ -4,7 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.changes import CoreMemoryPut, MemoryForgotten, MemoryPut, MemoryWritePut
+from app.domain.changes import (
+    CoreMemoryForgotten,
+    CoreMemoryPut,
+    MemoryForgotten,
+    MemoryPut,
+    MemoryWritePut,
+)
 from app.domain.conversations import OWN_SOURCE
 from app.domain.errors import NotFound
 from app.domain.facts import Memory, MemoryWrite, WriteState
@@ -14,10 +20,13 @@ from app.storage.engine.aggregate import (
     Aggregate,
     Batch,
     Table,
+    delete_where_in,
     reader,
     reference,
     row_of,
+    select_in,
 )
+from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.passage_rows import passage_source
@@ -46,6 +55,44 @@ def _core(batch: Batch, change: CoreMemoryPut) -> None:
     batch.mark("memory")
 
 
+def _core_forgotten(batch: Batch, change: CoreMemoryForgotten) -> None:
+    for made_at in map(to_db, change.made_at):
+        if (row := batch.rows["core_memory"].pop(made_at, None)) is not None:
+            batch.rows["unwritten_texts"][row[1]] = None
+        batch.rows["forgotten_core_memory"][made_at] = batch.position
+    batch.mark("memory")
+
+
+def delete_wordings(
+    connection: Connection, made_at: Iterable[datetime], unwritten: Iterable[str]
+) -> None:
+    """Delete versions of the core memory, and the lines that only they had from prompts and writes.
+
+    `unwritten` are texts of them that have no row. Inside the caller's transaction.
+    """
+    rows = select_in(connection, "core_memory", "text", made_at, "made_at")
+    delete_where_in(connection, "core_memory", "made_at", made_at)
+    kept = {
+        line
+        for (text,) in connection.execute("SELECT text FROM core_memory").fetchall()
+        for line in text.splitlines()
+    }
+    texts = (*unwritten, *(text for (text,) in rows))
+    lines = {line for text in texts for line in text.splitlines() if line.strip()} - kept
+    named = "SELECT 1 FROM (SELECT unnest($1::VARCHAR[]) AS line) WHERE"
+    connection.execute(
+        "DELETE FROM prompt_text p WHERE conversation_id = 0 AND EXISTS "
+        f"({named} contains(chr(10) || p.text || chr(10), chr(10) || line || chr(10)))",
+        [list(lines)],
+    )
+    connection.execute(
+        "DELETE FROM memory_write w WHERE memory_id IS NULL AND EXISTS "
+        f"({named} contains(line, nullif(w.old, '')) OR contains(line, nullif(w.new, '')) "
+        "OR contains(w.old, line) OR contains(w.new, line))",
+        [list(lines)],
+    )
+
+
 def _written(batch: Batch, change: MemoryWritePut) -> None:
     batch.rows["memory_write"][change.write.uid] = row_of(change.write, WRITE_COLUMNS)
     batch.mark("memory")
@@ -61,6 +108,7 @@ MEMORIES = Aggregate(
         MemoryPut: _put,
         MemoryForgotten: _forgotten,
         CoreMemoryPut: _core,
+        CoreMemoryForgotten: _core_forgotten,
         MemoryWritePut: _written,
     },
     rules=(
