@@ -277,6 +277,7 @@ class Library:
                 conversation_id=fork,
                 parent_id=exchanges[-1].id if exchanges else None,
                 message_ids=tuple(message.id for message in messages[start:]),
+                uid=new_uid(),
             )
             exchanges.append(copy)
         return messages, exchanges

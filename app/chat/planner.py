@@ -140,6 +140,7 @@ class Planner:
             message_ids=(message.id,),
             started_at=at,
             model=self._model_of(conversation),
+            uid=new_uid(),
         )
         if last and not starts_segment and not _is_answered(last, before):
             message_ids, own = (*last.message_ids, message.id), (*before, message)
@@ -291,7 +292,7 @@ class Planner:
         at: datetime,
     ) -> Exchange:
         sibling = _running(of, message_ids, self._model_of(conversation), at)
-        return replace(sibling, id=self._ids.exchange())
+        return replace(sibling, id=self._ids.exchange(), uid=new_uid())
 
     def _checked(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
         """Return a message's blocks cleaned; raise InvalidInput when it is empty or a file is gone."""

@@ -224,6 +224,7 @@ def _add_transfer(command: _Adder) -> None:
     import_ = command("import", "import conversations from another program's export")
     import_.text("paths", "PATH", nargs="+")
     import_.flag("--dry-run", "read everything, store nothing")
+    import_.flag("--restore-forgotten", "bring back what was forgotten here")
     export = command("export", "write conversations to a file")
     export.number("--conversation", "ID", "only this one")
     export.add_argument("--format", choices=("md", "json", "jsonl"), default="json")

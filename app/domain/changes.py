@@ -144,6 +144,7 @@ class SummaryPut:
     model: str
     source_hash: str
     made_at: datetime
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +352,10 @@ class FeedbackPut:
 
 @dataclass(frozen=True, slots=True)
 class ConversationForgotten:
-    """The deletion of a conversation and everything derived from it; see `app.storage.deletion`."""
+    """The deletion of a conversation and everything derived from it; see `app.storage.deletion`.
+
+    Its uid is kept, so that an import does not bring it back unasked.
+    """
 
     conversation_id: ConversationId
 
@@ -367,6 +371,13 @@ class MessagesForgotten:
     conversation_id: ConversationId
     message_ids: tuple[MessageId, ...]
     title: str
+
+
+@dataclass(frozen=True, slots=True)
+class UidsRestored:
+    """Uids of forgotten records that the user imports again; see `app.storage.tables.forgotten`."""
+
+    uids: tuple[str, ...]
 
 
 Change = (
@@ -403,6 +414,7 @@ Change = (
     | FeedbackPut
     | ConversationForgotten
     | MessagesForgotten
+    | UidsRestored
 )
 
 FORGETTING: frozenset[type] = frozenset(

@@ -204,7 +204,8 @@ class Exchange:
 
     `message_ids` are its messages in path order; a message may belong to several sibling exchanges
     (a regenerated reply shares the question). `turn_number` counts from 0 along its own
-    path, `segment_number` rises with each `/new`. Times are UTC.
+    path, `segment_number` rises with each `/new`. Times are UTC. Stored without `uid`, it gets one that
+    follows from its ids and its time.
     """
 
     id: ExchangeId
@@ -219,6 +220,7 @@ class Exchange:
     model: str | None = None
     usage: Usage | None = None
     problem: Problem | None = None
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import hashlib
 import random
 import time
 import uuid
+from datetime import datetime
 from typing import NewType
 
 ConversationId = NewType("ConversationId", int)
@@ -48,6 +49,21 @@ def derived_uid(name: str, at_ms: int) -> str:
     """
     digest = hashlib.sha256(name.encode("utf-8")).digest()
     return _version_7(at_ms, int.from_bytes(digest[:10], "big"))
+
+
+def exchange_uid(conversation_id: int, exchange_id: int, started_at: datetime) -> str:
+    """Return the uid of an exchange that was stored without one."""
+    return derived_uid(f"exchange/{conversation_id}/{exchange_id}", milliseconds(started_at))
+
+
+def summary_uid(kind: str, source_id: int, made_at: datetime) -> str:
+    """Return the uid of a summary that was stored without one."""
+    return derived_uid(f"summary/{kind}/{source_id}", milliseconds(made_at))
+
+
+def milliseconds(moment: datetime) -> int:
+    """Return Unix milliseconds, 0 before 1970."""
+    return max(0, int(moment.timestamp() * 1000))
 
 
 def _version_7(unix_ms: int, bits: int) -> str:

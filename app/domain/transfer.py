@@ -155,7 +155,8 @@ class ImportReport:
     """The result of an import. `duplicates` counts messages that were already stored.
 
     `refused` counts paths that are not an export or are damaged as a whole; `skipped` lists them too. `presets`
-    counts new ones, which no imported conversation uses.
+    counts new ones, which no imported conversation uses. `forgotten` counts conversations that were
+    forgotten here and so left out.
     """
 
     conversations: int = 0
@@ -166,3 +167,4 @@ class ImportReport:
     cancelled: bool = False
     refused: int = 0
     presets: int = 0
+    forgotten: int = 0

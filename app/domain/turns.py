@@ -20,7 +20,7 @@ from app.domain.conversations import (
     Text,
     ToolCall,
 )
-from app.domain.ids import ExchangeId, MessageId
+from app.domain.ids import ExchangeId, MessageId, derived_uid, milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,10 @@ def _exchange(
         started_at=first.message.created_at,
         completed_at=last.message.created_at,
         model=models[-1] if models else None,
+        uid=derived_uid(f"turn/{last.message.uid}", milliseconds(first.message.created_at)),
     )
     if same is None:
         return exchange
     if same.message_ids == exchange.message_ids:
         return replace(same, parent_id=exchange.parent_id, turn_number=exchange.turn_number)
-    return replace(exchange, segment_number=same.segment_number, usage=same.usage)
+    return replace(exchange, segment_number=same.segment_number, usage=same.usage, uid=same.uid)

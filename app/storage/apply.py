@@ -36,6 +36,11 @@ from app.storage.tables.fact_visibility import (
     update_after_put,
     update_fact_passages,
 )
+from app.storage.tables.forgotten import (
+    FORGOTTEN_UIDS,
+    keep_uids,
+    keep_uids_of_conversations,
+)
 from app.storage.tables.man_pages import MAN_PAGES
 from app.storage.tables.memories import MEMORIES, delete_wordings
 from app.storage.tables.passage_rows import PASSAGES
@@ -53,7 +58,7 @@ _KEEP_INDEX = (
 )
 AGGREGATES: Sequence[Aggregate] = (
     CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, SUMMARIES, SPENDING,
-    FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS,
+    FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS, FORGOTTEN_UIDS,
 )  # fmt: skip
 """In the order of writing; rows are erased in the opposite order, dependent rows first."""
 
@@ -172,8 +177,7 @@ def _apply_together(
             if name == "conversation":
                 _erase_conversations(connection, list(forgotten), positions[-1])
             else:
-                unwritten = list(batch.rows["unwritten_texts"])
-                _erase_known(connection, name, list(forgotten), unwritten, positions[-1])
+                _erase_known(connection, name, batch, positions[-1])
     if positions:  # the bytes are still there until the file has been rewritten
         forgotten_at = [str(max(positions))]
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", forgotten_at)
@@ -201,6 +205,7 @@ def _are_unindexed(connection: Connection, batch: Batch) -> bool:
 
 def _erase_conversations(connection: Connection, ids: list[int], position: int) -> None:
     """Delete every row of conversations; `app.storage.deletion.forget` removes the bytes."""
+    keep_uids_of_conversations(connection, ids)
     redact_messages(connection, conversation_deletion_set(connection, ids), position)
     changed_facts = delete_facts_where(connection, OF_CONVERSATIONS, ids)
     for aggregate in reversed(AGGREGATES):
@@ -213,10 +218,11 @@ def _erase_conversations(connection: Connection, ids: list[int], position: int) 
     update_fact_passages(connection, changed_facts, position)
 
 
-def _erase_known(
-    connection: Connection, table: str, ids: list[int], unwritten: list[str], position: int
-) -> None:
-    """Delete facts or memories by id; `unwritten` are texts they had that were never written."""
+def _erase_known(connection: Connection, table: str, batch: Batch, position: int) -> None:
+    """Delete facts or memories; some texts and uids that they had may never have been written."""
+    ids = list(batch.rows[f"forgotten_{table}"])
+    unwritten, uids = list(batch.rows["unwritten_texts"]), list(batch.rows["unwritten_uids"])
+    keep_uids(connection, table, ids, uids)
     redact_messages(connection, fact_deletion_set(connection, table, ids, unwritten), position)
     redact_prompts(connection, table, ids, unwritten)
     if table == "fact":

@@ -18,6 +18,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts, fact_changes
+from app.storage.tables.forgotten import forgotten_uids
 
 _BATCH_FACTS = 200
 _CACHED_CONVERSATIONS = 16
@@ -90,8 +91,9 @@ class _SourceUids:
 class FactImporter:
     """Stores imported facts after their conversations. Blocking."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, restore_forgotten: bool = False) -> None:
         self._store = store
+        self._restore_forgotten = restore_forgotten
         self._facts = Facts(store)
         self._sources = _Sources(store)
 
@@ -101,6 +103,9 @@ class FactImporter:
         A fact whose conversation does not exist or is private is left out.
         """
         facts = {fact.uid: fact for fact in imported}
+        if not self._restore_forgotten:
+            for uid in forgotten_uids(self._store, facts):
+                del facts[uid]
         ids = {uid: fact.id for uid, fact in self._facts.by_uid(facts).items()}
         for batch in _batches(list(facts.values())):
             self._store_batch(batch, ids)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
+from itertools import chain
 from operator import add
 from typing import NamedTuple
 
@@ -16,9 +17,10 @@ from app.domain.changes import (
     OriginsAdded,
     PassagesPut,
     TagsChanged,
+    UidsRestored,
 )
 from app.domain.conversations import OWN_SOURCE, Conversation, Exchange, Message, TitleOrigin
-from app.domain.ids import ConversationId, MessageId, derived_uid
+from app.domain.ids import ConversationId, MessageId, derived_uid, milliseconds
 from app.domain.passages import PassageKind
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.domain.turn_text import turn_passage
@@ -27,6 +29,7 @@ from app.language.titles import first_words
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.forgotten import forgotten_uids, source_key
 from app.storage.tables.passages import Passages
 from app.transfer.existing import (
     ConversationKey,
@@ -42,12 +45,16 @@ _UNTITLED = "Untitled conversation"
 
 
 class ImportCounts(NamedTuple):
-    """Counts of new conversations, turns and messages, and of messages that already existed."""
+    """Counts of new conversations, turns and messages, and of messages that already existed.
+
+    `forgotten` counts conversations that were forgotten here and so left out.
+    """
 
     conversations: int = 0
     turns: int = 0
     messages: int = 0
     duplicates: int = 0
+    forgotten: int = 0
 
     def plus(self, other: "ImportCounts") -> "ImportCounts":
         """Return the sums."""
@@ -71,8 +78,11 @@ class PendingImport(NamedTuple):
 class ConversationImporter:
     """Stores imported conversations in batches; they keep presets that are known here. Blocking."""
 
-    def __init__(self, store: Store, *, dry_run: bool = False) -> None:
+    def __init__(
+        self, store: Store, *, dry_run: bool = False, restore_forgotten: bool = False
+    ) -> None:
         self._store = store
+        self._restore_forgotten = restore_forgotten
         self._dry_run = dry_run
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
@@ -85,13 +95,21 @@ class ConversationImporter:
         Conversations that the previous batch contained too must be stored before. Raises StorageError.
         """
         existing = find_existing(self._store, batch)
+        names = {key_of(found): _names(found) for found in batch if key_of(found) not in existing}
+        forgotten = forgotten_uids(self._store, chain.from_iterable(names.values()))
         pending = []
         for found in batch:
             self._store.throttle()
             known = existing.get(key_of(found))
+            gone = forgotten.intersection(names.get(key_of(found), ()))
+            if gone and not self._restore_forgotten:
+                pending.append(PendingImport(key_of(found), ImportCounts(forgotten=1), None))
+                continue
             changes, counts = self._new(found) if known is None else self._update(found, known)
             if self._dry_run:
                 counts = self._not_seen_before(found, counts)
+            if gone:
+                changes.append(UidsRestored(tuple(sorted(gone))))
             saved = self._store.commit(*changes) if changes and not self._dry_run else None
             pending.append(PendingImport(key_of(found), counts, saved))
         return pending
@@ -109,8 +127,8 @@ class ConversationImporter:
         return ImportCounts(0, turns, new, counts.duplicates + counts.messages - new)
 
     def _new(self, found: ImportedConversation) -> tuple[list[Change], ImportCounts]:
+        created_at = _created_at(found)
         times = [each.created_at for each in found.messages if each.created_at is not None]
-        created_at = found.created_at or min(times, default=now())
         conversation_id = self._store.ids.conversation()
         messages = self._messages(found, found.messages, conversation_id, {}, created_at)
         ids = {
@@ -120,7 +138,7 @@ class ConversationImporter:
         questions = (message.text for message in messages if message.opens_turn)
         conversation = Conversation(
             id=conversation_id,
-            uid=found.uid or derived_uid(f"{found.source}/{found.source_id}", _ms(created_at)),
+            uid=_uid(found, created_at),
             title=found.title or first_words(questions) or _UNTITLED,
             title_origin=found.title_origin if found.title else TitleOrigin.FIRST_WORDS,
             source=found.first_source or found.source,
@@ -236,6 +254,23 @@ class ConversationImporter:
         return PassagesPut(tuple(passages), tuple(replaced))
 
 
+def _created_at(found: ImportedConversation) -> datetime:
+    times = [each.created_at for each in found.messages if each.created_at is not None]
+    return found.created_at or min(times, default=now())
+
+
+def _uid(found: ImportedConversation, created_at: datetime) -> str:
+    """Return the uid of a new conversation: the same in all libraries that import the same export."""
+    return found.uid or derived_uid(
+        source_key(found.source, found.source_id), milliseconds(created_at)
+    )
+
+
+def _names(found: ImportedConversation) -> tuple[str, str]:
+    """Return what is kept of a conversation that was forgotten."""
+    return _uid(found, _created_at(found)), source_key(found.source, found.source_id)
+
+
 def _message_origins(
     found: ImportedConversation,
     ids: Mapping[str, MessageId],
@@ -272,8 +307,4 @@ def _message_uid(found: ImportedConversation, message: ImportedMessage, at: date
     """Return a message's uid: the same in all libraries that import the same export."""
     if found.source == OWN_SOURCE:
         return message.source_id
-    return derived_uid(f"{found.source}/{message_key(found, message.source_id)}", _ms(at))
-
-
-def _ms(moment: datetime) -> int:
-    return max(0, int(moment.timestamp() * 1000))
+    return derived_uid(f"{found.source}/{message_key(found, message.source_id)}", milliseconds(at))

@@ -42,11 +42,13 @@ def import_files(
     cancelled: Callable[[], bool] = lambda: False,
     on_progress: Callable[[ImportProgress], None] = lambda _progress: None,
     dry_run: bool = False,
+    restore_forgotten: bool = False,
 ) -> ImportReport:
     """Import exports one after the other and return a report. Blocking.
 
     A conversation is durable once it is counted. `on_progress` is called on this thread after every
     batch, the store's `throttle` every few milliseconds of work. A `dry_run` stores nothing.
+    Conversations and facts that were forgotten here are left out unless they are to be restored.
 
     Raises NotFound for a path that does not exist, before anything is stored; ImportRefused when
     nothing could be imported; StorageError, after which everything stored so far remains.
@@ -55,7 +57,7 @@ def import_files(
         _check_exists(path)
     if not dry_run and Conversations(store).listed():
         back_up_first(store)
-    importer = ConversationImporter(store, dry_run=dry_run)
+    importer = ConversationImporter(store, dry_run=dry_run, restore_forgotten=restore_forgotten)
     beside = FilesBeside(paths)
     files = None if dry_run else AttachmentFiles(store.paths)
     run = _ImportRun(store, importer, on_progress, lambda found: with_files(found, beside, files))
@@ -71,14 +73,14 @@ def import_files(
             run.settle()
             presets = import_presets(store, run.presets, dry_run=dry_run)
             if not dry_run:
-                FactImporter(store).store(run.facts)
+                FactImporter(store, restore_forgotten=restore_forgotten).store(run.facts)
                 propose_profile(store, run.profile)
         finally:
             store.checkpoint()
     if run.refusals and run.counts == ImportCounts() and not is_cancelled:
         raise run.refusals[0]
     return ImportReport(
-        *run.counts,
+        **run.counts._asdict(),
         skipped=tuple(run.skipped),
         cancelled=is_cancelled,
         refused=len(run.refusals),

@@ -41,6 +41,7 @@ def import_(
             cancelled=terminal.cancelled,
             on_progress=progress,
             dry_run=given.dry_run,
+            restore_forgotten=given.restore_forgotten,
         )
     except StorageError:
         if progress.stored:
@@ -116,6 +117,11 @@ def _remarks(report: ImportReport) -> list[str]:
     if report.presets:
         remarks.append(
             f"{_counted(report.presets, 'new preset')}, not used by imported conversations"
+        )
+    if report.forgotten:
+        remarks.append(
+            f"{_counted(report.forgotten, 'conversation')} left out because forgotten here; "
+            "--restore-forgotten brings them back"
         )
     if report.cancelled:
         remarks.append("The import was stopped; what was stored by then stays.")

@@ -11,7 +11,9 @@ import duckdb
 
 from app.domain import codec
 from app.domain.conversations import Block, Role, Text
+from app.domain.ids import exchange_uid, summary_uid
 from app.domain.turn_text import RECALL_MODEL, estimate_tokens, is_statement, turn_text
+from app.storage.engine.times import from_db
 
 Step = Callable[[duckdb.DuckDBPyConnection], None]
 
@@ -218,10 +220,36 @@ _ORPHANED_PROMPT_TEXTS = _script(
     "(SELECT unnest(regexp_extract_all(parts, '[0-9a-f]{32}')) FROM prompt)",
 )
 
+_UIDS = _script(
+    "ALTER TABLE exchange ADD COLUMN uid VARCHAR DEFAULT ''",
+    "ALTER TABLE summary ADD COLUMN uid VARCHAR DEFAULT ''",
+    "CREATE TABLE forgotten_uid (uid VARCHAR PRIMARY KEY)",
+)
+
+
+def _fill_uids(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give earlier exchanges and summaries the uids that their records would get if replayed."""
+    for table, key, source, time, uid_of in (
+        ("exchange", "conversation_id", "id", "started_at", exchange_uid),
+        ("summary", "kind", "source_id", "made_at", summary_uid),
+    ):
+        rows = connection.execute(
+            f"SELECT {key}, {source}, {time} FROM {table} WHERE uid = ''"
+        ).fetchall()
+        if rows:
+            uids = [uid_of(each, number, from_db(at)) for each, number, at in rows]
+            connection.execute(
+                f"UPDATE {table} SET uid = new.uid FROM (SELECT unnest($1) AS a, unnest($2) AS b, "
+                f"unnest($3) AS c, unnest($4) AS uid) AS new WHERE {table}.{key} = new.a "
+                f"AND {table}.{source} = new.b AND {table}.{time} = new.c",
+                [*(list(column) for column in zip(*rows, strict=True)), uids],
+            )
+
+
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
-    _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS,
+    _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

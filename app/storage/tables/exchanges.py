@@ -18,7 +18,7 @@ from app.domain.conversations import (
     Usage,
 )
 from app.domain.errors import NotFound
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.ids import ConversationId, ExchangeId, MessageId, exchange_uid
 from app.storage.engine.aggregate import (
     IGNORE,
     OF_CONVERSATIONS,
@@ -43,7 +43,7 @@ from app.storage.tables.conversations import conversation_with
 MESSAGE_COLUMNS = "id, uid, conversation_id, parent_id, role, text, blocks, created_at, model, raw"
 EXCHANGE_COLUMNS = (
     "id, conversation_id, parent_id, turn_number, segment_number, status, started_at, "
-    "completed_at, model, usage, problem"
+    "completed_at, model, usage, problem, uid"
 )
 _MESSAGE = Table("message", MESSAGE_COLUMNS, erased=OF_CONVERSATIONS, how=IGNORE, counter="message")
 _EXCHANGE = Table(
@@ -134,6 +134,7 @@ EXCHANGES = Aggregate(
             "SELECT m.id FROM message m ANTI JOIN exchange_message l ON l.message_id = m.id",
         ),
         reference("exchange.conversation_id", "conversation", by_row=True),
+        unique_uid("exchange"),
         reference("exchange.parent_id", "exchange", by_row=True),
         Rule(
             "exchange.parent_conversation",
@@ -238,7 +239,10 @@ def _exchange_row(exchange: Exchange, position: int) -> Row:
     usage, problem = (
         None if each is None else codec.dumps(each) for each in (exchange.usage, exchange.problem)
     )
-    return row_of(exchange, _EXCHANGE.columns, usage=usage, problem=problem, position=position)
+    uid = exchange.uid or exchange_uid(exchange.conversation_id, exchange.id, exchange.started_at)
+    return row_of(
+        exchange, _EXCHANGE.columns, usage=usage, problem=problem, position=position, uid=uid
+    )
 
 
 def _exchange_of(row: Row, message_ids: Sequence[MessageId]) -> Exchange:
@@ -249,7 +253,7 @@ def _exchange_of(row: Row, message_ids: Sequence[MessageId]) -> Exchange:
         message_ids=tuple(message_ids), started_at=from_db(row[6]),
         completed_at=from_db(row[7]), model=row[8],
         usage=None if row[9] is None else codec.loads(Usage, row[9]),
-        problem=None if row[10] is None else codec.loads(Problem, row[10]),
+        problem=None if row[10] is None else codec.loads(Problem, row[10]), uid=row[11],
     )  # fmt: skip
 
 

@@ -61,7 +61,8 @@ def _put(batch: Batch, change: FactPut) -> None:
 
 
 def _forgotten(batch: Batch, change: FactForgotten) -> None:
-    batch.rows["fact"].pop(change.fact_id, None)
+    if (row := batch.rows["fact"].pop(change.fact_id, None)) is not None:
+        batch.rows["unwritten_uids"][row[1]] = None
     versions = batch.rows["fact_version"]
     for key in [key for key in versions if key[0] == change.fact_id]:
         batch.rows["unwritten_texts"][versions.pop(key)[2]] = None

@@ -45,6 +45,7 @@ def _put(batch: Batch, change: MemoryPut) -> None:
 def _forgotten(batch: Batch, change: MemoryForgotten) -> None:
     if (row := batch.rows["memory"].pop(change.memory_id, None)) is not None:
         batch.rows["unwritten_texts"][row[2]] = None
+        batch.rows["unwritten_uids"][row[1]] = None
     batch.rows["forgotten_memory"][change.memory_id] = batch.position
     batch.mark("memory", "passages")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.changes import SummaryPut, ToolSummaryPut
+from app.domain.ids import summary_uid
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
@@ -25,7 +26,7 @@ from app.storage.tables.passage_rows import passage_source
 
 _SUMMARY = Table(
     "summary",
-    "kind, source_id, made_at, conversation_id, text, model, source_hash, latest",
+    "kind, source_id, made_at, conversation_id, text, model, source_hash, uid, latest",
     "kind, source_id, made_at",
     OF_CONVERSATIONS,
 )
@@ -37,7 +38,8 @@ _TOOL_SUMMARY = Table(
 
 
 def _put(batch: Batch, change: SummaryPut) -> None:
-    row = row_of(change, _SUMMARY.columns.removesuffix(", latest"))
+    uid = change.uid or summary_uid(change.kind, change.source_id, change.made_at)
+    row = row_of(change, _SUMMARY.columns.removesuffix(", latest"), uid=uid)
     batch.rows["summary"][row[:3]] = row
     batch.rows["latest_summary"][row[:2]] = row[2]
 

@@ -154,6 +154,14 @@ def _report_text(report: ImportReport) -> str:
                 report.duplicates,
             )
         )
+    if report.forgotten:
+        parts.append(
+            trn(
+                "{count} conversation was left out because you had forgotten it.",
+                "{count} conversations were left out because you had forgotten them.",
+                report.forgotten,
+            )
+        )
     if report.presets:
         presets = trn("{count} new preset", "{count} new presets", report.presets)
         parts.append(tr("{presets}, not used by imported conversations.").format(presets=presets))

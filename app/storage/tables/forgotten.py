@@ -1,0 +1,54 @@
+"""Uids of what was forgotten, kept for ever, so that an older export does not bring it back unasked.
+
+They are those of conversations, facts and saved texts, and of an imported conversation also the key that
+its source gives it. Messages that were forgotten alone keep their rows, and so their uids.
+"""
+
+from collections.abc import Iterable
+
+from app.domain.changes import UidsRestored
+from app.storage.engine.aggregate import IGNORE, Aggregate, Batch, Table, select_in
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+
+_FORGOTTEN = Table("forgotten_uid", "uid", "uid", how=IGNORE)
+_KEEP = "INSERT OR IGNORE INTO forgotten_uid SELECT uid FROM "
+
+
+def _restored(batch: Batch, change: UidsRestored) -> None:
+    batch.rows["forgotten_uid"].update(dict.fromkeys(change.uids))
+
+
+FORGOTTEN_UIDS = Aggregate((_FORGOTTEN,), {UidsRestored: _restored})
+
+
+def source_key(source: str, source_id: str) -> str:
+    """Return the key of a conversation of another program."""
+    return f"{source}/{source_id}"
+
+
+def keep_uids_of_conversations(connection: Connection, ids: list[int]) -> None:
+    """Keep the uids of conversations, and of what was derived from them, while their rows exist."""
+    for table, column in (
+        ("conversation", "id"), ("fact", "conversation_id"), ("memory", "conversation_id")
+    ):  # fmt: skip
+        connection.execute(f"{_KEEP}{table} WHERE {column} IN (SELECT unnest(?))", [ids])
+    connection.execute(
+        "INSERT OR IGNORE INTO forgotten_uid SELECT source || '/' || source_id FROM origin "
+        "WHERE kind = 'conversation' AND local_id IN (SELECT unnest(?))",
+        [ids],
+    )
+
+
+def keep_uids(
+    connection: Connection, table: str, ids: list[int], unwritten: Iterable[str] = ()
+) -> None:
+    """Keep the uids of facts or memories while their rows exist, and some that have none."""
+    connection.execute(f"{_KEEP}{table} WHERE id IN (SELECT unnest(?))", [ids])
+    _FORGOTTEN.write(connection, {each: (each,) for each in unwritten})
+
+
+def forgotten_uids(store: Store, among: Iterable[str]) -> frozenset[str]:
+    """Return which uids and keys are of something that was forgotten. Blocking."""
+    rows = store.read(select_in, "forgotten_uid", "uid", among, "uid")
+    return frozenset(each for (each,) in rows)
