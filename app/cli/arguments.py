@@ -224,6 +224,8 @@ def _add_transfer(command: _Adder) -> None:
     import_ = command("import", "import conversations from another program's export")
     import_.text("paths", "PATH", nargs="+")
     import_.flag("--dry-run", "read everything, store nothing")
+    own_help = "it is of your own library: take core memory, settings, providers and spend too"
+    import_.flag("--own", own_help)
     import_.flag("--restore-forgotten", "bring back what was forgotten here")
     export = command("export", "write conversations to a file")
     export.number("--conversation", "ID", "only this one")

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from app.domain.conversations import Block, RawReply, Role, TitleOrigin
 from app.domain.facts import FactCategory
+from app.domain.portable import PortableLibrary, PortableOrigin, PortableTurn
 from app.domain.presets import Preset
 
 
@@ -97,7 +98,7 @@ class ImportedConversation:
     id of the last visible message. `skipped` lists messages that could not be read. An empty `title`
     means none. Only exports of
     Commonplace contain `uid`, `title_origin`, `first_source` (the source of an earlier import), `facts`,
-    `recalls` and `preset` (a uid, "" for the default); `presets`, `profile` and facts that the user wrote
+    `recalls`, `preset` (a uid, "" for the default), `origins` and `turns`; `library`, `presets`, `profile` and facts that the user wrote
     come in a conversation without messages.
     """
 
@@ -121,6 +122,9 @@ class ImportedConversation:
     facts: tuple[PortableFact, ...] = ()
     recalls: bool = True
     preset: str = ""
+    origins: tuple[PortableOrigin, ...] = ()
+    turns: tuple[PortableTurn, ...] = ()
+    library: PortableLibrary | None = None
     presets: tuple[Preset, ...] = ()
     profile: tuple[PortableProfileLine, ...] = ()
 
@@ -156,7 +160,7 @@ class ImportReport:
 
     `refused` counts paths that are not an export or are damaged as a whole; `skipped` lists them too. `presets`
     counts new ones, which no imported conversation uses. `forgotten` counts conversations that were
-    forgotten here and so left out.
+    forgotten here and so left out. `left_out` names what is taken only from an export of one's own.
     """
 
     conversations: int = 0
@@ -168,3 +172,4 @@ class ImportReport:
     refused: int = 0
     presets: int = 0
     forgotten: int = 0
+    left_out: tuple[str, ...] = ()

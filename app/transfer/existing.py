@@ -2,13 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from app.domain.conversations import OWN_SOURCE, Conversation
-from app.domain.ids import ConversationId, MessageId
-from app.domain.transfer import ImportedConversation
+from app.domain.ids import ConversationId, MessageId, derived_uid, milliseconds
+from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.storage.engine.store import Store
+from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.forgotten import source_key
 
 ConversationKey = tuple[str, str]
 
@@ -30,6 +33,31 @@ def key_of(found: ImportedConversation) -> ConversationKey:
 def message_key(found: ImportedConversation, source_id: str) -> str:
     """Return the permanent key of a message; ids of some sources are unique in a conversation only."""
     return f"{found.source_id}/{source_id}"
+
+
+def created_at_of(found: ImportedConversation) -> datetime:
+    """Return when a conversation began, the present if its export has no times."""
+    times = [each.created_at for each in found.messages if each.created_at is not None]
+    return found.created_at or min(times, default=now())
+
+
+def uid_of(found: ImportedConversation, created_at: datetime) -> str:
+    """Return the uid of a new conversation: the same in all libraries that import the same export."""
+    return found.uid or derived_uid(
+        source_key(found.source, found.source_id), milliseconds(created_at)
+    )
+
+
+def names_of(found: ImportedConversation) -> tuple[str, str]:
+    """Return what is kept of a conversation that was forgotten."""
+    return uid_of(found, created_at_of(found)), source_key(found.source, found.source_id)
+
+
+def message_uid(found: ImportedConversation, message: ImportedMessage, at: datetime) -> str:
+    """Return a message's uid: the same in all libraries that import the same export."""
+    if found.source == OWN_SOURCE:
+        return message.source_id
+    return derived_uid(f"{found.source}/{message_key(found, message.source_id)}", milliseconds(at))
 
 
 def find_existing(
@@ -55,6 +83,10 @@ def _existing_of_source(
     ids = dict(conversations.imported_ids(source, "conversation", source_ids))
     if source == OWN_SOURCE:
         ids |= conversations.ids_by_uid(source_ids)
+    else:  # an earlier import, of which only the uids came here with an export of ours
+        derived = {uid_of(each, created_at_of(each)): each.source_id for each in batch}
+        known = conversations.ids_by_uid(derived)
+        ids = {derived[uid]: own for uid, own in known.items()} | ids
     rows = conversations.by_ids(ids.values())
     tags = conversations.tags_of(list(rows))
     existing = [found for found in batch if ids.get(found.source_id) in rows]
@@ -82,7 +114,22 @@ def _message_ids(
     for key, local in Conversations(store).imported_ids(source, "message", keys).items():
         conversation, message = keys[key]
         message_ids[conversation][message] = MessageId(local)
-    if source == OWN_SOURCE:
-        for conversation in message_ids:
-            message_ids[conversation] |= Exchanges(store).ids_by_uid(ids[conversation])
+    for found in batch:
+        own = message_ids[found.source_id]
+        if source == OWN_SOURCE:
+            own |= Exchanges(store).ids_by_uid(ids[found.source_id])
+        elif len(own) < len(found.messages):
+            _add_by_uid(found, Exchanges(store).ids_by_uid(ids[found.source_id]), own)
     return message_ids
+
+
+def _add_by_uid(
+    found: ImportedConversation, known: Mapping[str, MessageId], own: dict[str, MessageId]
+) -> None:
+    """Add the messages whose origin is not known here, but whose uid is."""
+    at = created_at_of(found)
+    for message in found.messages:
+        at = message.created_at or at
+        local = known.get(message_uid(found, message, at))
+        if local is not None:
+            own.setdefault(message.source_id, local)

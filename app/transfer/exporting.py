@@ -17,14 +17,17 @@ from app.storage.engine.times import now
 from app.storage.safety.attachments import hashes_in, names_of
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.portable_reads import portable_origins
 from app.storage.tables.summaries import Summaries, Summary
 from app.system.paths import refuse_data_directory
 from app.transfer.facts import portable_facts
 from app.transfer.files_beside import write_files_beside
 from app.transfer.json_format import Exported, write_json, write_jsonl
+from app.transfer.library import portable_library
 from app.transfer.markdown import write_markdown
 from app.transfer.presets import portable_presets
 from app.transfer.profile import portable_profile
+from app.transfer.turns import portable_turns
 
 
 class ExportFormat(StrEnum):
@@ -92,12 +95,13 @@ def write_export(
     if chosen is not ExportFormat.MARKDOWN:
         own_facts = portable_facts(store, None) if conversation_id is None else ()
         profile = portable_profile(store) if conversation_id is None else ()
+        library = store.read(lambda _: portable_library(store)) if conversation_id is None else None
         used = None if conversation_id is None else Conversations(store).get(conversation_id).preset
         presets = portable_presets(store)
         if conversation_id is not None:
             presets = tuple(each for each in presets if each.uid == used)
         write = write_json if chosen is ExportFormat.JSON else write_jsonl
-        return write(out, found, now(), own_facts, presets, profile)
+        return write(out, found, now(), own_facts, presets, profile, library)
     count = 0
     for count, each in enumerate(found, 1):
         if count > 1:
@@ -131,7 +135,10 @@ def _exported(store: Store, conversation: Conversation, _cursor: object) -> Expo
     of_whole = summaries.versions("conversation", conversation.id)
     exported += [_portable(each, None) for each in reversed(of_whole)]
     facts = () if conversation.private else portable_facts(store, conversation.id)
-    return Exported(conversation, messages, tags, tuple(exported), facts)
+    return Exported(
+        conversation, messages, tags, tuple(exported), facts,
+        portable_origins(store, conversation.id, uids), portable_turns(turns, uids),
+    )  # fmt: skip
 
 
 def _portable(summary: Summary, last_message: str | None) -> PortableSummary:

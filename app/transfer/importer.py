@@ -20,26 +20,31 @@ from app.domain.changes import (
     UidsRestored,
 )
 from app.domain.conversations import OWN_SOURCE, Conversation, Exchange, Message, TitleOrigin
-from app.domain.ids import ConversationId, MessageId, derived_uid, milliseconds
+from app.domain.ids import ConversationId, MessageId
 from app.domain.passages import PassageKind
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.domain.turn_text import turn_passage
 from app.domain.turns import calculate_exchanges
 from app.language.titles import first_words
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.exchanges import Exchanges
-from app.storage.tables.forgotten import forgotten_uids, source_key
+from app.storage.tables.forgotten import forgotten_uids
 from app.storage.tables.passages import Passages
+from app.storage.tables.summaries import Summaries
 from app.transfer.existing import (
     ConversationKey,
     ExistingConversation,
+    created_at_of,
     find_existing,
     key_of,
     message_key,
+    message_uid,
+    names_of,
+    uid_of,
 )
 from app.transfer.presets import known_uids
 from app.transfer.summaries import summary_changes
+from app.transfer.turns import imported_exchanges, with_records
 
 _UNTITLED = "Untitled conversation"
 
@@ -79,14 +84,21 @@ class ConversationImporter:
     """Stores imported conversations in batches; they keep presets that are known here. Blocking."""
 
     def __init__(
-        self, store: Store, *, dry_run: bool = False, restore_forgotten: bool = False
+        self,
+        store: Store,
+        *,
+        dry_run: bool = False,
+        restore_forgotten: bool = False,
+        own: bool = False,
     ) -> None:
         self._store = store
+        self._own = own
         self._restore_forgotten = restore_forgotten
         self._dry_run = dry_run
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
         self._seen: dict[ConversationKey, set[str]] = {}  # by a dry run
+        self._summaries = Summaries(store)
         self._presets = known_uids(store)  # before the import brings others
 
     def store(self, batch: Sequence[ImportedConversation]) -> list[PendingImport]:
@@ -95,7 +107,7 @@ class ConversationImporter:
         Conversations that the previous batch contained too must be stored before. Raises StorageError.
         """
         existing = find_existing(self._store, batch)
-        names = {key_of(found): _names(found) for found in batch if key_of(found) not in existing}
+        names = {key_of(found): names_of(found) for found in batch if key_of(found) not in existing}
         forgotten = forgotten_uids(self._store, chain.from_iterable(names.values()))
         pending = []
         for found in batch:
@@ -127,7 +139,7 @@ class ConversationImporter:
         return ImportCounts(0, turns, new, counts.duplicates + counts.messages - new)
 
     def _new(self, found: ImportedConversation) -> tuple[list[Change], ImportCounts]:
-        created_at = _created_at(found)
+        created_at = created_at_of(found)
         times = [each.created_at for each in found.messages if each.created_at is not None]
         conversation_id = self._store.ids.conversation()
         messages = self._messages(found, found.messages, conversation_id, {}, created_at)
@@ -138,7 +150,7 @@ class ConversationImporter:
         questions = (message.text for message in messages if message.opens_turn)
         conversation = Conversation(
             id=conversation_id,
-            uid=_uid(found, created_at),
+            uid=uid_of(found, created_at),
             title=found.title or first_words(questions) or _UNTITLED,
             title_origin=found.title_origin if found.title else TitleOrigin.FIRST_WORDS,
             source=found.first_source or found.source,
@@ -150,15 +162,19 @@ class ConversationImporter:
             private=found.private,
             model=found.model if found.source == OWN_SOURCE else None,
             recalls=found.recalls,
-            preset=found.preset if found.preset in self._presets else None,
+            preset=(found.preset or None) if self._own or found.preset in self._presets else None,
         )
-        exchanges = calculate_exchanges(messages, self._store.ids.exchange)
+        new_id = self._store.ids.exchange
+        exchanges = imported_exchanges(found.turns, messages, ids, new_id) or calculate_exchanges(
+            messages, new_id
+        )
         changes: list[Change] = [
             ConversationPut(conversation),
             MessagesAdded(tuple(messages)),
             *map(ExchangePut, exchanges),
             OriginsAdded(found.source, "conversation", ((found.source_id, conversation_id),)),
             _message_origins(found, ids, found.messages),
+            *_earlier_origins(found, conversation_id, ids),
         ]
         if found.tags:
             changes.append(TagsChanged(conversation_id, found.tags))
@@ -176,6 +192,11 @@ class ConversationImporter:
         duplicates = len(found.messages) - len(new)
         changes = _metadata_updates(found, known)
         if not new:
+            if not known.conversation.private:
+                exchanges_here = (
+                    self._exchanges.of(known.conversation.id) if found.summaries else ()
+                )
+                changes += self._newer_summaries(found, known, exchanges_here, known.message_ids)
             return changes, ImportCounts(duplicates=duplicates)
         conversation = known.conversation
         here = conversation.id
@@ -185,6 +206,7 @@ class ConversationImporter:
         before = {exchange.id: exchange for exchange in self._exchanges.of(here)}
         messages = [*self._exchanges.messages_in(here), *added]
         exchanges = calculate_exchanges(messages, self._store.ids.exchange, tuple(before.values()))
+        exchanges = tuple(with_records(exchanges, found.turns, ids, before))
         changed = [each for each in exchanges if before.get(each.id) != each]
         changes += [
             MessagesAdded(tuple(added)),
@@ -195,6 +217,7 @@ class ConversationImporter:
                 updated_at=found.updated_at or added[-1].created_at,
             ),
             _message_origins(found, ids, new),
+            *_earlier_origins(found, here, ids),
         ]
         if not conversation.private:
             replaced = [
@@ -203,8 +226,39 @@ class ConversationImporter:
                 for passage in self._passages.of_source(PassageKind.TURN, exchange.id)
             ]
             changes.append(self._turn_passages(changed, messages, replaced))
+            changes += self._newer_summaries(found, known, exchanges, ids)
         new_turns = sum(each.id not in before for each in exchanges)
         return changes, ImportCounts(0, new_turns, len(added), duplicates)
+
+    def _newer_summaries(
+        self,
+        found: ImportedConversation,
+        known: ExistingConversation,
+        exchanges: Sequence[Exchange],
+        ids: Mapping[str, MessageId],
+    ) -> list[Change]:
+        """Return the changes that store summaries later than the latest ones here."""
+        if not found.summaries:
+            return []
+        here = known.conversation.id
+        of_whole = self._summaries.latest("conversation", [here])
+        of_turns = self._summaries.latest("exchange", [each.id for each in exchanges])
+        latest: dict[object, datetime] = {}
+        if here in of_whole:
+            latest[None] = of_whole[here].made_at
+        for each in exchanges:
+            if each.id in of_turns:
+                latest[each.message_ids[-1]] = of_turns[each.id].made_at
+        newer = [
+            each
+            for each in found.summaries
+            if (before := latest.get(each.last_message and ids.get(each.last_message))) is None
+            or each.made_at > before
+        ]
+        return summary_changes(
+            newer, known.conversation, exchanges, ids, self._store.ids.passage,
+            self._passages.of_source,
+        )  # fmt: skip
 
     def _messages(
         self,
@@ -225,7 +279,7 @@ class ConversationImporter:
             messages.append(
                 Message(
                     id=message_id,
-                    uid=_message_uid(found, each, at),
+                    uid=message_uid(found, each, at),
                     conversation_id=conversation_id,
                     parent_id=ids.get(each.parent) if each.parent is not None else None,
                     role=each.role,
@@ -254,23 +308,6 @@ class ConversationImporter:
         return PassagesPut(tuple(passages), tuple(replaced))
 
 
-def _created_at(found: ImportedConversation) -> datetime:
-    times = [each.created_at for each in found.messages if each.created_at is not None]
-    return found.created_at or min(times, default=now())
-
-
-def _uid(found: ImportedConversation, created_at: datetime) -> str:
-    """Return the uid of a new conversation: the same in all libraries that import the same export."""
-    return found.uid or derived_uid(
-        source_key(found.source, found.source_id), milliseconds(created_at)
-    )
-
-
-def _names(found: ImportedConversation) -> tuple[str, str]:
-    """Return what is kept of a conversation that was forgotten."""
-    return _uid(found, _created_at(found)), source_key(found.source, found.source_id)
-
-
 def _message_origins(
     found: ImportedConversation,
     ids: Mapping[str, MessageId],
@@ -278,6 +315,16 @@ def _message_origins(
 ) -> OriginsAdded:
     pairs = ((message_key(found, each.source_id), ids[each.source_id]) for each in messages)
     return OriginsAdded(found.source, "message", tuple(pairs))
+
+
+def _earlier_origins(
+    found: ImportedConversation, conversation_id: ConversationId, ids: Mapping[str, MessageId]
+) -> Iterable[OriginsAdded]:
+    """Yield the origins that another library knew, so that its imports are recognized here too."""
+    for origin in found.origins:
+        pairs = tuple((key, ids[uid]) for uid, key in origin.messages if uid in ids)
+        yield OriginsAdded(origin.source, "conversation", ((origin.source_id, conversation_id),))
+        yield OriginsAdded(origin.source, "message", pairs)
 
 
 def _metadata_updates(found: ImportedConversation, known: ExistingConversation) -> list[Change]:
@@ -290,6 +337,15 @@ def _metadata_updates(found: ImportedConversation, known: ExistingConversation) 
         )
     if added := tuple(tag for tag in found.tags if tag not in known.tags):
         changes.append(TagsChanged(conversation.id, added))
+    is_newer = found.updated_at is not None and found.updated_at >= conversation.updated_at
+    if found.source == OWN_SOURCE and is_newer:
+        flags = {
+            name: getattr(found, name)
+            for name in ("pinned", "archived")
+            if getattr(found, name) != getattr(conversation, name)
+        }
+        if flags:
+            changes.append(ConversationEdited(conversation.id, **flags))
     return changes
 
 
@@ -301,10 +357,3 @@ def _visible_leaf(
     if leaf is not None and all(ids[each.source_id] != leaf for each in found.messages):
         return leaf
     return ids.get(found.visible_leaf or "")
-
-
-def _message_uid(found: ImportedConversation, message: ImportedMessage, at: datetime) -> str:
-    """Return a message's uid: the same in all libraries that import the same export."""
-    if found.source == OWN_SOURCE:
-        return message.source_id
-    return derived_uid(f"{found.source}/{message_key(found, message.source_id)}", milliseconds(at))

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
+from app.domain.portable import PortableLibrary
 from app.domain.presets import Preset
 from app.domain.transfer import (
     ImportedConversation,
@@ -27,6 +28,7 @@ from app.transfer.facts import FactImporter
 from app.transfer.files_beside import FilesBeside, with_files
 from app.transfer.importer import ConversationImporter, ImportCounts, PendingImport
 from app.transfer.importers import read_export
+from app.transfer.library import import_library
 from app.transfer.presets import import_presets
 from app.transfer.profile import propose_profile
 
@@ -43,12 +45,14 @@ def import_files(
     on_progress: Callable[[ImportProgress], None] = lambda _progress: None,
     dry_run: bool = False,
     restore_forgotten: bool = False,
+    own: bool = False,
 ) -> ImportReport:
     """Import exports one after the other and return a report. Blocking.
 
     A conversation is durable once it is counted. `on_progress` is called on this thread after every
     batch, the store's `throttle` every few milliseconds of work. A `dry_run` stores nothing.
-    Conversations and facts that were forgotten here are left out unless they are to be restored.
+    Conversations and facts that were forgotten here are left out unless they are to be restored. From an
+    export of one's `own` library come also core memory, settings, providers, spend and presets in use.
 
     Raises NotFound for a path that does not exist, before anything is stored; ImportRefused when
     nothing could be imported; StorageError, after which everything stored so far remains.
@@ -57,11 +61,14 @@ def import_files(
         _check_exists(path)
     if not dry_run and Conversations(store).listed():
         back_up_first(store)
-    importer = ConversationImporter(store, dry_run=dry_run, restore_forgotten=restore_forgotten)
+    importer = ConversationImporter(
+        store, dry_run=dry_run, restore_forgotten=restore_forgotten, own=own
+    )
     beside = FilesBeside(paths)
     files = None if dry_run else AttachmentFiles(store.paths)
     run = _ImportRun(store, importer, on_progress, lambda found: with_files(found, beside, files))
     is_cancelled = False
+    left_out: dict[str, None] = {}
     try:
         for path in paths:
             run.import_path(path, cancelled)
@@ -75,6 +82,10 @@ def import_files(
             if not dry_run:
                 FactImporter(store, restore_forgotten=restore_forgotten).store(run.facts)
                 propose_profile(store, run.profile)
+                for each in run.libraries:
+                    left_out |= dict.fromkeys(
+                        import_library(store, each, own=own, restore_forgotten=restore_forgotten)
+                    )
         finally:
             store.checkpoint()
     if run.refusals and run.counts == ImportCounts() and not is_cancelled:
@@ -85,6 +96,7 @@ def import_files(
         cancelled=is_cancelled,
         refused=len(run.refusals),
         presets=presets,
+        left_out=tuple(left_out),
     )
 
 
@@ -123,6 +135,7 @@ class _ImportRun:
         facts: Imported facts; they are stored last, because they refer to conversations.
         presets: Imported presets.
         profile: The lines of imported profiles.
+        libraries: What belongs to imported libraries as a whole.
     """
 
     def __init__(
@@ -139,6 +152,7 @@ class _ImportRun:
         self.facts: list[PortableFact] = []
         self.presets: list[Preset] = []
         self.profile: list[PortableProfileLine] = []
+        self.libraries: list[PortableLibrary] = []
         self._store = store
         self._importer = importer
         self._on_progress = on_progress
@@ -178,7 +192,9 @@ class _ImportRun:
             self.facts.extend(found.facts)
             self.presets.extend(found.presets)
             self.profile.extend(found.profile)
-            loose = found.facts or found.presets or found.profile
+            if found.library is not None:
+                self.libraries.append(found.library)
+            loose = found.facts or found.presets or found.profile or found.library
             has_content |= bool(found.messages or loose)
             if found.messages:
                 yield found

@@ -5,6 +5,12 @@ The document, version 1. Times are ISO 8601 in UTC; absent members have the defa
     {"format": "commonplace", "version": 1, "exported_at": TIME,
      "facts": [FACT that the user wrote, ...],
      "presets": [PRESET that is not as ours, ...],
+     "library": {"core_memory": [{"text", "author", "made_at"}, oldest first],
+                 "memories": [{"uid", "text", "saved_at", "conversation": UUID ("") , "turn": UUID ("")}],
+                 "spend": [{"at", "purpose", "model", "input_tokens", "output_tokens", "cached_tokens",
+                            "cost_usd": NUMBER or null, "is_estimated": false, "turn": UUID ("")}],
+                 "settings": [[KEY, JSON text of the value]],
+                 "providers": [{"name", "kind", "base_url", "key_env", "allow_plain_http"}]},
      "profile": [{"text": TEXT, "facts": [{"uid": UUID of a FACT, "made_at": TIME of its VERSION}]}],
      "conversations": [
       {"uid": UUID, "title": TEXT, "title_origin": first_words|summariser|import|user ("user"),
@@ -14,10 +20,15 @@ The document, version 1. Times are ISO 8601 in UTC; absent members have the defa
        "recalls": true, "preset": uid of a PRESET or null,
        "tags": [TEXT], "summaries": [{"text", "model", "made_at", "last_message": UID or null}],
        "facts": [FACT last extracted from this conversation, ...],
+       "origins": [{"source": TEXT, "source_id": TEXT, "messages": [[UID, the source's id], ...]}],
+       "turns": [{"uid": UUID, "messages": [UID in path order], "parent": uid of a turn (""),
+                  "segment_number": 0, "status": running|completed|interrupted|failed,
+                  "started_at": TIME, "completed_at": TIME or null, "model": TEXT or null,
+                  "usage": {fields of `Usage`} or null, "problem": {"kind", "title", "hint"} or null}],
        "messages": [
         {"uid": UUID, "parent": UID or null, "role": user|assistant|tool|system, "created_at": TIME,
          "model": TEXT or null, "raw": {"wire", "model", "items_json"} or null,
-         "blocks": [{"type": text|thinking|tool_call|tool_result|image|attachment, ...}]}]}]}
+         "blocks": [{"type": text|thinking|tool_call|tool_result|image|attachment|forgotten, ...}]}]}]}
 
     FACT: {"uid": UUID, VERSION, "subject": TEXT (""), "valid_until": TIME or null,
            "superseded_by": UUID or null, "pinned": false, "earlier": [{VERSION}, oldest first]}
@@ -31,15 +42,15 @@ The document, version 1. Times are ISO 8601 in UTC; absent members have the defa
 
 The other members of a block are the fields of its class in `app.domain.conversations`. Messages are those
 of all branches, parents first; the file of an image or attachment is `NAME.attachments/CONTENT_HASH` beside the
-document `NAME`, as is that of `sent_hash`; turns are calculated from them. A summary with `last_message` is of the
+document `NAME`, as is that of `sent_hash`. Without `turns` they are calculated. A summary with `last_message` is of the
 exchange that ends there, else of the conversation; the newest is last. In JSONL the first line is the
 document without `conversations`, each further line one conversation. `app.transfer.importers.commonplace`
-reads the format.
+reads the format; `resources/formats/commonplace.schema.json` is its JSON Schema.
 """
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -51,11 +62,14 @@ from app.domain.conversations import (
     Forgotten,
     Image,
     Message,
+    Problem,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
+    Usage,
 )
+from app.domain.portable import PortableLibrary, PortableOrigin, PortableTurn
 from app.domain.presets import Preset
 from app.domain.transfer import (
     PortableFact,
@@ -91,6 +105,8 @@ class Exported:
     tags: Sequence[str] = ()
     summaries: Sequence[PortableSummary] = ()
     facts: Sequence[PortableFact] = ()
+    origins: Sequence[PortableOrigin] = ()
+    turns: Sequence[PortableTurn] = ()
 
 
 def write_json(
@@ -100,12 +116,13 @@ def write_json(
     own_facts: Sequence[PortableFact] = (),
     presets: Sequence[Preset] = (),
     profile: Sequence[PortableProfileLine] = (),
+    library: PortableLibrary | None = None,
 ) -> int:
     """Write one JSON document, a message at a time; return the number of conversations.
 
     `own_facts` are the facts that belong to no conversation.
     """
-    head = json.dumps(_head(exported_at, own_facts, presets, profile), ensure_ascii=False)
+    head = json.dumps(_head(exported_at, own_facts, presets, profile, library), ensure_ascii=False)
     out.write(f'{head[:-1]}, "conversations": [')
     count = 0
     for each in exported:
@@ -123,10 +140,12 @@ def write_jsonl(
     own_facts: Sequence[PortableFact] = (),
     presets: Sequence[Preset] = (),
     profile: Sequence[PortableProfileLine] = (),
+    library: PortableLibrary | None = None,
 ) -> int:
     """Write a header line and a line for each conversation; return the number of conversations."""
     out.write(
-        json.dumps(_head(exported_at, own_facts, presets, profile), ensure_ascii=False) + "\n"
+        json.dumps(_head(exported_at, own_facts, presets, profile, library), ensure_ascii=False)
+        + "\n"
     )
     count = 0
     for each in exported:
@@ -159,11 +178,38 @@ def block_from_plain(plain: dict[str, Any]) -> Block:
     return found
 
 
+def to_plain(value: object) -> Any:
+    """Return a portable value as JSON values; fields that equal their default are omitted."""
+    return _without_tags(json.loads(codec.dumps(value)))
+
+
+def turn_from_plain(plain: dict[str, Any]) -> PortableTurn:
+    """Return the record of a turn; raise ValueError when it cannot be read."""
+    nested = {"usage": Usage, "problem": Problem}
+    rest = {name: value for name, value in plain.items() if name not in nested}
+    turn: PortableTurn = codec.from_json_value(PortableTurn, rest)
+    found = {
+        name: codec.from_json_value(cls, plain[name])
+        for name, cls in nested.items()
+        if isinstance(plain.get(name), dict)
+    }
+    return replace(turn, **found)
+
+
+def _without_tags(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_tags(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _without_tags(each) for name, each in value.items() if name != "_"}
+    return value
+
+
 def _head(
     exported_at: datetime,
     own_facts: Sequence[PortableFact],
     presets: Sequence[Preset],
     profile: Sequence[PortableProfileLine],
+    library: PortableLibrary | None,
 ) -> dict[str, Any]:
     return {
         "format": FORMAT,
@@ -178,6 +224,7 @@ def _head(
             }
             for line in profile
         ],
+        **({} if library is None else {"library": to_plain(library)}),
     }
 
 
@@ -204,6 +251,8 @@ def _conversation(exported: Exported, uids: dict[Any, str]) -> dict[str, Any]:
         "tags": list(exported.tags),
         "summaries": summaries,
         "facts": [_fact(fact) for fact in exported.facts],
+        "origins": to_plain(tuple(exported.origins)),
+        "turns": to_plain(tuple(exported.turns)),
     }
 
 

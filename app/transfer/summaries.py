@@ -17,11 +17,13 @@ def summary_changes(
     exchanges: Sequence[Exchange],
     ids: Mapping[str, MessageId],
     new_id: Callable[[], PassageId],
+    earlier: Callable[[PassageKind, int], Iterable[int]] = lambda _kind, _source: (),
 ) -> list[Change]:
-    """Return the changes that store the summaries of a new conversation, the newest as passages.
+    """Return the changes that store the summaries of a conversation, the newest as passages.
 
     `ids` are local message ids by the source's ids. A summary that was made before its source was
     complete is due for regeneration; a summary of an exchange that was not imported is left out.
+    `earlier` returns the passages that those of a source replace.
     """
     by_last_message = {each.message_ids[-1]: each for each in exchanges}
     puts: list[Change] = []
@@ -43,7 +45,8 @@ def summary_changes(
             created_at=exchange.started_at if exchange else conversation.updated_at,
             tokens=estimate_tokens(summary.text),
         )
-    return [*puts, PassagesPut(tuple(passages.values()))] if puts else []
+    replaced = [old for each in passages.values() for old in earlier(each.kind, each.source_id)]
+    return [*puts, PassagesPut(tuple(passages.values()), tuple(replaced))] if puts else []
 
 
 def _put(

@@ -303,7 +303,9 @@ def test_a_forgotten_call_takes_its_results_along_and_a_result_alone_stays_one(
         (ToolResult("c", "man_search", CANARY),), AT,
     )  # fmt: skip
     (exchange,) = talk.exchanges
-    other = replace(exchange, id=store.ids.exchange(), message_ids=(asked.id, call.id, result.id))
+    other = replace(
+        exchange, id=store.ids.exchange(), uid=new_uid(), message_ids=(asked.id, call.id, result.id)
+    )
     store.save(changes.MessagesAdded((call, result)), changes.ExchangePut(other))
     forget_message(store, result.id)
     assert Exchanges(store).messages([result.id])[result.id].blocks == (

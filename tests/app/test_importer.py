@@ -134,14 +134,16 @@ def test_a_later_title_is_taken_unless_the_user_gave_one_and_tags_are_added(stor
 
 
 @pytest.mark.parametrize("deleted", ["forgotten", "missing row"])
-def test_a_deleted_conversation_is_imported_again(store: Store, deleted: str) -> None:
+def test_a_deleted_conversation_is_imported_again_when_wanted(store: Store, deleted: str) -> None:
     found = conversation(*row("u0", "a0"))
     imported(store, found)
     if deleted == "forgotten":
         store.save(ConversationForgotten(ConversationId(1)))
+        assert imported(store, found) == [ImportCounts(forgotten=1)]
     else:
         store.write_derived(lambda c: c.execute("DELETE FROM conversation")).result()
-    assert imported(store, found) == [ImportCounts(1, 1, 2)]
+    importer = ConversationImporter(store, restore_forgotten=True)
+    assert [each.wait() for each in importer.store([found])] == [ImportCounts(1, 1, 2)]
     assert path_of(store, 2) == [["u0 says it", "a0 says it"]]
 
 

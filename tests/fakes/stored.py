@@ -130,7 +130,7 @@ def new_conversation(
         exchange = Exchange(
             store.ids.exchange(), conversation_id, exchanges[-1].id if exchanges else None,
             number, 0, ExchangeStatus.COMPLETED, (asked.id, answered.id), asked.created_at,
-            answered.created_at, "openai:m",
+            answered.created_at, "openai:m", uid=new_uid(),
         )  # fmt: skip
         messages += [asked, answered]
         exchanges.append(exchange)
@@ -238,7 +238,7 @@ def sibling(store: Store, turn: Exchange, shared: Sequence[Message], text: str) 
         messages.append(message)
         parent = message.id
     ids = tuple(each.id for each in (*shared, *messages))
-    other = replace(turn, id=store.ids.exchange(), message_ids=ids)
+    other = replace(turn, id=store.ids.exchange(), message_ids=ids, uid=new_uid())
     passage = turn_passage(store.ids.passage(), other, (*shared, *messages))
     assert passage is not None
     store.save(MessagesAdded(tuple(messages)), ExchangePut(other), PassagesPut((passage,)))

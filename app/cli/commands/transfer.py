@@ -42,6 +42,7 @@ def import_(
             on_progress=progress,
             dry_run=given.dry_run,
             restore_forgotten=given.restore_forgotten,
+            own=given.own,
         )
     except StorageError:
         if progress.stored:
@@ -123,6 +124,8 @@ def _remarks(report: ImportReport) -> list[str]:
             f"{_counted(report.forgotten, 'conversation')} left out because forgotten here; "
             "--restore-forgotten brings them back"
         )
+    if report.left_out:
+        remarks.append(f"not taken without --own: {', '.join(report.left_out)}")
     if report.cancelled:
         remarks.append("The import was stopped; what was stored by then stays.")
     return remarks

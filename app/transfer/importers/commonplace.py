@@ -1,9 +1,20 @@
 """The Commonplace importer: JSON and JSONL exports of this program, with uids as the source's ids."""
 
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
+from app.domain import codec
 from app.domain.conversations import RawReply, Role, TitleOrigin
 from app.domain.facts import FactCategory
+from app.domain.portable import (
+    PortableCoreMemory,
+    PortableLibrary,
+    PortableMemory,
+    PortableOrigin,
+    PortableProvider,
+    PortableSpend,
+    PortableTurn,
+)
 from app.domain.presets import Effort, Preset, one_line_name, preset_problem
 from app.domain.profile import LINE_LIMIT_CHARS
 from app.domain.text import one_line
@@ -28,9 +39,10 @@ from app.transfer.importers.values import (
     text_of,
     title,
 )
-from app.transfer.json_format import FORMAT, block_from_plain
+from app.transfer.json_format import FORMAT, block_from_plain, turn_from_plain
 
 SOURCE = FORMAT
+T = TypeVar("T")
 _OWN_FACTS_ID = "facts"
 
 
@@ -58,11 +70,13 @@ class _OwnConversation(Builder):
         facts = _facts(header.get("facts"))
         presets = tuple(filter(None, map(_preset, objects(header.get("presets")))))
         profile = tuple(filter(None, map(_profile_line, objects(header.get("profile")))))
-        if not facts and not presets and not profile:
+        library = _library(an_object(header.get("library")))
+        if not facts and not presets and not profile and library is None:
             return None
         return ImportedConversation(
-            SOURCE, _OWN_FACTS_ID, "", (), facts=facts, presets=presets, profile=profile
-        )
+            SOURCE, _OWN_FACTS_ID, "", (), facts=facts, presets=presets, profile=profile,
+            library=library,
+        )  # fmt: skip
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
         uid, source = identity(header.get("uid")), text_of(header.get("source"))
@@ -87,6 +101,8 @@ class _OwnConversation(Builder):
             facts=_facts(header.get("facts")),
             recalls=header.get("recalls") is not False,
             preset=identity(header.get("preset")),
+            origins=_decoded(PortableOrigin, header.get("origins")),
+            turns=_turns(header.get("turns")),
         )
 
 
@@ -155,6 +171,53 @@ def _profile_line(plain: dict[str, Any]) -> PortableProfileLine | None:
     )
     sources = tuple((uid, at) for uid, at in versions if at is not None)
     return PortableProfileLine(text, sources) if text else None
+
+
+def _turns(value: object) -> tuple[PortableTurn, ...]:
+    """Return the records of turns; none if one cannot be read, so that turns are calculated."""
+    try:
+        return tuple(turn_from_plain(_cleaned_value(each)) for each in objects(value))
+    except (ValueError, TypeError):
+        return ()
+
+
+def _library(plain: dict[str, Any]) -> PortableLibrary | None:
+    """Return what belongs to the library as a whole; records that cannot be read are left out."""
+    given = plain.get("settings")
+    settings: list[Any] = given if isinstance(given, list) else []
+    library = PortableLibrary(
+        _decoded(PortableCoreMemory, plain.get("core_memory")),
+        _decoded(PortableMemory, plain.get("memories")),
+        _decoded(PortableSpend, plain.get("spend")),
+        tuple(
+            (row[0], row[1])
+            for each in settings
+            if isinstance(row := _cleaned_value(each), list)
+            and len(row) == 2
+            and all(isinstance(text, str) for text in row)
+        ),
+        _decoded(PortableProvider, plain.get("providers")),
+    )
+    return None if library == PortableLibrary() else library
+
+
+def _decoded(cls: type[T], value: object) -> tuple[T, ...]:
+    found = []
+    for each in objects(value):
+        with suppress(ValueError, TypeError):
+            found.append(codec.from_json_value(cls, _cleaned_value(each)))
+    return tuple(found)
+
+
+def _cleaned_value(value: Any) -> Any:
+    """Return a JSON value with every text sanitized."""
+    if isinstance(value, str):
+        return text_of(value)
+    if isinstance(value, list):
+        return [_cleaned_value(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _cleaned_value(each) for name, each in value.items()}
+    return value
 
 
 def _title_origin(value: object) -> TitleOrigin:

@@ -1,0 +1,73 @@
+"""Reads for exports: records with the uids of what they refer to. Blocking."""
+
+from collections.abc import Mapping
+
+from app.domain.conversations import OWN_SOURCE
+from app.domain.ids import MessageId
+from app.domain.portable import PortableMemory, PortableOrigin, PortableSpend
+from app.storage.engine.aggregate import Row
+from app.storage.engine.store import Store
+from app.storage.engine.times import from_db
+
+_VISIBLE = "(SELECT id, uid FROM conversation WHERE deleted_at IS NULL)"
+_SPENT = "spent_at, purpose, model, input_tokens, output_tokens, cached_tokens, cost_usd, estimated"
+
+
+def portable_memories(store: Store) -> tuple[PortableMemory, ...]:
+    """Return the saved texts but those of conversations in the trash, by id."""
+    rows = store.rows(
+        "SELECT m.uid, m.text, m.saved_at, coalesce(c.uid, ''), coalesce(e.uid, '') FROM memory m "
+        f"LEFT JOIN {_VISIBLE} c ON c.id = m.conversation_id LEFT JOIN exchange e "
+        "ON e.id = m.exchange_id WHERE m.conversation_id IS NULL OR c.id IS NOT NULL ORDER BY m.id"
+    )
+    return tuple(PortableMemory(uid, text, from_db(at), *of) for uid, text, at, *of in rows)
+
+
+def portable_spend(store: Store) -> tuple[PortableSpend, ...]:
+    """Return all paid requests, oldest first."""
+    columns = ", ".join(f"s.{each}" for each in _SPENT.split(", "))
+    rows = store.rows(
+        f"SELECT {columns}, coalesce(e.uid, '') FROM spend s LEFT JOIN exchange e "
+        f"ON e.id = s.exchange_id AND e.conversation_id IN (SELECT id FROM {_VISIBLE}) "
+        "ORDER BY s.spent_at, s.position, s.place"
+    )
+    return tuple(PortableSpend(from_db(at), *rest) for at, *rest in rows)
+
+
+def portable_settings(store: Store) -> tuple[tuple[str, str], ...]:
+    """Return the keys and the JSON values of all stored settings, by key."""
+    return tuple(map(_pair, store.rows("SELECT key, value FROM appconfig ORDER BY key")))
+
+
+def portable_origins(
+    store: Store, conversation_id: int, uids: Mapping[MessageId, str]
+) -> tuple[PortableOrigin, ...]:
+    """Return where other programs had a conversation; `uids` are those of its messages."""
+    rows = store.rows(
+        "SELECT source, source_id FROM origin WHERE kind = 'conversation' AND local_id = ? "
+        "AND source <> ? ORDER BY source, source_id",
+        [conversation_id, OWN_SOURCE],
+    )
+    if not rows:
+        return ()
+    messages = store.rows(
+        "SELECT source, source_id, local_id FROM origin WHERE kind = 'message' AND source <> ? "
+        "AND local_id IN (SELECT unnest(?)) ORDER BY local_id, source_id",
+        [OWN_SOURCE, list(uids)],
+    )
+    return tuple(
+        PortableOrigin(
+            source,
+            source_id,
+            tuple(
+                (uids[local_id], key)
+                for of, key, local_id in messages
+                if of == source and key.startswith(f"{source_id}/")
+            ),
+        )
+        for source, source_id in rows
+    )
+
+
+def _pair(row: Row) -> tuple[str, str]:
+    return row[0], row[1]
