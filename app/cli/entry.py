@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 DONE, KNOWN_ERROR, WRONG_USAGE, BY_SIGNAL = 0, 1, 2, 128
+# These hold the library for long: they execute other commands meanwhile, and maintain it.
+_LONG = frozenset(("ask", "check", "export", "forget", "import", "rebuild", "work"))
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 _OPEN_TIMEOUT_S = 3.0
 _RETRY_S = 0.05
@@ -66,9 +68,7 @@ def execute(services: "Services", argv: list[str], terminal: Terminal) -> int:
         if given.command in (None, "restore", "quick") or (
             given.command == "mcp" and given.action is None
         ):
-            terminal.err(
-                "This is not possible while the window or `work` is running. Close it first."
-            )
+            terminal.err("This is not possible while the library is open. Close the program first.")
             return KNOWN_ERROR
         return _dispatch(services, given, _with_format(terminal, given))
 
@@ -122,16 +122,25 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
         from app.cli.commands import mcp
 
         return mcp.serve(paths, signals.arrived) if given.serve else mcp.relay_to_owner(paths)
-    services = _open(paths, signals, lambda: _ask_window(paths, words, given, terminal))
+    services = _open(
+        paths,
+        signals,
+        lambda: _ask_window(paths, words, given, terminal),
+        waits=given.command == "work",
+    )
     if isinstance(services, int):
         return services
     try:
         for notice in services.store.notices:
             terminal.err(notice)
-        if given.command == "work":
-            with _serving(services, terminal) as terminal:
-                return _dispatch(services, given, terminal)
-        return _dispatch(services, given, terminal)
+        if given.command not in _LONG:
+            return _dispatch(services, given, terminal)
+        services.maintenance.start()
+        with _serving(services, terminal, works=given.command == "work") as serving:
+            code = _dispatch(services, given, serving)
+        services.maintenance.stop()
+        services.maintenance.finish_command()
+        return code
     finally:
         with signals.deferred():
             services.close()
@@ -148,26 +157,32 @@ def _show_quick_find(paths: DataPaths) -> int:
 
 
 @contextmanager
-def _serving(services: "Services", terminal: Terminal) -> Iterator[Terminal]:
-    """Execute other commands meanwhile; yield a terminal that is cancelled when a window starts."""
+def _serving(services: "Services", terminal: Terminal, *, works: bool) -> Iterator[Terminal]:
+    """Execute other commands meanwhile, and wait for them in the end; yield the command's terminal.
+
+    That of a command that `works` is cancelled when a window starts, and so are its callers.
+    """
     from app.cli.remote import CommandServer
 
     window_started = threading.Event()
 
-    def throttle() -> bool:
-        if not window_started.is_set():
+    def on_window_started() -> bool:
+        if works and not window_started.is_set():
             window_started.set()
             terminal.err("A window was opened: its workers continue.")
         return False
 
-    server = CommandServer(
-        services.store.paths,
-        lambda argv, caller: execute(services, argv, caller),
-        throttle,
-        services.serve_mcp,
-    )
+    def execute_for(argv: list[str], caller: Terminal) -> int:
+        if not works and parse(argv).command == "work":
+            raise ConnectionError("this program ends soon; `work` opens the library itself then")
+        return execute(services, argv, caller)
+
+    server = CommandServer(services.store.paths, execute_for, on_window_started, services.serve_mcp)
     try:
         yield replace(terminal, cancelled=lambda: window_started.is_set() or terminal.cancelled())
+        server.stop_accepting()
+        if not works:
+            server.wait(terminal.cancelled)
     finally:
         server.close()
 
@@ -191,13 +206,15 @@ def _with_format(terminal: Terminal, given: Namespace) -> Terminal:
     return replace(terminal, as_json=getattr(given, "json", False))
 
 
-def _open(paths: DataPaths, signals: "_Signals", ask_window: Callable[[], int]) -> "Services | int":
-    """Open the data directory; or return the exit code of the command, run in a window.
+def _open(
+    paths: DataPaths, signals: "_Signals", ask_window: Callable[[], int], *, waits: bool
+) -> "Services | int":
+    """Open the data directory; or return the exit code of the command, run by who holds it.
 
     Retries for a while: another command may hold it briefly, and a starting window does not listen
-    yet.
+    yet. A command that `waits` does so until no other command holds it.
     """
-    from app.cli.remote import NoServer
+    from app.cli.remote import NoServer, ServerClosed
 
     until = time.monotonic() + _OPEN_TIMEOUT_S
     while True:
@@ -205,7 +222,12 @@ def _open(paths: DataPaths, signals: "_Signals", ask_window: Callable[[], int]) 
             return _build(paths, signals)
         except AlreadyOpen:
             with suppress(NoServer):
-                return ask_window()
+                try:
+                    return ask_window()
+                except ServerClosed:
+                    if not waits:
+                        raise
+                    until = time.monotonic() + _OPEN_TIMEOUT_S
             if time.monotonic() > until:
                 raise
         time.sleep(_RETRY_S)

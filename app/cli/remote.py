@@ -1,10 +1,10 @@
-"""The socket through which a running window, or `work`, executes commands for the command line.
+"""The socket through which whoever holds the library executes commands for others: a window or a command.
 
 A request is one line of JSON, {"argv", "cwd", "input", "watched"}, {"raise": true}, {"quick": true} or {"mcp": 1};
 responses are lines {"out"}, {"err"} and finally {"exit"}. After {"mcp": 1}, which is answered by the same line, the
 connection speaks MCP. A caller cancels by sending more, closing its side or
 disconnecting. The socket is in the data directory and only its owner can use it. `work` ends when a
-window is started.
+window is started; any other command ends first, and then waits for those that it executes.
 """
 
 import errno
@@ -67,8 +67,10 @@ class CommandServer:
         self._serve_mcp = serve_mcp
         self._show_quick_find = show_quick_find
         self._closing = threading.Event()
+        self._is_closed = False
         self._lock = threading.Lock()
         self._callers: dict[socket.socket, threading.Thread] = {}
+        self._mcp_clients: set[socket.socket] = set()
         self._woken, self._waker = socket.socketpair()
         self._thread = threading.Thread(target=self._serve, name="command-line", daemon=True)
         try:
@@ -78,9 +80,11 @@ class CommandServer:
             return
         self._thread.start()
 
-    def close(self) -> None:
-        """Stop accepting, and cancel running commands. Blocking, at most 3 s."""
-        self._closing.set()
+    def stop_accepting(self) -> None:
+        """Refuse new callers; they find another program, or open the library. Safe to call twice."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self._waker.close()
         if self._thread.ident is not None:
             self._thread.join()
@@ -88,6 +92,21 @@ class CommandServer:
             with suppress(OSError):
                 self._paths.socket.unlink(missing_ok=True)
         self._woken.close()
+
+    def wait(self, cancelled: Callable[[], bool]) -> None:
+        """Wait for the running commands, or until `cancelled`; MCP clients connect anew. Blocking."""
+        while not cancelled():
+            with self._lock:
+                commands = self._callers.keys() - self._mcp_clients
+                threads = [self._callers[each] for each in commands]
+            if not threads:
+                return
+            threads[0].join(_POLL_S)
+
+    def close(self) -> None:
+        """Stop accepting, and cancel running commands. Blocking, at most 3 s."""
+        self._closing.set()
+        self.stop_accepting()
         self._end_all(socket.SHUT_RD, _CLOSE_TIMEOUT_S)
         self._end_all(socket.SHUT_RDWR, _POLL_S)
 
@@ -106,7 +125,7 @@ class CommandServer:
             selector.register(self._woken, selectors.EVENT_READ)
             while True:
                 selector.select()
-                if self._closing.is_set():
+                if self._is_closed:
                     return
                 with suppress(OSError):  # the caller may have disconnected
                     self._begin(self._listener.accept()[0])
@@ -135,6 +154,7 @@ class CommandServer:
         finally:
             with self._lock:
                 del self._callers[connection]
+                self._mcp_clients.discard(connection)
             connection.close()
 
     def _respond(self, connection: socket.socket) -> None:
@@ -146,6 +166,8 @@ class CommandServer:
                 if self._show_quick_find():
                     _send(connection, {"exit": 0})
             case {"mcp": 1}:
+                with self._lock:
+                    self._mcp_clients.add(connection)
                 connection.sendall(OPENING)
                 with (
                     connection.makefile("r", encoding="utf-8", errors="replace") as reader,

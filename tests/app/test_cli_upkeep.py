@@ -15,6 +15,8 @@ from app.domain.errors import InvalidInput, NotFound
 from app.domain.settings_schema import SETTINGS
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
+from app.storage.safety import maintenance
+from app.storage.safety.backup import list_backups
 from app.storage.tables.attempts import Attempts
 from app.workers.board import WorkerBoard
 from tests.fakes.command_line import CommandLine, Console
@@ -53,6 +55,18 @@ def worked(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with closing(Console(root)) as console:
         console.done("work", "--until-idle")
     return root
+
+
+def test_work_alone_makes_backups(
+    library: Path,
+    data_dir: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shutil.copytree(library, data_dir)
+    monkeypatch.setattr(maintenance, "QUIET_S", 0.0)
+    CommandLine(data_dir, capsys).done("work", "--until-idle")
+    assert list_backups(data_dir / "backups")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -204,6 +205,52 @@ def test_two_commands_are_answered_at_once(paths: DataPaths) -> None:
     assert [caller.out for caller in callers] == [["0\n"], ["1\n"]]
 
 
+def test_while_ask_runs_other_commands_are_answered_and_work_waits_for_its_end(
+    paths: DataPaths, cli: CommandLine
+) -> None:
+    with Loopback() as server:
+        cli.done("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
+        server.always(text("Once upon", chunks=2), Stall())
+        words = ("ask", "Tell me a story", "--model", "local:test-model")
+        command = [sys.executable, "-m", "app", "--data-dir", str(paths.root), *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as asking:
+            assert asking.stdout is not None
+            assert asking.stdout.read(1) == b"O"
+            try:
+                assert [each["title"] for each in cli.json("list")["conversations"]]
+                assert cli("restore", "x").code == 1
+                assert raise_window(paths) is False, "a window waits until it ends"
+                with pytest.raises(ServerClosed):
+                    Caller().forward(paths, "work", "--until-idle")
+            finally:
+                asking.send_signal(signal.SIGINT)
+            assert asking.wait(WAIT_S) == 128 + signal.SIGINT
+    assert cli.done("work", "--until-idle").code == 0
+
+
+def test_a_command_that_ends_waits_for_those_that_it_executes(paths: DataPaths) -> None:
+    begun, ends = threading.Event(), threading.Event()
+
+    def execute(_argv: list[str], terminal: Terminal) -> int:
+        begun.set()
+        assert ends.wait(WAIT_S)
+        terminal.line("done")
+        return 0
+
+    server = CommandServer(paths, execute, lambda: False)
+    caller = Caller()
+    thread = threading.Thread(target=caller.forward, args=(paths, "list"))
+    thread.start()
+    assert begun.wait(WAIT_S)
+    server.stop_accepting()
+    assert not paths.socket.exists()
+    threading.Timer(0.1, ends.set).start()
+    server.wait(lambda: False)
+    server.close()
+    thread.join(WAIT_S)
+    assert (caller.code, caller.out) == (0, ["done\n"])
+
+
 # -- the socket itself
 
 
@@ -267,7 +314,7 @@ def test_no_backup_is_restored_while_the_window_is_open(window: Window, cli: Com
 @pytest.mark.parametrize("argv", [["restore", "x"], [], ["--json"]], ids=str)
 def test_a_window_does_not_open_or_replace_itself(window: Window, argv: list[str]) -> None:
     refused, ended = answers(window.services.paths, request(*argv))
-    assert "Close it first" in refused["err"]
+    assert refused["err"]
     assert ended == {"exit": 1}
 
 

@@ -149,6 +149,28 @@ def test_short_sessions_get_their_backup_too(store: Store, time_: FakeClock) -> 
     assert 2 <= backup_count(store) <= 3
 
 
+def test_a_command_that_ends_backs_up_and_empties_the_trash_once_a_day(
+    store: Store, time_: FakeClock
+) -> None:
+    maintenance = Maintenance(store, time_.clock())
+    gone = add_conversation(store, "x", title="Old").conversation.id
+    maintenance.finish_command()
+    assert list_backups(store.paths.backups) == [], "the journal has everything"
+    make_backup(store)
+    add_conversation(store, "y", title="New")
+    store.save(ConversationEdited(gone, deleted_at=NOW - timedelta(days=40)))
+    maintenance.finish_command()
+    assert len(list_backups(store.paths.backups)) == 1
+    time_.pass_s(25 * 3600)
+    maintenance.finish_command()
+    assert titles(store) == {"New"}
+    newest = backups_of(store.paths.backups, store.uid)[0]
+    assert newest.position == store.journal.last_position
+    position = store.journal.last_position
+    maintenance.finish_command()
+    assert store.journal.last_position == position
+
+
 def test_a_clock_set_back_does_not_delay_backups(store: Store, time_: FakeClock) -> None:
     add_conversation(store, "one")
     time_.pass_s(365 * 24 * 3600)

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,7 +19,7 @@ from app.storage.engine.aggregate import read_state
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.safety.attachments import remove_unreferenced
-from app.storage.safety.backup import backups_of, make_backup
+from app.storage.safety.backup import backups_of, make_backup, try_backup
 from app.storage.safety.image import read_all_tables
 
 _log = logging.getLogger(__name__)
@@ -29,6 +30,8 @@ BACKUP_EVERY_S = 1800.0
 REST_EVERY_S = 30.0
 STOP_WITHIN_S = 3.0
 TRASH_KEPT_FOR = timedelta(days=30)
+_DAY = timedelta(days=1)
+_RECORDS_WITHOUT_BACKUP = 1_000
 _FULL_READ_EVERY_S = 24 * 3600.0
 _LOOK_EVERY_S = 3600.0
 _NEVER = float("inf")
@@ -108,6 +111,23 @@ class Maintenance:
             thread.join(0.05)
         if thread.is_alive():
             _log.warning("maintenance is still busy; it continues at the next start")
+
+    def finish_command(self) -> None:
+        """Do what a command that ends would leave to nobody, where no window is ever opened. Blocking.
+
+        Once a day the trash is emptied and a backup made, if something changed.
+        """
+        newest = backups_of(self._store.paths.backups, self._store.uid)[:1]
+        position = int(self._store.read(read_state)[0])
+        if newest:
+            age = self._clock.now() - newest[0].made_at
+            is_due = age > _DAY and position > newest[0].position
+        else:  # until then the journal has everything
+            is_due = position > _RECORDS_WITHOUT_BACKUP
+        if is_due:
+            with suppress(KnownError):  # the log has it, the next command tries again
+                purge_trash(self._store, self._clock.now() - TRASH_KEPT_FOR)
+            try_backup(self._store)
 
     def run_due(self) -> float:
         """Run what is due; return in how many seconds something will be. The thread calls it."""
