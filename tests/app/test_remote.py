@@ -237,7 +237,7 @@ def test_a_command_that_ends_waits_for_those_that_it_executes(paths: DataPaths) 
         terminal.line("done")
         return 0
 
-    server = CommandServer(paths, execute, lambda: False)
+    server = CommandServer(paths, execute, lambda: False, lambda _reader, _writer: None)
     caller = Caller()
     thread = threading.Thread(target=caller.forward, args=(paths, "list"))
     thread.start()
