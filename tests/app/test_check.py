@@ -49,6 +49,7 @@ VIOLATIONS = [
     ("UPDATE message SET uid = (SELECT uid FROM message WHERE id = 1) WHERE id = 2", "message.uid", False),
     ("DELETE FROM exchange_message WHERE message_id = 4", "message.exchange", False),
     ("UPDATE conversation SET uid = 'same'", "conversation.uid", False),
+    ("UPDATE exchange SET uid = 'same'", "exchange.uid", False),
     ("UPDATE conversation SET visible_leaf_id = 5 WHERE id = 1", "conversation.visible_leaf_id", True),
     ("UPDATE conversation SET visible_leaf_id = NULL WHERE id = 1", "conversation.visible_leaf_id", True),
     ("UPDATE exchange SET conversation_id = 99 WHERE id = 3", "exchange.conversation_id", False),
