@@ -149,10 +149,11 @@ def test_serialized_names_of_changes_never_change() -> None:
         "TagsChanged", "OriginsAdded", "SettingPut", "ProviderPut", "PresetPut",
         "PresetRemoved", "SummaryPut", "DraftPut",
         "SpendHeld", "SpendFreed", "SpendAdded", "ReplyGrew", "FactPut", "FactForgotten",
-        "ExtractionDone", "MemoryPut", "MemoryForgotten", "CoreMemoryPut", "MemoryWritePut",
+        "ExtractionDone", "MemoryPut", "MemoryForgotten", "CoreMemoryPut", "CoreMemoryForgotten",
+        "MemoryWritePut",
         "ProfilePut", "ProfileReviewPut", "ProfileLinesRejected", "ToolSummaryPut",
         "PromptKept", "FeedbackPut", "ConversationForgotten",
-        "MessagesForgotten",
+        "MessagesForgotten", "UidsRestored",
     ]  # fmt: skip
     freed = codec.dumps((SpendReleased("u"),))
     assert freed == '[{"_":"SpendFreed","uid":"u"}]'
