@@ -155,8 +155,12 @@ def _after_a_kill(store: Store, image: Path) -> dict[str, Any]:
 
 def _rows(store: Store) -> dict[str, Any]:
     """Return all rows but for journal positions, and for the uids of messages that recovery made."""
-    rows: dict[str, Any] = tables(store, "meta", "state", "passage_gone")
-    for name in ("exchange", "passage"):
-        rows[name] = [row[:-1] for row in rows[name]]
-    rows["message"] = [(row[0], *row[2:]) for row in rows["message"]]
-    return rows
+    return tables(
+        store,
+        "meta",
+        "state",
+        "passage_gone",
+        "exchange.position",
+        "passage.position",
+        "message.uid",
+    )

@@ -181,7 +181,10 @@ def journal_reply(
 
 
 def tables(store: Store, *without: str) -> dict[str, list[tuple[object, ...]]]:
-    """Return the rows of every table in order of their values, but for those of `without`."""
+    """Return the rows of every table in order of their values.
+
+    `without` names tables, and columns as "exchange.position", that are left out.
+    """
     return store.read(lambda cursor: rows_of(cursor, without))
 
 
@@ -190,11 +193,14 @@ def rows_of(cursor: Connection, without: Sequence[str] = ()) -> dict[str, list[t
     names = cursor.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
     ).fetchall()
-    return {
-        name: cursor.execute(f'SELECT * FROM "{name}" ORDER BY ALL').fetchall()
-        for (name,) in sorted(names)
-        if name not in without
-    }
+    rows = {}
+    for (name,) in sorted(names):
+        columns = [each.partition(".")[2] for each in without if each.startswith(f"{name}.")]
+        excluded = f"EXCLUDE ({', '.join(columns)})" if columns else ""
+        if name not in without:
+            statement = f'SELECT * {excluded} FROM "{name}" ORDER BY ALL'
+            rows[name] = cursor.execute(statement).fetchall()
+    return rows
 
 
 def execute(store: Store, *statements: str) -> None:
