@@ -227,6 +227,9 @@ def _add_transfer(command: _Adder) -> None:
     own_help = "it is of your own library: take core memory, settings, providers and spend too"
     import_.flag("--own", own_help)
     import_.flag("--restore-forgotten", "bring back what was forgotten here")
+    imports = command("imports", "what earlier imports added, and undoing one")
+    imports.action("list", "undo", default="list")
+    imports.number("number", "N", "undo: of the list", nargs="?")
     export = command("export", "write conversations to a file")
     export.number("--conversation", "ID", "only this one")
     export.add_argument("--format", choices=("md", "json", "jsonl"), default="json")

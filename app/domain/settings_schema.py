@@ -226,6 +226,8 @@ _ALL = (
             "The time and the model; summaries that other models made before are regenerated."),
     Setting("facts_again", str, "", _P.INTERNAL, "Fact regeneration",
             "The time and the model; facts that other models extracted before are regenerated."),
+    Setting("import_history", str, "[]", _P.INTERNAL, "Import history",
+            "The last imports and the ids of the conversations that they added."),
     Setting("tool_servers", str, "[]", _P.INTERNAL, "Tool servers",
             "The servers whose tools models may call, as they were accepted, with permissions."),
     Setting("system_prompt", str, "", _P.MODELS, "System prompt",

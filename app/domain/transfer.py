@@ -5,6 +5,7 @@ from datetime import datetime
 
 from app.domain.conversations import Block, RawReply, Role, TitleOrigin
 from app.domain.facts import FactCategory
+from app.domain.ids import ConversationId
 from app.domain.portable import PortableLibrary, PortableOrigin, PortableTurn
 from app.domain.presets import Preset
 
@@ -155,12 +156,23 @@ class ExportReport:
 
 
 @dataclass(frozen=True, slots=True)
+class NewConversation:
+    """A conversation that an import added, or would add: with its first title and date (UTC)."""
+
+    id: ConversationId
+    title: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ImportReport:
     """The result of an import. `duplicates` counts messages that were already stored.
 
     `refused` counts paths that are not an export or are damaged as a whole; `skipped` lists them too. `presets`
     counts new ones, which no imported conversation uses. `forgotten` counts conversations that were
-    forgotten here and so left out. `left_out` names what is taken only from an export of one's own.
+    forgotten here and so left out. `left_out` names what is taken only from an export of one's own. `new` are
+    the conversations that are counted, `in_trash` counts known ones that stay in the trash. `number` is that
+    of the import history, 0 where nothing was added.
     """
 
     conversations: int = 0
@@ -173,3 +185,6 @@ class ImportReport:
     presets: int = 0
     forgotten: int = 0
     left_out: tuple[str, ...] = ()
+    new: tuple[NewConversation, ...] = ()
+    in_trash: int = 0
+    number: int = 0

@@ -22,7 +22,7 @@ from app.domain.changes import (
 from app.domain.conversations import OWN_SOURCE, Conversation, Exchange, Message, TitleOrigin
 from app.domain.ids import ConversationId, MessageId
 from app.domain.passages import PassageKind
-from app.domain.transfer import ImportedConversation, ImportedMessage
+from app.domain.transfer import ImportedConversation, ImportedMessage, NewConversation
 from app.domain.turn_text import turn_passage
 from app.domain.turns import calculate_exchanges
 from app.language.titles import first_words
@@ -52,7 +52,8 @@ _UNTITLED = "Untitled conversation"
 class ImportCounts(NamedTuple):
     """Counts of new conversations, turns and messages, and of messages that already existed.
 
-    `forgotten` counts conversations that were forgotten here and so left out.
+    `forgotten` counts conversations that were forgotten here and so left out, `in_trash` known ones that
+    are in the trash and stay there.
     """
 
     conversations: int = 0
@@ -60,6 +61,7 @@ class ImportCounts(NamedTuple):
     messages: int = 0
     duplicates: int = 0
     forgotten: int = 0
+    in_trash: int = 0
 
     def plus(self, other: "ImportCounts") -> "ImportCounts":
         """Return the sums."""
@@ -72,6 +74,7 @@ class PendingImport(NamedTuple):
     key: ConversationKey
     counts: ImportCounts
     saved: "Future[ChangeSet] | None"
+    new: NewConversation | None = None
 
     def wait(self) -> ImportCounts:
         """Return the counts once the conversation is durable; raise StorageError."""
@@ -123,7 +126,13 @@ class ConversationImporter:
             if gone:
                 changes.append(UidsRestored(tuple(sorted(gone))))
             saved = self._store.commit(*changes) if changes and not self._dry_run else None
-            pending.append(PendingImport(key_of(found), counts, saved))
+            new = None
+            if counts.conversations and isinstance(put := changes[0], ConversationPut):
+                made = put.conversation
+                new = NewConversation(made.id, made.title, made.created_at)
+            if known is not None and known.conversation.deleted_at is not None:
+                counts = counts._replace(in_trash=1)
+            pending.append(PendingImport(key_of(found), counts, saved, new))
         return pending
 
     def _not_seen_before(self, found: ImportedConversation, counts: ImportCounts) -> ImportCounts:

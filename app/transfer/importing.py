@@ -15,6 +15,7 @@ from app.domain.transfer import (
     ImportedConversation,
     ImportProgress,
     ImportReport,
+    NewConversation,
     PortableFact,
     PortableProfileLine,
     Skipped,
@@ -26,6 +27,7 @@ from app.storage.tables.conversations import Conversations
 from app.transfer.existing import key_of
 from app.transfer.facts import FactImporter
 from app.transfer.files_beside import FilesBeside, with_files
+from app.transfer.import_history import ImportHistory
 from app.transfer.importer import ConversationImporter, ImportCounts, PendingImport
 from app.transfer.importers import read_export
 from app.transfer.library import import_library
@@ -69,6 +71,7 @@ def import_files(
     run = _ImportRun(store, importer, on_progress, lambda found: with_files(found, beside, files))
     is_cancelled = False
     left_out: dict[str, None] = {}
+    number = 0
     try:
         for path in paths:
             run.import_path(path, cancelled)
@@ -87,6 +90,8 @@ def import_files(
                         import_library(store, each, own=own, restore_forgotten=restore_forgotten)
                     )
         finally:
+            if not dry_run:
+                number = ImportHistory(store).add([path.name for path in paths], run.new)
             store.checkpoint()
     if run.refusals and run.counts == ImportCounts() and not is_cancelled:
         raise run.refusals[0]
@@ -97,6 +102,8 @@ def import_files(
         refused=len(run.refusals),
         presets=presets,
         left_out=tuple(left_out),
+        new=tuple(run.new),
+        number=number,
     )
 
 
@@ -129,7 +136,7 @@ class _ImportRun:
     """A running import: while a batch is being stored, the next one is read.
 
     Attributes:
-        counts: What is stored so far.
+        counts, new: What is stored so far, and the conversations among it that were not here.
         skipped: What could not be imported.
         refusals: The paths of which nothing, or not all, could be read.
         facts: Imported facts; they are stored last, because they refer to conversations.
@@ -147,6 +154,7 @@ class _ImportRun:
     ) -> None:
         self._store_files = store_files
         self.counts = ImportCounts()
+        self.new: list[NewConversation] = []
         self.skipped: list[Skipped] = []
         self.refusals: list[ImportRefused] = []
         self.facts: list[PortableFact] = []
@@ -216,6 +224,8 @@ class _ImportRun:
         batch, self._pending = self._pending, following
         for pending in batch:
             self.counts = self.counts.plus(pending.wait())
+            if pending.new is not None:
+                self.new.append(pending.new)
         if not batch:
             return
         stored, total = self.counts, max(self._bytes_total, 0)

@@ -44,7 +44,17 @@ from app.storage.tables.settings import PROBES, Settings
 from app.storage.work.queue import FACTS, SUMMARIES
 
 _ALL = 1_000_000
-_OF_THIS_LIBRARY = frozenset((PROBES, FACTS.key, SUMMARIES.key))
+_OF_THIS_LIBRARY = frozenset(
+    (
+        PROBES,
+        FACTS.key,
+        SUMMARIES.key,
+        "clean_slates",
+        "import_history",
+        "mcp_clients",
+        "tool_servers",
+    )
+)
 _BATCH = 500
 
 

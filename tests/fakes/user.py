@@ -4,6 +4,7 @@ The program behind it is whole: real window, real database, real threads, one qa
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -294,8 +295,13 @@ class User:
         QApplication.sendEvent(target, QDropEvent(QPointF(at), copy, mime, _LEFT, none))
 
     async def bring(self, *paths: Path) -> None:
-        """Import files by dropping them on the window, and close the report."""
+        """Import files by dropping them on the window, agree to the preview, and close the report."""
         self.drop(self.window, paths)
+        await self.until(
+            lambda: re.search("^Import (finished|.*[?])$", self.screen(), re.MULTILINE)
+        )
+        if "Import finished" not in self.screen():
+            self.click("Import", self.presenters.imports.dialog)
         await self.sees("Import finished", "Close")
         await self.dismiss()
 

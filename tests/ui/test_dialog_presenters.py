@@ -5,23 +5,25 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import InvalidInput, StorageError
 from app.domain.facts import Fact, FactCategory
 from app.domain.ids import ConversationId, PassageId
-from app.domain.transfer import ImportProgress, ImportReport
+from app.domain.transfer import ImportProgress, ImportReport, NewConversation, Skipped
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
+from app.transfer.import_history import PastImport
 from tests.fakes.screens import Parts, Recorder, fixture_of, press
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.imports import ImportPresenter
 from ui.presenters.summaries import SummariesPresenter
 from ui.theme import Appearance, Theme
+from ui.views.dialogs.past_imports import PastImportsDialog
 from ui.views.dialogs.summaries_dialog import SummariesDialog
 from ui.views.memory.facts_view import FactsView
 
@@ -196,9 +198,12 @@ class Imports:
         self.background = Recorder(revoke_consents="given")
         self.bridge, self.banner = parts.bridge, parts.banner
         self.outcome: ImportReport | Exception = ImportReport()
+        self.preview = ImportReport()
+        self.dry_runs: list[bool] = []
+        self.history = Recorder(undo=[1, 2])
         self.presenter = parts.make(
             ImportPresenter, import_files=self.run, background=self.background,
-            ask_for_consent=lambda: None,
+            ask_for_consent=lambda: None, history=self.history, questions=lambda: (),
         )  # fmt: skip
 
     def run(
@@ -207,11 +212,13 @@ class Imports:
         *,
         cancelled: Callable[[], bool],
         on_progress: Callable[[ImportProgress], None],
+        dry_run: bool = False,
     ) -> ImportReport:
+        self.dry_runs.append(dry_run)
         on_progress(ImportProgress(1, 2, bytes_read=5, bytes_total=10))
         if isinstance(self.outcome, Exception):
             raise self.outcome
-        return replace(self.outcome, cancelled=cancelled())
+        return replace(self.preview if dry_run else self.outcome, cancelled=cancelled())
 
 
 imports = fixture_of(Imports)
@@ -250,6 +257,55 @@ def test_an_import_is_cancelled_and_a_second_one_waits_for_its_end(imports: Impo
     imports.bridge.release()
     assert not imports.presenter.is_running
     assert "stopped" in dialog._headline.text()
+
+
+def test_what_an_import_would_add_is_shown_before_it_is_stored_and_undone_after(
+    imports: Imports,
+) -> None:
+    new = NewConversation(ConversationId(1), "A trip", AT)
+    imports.preview = ImportReport(1, 1, 2, new=(new,), skipped=(Skipped("b.json", "broken"),))
+    imports.outcome = replace(imports.preview, number=4)
+    imports.presenter.start([Path("export.zip")])
+    dialog = imports.presenter.dialog
+    assert dialog is not None
+    shown = dialog.list.toPlainText()
+    assert "A trip" in shown
+    assert "b.json: broken" in shown
+    assert imports.dry_runs == [True]
+    click(dialog, "Import")
+    assert imports.dry_runs == [True, False]
+    click(dialog, "Undo import")
+    assert imports.history.calls == [("undo", 4)]
+    assert "2 conversations" in dialog.words.text()
+
+
+def test_a_preview_that_is_left_stores_nothing(imports: Imports) -> None:
+    imports.preview = ImportReport(1, 1, 2)
+    imports.presenter.start([Path("export.zip")])
+    assert imports.presenter.dialog is not None
+    imports.presenter.dialog.reject()
+    imports.presenter.start([Path("other.zip")])
+    assert imports.dry_runs == [True, True]
+
+
+def test_past_imports_are_listed_and_undone(imports: Imports, qtbot: QtBot) -> None:
+    past = [PastImport(2, AT, ("b.zip",), 3), PastImport(1, AT, ("a.zip",), 0)]
+    imports.history = Recorder(listed=past, undo=[1])
+    imports.presenter._history = cast(Any, imports.history)
+    imports.presenter.show_past()
+    (dialog,) = imports.banner.findChildren(PastImportsDialog)
+    undo = [each for each in dialog.findChildren(QPushButton) if each.text() == "Undo"]
+    assert [each.isEnabled() for each in undo] == [True, False]
+    undo[0].click()
+    assert ("undo", 2) in imports.history.calls
+    dialog.reject()
+    qtbot.waitUntil(lambda: not imports.banner.findChildren(PastImportsDialog))
+
+
+def click(dialog: QDialog, text: str) -> None:
+    """Click a button of a dialog."""
+    (button,) = (each for each in dialog.findChildren(QPushButton) if each.text() == text)
+    button.click()
 
 
 def test_consents_are_restored_if_nothing_was_imported(imports: Imports) -> None:

@@ -59,7 +59,7 @@ def test_an_import_with_news_offers_questions(qtbot: QtBot, parts: Parts, turns:
     presenter = parts.make(
         ImportPresenter, import_files=lambda *_, **__: ImportReport(turns=turns),
         background=Recorder(plan=None), messages=banner, ask_for_consent=lambda: None,
-        questions=lambda: ["What was decided about \u201cTea & cake\u201d?"],
+        history=Recorder(), questions=lambda: ["What was decided about \u201cTea & cake\u201d?"],
     )  # fmt: skip
     closed: list[bool] = []
     presenter.question_chosen.connect(asked.append)

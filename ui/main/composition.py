@@ -19,6 +19,7 @@ from app.domain.settings_schema import SettingPage
 from app.memory.starter_questions import StarterQuestions
 from app.transfer.exporting import export
 from app.transfer.found_exports import find_exports
+from app.transfer.import_history import ImportHistory
 from app.transfer.importing import import_files
 from ui.bridge import Bridge
 from ui.main.memory_panels import build_memory_panels
@@ -227,7 +228,7 @@ class Presenters(QObject):
         self.files = FilesPresenter(bridge, services.attachments, self._banner)
         self.imports = ImportPresenter(
             bridge, partial(import_files, services.store), services.background, self._banner,
-            consent.ask_to_allow, StarterQuestions(services.store).make,
+            consent.ask_to_allow, StarterQuestions(services.store).make, ImportHistory(services.store),
         )  # fmt: skip
         downloads = QStandardPaths.writableLocation(
             QStandardPaths.StandardLocation.DownloadLocation
@@ -356,6 +357,7 @@ class Presenters(QObject):
             "presets": lambda: self.settings.open("Presets"),
             "summaries": self.summaries.open,
             "import": self.imports.choose,
+            "past_imports": self.imports.show_past,
             "export_all": lambda: self.conversation_commands.ask_for_export(None),
             "find": self.find.open,
             "search": lambda: self._in_sidebar(sidebar.focus_search),

@@ -1,4 +1,4 @@
-"""Imports: choose files, show the progress, cancel, and report what was skipped."""
+"""Imports: choose files, show what they hold and the progress, cancel, report, and undo."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -10,9 +10,11 @@ from PySide6.QtWidgets import QFileDialog
 from app.domain.errors import KnownError
 from app.domain.transfer import ImportProgress, ImportReport
 from app.domain.translation import tr
+from app.transfer.import_history import ImportHistory
 from app.workers.model_choice import BackgroundModelChoice, plan_text
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.import_dialog import ImportDialog
+from ui.views.dialogs.past_imports import PastImportsDialog
 from ui.widgets.banner import Banner
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "samples" / "sample-archive.json"
@@ -23,7 +25,8 @@ _REFRESH_MS = 100
 class ImportPresenter(Presenter):
     """Runs imports, one at a time, on the bridge's pool.
 
-    `import_files` is `app.transfer.importing.import_files` for the open store; it blocks.
+    `import_files` is `app.transfer.importing.import_files` for the open store; it blocks. The sample is
+    imported at once, of other files is shown first what they would add.
     `ask_for_consent` asks whether the background model may read what was imported; `questions` returns some
     that the library can answer, it blocks.
 
@@ -43,6 +46,7 @@ class ImportPresenter(Presenter):
     _messages: Banner
     _ask_for_consent: Callable[[], object]
     _questions: Callable[[], Sequence[str]]
+    _history: ImportHistory
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,22 +75,87 @@ class ImportPresenter(Presenter):
         if self.is_running:
             self._messages.show_message(tr("An import is already running."), brief=True)
             return
-        self._cancelled = threading.Event()
-        self._progress = None
+        if self.dialog is not None:
+            self.dialog.reject()  # that of a preview which was left
         names = ", ".join(path.name for path in paths)
         self.dialog = dialog = ImportDialog(names, self._messages.window())
-        dialog.cancel_requested.connect(self._cancelled.set)
+        dialog.cancel_requested.connect(self.stop)
+        dialog.import_requested.connect(lambda: self._begin(list(paths), dialog, reads_only=False))
         dialog.question_chosen.connect(self.question_chosen)
-        dialog.finished.connect(dialog.deleteLater)
-        if list(paths) == [SAMPLE]:
+        dialog.finished.connect(lambda _: self._on_closed(dialog))
+        is_sample = list(paths) == [SAMPLE]
+        if is_sample:
             dialog.finished.connect(lambda _: self.sample_closed.emit())
         dialog.show()
+        self._begin(list(paths), dialog, reads_only=not is_sample)
+
+    def _begin(self, paths: list[Path], dialog: ImportDialog, *, reads_only: bool) -> None:
+        self._cancelled = threading.Event()
+        self._progress = None
+        dialog.begin(reads_only=reads_only)
         self._refresh.start()
-        self._bridge.start(_TASK, self._run(list(paths), dialog))
+        work = self._preview(paths, dialog) if reads_only else self._run(paths, dialog)
+        self._bridge.start(_TASK, work)
+
+    def _on_closed(self, dialog: ImportDialog) -> None:
+        if self.dialog is dialog:
+            self.dialog = None
+        dialog.deleteLater()
+
+    def show_past(self) -> None:
+        """Show past imports, which can be undone."""
+        dialog = PastImportsDialog(self._messages.window())
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.undo_requested.connect(
+            lambda number: self._bridge.save(
+                lambda: self._history.undo(number),
+                lambda _: self._load_past(dialog),
+                self._messages.show_error,
+            )
+        )
+        self._load_past(dialog)
+        dialog.open()
+
+    def _load_past(self, dialog: PastImportsDialog) -> None:
+        self._bridge.load("past imports", self._history.listed, dialog.show_imports)
+
+    def undo(self, number: int, dialog: ImportDialog) -> None:
+        """Undo an import, and show that in its dialog."""
+        self._bridge.save(
+            lambda: self._history.undo(number),
+            lambda moved: dialog.show_undone(len(moved)),
+            dialog.show_error,
+        )
 
     def stop(self) -> None:
         """Cancel an import that is running; what is stored by then stays."""
         self._cancelled.set()
+
+    async def _preview(self, paths: list[Path], dialog: ImportDialog) -> None:
+        """Read the files; import at once what adds no message, such as newer titles, else ask."""
+        cancelled = self._cancelled
+        try:
+            report = await self._bridge.run(
+                lambda: self._import_files(
+                    paths,
+                    cancelled=cancelled.is_set,
+                    on_progress=self._take_progress,
+                    dry_run=True,
+                )
+            )
+        except Exception as error:
+            self._refresh.stop()
+            dialog.show_error(error)
+            if not isinstance(error, KnownError):
+                raise
+            return
+        self._refresh.stop()
+        if report.cancelled:
+            dialog.show_report(report)
+        elif report.messages:
+            dialog.show_preview(report)
+        else:
+            self._begin(paths, dialog, reads_only=False)
 
     async def _run(self, paths: list[Path], dialog: ImportDialog) -> None:
         cancelled, background = self._cancelled, self._background
@@ -109,6 +178,7 @@ class ImportPresenter(Presenter):
             # Nothing is awaited from here on: the user may close the dialog and import again.
             dialog.show_report(report, plan_text(plan) if plan is not None else "")
             dialog.show_questions(questions)
+            dialog.undo_requested.connect(lambda: self.undo(report.number, dialog))
             if plan is not None:
                 self._ask_for_consent()
         finally:

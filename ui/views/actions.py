@@ -41,6 +41,7 @@ _ROWS = (
     ActionRow("restore", tr("&Conversation"), tr("Restore &from the trash")),
     ActionRow("forget", tr("&Conversation"), tr("For&get permanently\u2026")),
     ActionRow("import", tr("&Conversation"), tr("&Import\u2026"), "Ctrl+I", separated=True),
+    ActionRow("past_imports", tr("&Conversation"), tr("Past im&ports\u2026")),
     ActionRow("export", tr("&Conversation"), tr("&Export this conversation\u2026"), "Ctrl+E"),
     ActionRow("export_all", tr("&Conversation"), tr("Export e&verything\u2026")),
     ActionRow("settings", tr("&Conversation"), tr("&Settings\u2026"), "Ctrl+,", separated=True),

@@ -92,6 +92,7 @@ COMMANDS: Mapping[str, Command] = {
     "prompt": lambda s, *rest: recall.prompt(s.library, s.inspector, *rest),
     "recall": lambda s, *rest: recall.recall(s.previews, s.index_sync, *rest),
     "import": lambda s, *rest: transfer.import_(s.store, s.index_sync, s.background, *rest),
+    "imports": lambda s, *rest: transfer.imports(s.store, *rest),
     "export": lambda s, *rest: transfer.export(s.store, *rest),
     "work": _work,
     "status": lambda s, _, terminal: workers.status(
@@ -106,7 +107,7 @@ COMMANDS: Mapping[str, Command] = {
         s.store, s.settings, s.embedders, s.background, *rest
     ),
     "provider": lambda s, *rest: providers.provider(s.models, s.chat, *rest),
-    "preset": lambda s, *rest: presets.preset(s.presets, s.models, s.tools, *rest),
+    "preset": lambda s, *rest: presets.preset(s.presets, s.models, s.tools(), *rest),
     "secrets": lambda s, *rest: secrets.secrets(s.store, *rest),
     "mcp": lambda s, *rest: mcp.programs(s.mcp_access, *rest),
     "brief": lambda s, *rest: mcp.brief(s.briefs, s.index_sync, *rest),

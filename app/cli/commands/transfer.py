@@ -4,19 +4,23 @@ from argparse import Namespace
 from dataclasses import asdict
 from typing import TextIO, cast
 
+from app.cli.arguments import wrong_arguments
 from app.cli.commands.maintenance import catch_up_index
 from app.cli.commands.settings import ask_after_import
 from app.cli.terminal import OutputFile, Terminal
 from app.domain.errors import StorageError
+from app.domain.formatting import local_moment
 from app.domain.transfer import ImportProgress, ImportReport
 from app.index.text_sync import TextIndexSync
 from app.storage.engine.store import Store
 from app.transfer.exporting import ExportFormat, write_export
 from app.transfer.exporting import export as export_to
+from app.transfer.import_history import ImportHistory
 from app.transfer.importing import import_files
 from app.workers.model_choice import BackgroundModelChoice
 
 _SKIPPED_SHOWN = 20
+_NEW_SHOWN = 20
 _PROGRESS_MESSAGES = 1000
 
 
@@ -50,11 +54,37 @@ def import_(
         raise
     if not given.dry_run:
         catch_up_index(sync, terminal)
-    terminal.show(_plain(report), _summary(report, dry_run=given.dry_run))
+    terminal.show(_plain(report, dry_run=given.dry_run), _summary(report, dry_run=given.dry_run))
     for words in _remarks(report):
         terminal.err(words)
     ask_after_import(background, consents, 0 if given.dry_run else report.turns, terminal)
     return 1 if report.cancelled or report.refused else 0
+
+
+def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
+    """List earlier imports, or move what one added to the trash."""
+    history = ImportHistory(store)
+    if given.action == "undo":
+        if given.number is None:
+            raise wrong_arguments(given, "the number of an import")
+        moved = history.undo(given.number)
+        terminal.show(
+            {"number": given.number, "deleted": list(moved)},
+            f"{_counted(len(moved), 'conversation')} moved to the trash; "
+            "'commonplace undelete ID...' brings them back.",
+        )
+        return 0
+    rows = history.listed()
+    if terminal.as_json:
+        terminal.document(
+            {"imports": [{**asdict(each), "at": each.at.isoformat()} for each in rows]}
+        )
+    for each in () if terminal.as_json else rows:
+        terminal.line(
+            f"{each.number}  {local_moment(each.at)}  {_counted(each.conversations, 'conversation')}  "
+            f"{', '.join(each.names)}"
+        )
+    return 0
 
 
 def export(store: Store, given: Namespace, terminal: Terminal) -> int:
@@ -96,19 +126,33 @@ class _Progress:
             self._terminal.err(self.stored)
 
 
-def _plain(report: ImportReport) -> dict[str, object]:
+def _plain(report: ImportReport, *, dry_run: bool) -> dict[str, object]:
     plain = asdict(report)
+    plain["new"] = [
+        {
+            "conversation_id": None if dry_run else each.id,
+            "title": each.title,
+            "created_at": each.created_at.isoformat(),
+        }
+        for each in report.new
+    ]
     plain["skipped"] = [{"where": each.where, "why": each.why} for each in report.skipped]
     return plain
 
 
 def _summary(report: ImportReport, *, dry_run: bool) -> str:
     verb = "would be" if dry_run else "were"
-    return (
+    counts = (
         f"{_counted(report.conversations, 'conversation')}, {_counted(report.turns, 'turn')} and "
         f"{_counted(report.messages, 'message')} {verb} imported; "
         f"{_counted(report.duplicates, 'message')} here already."
     )
+    lines = [counts]
+    if dry_run:
+        lines += [f"{each.created_at:%Y-%m-%d}  {each.title}" for each in report.new[:_NEW_SHOWN]]
+        if len(report.new) > _NEW_SHOWN:
+            lines.append(f"and {len(report.new) - _NEW_SHOWN:,} more")
+    return "\n".join(lines)
 
 
 def _remarks(report: ImportReport) -> list[str]:
@@ -123,6 +167,11 @@ def _remarks(report: ImportReport) -> list[str]:
         remarks.append(
             f"{_counted(report.forgotten, 'conversation')} left out because forgotten here; "
             "--restore-forgotten brings them back"
+        )
+    if report.in_trash:
+        remarks.append(
+            f"{_counted(report.in_trash, 'conversation')} known here stay in the trash; "
+            "'commonplace undelete ID' takes one out"
         )
     if report.left_out:
         remarks.append(f"not taken without --own: {', '.join(report.left_out)}")

@@ -1,4 +1,4 @@
-"""The import dialog: progress, cancel button and report."""
+"""The import dialog: what would be imported, progress, and the report."""
 
 from collections.abc import Sequence
 
@@ -12,55 +12,82 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.transfer import ImportProgress, ImportReport
+from app.domain.formatting import format_day
+from app.domain.transfer import ImportProgress, ImportReport, NewConversation
 from app.domain.translation import format_number, tr, trn
 from ui.errors import error_text
 from ui.widgets.controls import button, filled
 from ui.widgets.plain_label import plain_label
 
 _STEPS = 1000
-_SKIPPED_SHOWN = 500
+_SHOWN = 500
+_CLOSE = QDialogButtonBox.StandardButton.Close
 
 
 class ImportDialog(QDialog):
-    """Shows one import, from its progress to its report.
+    """Shows one import, from its preview to its report.
 
     Signals:
         cancel_requested: Cancel the import; what is stored by then stays.
+        import_requested: Import what was shown. undo_requested: Undo the import.
         question_chosen: Ask a question about what was imported.
     """
 
     cancel_requested = Signal()
+    import_requested = Signal()
+    undo_requested = Signal()
     question_chosen = Signal(str)
 
     def __init__(self, names: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle(tr("Import"))
         self.setMinimumWidth(460)
-        self._running = True
-        self._headline = plain_label(
-            self, "heading", tr("Importing {names}").format(names=names), selectable=False
-        )
+        self._names = names
+        self._headline = plain_label(self, "heading", selectable=False)
         self._bar = QProgressBar(self)
         self._bar.setRange(0, 0)
         self._bar.setAccessibleName(tr("Progress of the import"))
         self.words = plain_label(self, selectable=False)
-        self._skipped = QPlainTextEdit(self)
-        self._skipped.setReadOnly(True)
-        self._skipped.setAccessibleName(tr("What was skipped, and why"))
-        self._skipped.hide()
-        self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
+        self.list = QPlainTextEdit(self)
+        self.list.setReadOnly(True)
+        self.list.setAccessibleName(tr("What is new, and what was skipped and why"))
+        self._buttons = QDialogButtonBox(self)
         self._buttons.rejected.connect(self.reject)
         self._questions = filled(QVBoxLayout(), spacing=6)
         parts = (
             self._headline,
             self._bar,
             self.words,
-            self._skipped,
+            self.list,
             self._questions,
             self._buttons,
         )
         filled(QVBoxLayout(self), *parts)
+        self.begin(reads_only=True)
+
+    def begin(self, *, reads_only: bool) -> None:
+        """Show that files are imported, or for the preview only read."""
+        headline = tr("Reading {names}") if reads_only else tr("Importing {names}")
+        self._headline.setText(headline.format(names=self._names))
+        self._running = True
+        self._bar.show()
+        self._bar.setRange(0, 0)
+        self.list.hide()
+        self.words.clear()
+        self._buttons.setStandardButtons(QDialogButtonBox.StandardButton.Cancel)
+
+    def show_preview(self, report: ImportReport) -> None:
+        """Show what an import would add, and offer it; nothing is stored yet."""
+        self._end(QDialogButtonBox.StandardButton.Cancel)
+        self._headline.setText(tr("Import {names}?").format(names=self._names))
+        self._bar.hide()
+        self.words.setText(_report_text(report))
+        self._show_list([*_titles(report.new), *_skipped(report)])
+        choice = self._buttons.addButton(tr("Import"), QDialogButtonBox.ButtonRole.AcceptRole)
+        choice.setProperty("kind", "primary")
+        choice.clicked.connect(self.import_requested)
+        choice.setDefault(True)
+        choice.setFocus()
 
     def show_progress(self, progress: ImportProgress) -> None:
         """Show the progress."""
@@ -82,17 +109,13 @@ class ImportDialog(QDialog):
         self._bar.setRange(0, 1)
         self._bar.setValue(1)
         self.words.setText("\n\n".join(filter(None, (_report_text(report), background_text))))
-        if report.skipped:
-            lines = [f"{each.where}: {each.why}" for each in report.skipped[:_SKIPPED_SHOWN]]
-            if len(report.skipped) > _SKIPPED_SHOWN:
-                lines.append(
-                    tr("and {skipped} more").format(
-                        skipped=format_number(len(report.skipped) - _SKIPPED_SHOWN)
-                    )
-                )
-            self._skipped.setPlainText("\n".join(lines))
-            self._skipped.show()
-            self.resize(560, 420)
+        self._show_list(_skipped(report))
+        if report.number:
+            undo = self._buttons.addButton(
+                tr("Undo import"), QDialogButtonBox.ButtonRole.ActionRole
+            )
+            undo.setAutoDefault(False)
+            undo.clicked.connect(self.undo_requested)
 
     def show_questions(self, questions: Sequence[str]) -> None:
         """Offer questions about what was imported."""
@@ -116,10 +139,31 @@ class ImportDialog(QDialog):
         self._bar.hide()
         self.words.setText(hint)
 
-    def _end(self) -> None:
+    def show_undone(self, count: int) -> None:
+        """Show that an import was undone: how many conversations are in the trash now."""
+        self._end()
+        self._headline.setText(tr("Import undone"))
+        self.words.setText(
+            trn(
+                "{count} conversation was moved to the trash.",
+                "{count} conversations were moved to the trash.",
+                count,
+            )
+        )
+        while (item := self._questions.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.deleteLater()
+
+    def _show_list(self, lines: Sequence[str]) -> None:
+        self.list.setVisible(bool(lines))
+        self.list.setPlainText("\n".join(lines))
+        if lines:
+            self.resize(max(560, self.width()), max(420, self.height()))
+
+    def _end(self, button: QDialogButtonBox.StandardButton = _CLOSE) -> None:
         self._running = False
         self._buttons.setEnabled(True)
-        self._buttons.setStandardButtons(QDialogButtonBox.StandardButton.Close)
+        self._buttons.setStandardButtons(button)
 
     # Qt overrides
 
@@ -131,6 +175,24 @@ class ImportDialog(QDialog):
         self._headline.setText(tr("Stopping\u2026"))
         self._buttons.setEnabled(False)
         self.cancel_requested.emit()
+
+
+def _titles(new: Sequence[NewConversation]) -> list[str]:
+    """Return the lines of new conversations, the newest first."""
+    dated = sorted(new, key=lambda each: each.created_at, reverse=True)
+    lines = [f"{format_day(each.created_at)}  {each.title}" for each in dated[:_SHOWN]]
+    return [*lines, *_more(len(dated))]
+
+
+def _skipped(report: ImportReport) -> list[str]:
+    lines = [f"{each.where}: {each.why}" for each in report.skipped[:_SHOWN]]
+    return [*lines, *_more(len(report.skipped))]
+
+
+def _more(count: int) -> list[str]:
+    if count <= _SHOWN:
+        return []
+    return [tr("and {skipped} more").format(skipped=format_number(count - _SHOWN))]
 
 
 def _report_text(report: ImportReport) -> str:
@@ -146,6 +208,21 @@ def _report_text(report: ImportReport) -> str:
                 conversations=conversations, turns=turns, messages=messages
             )
         ]
+    if report.new:
+        days = [each.created_at for each in report.new]
+        parts.append(
+            tr("From {first} to {last}.").format(
+                first=format_day(min(days)), last=format_day(max(days))
+            )
+        )
+    if report.in_trash:
+        parts.append(
+            trn(
+                "{count} known conversation stays in the trash.",
+                "{count} known conversations stay in the trash.",
+                report.in_trash,
+            )
+        )
     if report.duplicates:
         parts.append(
             trn(
