@@ -1,6 +1,7 @@
 """Buttons of code blocks: Wrap and Copy in the head, and below long code "Show all 212 lines"."""
 
 from functools import partial
+from typing import Protocol
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
@@ -54,22 +55,16 @@ class CodeControls:
         self._width = width
 
 
-class CodeOwner(QWidget):
-    """A text with code blocks.
-
-    Attributes:
-        builder: Has them.
-    """
+class CodeOwner(Protocol):
+    """A text with code blocks, which `builder` has."""
 
     builder: DocumentBuilder
 
     def toggle_fold(self, key: str) -> None:
         """Open a fold of the text, or close it."""
-        raise NotImplementedError
 
     def code_changed(self) -> None:
         """Lay out again."""
-        raise NotImplementedError
 
 
 class _Buttons:

@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from app.domain.translation import format_number, tr
 from ui.rendering.document_builder import DocumentBuilder
 from ui.rendering.parser import MARKDOWN, Dialect
-from ui.widgets.transcript.code_controls import CodeControls, CodeOwner
+from ui.widgets.announce import announce
+from ui.widgets.transcript.code_controls import CodeControls
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.layout import remeasure
@@ -18,7 +19,7 @@ _STEPS_AT_END = 4
 _FIRST_S = 0.016
 
 
-class MessageText(CodeOwner):
+class MessageText(QWidget):
     """One text, with buttons on each code block and "Show more" under a very long text."""
 
     def __init__(
@@ -73,8 +74,12 @@ class MessageText(CodeOwner):
 
     def toggle_fold(self, key: str) -> None:
         """Open a fold of the text, or close it."""
-        self.builder.writer.toggle_fold(key)
+        writer = self.builder.writer
+        writer.toggle_fold(key)
         self.code_changed()
+        if (fold := writer.folds.get(key)) is not None:
+            is_open = fold.opens != (key in writer.toggled)
+            announce(self.view, tr("Opened") if is_open else tr("Folded"))
 
     def show_all_buttons(self, shows_all: bool) -> None:
         """Show the buttons of code without a language too."""
