@@ -231,7 +231,7 @@ def _add_transfer(command: _Adder) -> None:
     imports.action("list", "undo", default="list")
     imports.number("number", "N", "undo: of the list", nargs="?")
     export = command("export", "write conversations to a file")
-    export.number("--conversation", "ID", "only this one")
+    export.number("--conversation", "ID", "only this one; may be repeated", action="append")
     export.add_argument("--format", choices=("md", "json", "jsonl"), default="json")
     export.flag("--force", "replace an existing file")
     export.text("out", "OUT", "a file; - is standard output")

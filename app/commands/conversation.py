@@ -60,7 +60,7 @@ def conversation_commands(
         file_format = _format_of(path)
 
         def write() -> Outcome:
-            report = export(store, path, file_format, conversation_id, replaces=True)
+            report = export(store, path, file_format, [conversation_id], replaces=True)
             return Outcome(
                 escape_markdown(
                     tr("Written to {path}. {remark}")

@@ -42,11 +42,11 @@ def export(
     store: Store,
     path: Path,
     chosen: ExportFormat,
-    conversation_id: int | None = None,
+    ids: Sequence[int] = (),
     *,
     replaces: bool = False,
 ) -> ExportReport:
-    """Write one conversation, or all that are not in the trash, to `path`.
+    """Write some conversations by id, or all that are not in the trash, to `path`.
 
     Attached files are copied into a folder beside it, `NAME.attachments`, except for Markdown.
     The file is complete or not written at all, except for a device or a pipe. Blocking; raises
@@ -58,7 +58,7 @@ def export(
         refuse_data_directory(store.paths.root, path)
         if path.exists() and not path.is_file():
             with path.open("w", encoding="utf-8", newline="\n") as out:
-                return ExportReport(write_export(store, out, chosen, conversation_id))
+                return ExportReport(write_export(store, out, chosen, ids))
         if path.exists() and not replaces:
             raise InvalidInput(
                 f"The file '{path}' exists already",
@@ -68,12 +68,12 @@ def export(
         unfinished = path.with_name(f".{new_uid()}.unfinished")
         try:
             with unfinished.open("w", encoding="utf-8", newline="\n") as out:
-                count = write_export(store, out, chosen, conversation_id)
+                count = write_export(store, out, chosen, ids)
                 out.flush()
                 os.fsync(out.fileno())
             if chosen is not ExportFormat.MARKDOWN:
-                ids = [each.id for each in _chosen(store, conversation_id)]
-                missing = write_files_beside(store.paths, path, store.read(hashes_in, ids))
+                exported = [each.id for each in _chosen(store, ids)]
+                missing = write_files_beside(store.paths, path, store.read(hashes_in, exported))
             unfinished.replace(path)
         finally:
             with suppress(OSError):
@@ -85,21 +85,18 @@ def export(
     return ExportReport(count, store.read(names_of, missing) if missing else ())
 
 
-def write_export(
-    store: Store, out: TextIO, chosen: ExportFormat, conversation_id: int | None = None
-) -> int:
+def write_export(store: Store, out: TextIO, chosen: ExportFormat, ids: Sequence[int] = ()) -> int:
     """Write to an open text file, as `export` does; return the number of conversations."""
-    found = (
-        store.read(partial(_exported, store, each)) for each in _chosen(store, conversation_id)
-    )
+    conversations = _chosen(store, ids)
+    found = (store.read(partial(_exported, store, each)) for each in conversations)
     if chosen is not ExportFormat.MARKDOWN:
-        own_facts = portable_facts(store, None) if conversation_id is None else ()
-        profile = portable_profile(store) if conversation_id is None else ()
-        library = store.read(lambda _: portable_library(store)) if conversation_id is None else None
-        used = None if conversation_id is None else Conversations(store).get(conversation_id).preset
+        own_facts = () if ids else portable_facts(store, None)
+        profile = () if ids else portable_profile(store)
+        library = None if ids else store.read(lambda _: portable_library(store))
         presets = portable_presets(store)
-        if conversation_id is not None:
-            presets = tuple(each for each in presets if each.uid == used)
+        if ids:
+            used = {each.preset for each in conversations}
+            presets = tuple(each for each in presets if each.uid in used)
         write = write_json if chosen is ExportFormat.JSON else write_jsonl
         return write(out, found, now(), own_facts, presets, profile, library)
     count = 0
@@ -110,11 +107,11 @@ def write_export(
     return count
 
 
-def _chosen(store: Store, conversation_id: int | None) -> Sequence[Conversation]:
+def _chosen(store: Store, ids: Sequence[int]) -> Sequence[Conversation]:
     """Return the conversations to export, oldest first; raise NotFound."""
     conversations = Conversations(store)
-    if conversation_id is not None:
-        return [conversations.get(conversation_id)]
+    if ids:
+        return [conversations.get(each) for each in sorted(ids)]
     return sorted(conversations.listed(ListFilter(archived=None)), key=lambda each: each.id)
 
 

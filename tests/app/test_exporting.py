@@ -17,7 +17,7 @@ from tests.fakes.stored import AT, add_conversation
 
 def written(store: Store, chosen: ExportFormat = ExportFormat.JSON, only: int | None = None) -> str:
     out = io.StringIO()
-    write_export(store, out, chosen, only)
+    write_export(store, out, chosen, [] if only is None else [only])
     return out.getvalue()
 
 
@@ -38,7 +38,7 @@ def test_an_empty_library_is_an_empty_export_and_has_no_conversation(
         assert (head["format"], head["version"]) == ("commonplace", 1)
         assert head.get("conversations", []) == []
     with pytest.raises(NotFound):
-        export(store, tmp_path / "out", chosen, 99)
+        export(store, tmp_path / "out", chosen, [99])
     assert not (tmp_path / "out").exists()
 
 

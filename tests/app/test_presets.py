@@ -194,7 +194,7 @@ def test_presets_are_exported_and_imported_with_their_conversations(
     here = chat.say("Hello", preset=terse.uid).conversation_id
     whole, one = tmp_path / f"whole.{chosen}", tmp_path / f"one.{chosen}"
     export(chat.store, whole, chosen)
-    export(chat.store, one, chosen, here)
+    export(chat.store, one, chosen, [here])
     with opened(tmp_path / "there") as there:
         theirs = Presets(there, Settings(there))
         theirs.save(Preset("", "terse"))

@@ -576,7 +576,7 @@ def test_an_import_brings_back_neither_rejected_lines_nor_forgotten_facts(
 def test_an_export_of_one_conversation_has_no_profile(library: Library, tmp_path: Path) -> None:
     library.accepted(NAME, HOME, TEA)
     file = tmp_path / "one.json"
-    export(library.store, file, ExportFormat.JSON, library.talk.conversation.id)
+    export(library.store, file, ExportFormat.JSON, [library.talk.conversation.id])
     assert '"profile": []' in file.read_text()
 
 

@@ -29,10 +29,12 @@ class Bulk:
         self.parts, self.library = parts, Recorder()
         self.removal = Recorder(forget=("Two backups remain.",))
         self.left: list[int] = []
+        self.exported: list[Any] = []
         shown = SimpleNamespace(conversation_id=TWO, begin_new=lambda: self.left.append(1))
         self.presenter = parts.make(
-            BulkCommands, library=self.library, removal=self.removal, conversation=shown
-        )
+            BulkCommands, library=self.library, removal=self.removal, conversation=shown,
+            ask_for_export=self.exported.append,
+        )  # fmt: skip
 
     def run(self, number: int, **state: Any) -> None:
         """Run an entry of the menu of two conversations."""
@@ -63,6 +65,8 @@ def test_archiving_several_is_one_call_and_has_one_undo(bulk: Bulk, archived: bo
 
 def test_deleting_several_leaves_the_open_one_and_can_be_undone(bulk: Bulk) -> None:
     bulk.run(2)
+    assert bulk.exported == [[ONE, TWO]]
+    bulk.run(3)
     bulk.undo()
     assert bulk.removal.calls == [("delete", ONE, TWO)]
     assert bulk.library.calls == [("restore", ONE, TWO)]

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import QObject, QPoint, Signal
+from PySide6.QtCore import QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QMainWindow, QMenu, QMessageBox
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QLineEdit, QMainWindow, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.chat.models import ModelCard
@@ -174,7 +175,7 @@ def test_an_export_gets_the_ending_of_its_format(
 ) -> None:
     commands.presenter.show_opened(conversation())
     if action == "all":
-        commands.presenter.ask_for_export(None)
+        commands.presenter.ask_for_export()
     else:
         commands.actions["export"].trigger()
     dialog = commands.parts.dialog(QFileDialog)
@@ -183,7 +184,7 @@ def test_an_export_gets_the_ending_of_its_format(
     dialog.selectFile(name)
     dialog.accept()
     assert commands.exports.calls == [
-        ("write", tmp_path / given, "md", None if action == "all" else TALK)
+        ("write", tmp_path / given, "md", () if action == "all" else [TALK])
     ]
     assert "3 conversations." in commands.parts.banner.messages[0]
     dialog.reject()
@@ -239,9 +240,15 @@ def test_the_list_follows_its_folder_and_changes(
 
     sidebar.menu_requested.emit(conversation(OTHER), QPoint())
     (menu,) = sidebar.findChildren(QMenu)
-    menu.actions()[0].trigger()
+    menu.actions()[1].trigger()
     menu.close()
     assert commands.library.calls == [("pin", OTHER, True)]
+    sidebar.edit_title(conversation(OTHER))
+    (editor,) = sidebar.conversation_list.findChildren(QLineEdit)
+    editor.setText(" A new name ")
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    renamed = ("rename", OTHER, "A new name")
+    qtbot.waitUntil(lambda: commands.library.calls[-1] == renamed)
 
 
 # -- private conversations

@@ -257,8 +257,9 @@ class Presenters(QObject):
     def _create_sidebar(self, navigation: Navigation) -> None:
         services, bridge, window = self._services, self._bridge, self._window
         bulk = BulkCommands(
-            bridge, services.library, self._removal, self._banner, self.conversation
-        )
+            bridge, services.library, self._removal, self._banner, self.conversation,
+            self.conversation_commands.ask_for_export,
+        )  # fmt: skip
         self.conversations = ConversationListPresenter(
             bridge, services.conversations, lambda: bool(services.overview.read().conversations),
             self.conversation_commands, bulk, window.sidebar, window.chat.welcome, self.conversation.open,
@@ -358,7 +359,7 @@ class Presenters(QObject):
             "summaries": self.summaries.open,
             "import": self.imports.choose,
             "past_imports": self.imports.show_past,
-            "export_all": lambda: self.conversation_commands.ask_for_export(None),
+            "export_all": self.conversation_commands.ask_for_export,
             "find": self.find.open,
             "search": lambda: self._in_sidebar(sidebar.focus_search),
             "back": lambda: self._in_sidebar(self.history.back),

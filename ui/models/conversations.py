@@ -7,7 +7,14 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+    Signal,
+)
 
 from app.domain.conversations import OWN_SOURCE, Conversation
 from app.domain.formatting import format_day, format_moment
@@ -180,11 +187,18 @@ def _spoken(conversation: Conversation) -> str:
 
 
 class ConversationListModel(GroupedListModel):
-    """Conversations, pinned first, then by the day of their last change."""
+    """Conversations, pinned first, then by the day of their last change; titles are edited in place.
+
+    Signals:
+        renamed: (a `Conversation`, its new title), which is not empty.
+    """
+
+    renamed = Signal(object, str)
 
     identity: ClassVar = attrgetter("id")
     texts: ClassVar = {
         Qt.ItemDataRole.DisplayRole: attrgetter("title"),
+        Qt.ItemDataRole.EditRole: attrgetter("title"),
         Qt.ItemDataRole.ToolTipRole: lambda row: f"{row.title}\n{format_moment(row.updated_at)}",
         Qt.ItemDataRole.AccessibleTextRole: _spoken,
         ListRole.TRAILING: trailing_text,
@@ -216,6 +230,22 @@ class ConversationListModel(GroupedListModel):
         self.show_rows(rows)
 
     # Qt overrides
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Return the flags of a row: outside the trash its title can be edited."""
+        value, flags = self.value_at(index), super().flags(index)
+        if isinstance(value, Conversation) and value.deleted_at is None:
+            flags |= Qt.ItemFlag.ItemIsEditable
+        return flags
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """Report a title that was typed; the row shows it once it is stored."""
+        conversation, title = self.value_at(index), str(value).strip()
+        if role != Qt.ItemDataRole.EditRole or not isinstance(conversation, Conversation):
+            return False
+        if title and title != conversation.title:
+            self.renamed.emit(conversation, title)
+        return True
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Return the data of a row, with a mark where a reply runs."""

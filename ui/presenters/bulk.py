@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from app.chat.library import Library
 from app.domain.conversations import Conversation
+from app.domain.ids import ConversationId
 from app.domain.translation import tr, trn
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.conversation_commands import Removal
@@ -15,12 +16,13 @@ Entry = tuple[str, Callable[[], object]]
 
 
 class BulkCommands(Presenter):
-    """Archives, tags, deletes, restores and forgets the selected conversations."""
+    """Archives, tags, exports, deletes, restores and forgets the selected conversations."""
 
     _library: Library
     _removal: Removal
     _messages: Banner
     _conversation: ConversationPresenter
+    _ask_for_export: Callable[[Sequence[ConversationId]], object]
 
     def menu_of(self, conversations: Sequence[Conversation]) -> tuple[Entry, ...]:
         """Return the entries of the menu of several conversations: text and what it runs."""
@@ -28,7 +30,7 @@ class BulkCommands(Presenter):
         if any(each.deleted_at is not None for each in conversations):
             return (
                 (tr("Restore"), lambda: self._bridge.save(lambda: self._library.restore(*ids))),
-                (tr("Forget permanently\u2026"), lambda: self._ask_to_forget(conversations)),
+                (tr("Forget permanently\u2026"), lambda: self.ask_to_forget(conversations)),
             )
         archived = all(each.archived for each in conversations)
         return (
@@ -37,6 +39,7 @@ class BulkCommands(Presenter):
                 lambda: self._archive(conversations, archived=not archived),
             ),
             (tr("Add tags\u2026"), lambda: self._ask_for_tags(conversations)),
+            (tr("Export\u2026"), lambda: self._ask_for_export(ids)),
             (tr("Delete"), lambda: self._delete(conversations)),
         )
 
@@ -91,7 +94,8 @@ class BulkCommands(Presenter):
             brief=True,
         )
 
-    def _ask_to_forget(self, conversations: Sequence[Conversation]) -> None:
+    def ask_to_forget(self, conversations: Sequence[Conversation]) -> None:
+        """Forget conversations for good, after a question whose default is to cancel."""
         confirm_deletion(
             self._messages.window(),
             trn("{count} conversation", "{count} conversations", len(conversations)),

@@ -88,7 +88,7 @@ class CommandPresenter(Presenter):
             case ImportFiles(paths):
                 self._navigation.import_files(list(paths))
             case AskExport(conversation_id):
-                self._navigation.export(conversation_id)
+                self._navigation.export([conversation_id])
             case ChoosePreset(uid):
                 self._navigation.preset(uid)
 

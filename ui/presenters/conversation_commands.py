@@ -26,7 +26,7 @@ _FORMATS = {
     "JSON Lines (*.jsonl)": ExportFormat.JSONL,
 }
 Command = Callable[[Conversation], object]
-Export = Callable[[Path, ExportFormat, ConversationId | None], ExportReport]
+Export = Callable[[Path, ExportFormat, Sequence[ConversationId]], ExportReport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Removal:
 class ConversationCommands(Presenter):
     """Runs commands on the open conversation, by `actions`, or on one of the list, by its menu.
 
-    `export` writes a conversation, or (None) all, in place of an existing file; it blocks.
+    `export` writes some conversations, or all, in place of an existing file; it blocks.
 
     Attributes:
         opened: The open conversation, or None.
@@ -75,7 +75,7 @@ class ConversationCommands(Presenter):
             "delete": self._delete,
             "restore": self._restore,
             "forget": self._ask_to_forget,
-            "export": lambda each: self.ask_for_export(each.id),
+            "export": lambda each: self.ask_for_export([each.id]),
         }
         for name, command in commands.items():
             self._actions[name].triggered.connect(
@@ -106,21 +106,21 @@ class ConversationCommands(Presenter):
             (tr("Unpin") if conversation.pinned else tr("Pin"), self._pin),
             (tr("Unarchive") if conversation.archived else tr("Archive"), self._archive),
             (tr("Tags\u2026"), self._ask_for_tags),
-            (tr("Export\u2026"), lambda each: self.ask_for_export(each.id)),
+            (tr("Export\u2026"), lambda each: self.ask_for_export([each.id])),
             (tr("Delete"), self._delete),
         )
 
-    def rename(self, title: str) -> None:
-        """Give the open conversation a title."""
-        if (opened := self.opened) is not None:
-            self._bridge.save(lambda: self._library.rename(opened.id, title))
+    def rename(self, title: str, conversation: Conversation | None = None) -> None:
+        """Give a conversation a title, the open one by default."""
+        if (chosen := conversation or self.opened) is not None:
+            self._bridge.save(lambda: self._library.rename(chosen.id, title))
 
-    def ask_for_export(self, conversation_id: ConversationId | None) -> None:
-        """Ask where to write a conversation, or (None) all of them, then do so."""
+    def ask_for_export(self, ids: Sequence[ConversationId] = ()) -> None:
+        """Ask where to write some conversations, or all of them, then do so."""
         dialog = QFileDialog(self._messages.window(), tr("Export"))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilters(list(_FORMATS))
-        dialog.selectFile("conversation" if conversation_id else "commonplace")
+        dialog.selectFile("conversation" if len(ids) == 1 else "commonplace")
 
         def add_ending(chosen: str) -> None:
             dialog.setDefaultSuffix(_FORMATS[chosen].value)  # before it asks about an existing file
@@ -132,7 +132,7 @@ class ConversationCommands(Presenter):
             form, path = _FORMATS[dialog.selectedNameFilter()], Path(name)
             self._bridge.load(
                 "export",
-                lambda: self._export(path, form, conversation_id),
+                lambda: self._export(path, form, ids),
                 lambda report: self._report_export(report, path),
             )
 

@@ -7,6 +7,7 @@ from PySide6.QtCore import QPoint
 
 from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
+from app.domain.translation import tr
 from app.storage.tables.conversations import Conversations, ListFilter
 from ui.bridge import Refresh
 from ui.presenters.bulk import BulkCommands
@@ -41,6 +42,8 @@ class ConversationListPresenter(Presenter):
         self._sidebar.conversation_chosen.connect(lambda each: self._open_conversation(each.id))
         self._sidebar.folder_chosen.connect(self._on_folder_chosen)
         self._sidebar.menu_requested.connect(self._on_menu_requested)
+        self._sidebar.renamed.connect(lambda each, title: self._commands.rename(title, each))
+        self._sidebar.trash_emptied.connect(self._on_trash_emptied)
 
     def refresh(self) -> None:
         """Read the list again."""
@@ -77,5 +80,14 @@ class ConversationListPresenter(Presenter):
             show_menu(self._sidebar.window(), position, self._bulk.menu_of(selected))
             return
         entries = self._commands.menu_of(conversation)
+        if conversation.deleted_at is None:
+            entries = ((tr("Rename"), self._sidebar.edit_title), *entries)
         runs = ((text, partial(command, conversation)) for text, command in entries)
         show_menu(self._sidebar.window(), position, runs)
+
+    def _on_trash_emptied(self) -> None:
+        self._bridge.load(
+            "trash",
+            lambda: self._conversations.listed(ListFilter(archived=None, trash=True)),
+            self._bulk.ask_to_forget,
+        )

@@ -1,6 +1,6 @@
 """Parts that presenters share: their base class, navigation, menus and small questions."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import dataclass_transform
@@ -52,7 +52,7 @@ class Navigation:
     page: Callable[[str, str], object]
     explain: Callable[[ExchangeId, str, str], object]
     import_files: Callable[[list[Path]], object]
-    export: Callable[[ConversationId], object]
+    export: Callable[[Sequence[ConversationId]], object]
     preset: Callable[[str], object]
 
 

@@ -41,13 +41,14 @@ class Folder:
     tag: str | None = None
 
 
+TRASH = Folder(tr("Trash"), tr("The trash is empty."), trash=True)
 FOLDERS = (
     Folder(
         tr("Conversations"),
         tr("There are no conversations yet.\nWrite a message, or import your history."),
     ),
     Folder(tr("Archived"), tr("There are no archived conversations."), archived=True),
-    Folder(tr("Trash"), tr("The trash is empty."), trash=True),
+    TRASH,
 )
 
 
@@ -60,6 +61,7 @@ class Sidebar(QWidget):
         conversation_chosen: The `Conversation` to open.
         new_requested: Show a new conversation.
         folder_chosen: The `Folder` to list.
+        renamed: (Conversation, its new title). trash_emptied: Empty the trash, which is listed.
         menu_requested: (Conversation, global position) for a menu about a conversation.
         result_menu_requested: (SearchResult, global position) for a menu about a result.
 
@@ -72,6 +74,8 @@ class Sidebar(QWidget):
     conversation_chosen = Signal(object)
     new_requested = Signal()
     folder_chosen = Signal(object)
+    renamed = Signal(object, str)
+    trash_emptied = Signal()
     menu_requested = Signal(object, QPoint)
     result_menu_requested = Signal(object, QPoint)
 
@@ -89,7 +93,10 @@ class Sidebar(QWidget):
             folders,
             on_activated=self._on_folders_activated,
         )
+        self.empty_trash = button(self, tr("Empty trash\u2026"), self.trash_emptied, kind="danger")
+        self.empty_trash.hide()
         self.conversations = ConversationListModel(self)
+        self.conversations.renamed.connect(self.renamed)
         self._delegate = RowDelegate(theme, self)
         self.conversation_list = self._made_list()
         # Without it each row inserted or removed asks Python for the sizes of all: 17 ms for 100,
@@ -125,6 +132,8 @@ class Sidebar(QWidget):
         selected = self._selected_conversation()
         self.conversations.show_conversations(conversations, datetime.now().astimezone())
         self._empty_text = empty_text if not conversations else ""
+        is_trash = self.folders.currentData() == TRASH
+        self.empty_trash.setVisible(is_trash and bool(conversations))
         if selected is not None:
             self.select_conversation(selected.id)
         if not self.query.strip():
@@ -196,6 +205,12 @@ class Sidebar(QWidget):
         found = (self.conversations.value_at(each) for each in indexes)
         return [each for each in found if isinstance(each, Conversation)]
 
+    def edit_title(self, conversation: Conversation) -> None:
+        """Let the user edit a title in the list."""
+        index = self.conversations.row_of(conversation.id)
+        self.conversation_list.setCurrentIndex(index)
+        self.conversation_list.edit(index)
+
     def select_conversation(self, conversation_id: int | None) -> None:
         """Select the open conversation in the list, unless several are selected."""
         if len(self.selected_conversations) > 1:
@@ -234,16 +249,19 @@ class Sidebar(QWidget):
     # -- layout
 
     def _lay_out(self, new: QPushButton) -> None:
-        parts = (self.search, row_of((self.folders, 1), new), self._note, (self._stack, 1))
+        parts = (
+            self.search, row_of((self.folders, 1), new), self._note, (self._stack, 1), self.empty_trash,
+        )  # fmt: skip
         column_in(self, *parts, margins=(10, 10, 10, 6), spacing=8)
         self.stops = (
             self.box, self.search.filter_button, self.folders, new, self.conversation_list,
-            self.result_list,
+            self.result_list, self.empty_trash,
         )  # fmt: skip
 
     def _made_list(self) -> QListView:
         view = list_view(self, self.conversations, self._delegate, tr("Conversations"))
         view.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
+        view.setEditTriggers(QListView.EditTrigger.EditKeyPressed)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu_requested)
         view.clicked.connect(self._on_list_chosen)

@@ -90,12 +90,13 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
 def export(store: Store, given: Namespace, terminal: Terminal) -> int:
     """Write conversations to a file, or to standard output."""
     chosen = ExportFormat(given.format)
+    ids = given.conversation or ()
     if given.out == "-":
         with OutputFile(terminal) as out:
-            write_export(store, cast(TextIO, out), chosen, given.conversation)
+            write_export(store, cast(TextIO, out), chosen, ids)
         return 0
     path = terminal.path(given.out)
-    report = export_to(store, path, chosen, given.conversation, replaces=given.force)
+    report = export_to(store, path, chosen, ids, replaces=given.force)
     if terminal.as_json:
         terminal.document({**asdict(report), "out": str(path)})
     else:

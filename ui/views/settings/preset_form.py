@@ -165,7 +165,9 @@ class PresetForm(QWidget):
         self.note.setVisible(bool(self.note.text()))
 
     def show_tools(self, tools: Mapping[str, str]) -> None:
-        """Offer tools by their names, with descriptions."""
+        """Offer tools by their names, with descriptions; what is chosen stays while they are the same."""
+        if self.tools.keys() == tools.keys():
+            return
         for name in self.tools.keys() - tools.keys():
             self.tools.pop(name).deleteLater()
         for name, description in tools.items():
