@@ -69,6 +69,12 @@ class RowDelegate(QStyledItemDelegate):
         """Return a row's size, which is the same for all."""
         return self._style.row_size
 
+    def updateEditorGeometry(
+        self, editor: QWidget, option: QStyleOptionViewItem, _index: Index
+    ) -> None:
+        """Give the editor of a title the whole row."""
+        editor.setGeometry(option.rect.adjusted(2, 1, -2, -1))
+
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw a row: its background, then its text."""
         area, value = QRectF(option.rect), index.data(ListRole.VALUE)

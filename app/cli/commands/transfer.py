@@ -9,7 +9,7 @@ from app.cli.commands.maintenance import catch_up_index
 from app.cli.commands.settings import ask_after_import
 from app.cli.terminal import OutputFile, Terminal
 from app.domain.errors import StorageError
-from app.domain.formatting import local_moment
+from app.domain.formatting import format_moment
 from app.domain.transfer import ImportProgress, ImportReport
 from app.index.text_sync import TextIndexSync
 from app.storage.engine.store import Store
@@ -81,7 +81,7 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
         )
     for each in () if terminal.as_json else rows:
         terminal.line(
-            f"{each.number}  {local_moment(each.at)}  {_counted(each.conversations, 'conversation')}  "
+            f"{each.number}  {format_moment(each.at)}  {_counted(each.conversations, 'conversation')}  "
             f"{', '.join(each.names)}"
         )
     return 0

@@ -85,6 +85,7 @@ class ImportDialog(QDialog):
         self._show_list([*_titles(report.new), *_skipped(report)])
         choice = self._buttons.addButton(tr("Import"), QDialogButtonBox.ButtonRole.AcceptRole)
         choice.setProperty("kind", "primary")
+        choice.style().polish(choice)  # adding it has measured it
         choice.clicked.connect(self.import_requested)
         choice.setDefault(True)
         choice.setFocus()

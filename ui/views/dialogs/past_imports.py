@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
 
-from app.domain.formatting import local_moment
+from app.domain.formatting import format_moment
 from app.domain.translation import tr, trn
 from app.transfer.import_history import PastImport
 from ui.widgets.controls import button, closing_buttons, filled, row_of, scroll_area
@@ -54,7 +54,7 @@ class PastImportsDialog(QDialog):
     def _row(self, past: PastImport) -> QWidget:
         row = QWidget(self._body)
         count = trn("{count} conversation", "{count} conversations", past.conversations)
-        text = plain_label(row, "", f"{local_moment(past.at)}, {count}\n{', '.join(past.names)}")
+        text = plain_label(row, "", f"{format_moment(past.at)}, {count}\n{', '.join(past.names)}")
         undo = button(
             row,
             tr("Undo"),

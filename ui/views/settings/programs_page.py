@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QLabel, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
-from app.domain.formatting import format_count, format_size, local_moment
+from app.domain.formatting import format_count, format_moment, format_size
 from app.domain.sources import SOURCES, SourceState
 from app.domain.text import sentences
 from app.domain.translation import tr
@@ -143,7 +143,7 @@ class ProgramsPage(QWidget):
         self.log.setVisible(bool(shown.readings))
         self._log_title.setVisible(bool(shown.readings))
         for reading in shown.readings:
-            text = f"{local_moment(reading.at)}  {reading.client}  {reading.tool}"
+            text = f"{format_moment(reading.at)}  {reading.client}  {reading.tool}"
             item = QListWidgetItem("  ".join([text, *reading.links[:3]]), self.log)
             item.setData(Qt.ItemDataRole.UserRole, reading.links[0] if reading.links else "")
 
