@@ -32,6 +32,7 @@ from ui.presenters.compose import ComposePresenter
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.conversation_commands import ConversationCommands, Removal
 from ui.presenters.conversation_list import ConversationListPresenter
+from ui.presenters.downloads import DownloadsPresenter
 from ui.presenters.embedder_suggestion import EmbedderSuggestionPresenter
 from ui.presenters.explain import ExplainPresenter
 from ui.presenters.facts import FactsPresenter
@@ -237,6 +238,12 @@ class Presenters(QObject):
             bridge, partial(find_exports, Path(downloads)), self._window.chat.welcome,
             self.imports.start,
         )  # fmt: skip
+        watch = DownloadsPresenter(
+            bridge, services.settings, Path(downloads), partial(find_exports, Path(downloads)),
+            lambda path: import_files(services.store, [path], dry_run=True), self.imports.start,
+            self._banner,
+        )  # fmt: skip
+        self.imports.imported.connect(watch.note_import)
         self.attach = AttachPresenter(
             bridge, services.attachments, services.models.sees_images, self.imports.start,
             self._window.chat,

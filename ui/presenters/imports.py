@@ -36,10 +36,12 @@ class ImportPresenter(Presenter):
     Signals:
         question_chosen: Ask a question about what was imported.
         sample_closed: The report about the sample archive was closed.
+        imported: The paths of an import that added something; its report was closed.
     """
 
     question_chosen = Signal(str)
     sample_closed = Signal()
+    imported = Signal(list)
 
     _import_files: Callable[..., ImportReport]
     _background: BackgroundModelChoice
@@ -178,6 +180,8 @@ class ImportPresenter(Presenter):
             # Nothing is awaited from here on: the user may close the dialog and import again.
             dialog.show_report(report, plan_text(plan) if plan is not None else "")
             dialog.show_questions(questions)
+            if report.messages:
+                dialog.finished.connect(lambda _: self.imported.emit(paths))
             dialog.undo_requested.connect(lambda: self.undo(report.number, dialog))
             if plan is not None:
                 self._ask_for_consent()

@@ -1,0 +1,90 @@
+"""New exports in Downloads: asked once, offered once each, imported only when the user agrees."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.domain.changes import ChangeSet
+from app.domain.transfer import ImportReport
+from app.transfer.found_exports import FoundExport
+from tests.fakes.screens import Parts
+from ui.presenters import downloads
+from ui.presenters.downloads import SEEN, SWITCH, DownloadsPresenter
+
+
+class Settings:
+    """Texts in memory."""
+
+    def __init__(self, switch: str) -> None:
+        self.values = {SWITCH: switch, SEEN: "[]"}
+        self.text = self.values.__getitem__
+        self.set = self.values.__setitem__
+
+
+class Downloads:
+    """The presenter on a real folder."""
+
+    def __init__(self, parts: Parts, folder: Path, switch: str) -> None:
+        self.parts, self.settings, self.folder = parts, Settings(switch), folder
+        self.report = ImportReport(2, 5, 9)
+        self.read: list[Path] = []
+        self.imported: list[Any] = []
+        self.presenter = parts.make(
+            DownloadsPresenter, settings=self.settings, folder=folder, find=self.find,
+            read=self.take, start_import=self.imported.append,
+        )  # fmt: skip
+
+    def find(self) -> list[FoundExport]:
+        at = datetime(2026, 5, 1, tzinfo=UTC)
+        return [FoundExport(path, "ChatGPT", at, 7) for path in sorted(self.folder.iterdir())]
+
+    def take(self, path: Path) -> ImportReport:
+        self.read.append(path)
+        return self.report
+
+
+def test_a_new_export_is_offered_once_and_imported_only_when_wanted(
+    parts: Parts, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "_SETTLED_MS", 0)
+    made = Downloads(parts, tmp_path, "on")
+    (tmp_path / "a.zip").write_text("x")
+    qtbot.waitUntil(lambda: bool(parts.banner.messages))
+    assert "2 new conversations" in parts.banner.messages[0]
+    assert made.imported == []
+    act = parts.banner.act
+    assert act is not None
+    act()
+    assert made.imported == [[tmp_path / "a.zip"]]
+    made.presenter.look()
+    assert made.read == [tmp_path / "a.zip"]
+
+
+def test_an_export_without_news_is_not_offered(parts: Parts, tmp_path: Path) -> None:
+    made = Downloads(parts, tmp_path, "off")
+    made.report = ImportReport(duplicates=9)
+    (tmp_path / "a.zip").write_text("x")
+    made.presenter.look()
+    assert made.read == [tmp_path / "a.zip"]
+    assert parts.banner.messages == []
+
+
+@pytest.mark.parametrize(("switch", "asks"), [("ask", True), ("on", False), ("off", False)])
+def test_it_is_asked_once_after_an_import_from_the_folder(
+    parts: Parts, tmp_path: Path, switch: str, asks: bool
+) -> None:
+    made = Downloads(parts, tmp_path, switch)
+    made.presenter.note_import([Path("/elsewhere/a.zip")])
+    assert parts.banner.messages == []
+    made.presenter.note_import([tmp_path / "a.zip"])
+    assert bool(parts.banner.messages) == asks
+    if asks:
+        act = parts.banner.act
+        assert act is not None
+        act()
+        assert made.settings.values[SWITCH] == "on"
+        parts.bridge.changed.emit(ChangeSet(settings=frozenset({SWITCH})))
+        assert made.presenter._watcher.directories() == [str(tmp_path)]
