@@ -57,6 +57,7 @@ class DesktopApplication:
         thumbnails = self.window.chat.composer.files.thumbnails
         self.window.build_panels(appearance.theme, TranscriptView(appearance.theme, thumbnails))
         self.window.close_requested.connect(self._on_window_close_requested)
+        self.window.quit_requested.connect(self._on_quit_requested)
         self.bridge = Bridge(self.window)
         self.bridge.task_failed.connect(self.report)
         self.presenters: Presenters | None = None
@@ -176,6 +177,12 @@ class DesktopApplication:
     # -- shutdown
 
     def _on_window_close_requested(self) -> None:
+        if self.presenters is not None and not self._leaving:
+            self.presenters.tray.close(self._on_quit_requested)
+        else:
+            self.leave()
+
+    def _on_quit_requested(self) -> None:
         if self.presenters is not None and not self._leaving:
             self.presenters.ask_to_leave(self.leave)
         else:

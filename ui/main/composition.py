@@ -66,6 +66,7 @@ from ui.presenters.source_suggestion import SourceSuggestionPresenter
 from ui.presenters.summaries import SummariesPresenter
 from ui.presenters.tool_permission import ToolPermissionPresenter
 from ui.presenters.tour import TourPresenter
+from ui.presenters.tray import TrayPresenter
 from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
@@ -210,6 +211,7 @@ class Presenters(QObject):
         self.quick_find = QuickFindPresenter(
             bridge, services.search, self.links.open_link, self._window, QuickFind(self._window)
         )
+        self.tray = TrayPresenter(bridge, services.settings, self._window, self.quick_find.show)
         self.mcp_consent = McpConsentPresenter(bridge, services.mcp_access, banner)
         ToolPermissionPresenter(bridge, services.tool_servers, banner, self._window)
         self.maintenance = MaintenancePresenter(

@@ -41,6 +41,7 @@ class MainWindow(QMainWindow):
 
     Signals:
         close_requested: The user wants to close the window; it stays until `close_now`.
+        quit_requested: The user wants to end the program.
         files_dropped: list of `Path`, dropped anywhere on the window.
         painted: Once, right after the first frame.
 
@@ -53,6 +54,7 @@ class MainWindow(QMainWindow):
     """
 
     close_requested = Signal()
+    quit_requested = Signal()
     files_dropped = Signal(list)
     painted = Signal()
 
@@ -204,7 +206,7 @@ class MainWindow(QMainWindow):
                 lambda wanted, page=page: self._on_page_triggered(page, wanted=wanted)
             )
         actions["focus_composer"].triggered.connect(self._on_focus_composer_triggered)
-        actions["quit"].triggered.connect(self.close)
+        actions["quit"].triggered.connect(self.quit_requested)
 
     def _on_sidebar_toggled(self, on: bool) -> None:
         if not on and self._left.isAncestorOf(self.focusWidget()):
