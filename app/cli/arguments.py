@@ -1,30 +1,30 @@
 """The grammar of the command line; the commands are in `app.cli.commands`."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from app.domain.errors import InvalidInput
 from app.domain.facts import FactCategory
 from app.domain.passages import PassageKind
 from app.domain.presets import Effort
-from app.domain.sources import SourceName
 from app.domain.text import clean, parse_whole_number
 from app.domain.workers import WorkerName
 from app.providers.vendors import vendors
 
-_PATHS = frozenset(
-    ("data_dir", "paths", "out", "file", "attach")
-)  # file names need not be valid text
+# File names need not be valid text.
+_PATHS = frozenset(("data_dir", "paths", "out", "file", "attach", "usage"))
+_STDIN = " (- reads standard input)"
 
 
 class UsageError(InvalidInput):
     """The arguments are wrong; exit code 2."""
 
 
-def wrong_arguments(given: argparse.Namespace, expected: str) -> UsageError:
-    """Return the error of an action with the wrong number of arguments."""
+def wrong_arguments(given: argparse.Namespace, expected: str = "") -> UsageError:
+    """Return the error of an action with wrong arguments; by default it names those of its usage."""
     command = given.command
+    expected = expected or given.usage[given.action].removesuffix(_STDIN) or "nothing more"
     return UsageError(
         f"'{command} {given.action}' takes {expected}", f"See 'commonplace {command} --help'."
     )
@@ -62,10 +62,17 @@ class _Parser(argparse.ArgumentParser):
         """Add an option without a value."""
         self.add_argument(name, action="store_true", help=help_text)
 
-    def action(self, *choices: str, default: str | None = None) -> None:
-        """Add the argument `action`, which may be left out if there is a default."""
+    def actions(self, usage: Mapping[str, str], default: str | None = None) -> None:
+        """Add `action`, which may be left out if there is a default, and the `words` that follow it.
+
+        `usage` names the words of each action: those in brackets are optional, after "..." more may
+        follow.
+        """
         nargs = "?" if default else None
-        self.add_argument("action", nargs=nargs, default=default, choices=choices)
+        self.add_argument("action", nargs=nargs, default=default, choices=tuple(usage))
+        forms = (f"{action} {words}" for action, words in usage.items() if words)
+        self.text("words", "WORD", "; ".join(forms), nargs="*")
+        self.set_defaults(usage=usage)
 
 
 class _PrintVersion(argparse.Action):
@@ -91,7 +98,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
     for name, value in vars(given).items():
         if name not in _PATHS:
             setattr(given, name, _cleaned(value))
+    if "usage" in given:
+        _check_words(given)
     return given
+
+
+def _check_words(given: argparse.Namespace) -> None:
+    words = given.usage[given.action].removesuffix(_STDIN).split()
+    least = sum(word[0] not in "[." for word in words)
+    if len(given.words) < least or ("..." not in words and len(given.words) > len(words)):
+        raise wrong_arguments(given)
 
 
 def _cleaned(value: object) -> object:
@@ -149,8 +165,7 @@ def _add_conversations(command: _Adder) -> None:
     search.add_argument("--kind", choices=[*map(str, PassageKind)], action="append", help=kind_help)
     search.text("--why", "ID:TURN", "explain why this turn is or is not found")
     probes = command("probes", "saved questions that should find a turn, and their ranks")
-    probes.action("list", "run", "add", "remove", default="list")
-    probes.text("words", "WORD", "add QUERY ID:TURN, or remove N", nargs="*")
+    probes.actions({"list": "", "run": "", "add": "QUERY ID:TURN", "remove": "N"}, default="list")
     listed = command("list", "list conversations")
     listed.text("--tag", "T")
     listed.flag("--archived", "the archived ones")
@@ -182,9 +197,14 @@ def _add_conversations(command: _Adder) -> None:
 
 def _add_memory(command: _Adder) -> None:
     facts = command("facts", "list, search and change the facts extracted from conversations")
-    facts.action("list", "search", "history", "add", "edit", "pin", "unpin", "forget")
-    words_help = "search QUERY; history, pin, unpin or forget ID; edit ID TEXT; add TEXT"
-    facts.text("words", "WORD", words_help, nargs="*")
+    changes = {
+        "add": "TEXT ...",
+        "edit": "ID [TEXT] ...",
+        "pin": "ID",
+        "unpin": "ID",
+        "forget": "ID",
+    }
+    facts.actions({"list": "", "search": "QUERY ...", "history": "ID"} | changes)
     category_help = "only this category; with add and edit, the new category"
     facts.add_argument("--category", choices=[*map(str, FactCategory)], help=category_help)
     facts.number("--conversation", "ID", "only facts from this conversation")
@@ -202,22 +222,20 @@ def _add_memory(command: _Adder) -> None:
     set_help = "try a value of a setting without saving it; may be repeated"
     recall.text("--set", "KEY=VALUE", set_help, action="append", default=[])
     memory = command("memory", "the core memory of every prompt, and saved texts")
-    memory.action(
-        "show", "set", "append", "save", "list", "forget", "forget-earlier", "written", "keep",
-        "undo", default="show",
+    text = f"TEXT{_STDIN}"
+    memory.actions(
+        {"show": "", "set": text, "append": text, "save": text, "list": "", "forget": "ID",
+         "forget-earlier": "", "written": "", "keep": "ID", "undo": "ID"},
+        default="show",
     )  # fmt: skip
-    words_help = (
-        "set, append or save TEXT (- reads standard input); forget ID of a saved text; "
-        "forget-earlier deletes the earlier texts of core memory for good; written lists "
-        "what models wrote, keep or undo ID of it"
-    )
-    memory.text("words", "WORD", words_help, nargs="*")
     memory.flag("--yes", "confirm the deletion")
-
-    profile = command("profile", "what every prompt says about you, and what is proposed for it")
-    profile.action("show", "accept", "reject", "edit", "on", "off", default="show")
-    edit_help = "edit: the new profile, a line for each statement; it decides a proposal (- reads standard input)"
-    profile.text("text", "TEXT", edit_help, nargs="?")
+    profile_help = (
+        "what every prompt says about you, a line for each statement, and what is proposed"
+    )
+    profile = command("profile", profile_help)
+    profile.actions(
+        {"show": "", "accept": "", "reject": "", "edit": text, "on": "", "off": ""}, default="show"
+    )
 
 
 def _add_transfer(command: _Adder) -> None:
@@ -228,8 +246,7 @@ def _add_transfer(command: _Adder) -> None:
     import_.flag("--own", own_help)
     import_.flag("--restore-forgotten", "bring back what was forgotten here")
     imports = command("imports", "what earlier imports added, and undoing one")
-    imports.action("list", "undo", default="list")
-    imports.number("number", "N", "undo: of the list", nargs="?")
+    imports.actions({"list": "", "undo": "N"}, default="list")
     export = command("export", "write conversations to a file")
     export.number("--conversation", "ID", "only this one; may be repeated", action="append")
     export.add_argument("--format", choices=("md", "json", "jsonl"), default="json")
@@ -243,9 +260,7 @@ def _add_upkeep(command: _Adder) -> None:
     work.add_argument("--only", choices=[*map(str, WorkerName)], action="append")
     command("status", "print what the dashboard shows")
     config = command("config", "list, get and set settings")
-    config.action("list", "get", "set", "reset")
-    config.text("key", "KEY", nargs="?")
-    config.text("value", "VALUE", nargs="?")
+    config.actions({"list": "", "get": "KEY", "set": "KEY VALUE", "reset": "KEY"})
     config.flag("--all", "list internal settings too")
     config.flag("--yes", "confirm what would be asked")
     check = command("check", "verify every reference, count and index")
@@ -263,16 +278,14 @@ def _add_upkeep(command: _Adder) -> None:
 
 def _add_models(command: _Adder) -> None:
     provider = command("provider", "list, add, test and remove providers, and save their keys")
-    provider.action("list", "add", "test", "key", "remove")
-    provider.text("name", "NAME", nargs="?")
+    provider.actions({"list": "", "add": "NAME", "test": "NAME", "key": "NAME", "remove": "NAME"})
     provider.add_argument("--kind", choices=tuple(vendors()))
     provider.text("--base-url", "URL")
     provider.text("--key-env", "VAR", "the environment variable that holds the key")
     provider.number("--timeout", "SECONDS", "the longest wait for the first part of a reply")
     provider.flag("--insecure", "allow plain http beyond this machine")
     preset = command("preset", "list, add, change and remove presets of instructions and options")
-    preset.action("list", "add", "edit", "default", "remove")
-    preset.text("name", "NAME", nargs="?")
+    preset.actions({"list": "", "add": "NAME", "edit": "NAME", "default": "NAME", "remove": "NAME"})
     preset.text("--prompt", "TEXT", "the instructions; - reads standard input")
     preset.text("--model", "PROVIDER:MODEL", "of its conversations; 'default' for theirs")
     preset.text("--temperature", "N", "0 to 2, or 'default'")
@@ -292,12 +305,8 @@ def _add_models(command: _Adder) -> None:
     brief.text("question", "QUESTION", "- reads standard input")
     brief.number("--tokens", "N", "its most tokens, 2000 without", default=2000)
     sources = command("sources", "list and switch the programs whose sessions are followed")
-    sources.action("list", "on", "off")
-    sources.add_argument("name", metavar="NAME", choices=tuple(SourceName), nargs="?")
+    sources.actions({"list": "", "on": "NAME", "off": "NAME"})
     price = command("price", "list, set and remove your own prices, in USD per million tokens")
-    price.action("list", "set", "remove")
-    words_help = "set MODEL INPUT OUTPUT [CACHED], remove MODEL, list [MODEL]"
-    price.text("words", "WORD", words_help, nargs="*")
+    price.actions({"list": "[MODEL]", "set": "MODEL INPUT OUTPUT [CACHED]", "remove": "MODEL"})
     window = command("window", "list, set and remove your own context windows of models, in tokens")
-    window.action("list", "set", "remove")
-    window.text("words", "WORD", "set MODEL TOKENS, remove MODEL, list [MODEL]", nargs="*")
+    window.actions({"list": "[MODEL]", "set": "MODEL TOKENS", "remove": "MODEL"})

@@ -237,13 +237,13 @@ def _ask_window(paths: DataPaths, words: list[str], given: Namespace, terminal: 
     from app.cli.remote import forward_command
 
     reads_key = given.command == "provider" and given.action == "key"
-    reads_input = (given.command == "ask" and given.text == "-") or (
-        given.command == "memory" and given.words == ["-"]
-    )
+    texts = [getattr(given, "text", ""), getattr(given, "prompt", "")]
+    if given.command in ("memory", "profile"):
+        texts += given.words
     if reads_key:
         typed = terminal.read_secret(KEY_PROMPT)
         terminal = replace(terminal, read_input=lambda: typed)
-    return forward_command(paths, words, terminal, reads_input or reads_key)
+    return forward_command(paths, words, terminal, "-" in texts or reads_key)
 
 
 def _build(paths: DataPaths, signals: "_Signals") -> "Services":
@@ -263,7 +263,7 @@ def _build(paths: DataPaths, signals: "_Signals") -> "Services":
 def _dispatch(services: "Services", given: Namespace, terminal: Terminal) -> int:
     from app.cli.commands import COMMANDS
 
-    return COMMANDS[given.command](services, given, terminal)
+    return COMMANDS[given.command](services, given, terminal) or DONE
 
 
 def _open_window(words: list[str], terminal: Terminal) -> int:

@@ -69,6 +69,11 @@ class Terminal:
             for line in lines:
                 self.line(line)
 
+    def note(self, *lines: str) -> None:
+        """Print lines to standard error, unless JSON is wanted."""
+        for line in () if self.as_json else lines:
+            self.err(line)
+
     def show_forgotten(self, ids: Sequence[int | str], remains: Sequence[str]) -> None:
         """Print what was deleted for good, and what remains elsewhere."""
         if self.as_json:
@@ -116,6 +121,11 @@ class Terminal:
                     f"'{given}' is too long for a file name", "Choose another."
                 ) from error
         return whole
+
+
+def members(value: object, *names: str) -> dict[str, Any]:
+    """Return fields of a value as members of a JSON object; None for those that it lacks."""
+    return {name: getattr(value, name, None) for name in names}
 
 
 class OutputFile(io.TextIOBase):

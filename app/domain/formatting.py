@@ -96,19 +96,26 @@ def format_at_most(usd: float) -> str:
     return tr("under {amount}").format(amount=money(_CENT_USD))
 
 
-def format_estimate(minutes: float, cost_usd: float | None) -> str:
-    """Return a time and a price, such as "about 3 minutes, for about $0.10"; None is unknown."""
-    cost = tr("at an unknown price")
-    if cost_usd is not None:
-        about = tr("for about {amount}").format(amount=money(max(cost_usd, _CENT_USD)))
-        cost = about if cost_usd else tr("at no cost")
+def format_time(minutes: float) -> str:
+    """Return an estimated time, such as "about 3 minutes"."""
     if minutes < 1.5:
-        return tr("a minute or less, {cost}").format(cost=cost)
+        return tr("a minute or less")
     if minutes < 120:
-        return tr("about {minutes} minutes, {cost}").format(
-            minutes=format_number(minutes), cost=cost
-        )
-    return tr("about {hours} hours, {cost}").format(hours=format_number(minutes / 60), cost=cost)
+        return tr("about {minutes} minutes").format(minutes=format_number(minutes))
+    return tr("about {hours} hours").format(hours=format_number(minutes / 60))
+
+
+def format_price(cost_usd: float | None) -> str:
+    """Return an estimated price, such as "for about $0.10"; None is unknown."""
+    if cost_usd is None:
+        return tr("at an unknown price")
+    about = tr("for about {amount}").format(amount=money(max(cost_usd, _CENT_USD)))
+    return about if cost_usd else tr("at no cost")
+
+
+def format_estimate(minutes: float, cost_usd: float | None) -> str:
+    """Return a time and a price, such as "about 3 minutes, for about $0.10"."""
+    return f"{format_time(minutes)}, {format_price(cost_usd)}"
 
 
 def money(usd: float, decimals: int = 2) -> str:

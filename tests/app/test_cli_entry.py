@@ -48,7 +48,7 @@ NO_TEXT = os.fsdecode(b"no \xff text")
         ("work --only nobody", "Argument --only: invalid choice: 'nobody'"),
         ("rebuild everything", "Argument what: invalid choice: 'everything'"),
         ("config get", "'config get' takes KEY"),
-        ("config set theme", "'config set' takes KEY and VALUE"),
+        ("config set theme", "'config set' takes KEY VALUE"),
         ("config list theme", "'config list' takes nothing more"),
         ("config reset theme dark", "'config reset' takes KEY"),
         ("provider add", "'provider add' takes NAME"),
@@ -264,11 +264,14 @@ def test_standard_input_is_read_for_the_window_that_executes_a_command(
     monkeypatch.setattr("app.cli.remote.forward_command", forward)
     services = build(DataPaths(program.data_dir), RunMode.WINDOW)
     try:
-        for words in (("memory", "save", "-"), ("ask", "-"), ("facts", "search", "-")):
-            program.done(*words)
+        for words, is_needed in (
+            ("memory save -", True), ("ask -", True), ("profile edit -", True),
+            ("preset edit Commonplace --prompt -", True), ("facts search -", False),
+        ):  # fmt: skip
+            program.done(*words.split())
+            assert (words, needed.pop()) == (words, is_needed)
     finally:
         services.close()
-    assert needed == [True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,10 @@ def test_facts_are_added_edited_pinned_and_forgotten(cli: Console) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("facts list tea", 2, "takes no more words"),
-        ("facts pin", 2, "takes one fact's number"),
-        ("facts search", 2, "takes at least 1 word"),
-        ("facts edit 2", 2, "needs a new text"),
+        ("facts list tea", 2, "takes nothing more"),
+        ("facts pin", 2, "takes ID."),
+        ("facts search", 2, "takes QUERY ..."),
+        ("facts edit 2", 2, "takes ID, and a new TEXT or --category"),
         ("facts pin tea", 1, "'tea' is not a fact ID"),
         ("facts list --limit 51", 1, "is not a page"),
         ("facts list --offset -1", 1, "is not a page"),

@@ -46,6 +46,19 @@ def chatgpt(tmp_path: Path) -> Path:
 # -- import
 
 
+def test_imports_are_listed_and_undone(empty: Console, chatgpt: Path) -> None:
+    preview = empty.json("import", chatgpt, "--dry-run")["new"]
+    assert [each["conversation_id"] for each in preview] == [None] * 3
+    stored = empty.json("import", chatgpt)
+    assert [each["title"] for each in stored["new"]] == [each["title"] for each in preview]
+    (listed,) = empty.json("imports")["imports"]
+    assert (listed["number"], listed["conversations"]) == (stored["number"], 3)
+    assert empty("imports", "undo", "x").code == 2
+    undone = empty.json("imports", "undo", listed["number"])
+    assert undone["deleted"] == [each["conversation_id"] for each in stored["new"]]
+    assert empty.titles() == []
+
+
 def test_an_import_reports_what_it_stored(
     empty: Console, chatgpt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,32 +26,36 @@ from app.cli.commands import (
 from app.cli.terminal import Terminal
 from app.domain.workers import WorkerName
 
-# Returns the exit code.
-Command = Callable[[Services, Namespace, Terminal], int]
+# Returns the exit code; None is success.
+Command = Callable[[Services, Namespace, Terminal], int | None]
 
 
-def _change(s: Services, given: Namespace, terminal: Terminal) -> int:
-    return conversations.change(s.conversations, s.library, s.chat, given, terminal)
+def _change(s: Services, given: Namespace, terminal: Terminal) -> None:
+    conversations.change(s.conversations, s.library, s.chat, given, terminal)
 
 
-def _forget(s: Services, given: Namespace, terminal: Terminal) -> int:
+def _forget(s: Services, given: Namespace, terminal: Terminal) -> None:
     kind, *words = given.ids
     match kind:
         case "turn":
-            return forgetting.turns(s.library, s.forget_turn, words, given, terminal)
+            forgetting.turns(s.library, s.forget_turn, words, given, terminal)
         case "message":
-            return forgetting.messages(s.exchanges, s.forget_message, words, given, terminal)
+            forgetting.messages(s.exchanges, s.forget_message, words, given, terminal)
         case "fact":
-            return forgetting.facts(s.facts, s.fact_service, s.index_sync, words, given, terminal)
-    return forgetting.conversations(s.conversations, s.exchanges, s.chat, s.forget, given, terminal)
+            forgetting.facts(s.facts, s.fact_service, s.index_sync, words, given, terminal)
+        case _:
+            parts = (s.conversations, s.exchanges, s.chat, s.forget)
+            forgetting.conversations(*parts, given, terminal)
 
 
-def _rebuild(s: Services, given: Namespace, terminal: Terminal) -> int:
+def _rebuild(s: Services, given: Namespace, terminal: Terminal) -> int | None:
     match given.what:
         case "index":
             s.token_sync.clear()
             s.workers.wake([WorkerName.EMBEDDING_PIPELINE])
-            return maintenance.rebuild_index(s.index_sync, terminal)
+            s.index_sync.rebuild(terminal.cancelled)
+            terminal.show({"rebuilt": "index"})
+            return None
         case "embeddings":
             vectors = s.embedding_regeneration
             return maintenance.rebuild_embeddings(vectors, s.workers, given, terminal)

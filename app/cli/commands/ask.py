@@ -11,7 +11,7 @@ from app.chat.presets import Presets
 from app.chat.reply import Reply
 from app.cli.arguments import UsageError
 from app.cli.commands.providers import unlock_keys
-from app.cli.terminal import Terminal
+from app.cli.terminal import Terminal, members
 from app.domain.chat import (
     ModelRef,
     RecallCompleted,
@@ -196,20 +196,11 @@ def _recalled_text(recalled: Sequence[_Recalled]) -> str:
 
 
 def _asked(exchange: Exchange, answer: str, recalled: Sequence[_Recalled]) -> dict[str, Any]:
-    usage = exchange.usage
+    usage = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "cost_usd")
     return {
-        "conversation_id": exchange.conversation_id,
         "exchange_id": exchange.id,
-        "turn_number": exchange.turn_number,
+        **members(exchange, "conversation_id", "turn_number", "model", "status"),
         "answer": answer,
-        "model": exchange.model,
-        "status": exchange.status.value,
-        "usage": {
-            "input_tokens": usage.input_tokens if usage else None,
-            "output_tokens": usage.output_tokens if usage else None,
-            "cached_tokens": usage.cached_tokens if usage else None,
-            "cache_write_tokens": usage.cache_write_tokens if usage else None,
-            "cost_usd": usage.cost_usd if usage else None,
-        },
+        "usage": members(exchange.usage, *usage),
         "recalled": [each.plain for each in recalled],
     }

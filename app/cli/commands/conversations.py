@@ -7,7 +7,7 @@ from typing import Any
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import Library, no_turn
-from app.cli.terminal import Terminal
+from app.cli.terminal import Terminal, members
 from app.domain.conversations import (
     FORGOTTEN,
     Attachment,
@@ -32,7 +32,7 @@ _CALL_CHARS = 240
 _DELETED = TurnSearchStatus(words=False, meaning=False, why="It was deleted meanwhile.")
 
 
-def listed(conversations: Conversations, given: Namespace, terminal: Terminal) -> int:
+def listed(conversations: Conversations, given: Namespace, terminal: Terminal) -> None:
     """Print a list of conversations."""
     which = ListFilter(archived=given.archived, trash=given.trash, tag=given.tag)
     found = conversations.listed(which)
@@ -44,7 +44,6 @@ def listed(conversations: Conversations, given: Namespace, terminal: Terminal) -
         day = f"{row['updated_at'].astimezone():%Y-%m-%d}"
         lines.append(f"{row['conversation_id']:6} {mark} {day}  {row['title']}  {words}".rstrip())
     terminal.show({"conversations": rows}, *lines)
-    return 0
 
 
 def show(
@@ -55,12 +54,11 @@ def show(
     man_pages: ManPages,
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """Print a conversation's shown path, one turn or all branches; or a manual page."""
     if (source := parse_page(given.id)) is not None:
         page = man_pages.kept(source)
-        terminal.show(asdict(page), f"{page.title}\n\n{page.text}")
-        return 0
+        return terminal.show(asdict(page), f"{page.title}\n\n{page.text}")
     conversation_id, turn = parse_place(given.id)
     turn = given.turn if given.turn is not None else turn
     view = library.open(conversation_id)
@@ -83,7 +81,7 @@ def show(
         terminal.document(document)
     else:
         _print(view.conversation, exchanges, messages, terminal)
-    return 0
+    return None
 
 
 _CHANGES: Mapping[str, tuple[str, Callable[[Library, ConversationId], None]]] = {
@@ -100,7 +98,7 @@ def change(
     chat: ExchangeLoop,
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """Archive, unarchive, delete or undelete conversations; replies in deleted ones are stopped."""
     done, apply = _CHANGES[given.command]
     ids = [conversations.get(each).id for each in given.ids]
@@ -109,12 +107,11 @@ def change(
     for each in ids:
         apply(library, each)
     terminal.show({done: given.ids})
-    return 0
 
 
 def tag(
     conversations: Conversations, library: Library, given: Namespace, terminal: Terminal
-) -> int:
+) -> None:
     """Add and remove tags, then print all tags."""
     conversation_id = ConversationId(given.id)
     conversations.get(conversation_id)
@@ -122,21 +119,12 @@ def tag(
         library.tag(conversation_id, given.names, given.remove)
     tags = conversations.tags_of([conversation_id]).get(conversation_id, ())
     terminal.show({"conversation_id": conversation_id, "tags": list(tags)}, " ".join(tags))
-    return 0
 
 
 def _head(conversation: Conversation, tags: Sequence[str]) -> dict[str, Any]:
-    return {
-        "conversation_id": conversation.id,
-        "title": conversation.title,
-        "source": conversation.source,
-        "pinned": conversation.pinned,
-        "archived": conversation.archived,
-        "private": conversation.private,
-        "created_at": conversation.created_at,
-        "updated_at": conversation.updated_at,
-        "tags": list(tags),
-    }
+    names = ("title", "source", "pinned", "archived", "private", "created_at", "updated_at")
+    own = {"conversation_id": conversation.id, "tags": list(tags)}
+    return own | members(conversation, *names)
 
 
 def _turn(
@@ -146,21 +134,11 @@ def _turn(
     found_by: TurnSearchStatus,
 ) -> dict[str, Any]:
     return {
-        "turn_number": exchange.turn_number,
         "exchange_id": exchange.id,
-        "status": exchange.status.value,
+        **members(exchange, "turn_number", "status", "started_at", "completed_at", "model"),
         "summary": summary,
-        "started_at": exchange.started_at,
-        "completed_at": exchange.completed_at,
-        "model": exchange.model,
-        "messages": [
-            {"message_id": each.id, "role": each.role.value, "text": each.text} for each in messages
-        ],
-        "searchable": {
-            "words": found_by.words,
-            "meaning": found_by.meaning,
-            "why": found_by.why or None,
-        },
+        "messages": [{"message_id": each.id} | members(each, "role", "text") for each in messages],
+        "searchable": members(found_by, "words", "meaning") | {"why": found_by.why or None},
     }
 
 
@@ -186,9 +164,8 @@ def _block_lines(message: Message) -> Iterator[str]:
         if isinstance(block, Forgotten):
             yield FORGOTTEN
         elif isinstance(block, Attachment):
-            yield f"{one_line(block.name, _CALL_CHARS) or 'attachment'}:\n{block.text}".rstrip(
-                ":\n"
-            )
+            name = one_line(block.name, _CALL_CHARS) or "attachment"
+            yield f"{name}:\n{block.text}".rstrip(":\n")
         elif isinstance(block, Image):
             yield f"picture: {one_line(block.name, _CALL_CHARS)}"
         elif isinstance(block, ToolCall):

@@ -1,12 +1,4 @@
-"""`facts`: list, search, change and forget facts.
-
-The documents: `list` gives {"total", "facts": [FACT]}, `search` {"query", "facts": [FACT]}, `history`
-{"fact": FACT, "versions": [{"text", "category", "model", "said_at", "made_at", "conversation_id",
-"exchange_id", "message_id"}], "superseded": [ID]}, newest version first; `forget` gives
-{"forgotten": [ID], "remains": [TEXT]}, the others {"fact": FACT}. A FACT is {"id", "uid", "text",
-"category", "subject", "pinned", "model", "said_at", "made_at", "valid_until", "superseded_by",
-"conversation_id", "conversation_title", "turn_number", "exchange_id", "message_id", "versions"}.
-"""
+"""`facts`: list, search, change and forget facts; README describes the documents."""
 
 from argparse import Namespace
 from collections.abc import Iterable
@@ -14,8 +6,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from app.cli.arguments import UsageError, wrong_arguments
-from app.cli.terminal import Terminal
+from app.cli.arguments import wrong_arguments
+from app.cli.terminal import Terminal, members
 from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId
@@ -25,8 +17,10 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.facts import FactFilter, Facts, KnownFact
 
 _MOST = 50
-_MANY = 1_000_000
-_WORDS = {"list": (0, 0), "search": (1, _MANY), "add": (1, _MANY), "edit": (1, _MANY)}
+_VERSION = (
+    "text", "category", "model", "said_at", "made_at", "conversation_id", "exchange_id",
+    "message_id",
+)  # fmt: skip
 
 
 def facts(
@@ -36,12 +30,8 @@ def facts(
     sync: TextIndexSync,
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """Run an action on facts."""
-    least, most = _WORDS.get(given.action, (1, 1))
-    if not least <= len(given.words) <= most:
-        counts = {0: "no more words", 1: "one fact's number"}
-        raise wrong_arguments(given, counts.get(most, f"at least {least} word"))
     if not 1 <= given.limit <= _MOST or given.offset < 0:
         raise InvalidInput(
             f"--limit {given.limit} --offset {given.offset} is not a page of facts",
@@ -50,31 +40,24 @@ def facts(
     category = FactCategory(given.category) if given.category else None
     match given.action:
         case "list":
-            _list(conversations, stored, category, given, terminal)
-            return 0
+            return _list(conversations, stored, category, given, terminal)
         case "search":
-            _search(service, sync, given, terminal)
-            return 0
+            return _search(service, sync, given, terminal)
         case "history":
-            _history(stored, given, terminal)
-            return 0
+            return _history(stored, given, terminal)
         case "forget":
-            _forget(stored, service, sync, given, terminal)
-            return 0
+            return _forget(stored, service, sync, given, terminal)
         case "add":
             fact = service.add(" ".join(given.words), category or FactCategory.OTHER)
         case "edit":
             fact_id, text = parse_fact_id(given.words[0]), " ".join(given.words[1:]) or None
             if text is None and category is None:
-                raise UsageError(
-                    "'facts edit' needs a new text or --category", "facts edit ID TEXT"
-                )
+                raise wrong_arguments(given, "ID, and a new TEXT or --category")
             fact = service.edit(fact_id, text, category)
         case _:
             fact = service.pin(parse_fact_id(given.words[0]), given.action == "pin")
     known = stored.get(fact.id)
-    terminal.show({"fact": _plain(known)}, *_lines(known))
-    return 0
+    return terminal.show({"fact": _plain(known)}, *_lines(known))
 
 
 def _list(
@@ -93,12 +76,10 @@ def _list(
     )  # fmt: skip
     found, total = stored.listed(which), stored.count(which)
     _show({"total": total}, found, terminal)
-    if terminal.as_json:
-        return
     if total > len(found):
-        terminal.err(f"{len(found):,} of {total:,}; --offset shows more.")
+        terminal.note(f"{len(found):,} of {total:,}; --offset shows more.")
     elif not total:
-        terminal.err("There are no facts yet.")
+        terminal.note("There are no facts yet.")
 
 
 def _search(
@@ -109,8 +90,8 @@ def _search(
         sync.catch_up_a_little(terminal.cancelled)
     found = service.search(query, given.limit)
     _show({"query": query}, found, terminal)
-    if not found and not terminal.as_json:
-        terminal.err(f"No facts match '{query}'.")
+    if not found:
+        terminal.note(f"No facts match '{query}'.")
 
 
 def _show(head: dict[str, Any], found: Iterable[KnownFact], terminal: Terminal) -> None:
@@ -120,19 +101,18 @@ def _show(head: dict[str, Any], found: Iterable[KnownFact], terminal: Terminal) 
 
 def _history(stored: Facts, given: Namespace, terminal: Terminal) -> None:
     known = stored.get(parse_fact_id(given.words[0]))
-    versions = [asdict(each) for each in stored.versions(known.fact.id)]
+    versions = stored.versions(known.fact.id)
     before = stored.superseded_by(known.fact.id)
-    for version in versions:
-        del version["fact_id"]
+    document = {
+        "fact": _plain(known),
+        "versions": [members(each, *_VERSION) for each in versions],
+        "superseded": [each.id for each in before],
+    }
     terminal.show(
-        {
-            "fact": _plain(known),
-            "versions": versions,
-            "superseded": [each.id for each in before],
-        },
+        document,
         *_lines(known),
         *(
-            f"        {each['made_at'].astimezone():%Y-%m-%d %H:%M}  {each['model']}  {each['text']}"
+            f"        {each.made_at.astimezone():%Y-%m-%d %H:%M}  {each.model}  {each.text}"
             for each in versions
         ),
         *(f"        replaced {each.id}: {each.text}" for each in before),
@@ -174,8 +154,5 @@ def _lines(known: KnownFact) -> list[str]:
 
 
 def _plain(known: KnownFact) -> dict[str, Any]:
-    return asdict(known.fact) | {
-        "conversation_title": known.conversation_title,
-        "turn_number": known.turn_number,
-        "versions": known.versions,
-    }
+    more = members(known, "conversation_title", "turn_number", "versions")
+    return asdict(known.fact) | more

@@ -12,6 +12,7 @@ from app.cli.arguments import UsageError
 from app.cli.terminal import Terminal
 from app.domain.conversations import Message
 from app.domain.errors import InvalidInput, NotFound
+from app.domain.formatting import format_count
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.links import parse_place
 from app.domain.text import one_line, parse_whole_number
@@ -31,19 +32,18 @@ def conversations(
     erase: Callable[[Sequence[ConversationId]], Sequence[str]],
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """Forget conversations; their replies are stopped."""
     ids = [ConversationId(_number(word, "a conversation ID")) for word in given.ids]
     found = {each.id: each for each in map(stored.get, ids)}
     if not given.yes:
         for each in found.values():
-            turns = len(exchanges.of(each.id))
-            terminal.err(f"{each.id}: {each.title} ({turns:,} {'turn' if turns == 1 else 'turns'})")
+            turns = format_count(len(exchanges.of(each.id)), "turn")
+            terminal.err(f"{each.id}: {each.title} ({turns})")
         terminal.err("These conversations will be deleted for good, also from backups.")
     terminal.require_confirmation(given.yes, "Nothing was forgotten")
     chat.stop(list(found))
     terminal.show_forgotten(ids, erase(list(found)))
-    return 0
 
 
 def turns(
@@ -52,7 +52,7 @@ def turns(
     words: Sequence[str],
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """Forget turns, each given as ID:TURN of a shown path."""
     found: dict[ExchangeId, str] = {}
     for word in _given(words):
@@ -64,7 +64,6 @@ def turns(
         found[exchange.id] = f"{word}: {_shown(first)}"
     _confirm("These turns, with every answer", found.values(), given, terminal)
     _erase(found, words, erase, terminal)
-    return 0
 
 
 def messages(
@@ -73,7 +72,7 @@ def messages(
     words: Sequence[str],
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """Forget single messages."""
     ids = [MessageId(_number(word, "a message ID")) for word in _given(words)]
     known = stored.messages(ids)
@@ -83,7 +82,6 @@ def messages(
     lines = [f"{each}: {known[each].role}: {_shown([known[each]])}" for each in ids]
     _confirm("These messages, with the results of their tool calls,", lines, given, terminal)
     _erase(ids, ids, erase, terminal)
-    return 0
 
 
 def facts(
@@ -93,14 +91,13 @@ def facts(
     words: Sequence[str],
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """Forget facts; they are not extracted again."""
     known = [stored.get(parse_fact_id(word)).fact for word in _given(words)]
     _confirm("These facts", [f"{each.id}: {each.text}" for each in known], given, terminal)
     ids = [each.id for each in known]
     _erase(ids, ids, service.forget, terminal)
     sync.catch_up_soon()
-    return 0
 
 
 def _given(words: Sequence[str]) -> Sequence[str]:

@@ -87,13 +87,6 @@ def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def rebuild_index(sync: TextIndexSync, terminal: Terminal) -> int:
-    """Rebuild the text index."""
-    sync.rebuild(terminal.cancelled)
-    terminal.show({"rebuilt": "index"})
-    return 0
-
-
 def rebuild_embeddings(
     regeneration: EmbeddingRegeneration, workers: WorkerBoard, given: Namespace, terminal: Terminal
 ) -> int:

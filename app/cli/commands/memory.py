@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from app.cli.arguments import wrong_arguments
-from app.cli.terminal import Terminal
+from app.cli.terminal import Terminal, members
 from app.domain.facts import MemoryWrite, WriteState
 from app.domain.text import parse_whole_number
 from app.domain.turn_text import estimate_tokens
@@ -21,41 +21,30 @@ def memory(
     sync: TextIndexSync,
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """Run an action on memory."""
-    takes_text = given.action in ("set", "append", "save")
-    if takes_text and len(given.words) != 1:
-        raise wrong_arguments(given, "one TEXT, or - for standard input")
-    takes_id = given.action in ("forget", "keep", "undo")
-    if not takes_text and len(given.words) != takes_id:
-        raise wrong_arguments(given, "ID" if takes_id else "nothing more")
     word = given.words[0] if given.words else ""
+    takes_text = given.action in ("set", "append", "save")
     text = terminal.read_input() if takes_text and word == "-" else word
     match given.action:
         case "save":
             saved = memories.save(text)
-            terminal.show({"saved": saved.id}, f"Saved as memory {saved.id}.")
-            return 0
+            return terminal.show({"saved": saved.id}, f"Saved as memory {saved.id}.")
         case "list":
-            _list(memories, terminal)
-            return 0
+            return _list(memories, terminal)
         case "written":
-            _list_written(writes, terminal)
-            return 0
+            return _list_written(writes, terminal)
         case "keep" | "undo":
             write = writes.keep(word) if given.action == "keep" else writes.undo(word)
-            terminal.show(_written(write), f"{_STATES[write.state]}: {write.text}")
-            return 0
+            return terminal.show(_written(write), f"{_STATES[write.state]}: {write.text}")
         case "forget":
-            _forget(memories, sync, given, terminal)
-            return 0
+            return _forget(memories, sync, given, terminal)
         case "forget-earlier":
             if not given.yes:
                 terminal.err("All earlier texts of core memory will be deleted for good.")
             terminal.require_confirmation(given.yes, "Nothing was forgotten")
             times, remains = core.forget_earlier()
             terminal.show_forgotten([each.isoformat() for each in times], remains)
-            return 0
         case "set":
             text = core.set(text)
         case "append":
@@ -66,21 +55,14 @@ def memory(
     most = settings.number("core_memory_max_tokens")
     document = {"core_memory": text, "tokens": tokens, "max_tokens": most}
     terminal.show(document, *([text] if text else []))
-    if not terminal.as_json:
-        terminal.err(f"Core memory: about {tokens:,} of {most:,} tokens.")
-    return 0
+    return terminal.note(f"Core memory: about {tokens:,} of {most:,} tokens.")
 
 
 def _list(memories: ArchivalMemoryService, terminal: Terminal) -> None:
     saved = memories.listed()
     rows = [
-        {
-            "id": each.id,
-            "text": each.text,
-            "saved_at": each.saved_at,
-            "conversation_id": each.conversation_id,
-            "worded_by": "model" if each.is_written_by_model else "user",
-        }
+        members(each, "id", "text", "saved_at", "conversation_id")
+        | {"worded_by": "model" if each.is_written_by_model else "user"}
         for each in saved
     ]
     lines = [
@@ -89,8 +71,8 @@ def _list(memories: ArchivalMemoryService, terminal: Terminal) -> None:
         for each in saved
     ]
     terminal.show({"memories": rows}, *lines)
-    if not saved and not terminal.as_json:
-        terminal.err(
+    if not saved:
+        terminal.note(
             "There are no saved texts. 'memory save TEXT' saves one, and models can with a tool."
         )
 
@@ -111,8 +93,8 @@ def _list_written(writes: MemoryWriteService, terminal: Terminal) -> None:
         for each in found
     ]
     terminal.show({"written": [_written(each) for each in found]}, *lines)
-    if not found and not terminal.as_json:
-        terminal.err("No model has written anything to memory.")
+    if not found:
+        terminal.note("No model has written anything to memory.")
 
 
 def _written(write: MemoryWrite) -> dict[str, object]:

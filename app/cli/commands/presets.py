@@ -22,33 +22,27 @@ def preset(
     tool_names: Collection[str],
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """List, add, change and remove presets, and choose the default."""
     if given.action == "list":
-        if given.name is not None:
-            raise wrong_arguments(given, "nothing more")
         return _list(presets, terminal)
-    if given.name is None:
-        raise wrong_arguments(given, "NAME")
-    changes = [name for name in _OPTIONS if getattr(given, name) is not None]
+    (name,) = given.words
+    changes = [each for each in _OPTIONS if getattr(given, each) is not None]
     if changes and given.action not in ("add", "edit"):
         raise wrong_arguments(given, "NAME alone")
     if given.action == "add":
-        changed = presets.save(
-            _changed(Preset("", given.name), models, tool_names, given, terminal)
-        )
+        changed = presets.save(_changed(Preset("", name), models, tool_names, given, terminal))
     elif given.action == "edit":
-        known = presets.named(given.name)
+        known = presets.named(name)
         changed = presets.save(_changed(known, models, tool_names, given, terminal))
     else:
-        changed = presets.named(given.name)
+        changed = presets.named(name)
         (presets.choose_default if given.action == "default" else presets.remove)(changed.uid)
     done = {"add": "added", "edit": "changed", "default": "default", "remove": "removed"}
-    terminal.show({done[given.action]: changed.name, "preset_id": changed.uid})
-    return 0
+    return terminal.show({done[given.action]: changed.name, "preset_id": changed.uid})
 
 
-def _list(presets: Presets, terminal: Terminal) -> int:
+def _list(presets: Presets, terminal: Terminal) -> None:
     default, listed = presets.default().uid, presets.listed()
     rows = [
         {"preset_id": each.uid, "is_default": each.uid == default}
@@ -60,7 +54,6 @@ def _list(presets: Presets, terminal: Terminal) -> int:
         for each in listed
     )
     terminal.show({"presets": rows}, *lines)
-    return 0
 
 
 def _changed(

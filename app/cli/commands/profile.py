@@ -1,24 +1,15 @@
-"""`profile`: the lines about the user in every prompt, and what is proposed for them.
-
-The document: {"enabled", "profile": [LINE], "tokens", "max_tokens", "proposal": null or {"added": [LINE],
-"removed": [LINE], "author", "made_at"}}; a LINE is {"text", "facts": [ID]}.
-"""
+"""`profile`: the lines about the user in every prompt, and what is proposed for them."""
 
 from argparse import Namespace
 from collections.abc import Iterable
 
-from app.cli.arguments import wrong_arguments
-from app.cli.terminal import Terminal
+from app.cli.terminal import Terminal, members
 from app.domain.profile import ProfileLine
 from app.memory.profile import ProfileService, ProfileState
 
 
-def profile(service: ProfileService, given: Namespace, terminal: Terminal) -> int:
+def profile(service: ProfileService, given: Namespace, terminal: Terminal) -> None:
     """Run an action on the profile."""
-    if (given.text is None) is (given.action == "edit"):
-        raise wrong_arguments(
-            given, "TEXT, or - for standard input" if given.text is None else "nothing more"
-        )
     match given.action:
         case "accept":
             service.accept()
@@ -26,12 +17,12 @@ def profile(service: ProfileService, given: Namespace, terminal: Terminal) -> in
             service.reject()
         case "edit":
             waiting = service.state().proposal
-            text = terminal.read_input() if given.text == "-" else given.text
+            (word,) = given.words
+            text = terminal.read_input() if word == "-" else word
             service.set(text, None if waiting is None else waiting.made_at)
         case "on" | "off":
             service.turn(given.action == "on")
     _show(service.state(), terminal)
-    return 0
 
 
 def _show(state: ProfileState, terminal: Terminal) -> None:
@@ -39,15 +30,12 @@ def _show(state: ProfileState, terminal: Terminal) -> None:
     document = {
         "enabled": state.is_on,
         "profile": _plain(state.lines),
-        "tokens": state.tokens,
-        "max_tokens": state.max_tokens,
-        "proposal": None
-        if proposal is None
-        else {
+        **members(state, "tokens", "max_tokens"),
+        "proposal": proposal
+        and {
             "added": _plain(state.diff.added),
             "removed": _plain(state.diff.removed),
-            "author": proposal.author,
-            "made_at": proposal.made_at,
+            **members(proposal, "author", "made_at"),
         },
     }
     terminal.show(document, *(line.text for line in state.lines))

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from app.chat.inspector import Inspection, InspectionService, Source, requests_text
+from app.chat.inspector import Inspection, InspectionService, requests_text
 from app.chat.library import Library
 from app.chat.recall_preview import Preview, RecallPreviews
 from app.chat.recall_text import budget_text, name_text, outcome_text, summary_text
 from app.chat.sent_prompt import SentPrompt
 from app.cli.arguments import UsageError
-from app.cli.terminal import Terminal
+from app.cli.terminal import Terminal, members
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
 from app.domain.links import parse_place
@@ -23,7 +23,7 @@ from app.index.text_sync import TextIndexSync
 
 def recall(
     previews: RecallPreviews, sync: TextIndexSync, given: Namespace, terminal: Terminal
-) -> int:
+) -> None:
     """Print what would be recalled, in the order of the prompt; nothing is sent or saved."""
     tried = _tried(given.set)
     sync.catch_up_a_little(terminal.cancelled)
@@ -32,22 +32,18 @@ def recall(
     preview = previews.preview(candidates, tried)
     if preview.notice:
         terminal.err(preview.notice)
-    if terminal.as_json:
-        terminal.document(_document(given.question, preview))
-        return 0
-    for place in preview.places:
-        item = place.item
-        terminal.line(
-            f"{item.passage_id:6}  {item.relevance:4.0%}  {item.layer.value:12}  "
-            f"{name_text(place)}  [{outcome_text(place)}]"
-        )
-    terminal.err(f"{summary_text(preview.places)}: {budget_text(preview)}.")
-    return 0
+    lines = (
+        f"{place.item.passage_id:6}  {place.item.relevance:4.0%}  {place.item.layer.value:12}  "
+        f"{name_text(place)}  [{outcome_text(place)}]"
+        for place in preview.places
+    )
+    terminal.show(_document(given.question, preview), *lines)
+    terminal.note(f"{summary_text(preview.places)}: {budget_text(preview)}.")
 
 
 def prompt(
     library: Library, inspector: InspectionService, given: Namespace, terminal: Terminal
-) -> int:
+) -> None:
     """Print what was sent for a turn of the shown path, and what was recalled."""
     conversation_id, turn = parse_place(given.place)
     if turn is None:
@@ -60,11 +56,10 @@ def prompt(
             "Prompts are stored for answers of language models only.",
         )
     if terminal.as_json:
-        items = [_source_item(each) for each in found.sources]
+        items = [_item(each.place) | {"cited": each.cited} for each in found.sources]
         terminal.document(asdict(found.sent) | {"items": items, "requests": found.requests})
     else:
         _print(found, found.sent, terminal)
-    return 0
 
 
 def _tried(pairs: Iterable[str]) -> dict[str, SettingValue]:
@@ -88,18 +83,12 @@ def _document(question: str, preview: Preview) -> dict[str, Any]:
             {"key": each.key, "tokens": each.tokens, "max_tokens": each.most_tokens}
             for each in preview.spent
         ],
-        "items": [_recalled_item(each) for each in preview.places],
+        "items": [_item(each, "text") for each in preview.places],
     }
 
 
-def _recalled_item(place: RecalledItemDetails) -> dict[str, Any]:
-    shown = {"title": place.title, "turn_number": place.turn_number, "text": place.text}
-    return asdict(place.item) | shown
-
-
-def _source_item(source: Source) -> dict[str, Any]:
-    place = {"title": source.place.title, "turn_number": source.place.turn_number}
-    return asdict(source.place.item) | place | {"cited": source.cited}
+def _item(place: RecalledItemDetails, *more: str) -> dict[str, Any]:
+    return asdict(place.item) | members(place, "title", "turn_number", *more)
 
 
 def _print(found: Inspection, sent: SentPrompt, terminal: Terminal) -> None:

@@ -3,11 +3,11 @@
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 from app.chat.library import Library
-from app.cli.arguments import wrong_arguments
-from app.cli.terminal import Terminal
+from app.cli.terminal import Terminal, members
 from app.commands.search import NOTHING_FOUND, coverage_notes, search_or_rebuild
 from app.domain.diagnostics import Explanation, ProbeDetails
 from app.domain.errors import InvalidInput
@@ -21,8 +21,6 @@ from app.memory.explain import Explainer
 from app.memory.probes import ProbeQuestions
 from app.memory.search import SearchService
 
-_ACTION_ARGUMENTS = {"list": (), "run": (), "add": ("QUERY", "ID:TURN"), "remove": ("N",)}
-
 
 def search(
     service: SearchService,
@@ -31,32 +29,26 @@ def search(
     library: Library,
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """Search and print the results, best first; or explain why a turn is or is not found."""
     sync.catch_up_a_little(terminal.cancelled)
     if given.why is not None:
         exchange_id = exchange_at(library, given.why)
         explanation = explainer.explain(given.query, exchange_id, given.limit)
-        terminal.show(_explained(explanation), *explanation_lines(explanation))
-        return 0
+        return terminal.show(_explained(explanation), *explanation_lines(explanation))
     kinds = {PassageKind(kind) for kind in given.kind} if given.kind else None
     answer = search_or_rebuild(service, sync, given.query, given.limit, kinds, terminal.cancelled)
     for note in coverage_notes(answer):
         terminal.err(note)
-    if terminal.as_json:
-        terminal.document(
-            {
-                "query": answer.query,
-                "took_ms": round(answer.took_ms, 1),
-                "results": [as_document(result) for result in answer.results],
-            }
-        )
-        return 0
-    for number, result in enumerate(answer.results, 1):
-        _print_result(number, result, terminal)
+    document = {
+        "query": answer.query,
+        "took_ms": round(answer.took_ms, 1),
+        "results": [as_document(result) for result in answer.results],
+    }
+    terminal.show(document, *map(_result_text, count(1), answer.results))
     if not answer.results:
-        terminal.err(NOTHING_FOUND)
-    return 0
+        terminal.note(NOTHING_FOUND)
+    return None
 
 
 def probes(
@@ -65,11 +57,8 @@ def probes(
     sync: TextIndexSync,
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """List, run, add or remove probe questions, then print all."""
-    wanted = _ACTION_ARGUMENTS[given.action]
-    if len(given.words) != len(wanted):
-        raise wrong_arguments(given, " and ".join(wanted) or "nothing more")
     sync.catch_up_a_little(terminal.cancelled)
     if given.action == "add":
         questions.add(given.words[0], exchange_at(library, given.words[1]))
@@ -77,17 +66,13 @@ def probes(
         questions.remove(_number(given.words[0]))
     is_run = given.action == "run"
     kept = questions.run(terminal.cancelled) if is_run else questions.listed()
-    if terminal.as_json:
-        terminal.document({"probes": [_probe(n, each) for n, each in enumerate(kept, 1)]})
-        return 0
-    for number, place in enumerate(kept, 1):
-        where = "deleted" if place.conversation_id is None else _place_of(place)
-        terminal.line(f"{number:2}. {_rank_text(place):24}  {place.probe.question}  [{where}]")
-        if place.probe.problem:
-            terminal.line(f"    {place.probe.problem}")
+    rows = [
+        {"number": number, **asdict(each.probe), **members(each, "conversation_id", "turn_number")}
+        for number, each in enumerate(kept, 1)
+    ]
+    terminal.show({"probes": rows}, *map(_probe_text, count(1), kept))
     if not kept:
-        terminal.err("There are no probe questions. 'probes add QUERY ID:TURN' adds one.")
-    return 0
+        terminal.note("There are no probe questions. 'probes add QUERY ID:TURN' adds one.")
 
 
 def exchange_at(library: Library, words: str) -> ExchangeId:
@@ -98,17 +83,14 @@ def exchange_at(library: Library, words: str) -> ExchangeId:
     return library.exchange_at(conversation_id, turn).id
 
 
-def _print_result(number: int, result: SearchResult, terminal: Terminal) -> None:
+def _result_text(number: int, result: SearchResult) -> str:
     weak = "  weak match" if result.is_weak else ""
-    terminal.line(
+    head = (
         f"{number:2}. {result.relevance:4.0%}  {result.conversation_title}  "
         f"[{result.place}]  {'  '.join(details(result))}{weak}"
     )
-    for text in dict.fromkeys(
-        " ".join(each.split()) for each in (result.user_question, result.snippet)
-    ):
-        if text:
-            terminal.line(f"    {text}")
+    texts = (" ".join(each.split()) for each in (result.user_question, result.snippet))
+    return "\n    ".join((head, *filter(None, dict.fromkeys(texts))))
 
 
 def explanation_lines(explained: Explanation) -> Sequence[str]:
@@ -147,8 +129,11 @@ def _number(text: str) -> int:
     return number
 
 
-def _place_of(place: ProbeDetails) -> str:
-    return f"{place.conversation_id}:{place.turn_number}"
+def _probe_text(number: int, place: ProbeDetails) -> str:
+    where = f"{place.conversation_id}:{place.turn_number}"
+    where = "deleted" if place.conversation_id is None else where
+    head = f"{number:2}. {_rank_text(place):24}  {place.probe.question}  [{where}]"
+    return f"{head}\n    {place.probe.problem}" if place.probe.problem else head
 
 
 def _rank_text(place: ProbeDetails) -> str:
@@ -161,11 +146,6 @@ def _rank_text(place: ProbeDetails) -> str:
     return f"{rank}, was {f'number {probe.before}' if probe.before else 'not found'}"
 
 
-def _probe(number: int, place: ProbeDetails) -> dict[str, Any]:
-    where = {"conversation_id": place.conversation_id, "turn_number": place.turn_number}
-    return {"number": number, **asdict(place.probe), **where}
-
-
 def _explained(explained: Explanation) -> dict[str, Any]:
     """Return an explanation as a document, with the documented names of its fields."""
     document = asdict(explained)
@@ -174,7 +154,6 @@ def _explained(explained: Explanation) -> dict[str, Any]:
     for word in document["words"]:
         word["held"] = word.pop("is_present")
     document["points"] = [
-        {"feature": each.feature, "points": each.points, "best_points": each.best_points}
-        for each in explained.points
+        members(each, "feature", "points", "best_points") for each in explained.points
     ]
     return document

@@ -2,10 +2,10 @@
 
 from argparse import Namespace
 
-from app.cli.arguments import wrong_arguments
-from app.cli.terminal import Terminal
+from app.cli.terminal import Terminal, members
+from app.domain.formatting import format_price, format_time
 from app.domain.settings_schema import SETTINGS, SettingPage, setting_for
-from app.memory.embedders import ONNX, EmbedderDirectory, Estimate, embedding_workload
+from app.memory.embedders import ONNX, EmbedderDirectory, embedding_workload
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.workers.model_choice import BackgroundModelChoice, plan_text, sending_text
@@ -20,29 +20,26 @@ def config(
     background: BackgroundModelChoice,
     given: Namespace,
     terminal: Terminal,
-) -> int:
+) -> None:
     """List, get, set and reset settings."""
-    _check_words(given)
     if given.action == "list":
         return _list(settings, terminal, with_internal=given.all)
-    setting = setting_for(given.key)
-    if given.action == "set" and given.key == "embedder":
+    key = given.words[0]
+    setting = setting_for(key)
+    if given.action == "set" and key == "embedder":
         _choose_embedder(store, settings, embedders, given, terminal)
-    elif given.action == "set" and given.key == _BACKGROUND_MODEL:
+    elif given.action == "set" and key == _BACKGROUND_MODEL:
         _choose_background_model(settings, background, given, terminal)
     elif given.action == "set":
-        settings.set_text(given.key, given.value)
+        settings.set_text(key, given.words[1])
     elif given.action == "reset":
-        settings.reset(given.key)
-    value = settings.get(given.key)
-    if terminal.as_json:
-        terminal.document({"key": given.key, "value": value})
-    elif given.action == "get":
-        terminal.line(setting.format_value(value))
-    if given.action != "get":
-        for remark in settings.remarks(given.key):
-            terminal.err(remark)
-    return 0
+        settings.reset(key)
+    value = settings.get(key)
+    lines = [setting.format_value(value)] if given.action == "get" else []
+    terminal.show({"key": key, "value": value}, *lines)
+    for remark in () if lines else settings.remarks(key):
+        terminal.err(remark)
+    return None
 
 
 def _choose_embedder(
@@ -53,7 +50,7 @@ def _choose_embedder(
     terminal: Terminal,
 ) -> None:
     """Set the embedder; the user confirms the price before history leaves this machine."""
-    choice = str(setting_for("embedder").parse(given.value))
+    choice = str(setting_for("embedder").parse(given.words[1]))
     if choice.startswith(ONNX):
         choice = f"{ONNX}{terminal.path(choice.removeprefix(ONNX))}"
     passages, tokens = embedding_workload(store)
@@ -61,10 +58,13 @@ def _choose_embedder(
     if choice != settings.text("embedder"):
         terminal.err(
             f"Embedding with {embedders.describe(choice)}: {passages:,} passages, about "
-            f"{tokens:,} tokens, {_minutes(estimate.minutes)}."
+            f"{tokens:,} tokens, {format_time(estimate.minutes)}."
         )
     if not estimate.is_agreed:
-        terminal.err(_sending_text(estimate))
+        terminal.err(
+            "The text of your whole history, and of every later search, would be sent to "
+            f"{estimate.sent_to} {format_price(estimate.cost_usd)}."
+        )
         terminal.require_confirmation(
             given.yes,
             f"The embedder is still {settings.text('embedder')}: sending your history to "
@@ -73,53 +73,24 @@ def _choose_embedder(
     embedders.choose(choice, agreed=not estimate.is_agreed)
 
 
-def _sending_text(estimate: Estimate) -> str:
-    cost = "at an unknown price"
-    if estimate.cost_usd is not None:
-        cost = f"for about ${max(estimate.cost_usd, 0.01):.2f}"
-    return (
-        f"The text of your whole history, and of every later search, would be sent to "
-        f"{estimate.sent_to} {cost}."
-    )
-
-
-def _minutes(minutes: float) -> str:
-    if minutes < 1.5:
-        return "a minute or less"
-    return f"about {minutes:.0f} minutes" if minutes < 120 else f"about {minutes / 60:.0f} hours"
-
-
-def _check_words(given: Namespace) -> None:
-    wanted = {"list": (), "set": ("KEY", "VALUE")}.get(given.action, ("KEY",))
-    if sum(word is not None for word in (given.key, given.value)) != len(wanted):
-        raise wrong_arguments(given, " and ".join(wanted) or "nothing more")
-
-
-def _list(settings: Settings, terminal: Terminal, *, with_internal: bool) -> int:
+def _list(settings: Settings, terminal: Terminal, *, with_internal: bool) -> None:
     chosen = settings.chosen()
     rows, lines = {}, []
     for key, setting in SETTINGS.items():
         if setting.page is SettingPage.INTERNAL and not with_internal:
             continue
         value, default = settings.get(key), setting.format_value(setting.default) or '""'
-        rows[key] = {
-            "value": value,
-            "default": setting.default,
-            "allowed": setting.allowed,
-            "unit": setting.unit,
-            "help": setting.help,
-        }
+        rows[key] = {"value": value, **members(setting, "default", "allowed", "unit", "help")}
         mark, shown = "*" if key in chosen else " ", setting.format_value(value)
         lines.append(f"{mark} {key} = {shown}  ({setting.allowed}; default {default})")
     terminal.show({"settings": rows}, *lines)
-    return 0
 
 
 def _choose_background_model(
     settings: Settings, background: BackgroundModelChoice, given: Namespace, terminal: Terminal
 ) -> None:
     """Set the model for background work; the user confirms before history leaves this machine."""
-    chosen = setting_for(_BACKGROUND_MODEL).parse(given.value)
+    chosen = setting_for(_BACKGROUND_MODEL).parse(given.words[1])
     if chosen is None:
         background.choose("")
         return

@@ -17,12 +17,10 @@ def sources(
 ) -> int:
     """List the sources, or switch one."""
     if given.action == "list":
-        if given.name is not None:
-            raise wrong_arguments(given, "nothing more")
         return _list(followed, terminal)
-    if given.name is None:
+    if given.words[0] not in list(SourceName):
         raise wrong_arguments(given, f"one of {', '.join(SourceName)}")
-    name, is_on = SourceName(given.name), given.action == "on"
+    name, is_on = SourceName(given.words[0]), given.action == "on"
     consents = followed.switch(name, is_on=is_on)
     state = "followed" if is_on else "no longer followed"
     terminal.show({"source": name.value, "on": is_on}, f"{SOURCES[name].title} is {state}.")

@@ -9,7 +9,8 @@ from app.cli.commands.maintenance import catch_up_index
 from app.cli.commands.settings import ask_after_import
 from app.cli.terminal import OutputFile, Terminal
 from app.domain.errors import StorageError
-from app.domain.formatting import format_moment
+from app.domain.formatting import format_count, format_moment
+from app.domain.text import parse_whole_number
 from app.domain.transfer import ImportProgress, ImportReport
 from app.index.text_sync import TextIndexSync
 from app.storage.engine.store import Store
@@ -65,12 +66,13 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
     """List earlier imports, or move what one added to the trash."""
     history = ImportHistory(store)
     if given.action == "undo":
-        if given.number is None:
+        number = parse_whole_number(given.words[0])
+        if number is None:
             raise wrong_arguments(given, "the number of an import")
-        moved = history.undo(given.number)
+        moved = history.undo(number)
         terminal.show(
-            {"number": given.number, "deleted": list(moved)},
-            f"{_counted(len(moved), 'conversation')} moved to the trash; "
+            {"number": number, "deleted": list(moved)},
+            f"{format_count(len(moved), 'conversation')} moved to the trash; "
             "'commonplace undelete ID...' brings them back.",
         )
         return 0
@@ -81,7 +83,7 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
         )
     for each in () if terminal.as_json else rows:
         terminal.line(
-            f"{each.number}  {format_moment(each.at)}  {_counted(each.conversations, 'conversation')}  "
+            f"{each.number}  {format_moment(each.at)}  {format_count(each.conversations, 'conversation')}  "
             f"{', '.join(each.names)}"
         )
     return 0
@@ -100,7 +102,7 @@ def export(store: Store, given: Namespace, terminal: Terminal) -> int:
     if terminal.as_json:
         terminal.document({**asdict(report), "out": str(path)})
     else:
-        terminal.err(f"{_counted(report.conversations, 'conversation')} written to {path}")
+        terminal.err(f"{format_count(report.conversations, 'conversation')} written to {path}")
     if report.remark:
         terminal.err(report.remark)
     return 1 if report.missing_files else 0
@@ -119,8 +121,8 @@ class _Progress:
         self.stored = ""
 
     def __call__(self, progress: ImportProgress) -> None:
-        conversations = _counted(progress.conversations, "conversation")
-        self.stored = f"{conversations}, {_counted(progress.messages, 'message')}"
+        conversations = format_count(progress.conversations, "conversation")
+        self.stored = f"{conversations}, {format_count(progress.messages, 'message')}"
         thousands = progress.messages // _PROGRESS_MESSAGES
         if self._terminal.is_watched and thousands > self._printed:
             self._printed = thousands
@@ -137,16 +139,15 @@ def _plain(report: ImportReport, *, dry_run: bool) -> dict[str, object]:
         }
         for each in report.new
     ]
-    plain["skipped"] = [{"where": each.where, "why": each.why} for each in report.skipped]
     return plain
 
 
 def _summary(report: ImportReport, *, dry_run: bool) -> str:
     verb = "would be" if dry_run else "were"
     counts = (
-        f"{_counted(report.conversations, 'conversation')}, {_counted(report.turns, 'turn')} and "
-        f"{_counted(report.messages, 'message')} {verb} imported; "
-        f"{_counted(report.duplicates, 'message')} here already."
+        f"{format_count(report.conversations, 'conversation')}, {format_count(report.turns, 'turn')} "
+        f"and {format_count(report.messages, 'message')} {verb} imported; "
+        f"{format_count(report.duplicates, 'message')} here already."
     )
     lines = [counts]
     if dry_run:
@@ -162,16 +163,16 @@ def _remarks(report: ImportReport) -> list[str]:
         remarks.append(f"and {len(report.skipped) - _SKIPPED_SHOWN:,} more were skipped")
     if report.presets:
         remarks.append(
-            f"{_counted(report.presets, 'new preset')}, not used by imported conversations"
+            f"{format_count(report.presets, 'new preset')}, not used by imported conversations"
         )
     if report.forgotten:
         remarks.append(
-            f"{_counted(report.forgotten, 'conversation')} left out because forgotten here; "
+            f"{format_count(report.forgotten, 'conversation')} left out because forgotten here; "
             "--restore-forgotten brings them back"
         )
     if report.in_trash:
         remarks.append(
-            f"{_counted(report.in_trash, 'conversation')} known here stay in the trash; "
+            f"{format_count(report.in_trash, 'conversation')} known here stay in the trash; "
             "'commonplace undelete ID' takes one out"
         )
     if report.left_out:
@@ -179,7 +180,3 @@ def _remarks(report: ImportReport) -> list[str]:
     if report.cancelled:
         remarks.append("The import was stopped; what was stored by then stays.")
     return remarks
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -2,13 +2,13 @@
 
 import time
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
 from app.cli.commands.maintenance import catch_up_index
-from app.cli.terminal import Terminal
+from app.cli.terminal import Terminal, members
 from app.domain.formatting import format_at_most, month_start
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.index.text_sync import TextIndexSync
@@ -44,11 +44,7 @@ def work(board: WorkerBoard, sync: TextIndexSync, given: Namespace, terminal: Te
     finally:
         end_watch()
     statuses = board.refresh()
-    if terminal.as_json:
-        terminal.document({"workers": _workers(statuses)})
-    else:
-        for status in statuses:
-            terminal.line(_words(status))
+    terminal.show({"workers": _workers(statuses)}, *map(_words, statuses))
     stuck = watch.stuck(statuses) if given.until_idle else {}
     for name, why in stuck.items():
         terminal.err(f"{name.value} waits: {why}")
@@ -88,34 +84,28 @@ def status(
     sync: TextIndexSync,
     suggestions: EmbedderSuggestions,
     terminal: Terminal,
-) -> int:
+) -> None:
     """Print what the dashboard shows, and which embedder would suit the library better."""
     sync.catch_up_a_little(terminal.cancelled)
     overview = overviews.read()
     embedded = overview.embedded
     statuses = board.refresh()
-    if terminal.as_json:
-        terminal.document(
-            {
-                "workers": _workers(statuses),
-                "passages": {kind.value: count for kind, count in overview.passages.items()},
-                "searchable_percent": round(overview.searchable_share * 100, 1),
-                "embedded_percent": round(embedded.share * 100, 1) if embedded else None,
-                "embedding_space": embedded.space if embedded else None,
-                "database_bytes": overview.database_bytes,
-                "conversations": overview.conversations,
-                "spend": _spend(spending, overview),
-            }
-        )
-    else:
-        _print(overview, statuses, terminal)
+    document = {
+        "workers": _workers(statuses),
+        "passages": {kind.value: count for kind, count in overview.passages.items()},
+        "searchable_percent": round(overview.searchable_share * 100, 1),
+        "embedded_percent": round(embedded.share * 100, 1) if embedded else None,
+        "embedding_space": embedded.space if embedded else None,
+        **members(overview, "database_bytes", "conversations"),
+        "spend": _spend(spending, overview),
+    }
+    terminal.show(document, *_lines(overview, statuses))
     for warning in board.warnings():
         terminal.err(warning)
     if (suggested := suggestions.read()) is not None:
         terminal.err(
             f"{suggested.reason} Switch: commonplace config set embedder {suggested.choice}"
         )
-    return 0
 
 
 def _wait(seconds: float, terminal: Terminal) -> None:
@@ -125,21 +115,20 @@ def _wait(seconds: float, terminal: Terminal) -> None:
         time.sleep(_NAP_S)
 
 
-def _print(overview: Overview, statuses: Sequence[WorkerStatus], terminal: Terminal) -> None:
-    for each in statuses:
-        terminal.line(_words(each))
+def _lines(overview: Overview, statuses: Sequence[WorkerStatus]) -> Iterator[str]:
+    yield from map(_words, statuses)
     for kind, count in overview.passages.items():
-        terminal.line(f"{kind.value}: {count:,}")
-    terminal.line(f"searchable: {overview.searchable_share:.0%}")
+        yield f"{kind.value}: {count:,}"
+    yield f"searchable: {overview.searchable_share:.0%}"
     if overview.embedded is not None:
-        terminal.line(f"embedded in {overview.embedded.space}: {overview.embedded.share:.0%}")
-    terminal.line(f"conversations: {overview.conversations:,}")
-    terminal.line(f"database: {overview.database_bytes:,} bytes")
+        yield f"embedded in {overview.embedded.space}: {overview.embedded.share:.0%}"
+    yield f"conversations: {overview.conversations:,}"
+    yield f"database: {overview.database_bytes:,} bytes"
     today, month = format_spent(overview.spent_today), format_spent(overview.spent_month)
-    terminal.line(f"spent: {today} today, {month} this month")
+    yield f"spent: {today} today, {month} this month"
     if most_usd := overview.spent_month.estimated_usd:
         today = format_at_most(overview.spent_today.estimated_usd)
-        terminal.line(f"of it {ESTIMATED}: {today} today, {format_at_most(most_usd)} this month")
+        yield f"of it {ESTIMATED}: {today} today, {format_at_most(most_usd)} this month"
 
 
 def _spend(spending: Spending, overview: Overview) -> dict[str, Any]:
@@ -170,12 +159,9 @@ def _spent_row(purpose: str, model: str, spent: Spent) -> dict[str, Any]:
     return {
         "purpose": purpose,
         "model": model,
-        "requests": spent.requests,
-        "tokens": spent.tokens,
-        "known_usd": spent.known_usd,
+        **members(spent, "requests", "tokens", "known_usd", "estimated_usd"),
         "unknown_requests": spent.unknown,
         "interrupted_requests": spent.interrupted,
-        "estimated_usd": spent.estimated_usd,
     }
 
 
