@@ -111,15 +111,16 @@ def _message_ids(
         for each in found.messages
     }
     message_ids: dict[str, dict[str, MessageId]] = {found.source_id: {} for found in batch}
+    known = Exchanges(store).ids_by_uid([ids[found.source_id] for found in batch])
     for key, local in Conversations(store).imported_ids(source, "message", keys).items():
         conversation, message = keys[key]
         message_ids[conversation][message] = MessageId(local)
     for found in batch:
         own = message_ids[found.source_id]
         if source == OWN_SOURCE:
-            own |= Exchanges(store).ids_by_uid(ids[found.source_id])
+            own |= known[ids[found.source_id]]
         elif len(own) < len(found.messages):
-            _add_by_uid(found, Exchanges(store).ids_by_uid(ids[found.source_id]), own)
+            _add_by_uid(found, known[ids[found.source_id]], own)
     return message_ids
 
 

@@ -235,7 +235,9 @@ class _Sources:
         }
         sources: dict[str, _Source] = {
             message_uid: (conversation.id, exchange_ids.get(message_id), message_id)
-            for message_uid, message_id in self._exchanges.ids_by_uid(conversation.id).items()
+            for message_uid, message_id in self._exchanges.ids_by_uid([conversation.id])[
+                conversation.id
+            ].items()
         }
         return sources | {"": (conversation.id, None, None)}
 

@@ -5,7 +5,8 @@
 Each figure comes from a process of its own. `wall` rates are what a user waits for, on a machine
 that may be busy; `cpu` rates count the processor seconds of all threads, and are the ones to
 compare. Growth is that of the peak resident set from the opened library to the end of the import.
-With 0 megabytes the large export is left out.
+`again` imports the same export, `grown` one in which every conversation has one turn more. With 0
+megabytes the large export is left out.
 """
 
 import tempfile
@@ -37,6 +38,9 @@ def main() -> None:
             "apart": in_process(_apart, small),
             "together": in_process(_together, small, "together"),
             "again": in_process(_together, small, "together"),
+            "grown": in_process(
+                _together, write_export(Path(folder, "grown.json"), given.messages, 1), "together"
+            ),
         }
         if given.megabytes:
             messages = (given.megabytes << 20) // _BYTES_A_MESSAGE

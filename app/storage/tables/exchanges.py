@@ -1,6 +1,7 @@
 """Exchanges and messages: rows, the shown path, branches, the messages of a turn."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from app.domain import codec
 from app.domain.attachments import hashes_of
@@ -40,6 +41,7 @@ from app.storage.engine.store import Store
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.conversations import conversation_with
 
+OfConversation = TypeVar("OfConversation", Exchange, Message)
 MESSAGE_COLUMNS = "id, uid, conversation_id, parent_id, role, text, blocks, created_at, model, raw"
 EXCHANGE_COLUMNS = (
     "id, conversation_id, parent_id, turn_number, segment_number, status, started_at, "
@@ -286,6 +288,12 @@ class Exchanges:
         """Return all exchanges of a conversation, of every branch, by id."""
         return tuple(self._store.read(exchanges_where, "conversation_id = ?", [conversation_id]))
 
+    def of_each(self, conversation_ids: Sequence[int]) -> Mapping[int, Sequence[Exchange]]:
+        """Return what `of` does for several conversations; those without any are left out."""
+        condition = "conversation_id IN (SELECT unnest(?))"
+        found = self._store.read(exchanges_where, condition, [list(conversation_ids)])
+        return _grouped(found)
+
     def messages(self, ids: Iterable[int]) -> Mapping[MessageId, Message]:
         """Return the messages that exist among `ids`, by id."""
         wanted = list(ids)
@@ -302,13 +310,26 @@ class Exchanges:
         )
         return tuple(map(message_of, rows))
 
-    def ids_by_uid(self, conversation_id: int) -> Mapping[str, MessageId]:
-        """Return the ids of all messages of a conversation, by uid."""
-        return dict(
-            self._store.rows(
-                "SELECT uid, id FROM message WHERE conversation_id = ?", [conversation_id]
-            )
+    def messages_in_each(self, conversation_ids: Sequence[int]) -> Mapping[int, Sequence[Message]]:
+        """Return what `messages_in` does for several conversations; those without any are left out."""
+        rows = self._store.rows(
+            f"SELECT {MESSAGE_COLUMNS} FROM message "
+            "WHERE conversation_id IN (SELECT unnest(?)) ORDER BY id",
+            [list(conversation_ids)],
         )
+        return _grouped(map(message_of, rows))
+
+    def ids_by_uid(self, conversation_ids: Sequence[int]) -> Mapping[int, Mapping[str, MessageId]]:
+        """Return the ids of all messages of some conversations, by conversation and uid."""
+        rows = self._store.rows(
+            "SELECT conversation_id, uid, id FROM message "
+            "WHERE conversation_id IN (SELECT unnest(?))",
+            [list(conversation_ids)],
+        )
+        found: dict[int, dict[str, MessageId]] = {each: {} for each in conversation_ids}
+        for conversation_id, uid, message_id in rows:
+            found[conversation_id][uid] = message_id
+        return found
 
     def text_lengths(self, conversation_id: int) -> Mapping[MessageId, int]:
         """Return the length in characters of each message's text, of a whole conversation."""
@@ -322,6 +343,14 @@ class Exchanges:
         """Return an exchange's messages, in path order."""
         found = self.messages(exchange.message_ids)
         return tuple(filter(None, map(found.get, exchange.message_ids)))
+
+
+def _grouped(rows: Iterable[OfConversation]) -> Mapping[int, Sequence[OfConversation]]:
+    """Return rows by conversation, in their order."""
+    groups: dict[int, list[OfConversation]] = {}
+    for each in rows:
+        groups.setdefault(each.conversation_id, []).append(each)
+    return groups
 
 
 def shown_path(conversation: Conversation, exchanges: Sequence[Exchange]) -> tuple[Exchange, ...]:

@@ -149,6 +149,17 @@ class Passages:
         )
         return tuple(chain.from_iterable(rows))
 
+    def of_sources(
+        self, kind: PassageKind, source_ids: Sequence[int]
+    ) -> Mapping[int, Sequence[PassageId]]:
+        """Return the passages made from some records, by record; those without any are left out."""
+        rows = self._store.rows(
+            "SELECT source_id, list(id ORDER BY id) FROM passage "
+            "WHERE kind = ? AND source_id IN (SELECT unnest(?)) GROUP BY source_id",
+            [kind.value, list(source_ids)],
+        )
+        return dict(rows)
+
     def of_kind(self, kind: PassageKind) -> frozenset[PassageId]:
         """Return all passages of one kind."""
         ids = self._ids("SELECT id FROM passage WHERE kind = ?", [kind.value])

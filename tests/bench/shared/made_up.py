@@ -48,9 +48,10 @@ class ZipfText:
         return ". ".join(" ".join(drawn[at : at + 12]) for at in range(0, words, 12))
 
 
-def write_export(path: Path, messages: int) -> Path:
-    """Write an export of ChatGPT with about so many messages in conversations of 12 turns."""
-    return write_chatgpt_export(path, Shape(round(messages / _MESSAGES_A_CONVERSATION), 12, 60))
+def write_export(path: Path, messages: int, more_turns: int = 0) -> Path:
+    """Write an export of ChatGPT with about so many messages in conversations of 12 turns, or some more."""
+    conversations = round(messages / _MESSAGES_A_CONVERSATION)
+    return write_chatgpt_export(path, Shape(conversations, 12 + more_turns, 60))
 
 
 def unit_vectors(source: np.random.Generator, count: int, dimension: int) -> Vectors:
