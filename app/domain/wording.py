@@ -28,10 +28,12 @@ def question_share(said: str) -> float:
     """Return the share (0-1) of the words in sentences that end with a question mark."""
     if "?" not in said and "？" not in said:
         return 0.0
-    counted = [(count_words(each[0]), each[0]) for each in _SENTENCE.finditer(said)]
-    words = sum(count for count, _ in counted)
-    asked = sum(count for count, each in counted if each.rstrip().endswith(("?", "？")))
-    return asked / words if words else 0.0
+    asked = sum(
+        count_words(each)
+        for each in _SENTENCE.findall(said)
+        if each.rstrip().endswith(("?", "？"))
+    )
+    return asked / count_words(said) if asked else 0.0
 
 
 def is_question(said: str) -> bool:
