@@ -329,7 +329,7 @@ class Services:
         return CommandTable(
             (
                 new,
-                *search_commands(self.search, self.index_sync, self.library),
+                *search_commands(self.search, self.index_sync, self.library, self.briefs),
                 *worker_commands(
                     board, self.embedders, self.overview, self.summary_regeneration,
                     self.embedding_regeneration,

@@ -1,4 +1,4 @@
-"""`/search` and `/open`: results are numbered and can be opened by number."""
+"""`/search`, `/open` and `/brief`: results are numbered and can be opened by number."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -21,6 +21,7 @@ from app.domain.results import SearchResponse, SearchResult, details
 from app.domain.text import escape_markdown, one_line
 from app.domain.translation import tr
 from app.index.text_sync import TextIndexSync
+from app.memory.brief import Briefs
 from app.memory.search import SearchService
 
 NOTHING_FOUND = "Nothing was found. Try other or fewer words."
@@ -29,6 +30,10 @@ _SNIPPET_CHARS = 240
 _SEARCH_FORMS = (
     Form("/search", "QUERY", "Words, “an exact phrase”, -word, tag:, source:, before:, after:"),
 )
+_BRIEF_TOKENS = 2000
+_BRIEF_FORMS = (
+    Form("/brief", "QUESTION", "What memory holds on a question, quoted and linked, to hand over"),
+)
 _OPEN_FORMS = (
     Form("/open", "N", "Open a result of the last /search by its number"),
     Form("/open", "ID[:TURN]", "Open a conversation at a turn; also commonplace://ID/TURN"),
@@ -36,11 +41,19 @@ _OPEN_FORMS = (
 
 
 def search_commands(
-    search: SearchService, sync: TextIndexSync, library: Library
+    search: SearchService, sync: TextIndexSync, library: Library, briefs: Briefs
 ) -> tuple[Command, ...]:
     """Return the commands."""
     both = _Search(search, sync, library)
+
+    def brief(call: CommandCall) -> Outcome:
+        if not call.rest:
+            raise wrong_form(call, _BRIEF_FORMS)
+        sync.catch_up_a_little()
+        return Outcome(briefs.write(call.rest, _BRIEF_TOKENS))
+
     return (
+        Command("brief", tr("Hand over what memory holds"), _BRIEF_FORMS, brief),
         Command("search", tr("Search all conversations"), _SEARCH_FORMS, both.search),
         Command("open", tr("Open a result or a turn"), _OPEN_FORMS, both.open),
     )

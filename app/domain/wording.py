@@ -29,9 +29,7 @@ def question_share(said: str) -> float:
     if "?" not in said and "？" not in said:
         return 0.0
     asked = sum(
-        count_words(each)
-        for each in _SENTENCE.findall(said)
-        if each.rstrip().endswith(("?", "？"))
+        count_words(each) for each in _SENTENCE.findall(said) if each.rstrip().endswith(("?", "？"))
     )
     return asked / count_words(said) if asked else 0.0
 

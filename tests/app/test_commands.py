@@ -132,6 +132,15 @@ def test_results_are_numbered_linked_and_opened_by_number(desk: Desk) -> None:
 # -- workers
 
 
+def test_a_brief_quotes_with_links(desk: Desk) -> None:
+    desk.write((CRANES, "To the south, along the coast."))
+    text = desk.says("/brief where do cranes fly in autumn")
+    assert "commonplace://1/0" in text
+    assert "along the coast" in text
+    with pytest.raises(CommandUsageError):
+        desk.run("/brief")
+
+
 def test_workers_are_switched_on_and_off(desk: Desk) -> None:
     keys = ("summarizer_conversation", "summarizer_exchange", "embedding_pipeline")
     for command, flags in (

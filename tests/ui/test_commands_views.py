@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
@@ -158,6 +159,12 @@ def test_output_takes_what_it_needs_and_at_most_half_the_window(
     assert not panel.isVisible()
     with qtbot.assertNotEmitted(panel.dismissed):
         panel.dismiss()
+
+
+def test_output_is_copied_as_markdown(panel: CommandPanel) -> None:
+    panel.show_output("/brief tea", "# Tea\n\n> black")
+    panel.copy.click()
+    assert QGuiApplication.clipboard().text() == "# Tea\n\n> black"
 
 
 def test_an_error_replaces_output_and_shows_no_markdown(panel: CommandPanel) -> None:

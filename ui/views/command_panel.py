@@ -1,7 +1,7 @@
 """The output of a slash command: a card above the composer; not stored, and not sent."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from app.domain.errors import KnownError
@@ -45,6 +45,7 @@ class CommandPanel(QFrame):
         self._markdown = ""
         self.title = PlainLabel(self, tone="small")
         note = PlainLabel(tr("not stored, not sent"), self, tone="small")
+        self.copy = tool_button(self, tr("Copy"), self._copy, name=tr("Copy the output"))
         close = tool_button(
             self, "", self.dismiss, icon="x", tip=tr("Close (Esc)"), name=tr("Close")
         )
@@ -58,7 +59,7 @@ class CommandPanel(QFrame):
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._scroll.setAccessibleName(tr("Output"))
-        head = row_of((self.title, 1), note, close)
+        head = row_of((self.title, 1), note, self.copy, close)
         parts = (head, self.problem, self._scroll)
         self._column = column_in(self, *parts, margins=(14, 6, 8, 10), spacing=4)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -98,8 +99,13 @@ class CommandPanel(QFrame):
         self._markdown = markdown
         self.title.setText(one_line(command, _TITLE_CHARS))
         self._scroll.setVisible(bool(markdown))
+        self.copy.setVisible(bool(markdown))
         self.show()
         self._draw()
+
+    def _copy(self) -> None:
+        """Copy the output as Markdown."""
+        QGuiApplication.clipboard().setText(self._markdown)
 
     def _draw(self) -> None:
         text = MessageText(self._look, self._markdown, parent=self._body)
