@@ -90,7 +90,7 @@ from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
 from app.workers.model_choice import MODEL_WORKERS, BackgroundModelChoice
 from app.workers.regeneration import EmbeddingRegeneration, FactRegeneration, SummaryRegeneration
-from app.workers.sources import Sources
+from app.workers.sources import FollowedSources
 from app.workers.spend_limits import SpendLimits
 from app.workers.workload import Workloads
 
@@ -254,7 +254,7 @@ class Services:
         self.background = choice = BackgroundModelChoice(
             settings, registry, prices, load.all(), attempts
         )
-        self.sources = Sources(self.paths, settings, choice)
+        self.sources = FollowedSources(self.paths, settings, choice)
         self.summary_regeneration = SummaryRegeneration(settings, load, choice, board)
         self.embedding_regeneration = EmbeddingRegeneration(settings, board, self.embedders)
         self.fact_regeneration = FactRegeneration(store, settings, load, choice, board)

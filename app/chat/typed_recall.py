@@ -42,7 +42,7 @@ _Key = tuple[str, ConversationId | None, SegmentContext, RecallSettings]
 
 
 @dataclass(eq=False, slots=True)
-class _Search:
+class _TypedSearch:
     """A search under way, either cancelled or awaited by others; its result is None if it is of no use to them."""
 
     result: "Future[RetrievalResult | None]" = field(default_factory=Future)
@@ -61,7 +61,7 @@ class RetrievalCache:
     def __init__(self, store: Store, retrieve: Retrieve) -> None:
         self._retrieve = retrieve
         self._kept: OrderedDict[_Key, tuple[float, RetrievalResult]] = OrderedDict()
-        self._running: dict[_Key, _Search] = {}
+        self._running: dict[_Key, _TypedSearch] = {}
         self._lock = threading.Lock()
         store.subscribe(self._on_changed)
 
@@ -73,7 +73,7 @@ class RetrievalCache:
         asked = question, conversation_id, segment, settings
         key = _key(*asked)
         with self._lock:
-            kept, running, own = self._kept.get(key), self._running.get(key), _Search()
+            kept, running, own = self._kept.get(key), self._running.get(key), _TypedSearch()
             if kept is not None and time.monotonic() - kept[0] < _KEPT_S:
                 return kept[1]
             if by_meaning and running is not None and not running.is_cancelled:
@@ -92,7 +92,7 @@ class RetrievalCache:
     def _search(
         self,
         key: _Key,
-        own: _Search,
+        own: _TypedSearch,
         is_cancelled: Callable[[], bool],
         retrieve: Callable[[Callable[[], bool]], RetrievalResult],
     ) -> RetrievalResult:
@@ -134,7 +134,7 @@ class RetrievalCache:
                         del self._kept[key]
 
 
-def _result_of(search: _Search, is_cancelled: Callable[[], bool]) -> RetrievalResult | None:
+def _result_of(search: _TypedSearch, is_cancelled: Callable[[], bool]) -> RetrievalResult | None:
     """Return the result of a search under way, nothing when cancelled before; None if it is of no use."""
     while not is_cancelled():
         with suppress(TimeoutError):

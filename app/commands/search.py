@@ -44,7 +44,7 @@ def search_commands(
     search: SearchService, sync: TextIndexSync, library: Library, briefs: Briefs
 ) -> tuple[Command, ...]:
     """Return the commands."""
-    both = _Search(search, sync, library)
+    both = _SearchCommands(search, sync, library)
 
     def brief(call: CommandCall) -> Outcome:
         if not call.rest:
@@ -59,7 +59,7 @@ def search_commands(
     )
 
 
-class _Search:
+class _SearchCommands:
     """The two commands of a window, with the results of the last search."""
 
     def __init__(self, search: SearchService, sync: TextIndexSync, library: Library) -> None:

@@ -156,7 +156,7 @@ class ExportReport:
 
 
 @dataclass(frozen=True, slots=True)
-class NewConversation:
+class AddedConversation:
     """A conversation that an import added, or would add: with its first title and date (UTC)."""
 
     id: ConversationId
@@ -185,6 +185,6 @@ class ImportReport:
     presets: int = 0
     forgotten: int = 0
     left_out: tuple[str, ...] = ()
-    new: tuple[NewConversation, ...] = ()
+    new: tuple[AddedConversation, ...] = ()
     in_trash: int = 0
     number: int = 0

@@ -60,7 +60,7 @@ class TokenizedPassage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Snapshot:
+class _TokenSnapshot:
     """The state that a search sees from start to end.
 
     `rows` are the present parts in order, `parts` their ids; `tokens` is the file, int8 (n, 32), `mapped` its
@@ -263,7 +263,7 @@ class TokenIndex:
             if hasattr(mmap, "MADV_RANDOM"):
                 mapped.madvise(mmap.MADV_RANDOM)  # otherwise each part reads 128 KB from the disk
             tokens = np.frombuffer(mapped, np.int8).reshape(-1, TOKEN_DIMENSIONS)
-        self._snapshot = _Snapshot(rows, np.ascontiguousarray(rows["part"]), tokens, mapped)
+        self._snapshot = _TokenSnapshot(rows, np.ascontiguousarray(rows["part"]), tokens, mapped)
 
     def _remove(self, passages: Int64) -> None:
         """Overwrite first: after a crash in between, the rows still say what is to be removed."""

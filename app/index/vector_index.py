@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Snapshot:
+class _VectorSnapshot:
     """The state that a search sees from start to end."""
 
     blocks: tuple[Block, ...] = ()
@@ -56,7 +56,7 @@ class ExactVectorIndex:
         self._dimension = dimension
         self._threads = threads
         self._changing = threading.Lock()
-        self._snapshot = _Snapshot()
+        self._snapshot = _VectorSnapshot()
 
     @property
     def passage_count(self) -> int:
@@ -82,7 +82,7 @@ class ExactVectorIndex:
             blocks, removed = _without(self._snapshot.blocks, passages)
             blocks = append_rows(blocks, more, self._dimension)
             count = self._snapshot.passage_count - removed + len(passages)
-            self._snapshot = _Snapshot(tuple(self._tidy(blocks)), count)
+            self._snapshot = _VectorSnapshot(tuple(self._tidy(blocks)), count)
             if self._is_coarse(self._snapshot):
                 for block in self._snapshot.blocks:
                     _ = block.signs  # computed here rather than during a search
@@ -94,7 +94,7 @@ class ExactVectorIndex:
             blocks, removed = _without(self._snapshot.blocks, passages)
             if removed:
                 count = self._snapshot.passage_count - removed
-                self._snapshot = _Snapshot(tuple(self._tidy(blocks)), count)
+                self._snapshot = _VectorSnapshot(tuple(self._tidy(blocks)), count)
 
     def search(
         self,
@@ -166,11 +166,11 @@ class ExactVectorIndex:
         return np.concatenate(found)
 
     @staticmethod
-    def _is_coarse(snapshot: _Snapshot) -> bool:
+    def _is_coarse(snapshot: _VectorSnapshot) -> bool:
         """Whether a search over everything selects rows by signs first."""
         return snapshot.row_count > _COARSE_FROM
 
-    def _near(self, question: QuantizedQuery, snapshot: _Snapshot) -> Callable[[int], Int64]:
+    def _near(self, question: QuantizedQuery, snapshot: _VectorSnapshot) -> Callable[[int], Int64]:
         """Return the function that selects the rows of a block by their signs."""
         distances: dict[int, Int16] = {}
 
@@ -185,7 +185,7 @@ class ExactVectorIndex:
         most = int(np.searchsorted(reached, reached[-1] * _SELECTED_SHARE))
         return lambda number: np.flatnonzero(distances[number] <= most)
 
-    def _on_threads(self, snapshot: _Snapshot, work: Callable[[range], T]) -> list[T]:
+    def _on_threads(self, snapshot: _VectorSnapshot, work: Callable[[range], T]) -> list[T]:
         """Return the results of `work` over the block numbers, split among threads."""
         threads = min(self._threads, 1 + snapshot.row_count // _ROWS_PER_THREAD)
         shares = [range(start, len(snapshot.blocks), threads) for start in range(threads)]

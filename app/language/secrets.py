@@ -21,7 +21,7 @@ _CASELESS = "(?i)"
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class FoundSecret:
     """A secret in a text: its place in characters, and its kind, such as "aws-access-token"."""
 
     start: int
@@ -29,7 +29,7 @@ class Secret:
     kind: str
 
 
-def find_secrets(text: str) -> Sequence[Secret]:
+def find_secrets(text: str) -> Sequence[FoundSecret]:
     """Return the secrets in a text in order; of overlapping ones the longest."""
     text = text[:_MAX_CHARS]
     lower = text.lower()
@@ -39,7 +39,7 @@ def find_secrets(text: str) -> Sequence[Secret]:
         if any(word in lower for word in rule.keywords)
         for secret in rule.find(text)
     ]
-    kept: list[Secret] = []
+    kept: list[FoundSecret] = []
     for secret in sorted(found, key=lambda each: (each.start - each.end, each.start)):
         if all(secret.end <= each.start or secret.start >= each.end for each in kept):
             kept.append(secret)
@@ -70,7 +70,7 @@ class _Rule:
             word for each in value.get("allowlists", ()) for word in each.get("stopwords", ())
         ]
 
-    def find(self, text: str) -> Iterator[Secret]:
+    def find(self, text: str) -> Iterator[FoundSecret]:
         """Yield the secrets that the rule finds."""
         for match in self._pattern.finditer(text):
             group = self._group or next(
@@ -78,7 +78,7 @@ class _Rule:
             )
             value = match[group]
             if value and not self._is_harmless(value, match[0]):
-                yield Secret(match.start(group), match.end(group), self.kind)
+                yield FoundSecret(match.start(group), match.end(group), self.kind)
 
     def _is_harmless(self, value: str, whole: str) -> bool:
         lower = value.lower()

@@ -43,7 +43,7 @@ class ResultBuilder:
             passages = self._passages.shown(wanted)
             for each, step in zip(lists, steps, strict=True):
                 each.take(
-                    _Found(r, *passages[p])
+                    _FoundResult(r, *passages[p])
                     for r in step
                     if (p := passage_id_of(r.part_id)) in passages
                 )
@@ -51,7 +51,7 @@ class ResultBuilder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundResult:
     """A ranked part with its place and text."""
 
     ranked: Ranked
@@ -119,13 +119,13 @@ class _ResultCollector:
         self._waiting = waiting
         self._limit = limit
         self._shown: set[object] = set()
-        self.found: list[_Found] = []
+        self.found: list[_FoundResult] = []
 
     def step(self) -> list[Ranked]:
         """Return the next parts to read: as many as are missing."""
         return list(islice(self._waiting, self._limit - len(self.found)))
 
-    def take(self, found: Iterable[_Found]) -> None:
+    def take(self, found: Iterable[_FoundResult]) -> None:
         """Add what is not shown yet."""
         for each in found:
             if each.key not in self._shown and not self._shown.intersection(each.aliases):
@@ -154,7 +154,9 @@ def _is_shown(part: PassagePart) -> bool:
     return part.role is Role.USER and len(part.text) <= SNIPPET_CHARS
 
 
-def _result(found: _Found, hint_floor: float, floor: float, query: SearchQuery) -> SearchResult:
+def _result(
+    found: _FoundResult, hint_floor: float, floor: float, query: SearchQuery
+) -> SearchResult:
     place, ranked, cut = found.place, found.ranked, found.snippet(query)
     question = one_line(found.question, _QUESTION_LIMIT_CHARS)
     return SearchResult(

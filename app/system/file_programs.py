@@ -19,12 +19,12 @@ _SECONDS = 30.0
 _BYTES_PER_CHAR = 4
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """A program could not read a file, or exceeded a limit."""
 
 
 def pdf_text(path: Path, most_chars: int, is_cancelled: Callable[[], bool] = lambda: False) -> str:
-    """Return the text of a PDF, "" when it has none, as scans have; blocking. Raises Unreadable."""
+    """Return the text of a PDF, "" when it has none, as scans have; blocking. Raises UnreadableFile."""
     limit_bytes = most_chars * _BYTES_PER_CHAR
     return _run(_PDF, path, limit_bytes, [most_chars], is_cancelled).decode("utf-8", "replace")
 
@@ -32,7 +32,7 @@ def pdf_text(path: Path, most_chars: int, is_cancelled: Callable[[], bool] = lam
 def scaled_image(
     path: Path, most_px: int, most_bytes: int, is_cancelled: Callable[[], bool] = lambda: False
 ) -> bytes:
-    """Return an image's first frame within limits, as PNG or JPEG; blocking. Raises Unreadable."""
+    """Return an image's first frame within limits, as PNG or JPEG; blocking. Raises UnreadableFile."""
     return _run(_IMAGE, path, most_bytes, [most_px, most_bytes], is_cancelled)
 
 
@@ -49,7 +49,7 @@ def _run(
     try:
         code, output = run_captured(command, os.environ, limits, is_cancelled)
     except (LimitExceeded, OSError) as error:
-        raise Unreadable(str(error)) from error
+        raise UnreadableFile(str(error)) from error
     if code != 0:
-        raise Unreadable(f"the program ended with {code}")
+        raise UnreadableFile(f"the program ended with {code}")
     return output

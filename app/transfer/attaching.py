@@ -27,7 +27,7 @@ from app.domain.errors import InvalidInput, NotFound
 from app.domain.formatting import format_size
 from app.domain.text import clean, one_line
 from app.storage.safety.attachments import AttachmentFiles
-from app.system.file_programs import Unreadable, pdf_text, scaled_image
+from app.system.file_programs import UnreadableFile, pdf_text, scaled_image
 
 _NAME_CHARS = 200
 _CONVERTED = frozenset(("image/bmp", "image/tiff"))
@@ -111,7 +111,7 @@ def _image(
     if decodes or not is_sendable:
         try:
             copy = scaled_image(files.path(content_hash), SENT_MAX_PX, SENT_MAX_BYTES, is_cancelled)
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise InvalidInput(f"'{name}' cannot be decoded", "Attach another copy.") from error
         copied = image_size(copy)
         is_turned = size is not None and copied == (size[1], size[0]) != size
@@ -132,7 +132,7 @@ def _file(
         notice = f"No text was found in '{name}', as in scans: models get only its name."
         try:
             text = pdf_text(files.path(content_hash), TEXT_MAX_CHARS + 1, is_cancelled)
-        except Unreadable:
+        except UnreadableFile:
             notice = f"'{name}' cannot be read, it may be protected: models get only its name."
     elif is_text(kind):
         text, notice = decoded_text(data) or "", ""

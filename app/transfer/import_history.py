@@ -12,7 +12,7 @@ from typing import Any
 from app.domain.changes import ConversationEdited, SettingPut
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
-from app.domain.transfer import NewConversation
+from app.domain.transfer import AddedConversation
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
@@ -42,7 +42,7 @@ class ImportHistory:
         self._store = store
         self._conversations = Conversations(store)
 
-    def add(self, names: Sequence[str], new: Iterable[NewConversation]) -> int:
+    def add(self, names: Sequence[str], new: Iterable[AddedConversation]) -> int:
         """Note an import and return its number; one that added nothing is not noted: 0.
 
         Raises StorageError.

@@ -22,7 +22,7 @@ from app.domain.changes import (
 from app.domain.conversations import OWN_SOURCE, Conversation, Exchange, Message, TitleOrigin
 from app.domain.ids import ConversationId, MessageId
 from app.domain.passages import PassageKind
-from app.domain.transfer import ImportedConversation, ImportedMessage, NewConversation
+from app.domain.transfer import AddedConversation, ImportedConversation, ImportedMessage
 from app.domain.turn_text import turn_passage
 from app.domain.turns import calculate_exchanges
 from app.language.titles import first_words
@@ -74,7 +74,7 @@ class PendingImport(NamedTuple):
     key: ConversationKey
     counts: ImportCounts
     saved: "Future[ChangeSet] | None"
-    new: NewConversation | None = None
+    new: AddedConversation | None = None
 
     def wait(self) -> ImportCounts:
         """Return the counts once the conversation is durable; raise StorageError."""
@@ -130,7 +130,7 @@ class ConversationImporter:
             new = None
             if counts.conversations and isinstance(put := changes[0], ConversationPut):
                 made = put.conversation
-                new = NewConversation(made.id, made.title, made.created_at)
+                new = AddedConversation(made.id, made.title, made.created_at)
             if known is not None and known.conversation.deleted_at is not None:
                 counts = counts._replace(in_trash=1)
             pending.append(PendingImport(key_of(found), counts, saved, new))

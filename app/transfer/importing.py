@@ -12,10 +12,10 @@ from app.domain.errors import Cancelled, ImportRefused, NotFound
 from app.domain.portable import PortableLibrary
 from app.domain.presets import Preset
 from app.domain.transfer import (
+    AddedConversation,
     ImportedConversation,
     ImportProgress,
     ImportReport,
-    NewConversation,
     PortableFact,
     PortableProfileLine,
     Skipped,
@@ -154,7 +154,7 @@ class _ImportRun:
     ) -> None:
         self._store_files = store_files
         self.counts = ImportCounts()
-        self.new: list[NewConversation] = []
+        self.new: list[AddedConversation] = []
         self.skipped: list[Skipped] = []
         self.refusals: list[ImportRefused] = []
         self.facts: list[PortableFact] = []

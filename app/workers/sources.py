@@ -13,7 +13,7 @@ _SUGGESTED = "suggested_sources"
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class FollowedSources:
     """The sources of this computer. Blocking; not for the GUI thread."""
 
     paths: DataPaths

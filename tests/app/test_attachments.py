@@ -43,7 +43,7 @@ from app.storage.safety.backup import copy_backup, list_backups, make_backup
 from app.storage.safety.restore import restore_backup
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
-from app.system.file_programs import Unreadable, pdf_text
+from app.system.file_programs import UnreadableFile, pdf_text
 from app.transfer.attaching import attach, attach_path
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
@@ -179,7 +179,7 @@ def test_a_program_that_exceeds_its_time_is_ended(
 ) -> None:
     monkeypatch.setattr("app.system.file_programs._SECONDS", 0.0)
     content_hash = files.put(pdf("Slow"))
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFile):
         pdf_text(files.path(content_hash), 100)
 
 

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.domain.errors import InvalidInput, StorageError
 from app.domain.facts import Fact, FactCategory
 from app.domain.ids import ConversationId, PassageId
-from app.domain.transfer import ImportProgress, ImportReport, NewConversation, Skipped
+from app.domain.transfer import AddedConversation, ImportProgress, ImportReport, Skipped
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
 from app.transfer.import_history import PastImport
@@ -262,7 +262,7 @@ def test_an_import_is_cancelled_and_a_second_one_waits_for_its_end(imports: Impo
 def test_what_an_import_would_add_is_shown_before_it_is_stored_and_undone_after(
     imports: Imports,
 ) -> None:
-    new = NewConversation(ConversationId(1), "A trip", AT)
+    new = AddedConversation(ConversationId(1), "A trip", AT)
     imports.preview = ImportReport(1, 1, 2, new=(new,), skipped=(Skipped("b.json", "broken"),))
     imports.outcome = replace(imports.preview, number=4)
     imports.presenter.start([Path("export.zip")])

@@ -5,7 +5,7 @@ from app.domain.formatting import format_size
 from app.domain.sources import SOURCES, SourceState
 from app.domain.text import sentences
 from app.domain.translation import tr, trn
-from app.workers.sources import Sources
+from app.workers.sources import FollowedSources
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
 from ui.widgets.banner import Banner
@@ -16,7 +16,7 @@ _CHECK_AFTER_MS = 4_000
 class SourceSuggestionPresenter(Presenter):
     """Suggests each source once, one at a start, as soon as the banner is free."""
 
-    _sources: Sources
+    _sources: FollowedSources
     _messages: Banner
     _check_after_ms: int = _CHECK_AFTER_MS
 

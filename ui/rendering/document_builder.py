@@ -22,7 +22,7 @@ from markdown_it.token import Token
 from ui.rendering.blocks import Mark
 from ui.rendering.definitions import Definitions
 from ui.rendering.document import ImageResolver, TranscriptDocument
-from ui.rendering.folding import Fold
+from ui.rendering.folding import FoldedBlocks
 from ui.rendering.formats import formats_of
 from ui.rendering.formulas import formulas_of, typesetter
 from ui.rendering.highlight import highlight_code
@@ -170,7 +170,7 @@ class DocumentBuilder:
         self._closed_rows = 0
         self._carry: Continuation = NO_CARRY
         self._nothing_closed_at: tuple[int, int, bool] | None = None
-        self._tail: tuple[Mark, list[CodeBlock], dict[str, Fold]] | None = None
+        self._tail: tuple[Mark, list[CodeBlock], dict[str, FoldedBlocks]] | None = None
         self._open_fence: _OpenFence | None = None
         self._held: ClosedBlocks | None = None  # until its formulas are typeset
         self._highlighting: deque[Iterator[None]] = deque()

@@ -15,7 +15,7 @@ Resize = Callable[[QTextTable, bool], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class FoldedBlocks:
     """The numbers of the first and the last block that are hidden while it is closed.
 
     `opens` says that it is open until it is toggled.
@@ -35,7 +35,7 @@ def code_key(number: object) -> str:
     return f"code-{number}"
 
 
-def closed_of(folds: Mapping[str, Fold], toggled: set[str]) -> list[Fold]:
+def closed_of(folds: Mapping[str, FoldedBlocks], toggled: set[str]) -> list[FoldedBlocks]:
     """Return the folds that are closed; `toggled` has the keys of those that were toggled."""
     return [fold for key, fold in folds.items() if fold.opens == (key in toggled)]
 
@@ -45,15 +45,21 @@ def detail_key(number: int) -> str:
     return f"{number}"
 
 
-def hide_closed(document: QTextDocument, folds: Iterable[Fold], first: int, resize: Resize) -> None:
+def hide_closed(
+    document: QTextDocument, folds: Iterable[FoldedBlocks], first: int, resize: Resize
+) -> None:
     """Hide the blocks of closed folds, from block number `first` on."""
     for fold in folds:
         if fold.last >= first:
-            _set_visible(document, Fold(max(first, fold.first), fold.last), set(), resize)
+            _set_visible(document, FoldedBlocks(max(first, fold.first), fold.last), set(), resize)
 
 
 def toggle(
-    document: QTextDocument, folds: Mapping[str, Fold], toggled: set[str], key: str, resize: Resize
+    document: QTextDocument,
+    folds: Mapping[str, FoldedBlocks],
+    toggled: set[str],
+    key: str,
+    resize: Resize,
 ) -> None:
     """Open the fold `key`, or close it, in `toggled` too; those inside it stay as they are."""
     if key not in folds:
@@ -69,7 +75,9 @@ def toggle(
     _set_visible(document, changed, shown, resize)
 
 
-def _set_visible(document: QTextDocument, fold: Fold, shown: set[int], resize: Resize) -> None:
+def _set_visible(
+    document: QTextDocument, fold: FoldedBlocks, shown: set[int], resize: Resize
+) -> None:
     begin = end = document.findBlockByNumber(fold.first)
     for block in blocks_of(document, begin):
         if (number := block.blockNumber()) > fold.last:

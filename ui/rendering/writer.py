@@ -9,7 +9,15 @@ from PySide6.QtGui import QTextBlockFormat, QTextCursor
 from ui.rendering.blocks import BlockWriter, mirror
 from ui.rendering.definitions import Definitions
 from ui.rendering.document import TranscriptDocument
-from ui.rendering.folding import LINK, Fold, closed_of, code_key, detail_key, hide_closed, toggle
+from ui.rendering.folding import (
+    LINK,
+    FoldedBlocks,
+    closed_of,
+    code_key,
+    detail_key,
+    hide_closed,
+    toggle,
+)
 from ui.rendering.formats import Formats, Property, Style
 from ui.rendering.inline import InlineWriter, sanitize
 from ui.rendering.tables import TableWriter
@@ -65,7 +73,7 @@ class _State:
     opens_item: bool = False
     joins: bool = False
     footnote: int = 0
-    folds: list[tuple[str, Fold]] = field(default_factory=list)
+    folds: list[tuple[str, FoldedBlocks]] = field(default_factory=list)
     style: Style = field(default_factory=Style)
 
 
@@ -96,7 +104,7 @@ class Writer(BlockWriter):
         self._state = _State()
         self._handlers = self._by_type()
         self.code_blocks: list[CodeBlock] = []
-        self.folds: dict[str, Fold] = {}
+        self.folds: dict[str, FoldedBlocks] = {}
         self.toggled = toggled
         self.collapses = collapses
         self.table_rows = 0
@@ -282,7 +290,7 @@ class Writer(BlockWriter):
         end = self.cursor.blockNumber()
         if self.collapses and end - last.first_block >= MOST_CODE_LINES:
             key = code_key(len(self.code_blocks) - 1)
-            self.folds[key] = Fold(last.first_block + SHOWN_CODE_LINES, end)
+            self.folds[key] = FoldedBlocks(last.first_block + SHOWN_CODE_LINES, end)
             self._make_room_below(key)
 
     def _make_room_below(self, key: str) -> None:
@@ -353,7 +361,7 @@ class Writer(BlockWriter):
         self._restyle(link=LINK + key)
         self._begin("paragraph", FOLD=number)
         first = self.cursor.blockNumber() + 1
-        self._state.folds.append((key, Fold(first, first, opens=token.meta["open"])))
+        self._state.folds.append((key, FoldedBlocks(first, first, opens=token.meta["open"])))
 
     def _summary_close(self, _token: Token) -> None:
         self._restyle(link="")

@@ -61,7 +61,7 @@ class MemorySwitch(QPushButton):
         self._is_on = self._is_on_here = True
         self._is_compact = False
         self._items: Sequence[MemoryItem] | None = None
-        self._popup: _Popup | None = None
+        self._popup: _RecalledPopup | None = None
         self.setAutoDefault(False)
         self.setAccessibleName(tr("Memory"))
         self.setProperty("kind", "choice")
@@ -105,7 +105,7 @@ class MemorySwitch(QPushButton):
     def open(self) -> None:
         """Open the list."""
         if self._popup is None:
-            self._popup = _Popup(self)
+            self._popup = _RecalledPopup(self)
         place = QRect(self.mapToGlobal(QPoint(0, 0)), self.size())
         self._fill()
         self._popup.setGeometry(
@@ -181,7 +181,7 @@ class MemorySwitch(QPushButton):
         return self.sizeHint()
 
 
-class _Popup(QFrame):
+class _RecalledPopup(QFrame):
     """The choices and the list; a checked row is used."""
 
     def __init__(self, switch: MemorySwitch) -> None:

@@ -41,7 +41,7 @@ class ModelPicker(QPushButton):
         self.setAccessibleName(tr("Model"))
         self.setProperty("kind", "choice")
         self.setAutoDefault(False)
-        self._popup = _Popup(self)
+        self._popup = _ModelPopup(self)
         self.list = self._popup.list
         self.list.chosen.connect(self._on_chosen)
         self.list.marked.connect(self.favorite_toggled)
@@ -112,7 +112,7 @@ class ModelPicker(QPushButton):
         return QSize(self._width_px(_LEAST_CHARS), super().minimumSizeHint().height())
 
 
-class _Popup(QFrame):
+class _ModelPopup(QFrame):
     """The list and what stands below it."""
 
     def __init__(self, parent: QWidget) -> None:

@@ -9,11 +9,14 @@ from app.cli.terminal import Terminal
 from app.domain.formatting import format_count, format_size
 from app.domain.sources import SOURCES, SourceName
 from app.workers.model_choice import BackgroundModelChoice
-from app.workers.sources import Sources
+from app.workers.sources import FollowedSources
 
 
 def sources(
-    followed: Sources, background: BackgroundModelChoice, given: Namespace, terminal: Terminal
+    followed: FollowedSources,
+    background: BackgroundModelChoice,
+    given: Namespace,
+    terminal: Terminal,
 ) -> int:
     """List the sources, or switch one."""
     if given.action == "list":
@@ -30,7 +33,7 @@ def sources(
     return 0
 
 
-def _list(followed: Sources, terminal: Terminal) -> int:
+def _list(followed: FollowedSources, terminal: Terminal) -> int:
     states = followed.states()
     if terminal.as_json:
         terminal.document(

@@ -10,7 +10,14 @@ from app.transfer.importers.building import Builder, Imported, conversations
 from app.transfer.importers.chatgpt_content import content_of
 from app.transfer.importers.pieces import MessageEntry
 from app.transfer.importers.scanner import Readable
-from app.transfer.importers.values import Unreadable, an_object, identity, moment, text_of, title
+from app.transfer.importers.values import (
+    UnreadableValue,
+    an_object,
+    identity,
+    moment,
+    text_of,
+    title,
+)
 
 SOURCE = "chatgpt"
 _PARENT = re.compile(r'"parent"\s*:\s*"([^"\\]{1,200})"')
@@ -37,7 +44,7 @@ class _ChatGptConversation(Builder):
         try:
             if message is not None:
                 shown = self._shown(name, parent, message)
-        except Unreadable as error:
+        except UnreadableValue as error:
             self.left_out.append((name, str(error)))
         self.add_node(name, parent, shown)
         return name
@@ -75,7 +82,7 @@ class _ChatGptConversation(Builder):
 
     def _shown(self, name: str, parent: str | None, message: object) -> ImportedMessage | None:
         if not isinstance(message, dict):
-            raise Unreadable("it is not a message")
+            raise UnreadableValue("it is not a message")
         content = content_of(message)
         if content is None:
             return None

@@ -20,7 +20,7 @@ from app.domain.conversations import (
 )
 from app.transfer.importers.citations import replace_citations
 from app.transfer.importers.values import (
-    Unreadable,
+    UnreadableValue,
     an_object,
     count,
     identity,
@@ -63,7 +63,7 @@ class Content:
 
 
 def content_of(message: dict[str, Any]) -> Content | None:
-    """Return the content of a message; None when it is hidden or empty. Raises Unreadable."""
+    """Return the content of a message; None when it is hidden or empty. Raises UnreadableValue."""
     metadata = an_object(message.get("metadata"))
     content = message.get("content")
     is_instructions = an_object(content).get("content_type") == _INSTRUCTIONS
@@ -71,7 +71,7 @@ def content_of(message: dict[str, Any]) -> Content | None:
         return None
     role = _role(message)
     if not isinstance(content, dict):
-        raise Unreadable("it has no content")
+        raise UnreadableValue("it has no content")
     if is_instructions:
         blocks = tuple(_instructions(content))
         return Content(Role.SYSTEM, blocks) if blocks else None
@@ -92,7 +92,7 @@ def content_of(message: dict[str, Any]) -> Content | None:
 def _role(message: dict[str, Any]) -> Role:
     name = text_of(an_object(message.get("author")).get("role"))
     if name not in _ROLES:
-        raise Unreadable(f"its author is '{name[:40]}'" if name else "it has no author")
+        raise UnreadableValue(f"its author is '{name[:40]}'" if name else "it has no author")
     return _ROLES[name]
 
 
@@ -261,7 +261,7 @@ class _MessageReader:
     def _unknown(self, kind: str, content: dict[str, Any]) -> list[Block]:
         if found := self.parts(content):
             return found
-        raise Unreadable(f"its content is of the unknown kind '{kind[:60]}'")
+        raise UnreadableValue(f"its content is of the unknown kind '{kind[:60]}'")
 
 
 _READERS: dict[str, Callable[[_MessageReader, dict[str, Any]], list[Block]]] = {

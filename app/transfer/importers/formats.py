@@ -18,7 +18,7 @@ from app.domain.conversations import Block, Role
 from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.building import ConversationTree, Imported
-from app.transfer.importers.values import MESSAGE_MAX_CHARS, Unreadable, an_object, parsed
+from app.transfer.importers.values import MESSAGE_MAX_CHARS, UnreadableValue, an_object, parsed
 
 DOCUMENT_MAX_BYTES = 256 << 20
 """The limit of a JSON file that is read as a whole; its values take up to ten times as much memory."""
@@ -106,10 +106,10 @@ def is_database(head: bytes) -> bool:
 
 
 def document(file: NamedStream) -> Any:
-    """Return the value of a JSON file. Raises Unreadable when it is too large or invalid."""
+    """Return the value of a JSON file. Raises UnreadableValue when it is too large or invalid."""
     data = file.stream.read(DOCUMENT_MAX_BYTES + 1)
     if len(data) > DOCUMENT_MAX_BYTES:
-        raise Unreadable(f"it is larger than {DOCUMENT_MAX_BYTES >> 20} MB")
+        raise UnreadableValue(f"it is larger than {DOCUMENT_MAX_BYTES >> 20} MB")
     return parsed(data.decode("utf-8-sig", "replace"))
 
 
@@ -121,7 +121,7 @@ def documents(
     def read_file(file: NamedStream) -> Imported:
         try:
             yield from read(document(file), file.name)
-        except Unreadable as error:
+        except UnreadableValue as error:
             yield Skipped(file.name, str(error))
 
     return read_file
@@ -141,7 +141,7 @@ def lines(stream: io.BufferedIOBase) -> Iterator[tuple[int, dict[str, Any], str]
             continue
         try:
             value = parsed(line.decode("utf-8", "replace"))
-        except Unreadable as error:
+        except UnreadableValue as error:
             flaw = number, {}, str(error)
             continue
         yield number, an_object(value), "" if isinstance(value, dict) else "it is no object"
@@ -163,7 +163,7 @@ def database(file: NamedStream) -> Iterator[sqlite3.Connection]:
             while piece := file.stream.read(_COPIED_BYTES):
                 out.write(piece)
                 if out.tell() > DATABASE_MAX_BYTES:
-                    raise Unreadable(f"it is larger than {DATABASE_MAX_BYTES >> 30} GB")
+                    raise UnreadableValue(f"it is larger than {DATABASE_MAX_BYTES >> 30} GB")
         with closing(_connect(copy)) as connection:
             yield connection
 
@@ -177,7 +177,7 @@ def databases(
         try:
             with database(file) as connection:
                 yield from read(connection, file.name)
-        except (sqlite3.Error, Unreadable) as error:
+        except (sqlite3.Error, UnreadableValue) as error:
             yield Skipped(file.name, f"the database cannot be read: {error}")
 
     return read_file

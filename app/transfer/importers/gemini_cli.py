@@ -17,7 +17,7 @@ from app.transfer.importers.agent_logs import (
 from app.transfer.importers.building import Imported
 from app.transfer.importers.formats import Format, Thread, document, lines
 from app.transfer.importers.values import (
-    Unreadable,
+    UnreadableValue,
     an_object,
     identity,
     moment,
@@ -36,7 +36,7 @@ def read_gemini_cli(file: NamedStream) -> Imported:
     if b'"messages"' in file.stream.peek(4096) and not file.name.endswith(".jsonl"):
         try:
             header = an_object(document(file))
-        except Unreadable as error:
+        except UnreadableValue as error:
             yield Skipped(file.name, str(error))
             return
         _replace_all(messages, header.get("messages"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.transfer.importers.scanner import Readable, Scanner
-from app.transfer.importers.values import Unreadable, decoded, parsed
+from app.transfer.importers.values import UnreadableValue, decoded, parsed
 
 ENTRY_MEMBERS = frozenset(("mapping", "chat_messages", "messages"))
 """The members that contain the messages of a conversation, as an object or an array."""
@@ -133,7 +133,7 @@ def _object(scanner: Scanner, *, is_outermost: bool) -> Iterator[JsonEvent]:
 def _ended(header: list[str | None], member: str) -> ConversationEnd:
     try:
         return ConversationEnd(parsed(_joined(header)), member)
-    except Unreadable as error:
+    except UnreadableValue as error:
         return ConversationEnd(None, member, str(error))
 
 
@@ -163,5 +163,5 @@ def _entry(key: str, scanner: Scanner) -> MessageEntry:
     replaced = scanner.has_replaced(text)
     try:
         return MessageEntry(key, parsed(text), chars, replaced=replaced)
-    except Unreadable as error:
+    except UnreadableValue as error:
         return MessageEntry(key, None, chars, str(error), text or "", replaced)

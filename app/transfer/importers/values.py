@@ -48,23 +48,23 @@ _EARLIEST_S = datetime(1990, 1, 1, tzinfo=UTC).timestamp()
 _LATEST_S = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 
 
-class Unreadable(Exception):
+class UnreadableValue(Exception):
     """A value that cannot be imported; the message is a reason for the user."""
 
 
 def parsed(text: str | None) -> Any:
     """Return the value of a JSON text; None stands for a text over the limit.
 
-    NaN and Infinity become None, integers of more than 19 digits floats. Raises Unreadable.
+    NaN and Infinity become None, integers of more than 19 digits floats. Raises UnreadableValue.
     """
     if text is None:
-        raise Unreadable(f"it is larger than {MESSAGE_MAX_CHARS >> 20} MB")
+        raise UnreadableValue(f"it is larger than {MESSAGE_MAX_CHARS >> 20} MB")
     try:
         return _DECODER.decode(text)
     except ValueError as error:
-        raise Unreadable("it is not valid JSON") from error
+        raise UnreadableValue("it is not valid JSON") from error
     except RecursionError as error:
-        raise Unreadable("it is nested too deeply") from error
+        raise UnreadableValue("it is nested too deeply") from error
 
 
 def decoded(text: str, start: int) -> tuple[Any, int] | None:

@@ -12,7 +12,7 @@ from app.domain.links import Link, parse_commonplace_link
 from app.domain.sources import SourceName
 from app.mcp.access import Access, McpAccess
 from app.mcp.http import HttpServer
-from app.workers.sources import Sources
+from app.workers.sources import FollowedSources
 from ui.presenters.presenter import Presenter
 from ui.views.settings.programs_page import ProgramsPage, ProgramsShown
 
@@ -23,7 +23,7 @@ _PROGRAM = "commonplace"
 class ProgramsPresenter(Presenter):
     """Keeps the page and what is stored in step; `open_link` opens a turn."""
 
-    _sources: Sources
+    _sources: FollowedSources
     _access: McpAccess
     _http: HttpServer
     _open_link: Callable[[Link], object]

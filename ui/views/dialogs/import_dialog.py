@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.formatting import format_day
-from app.domain.transfer import ImportProgress, ImportReport, NewConversation
+from app.domain.transfer import AddedConversation, ImportProgress, ImportReport
 from app.domain.translation import format_number, tr, trn
 from ui.errors import error_text
 from ui.widgets.controls import button, filled
@@ -178,7 +178,7 @@ class ImportDialog(QDialog):
         self.cancel_requested.emit()
 
 
-def _titles(new: Sequence[NewConversation]) -> list[str]:
+def _titles(new: Sequence[AddedConversation]) -> list[str]:
     """Return the lines of new conversations, the newest first."""
     dated = sorted(new, key=lambda each: each.created_at, reverse=True)
     lines = [f"{format_day(each.created_at)}  {each.title}" for each in dated[:_SHOWN]]

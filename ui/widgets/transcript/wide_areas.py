@@ -30,7 +30,7 @@ _CELL_EM = 1.6  # padding, left and right
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _WidePart:
     rect: QRect
     width: int
 
@@ -40,7 +40,7 @@ class WideAreas:
 
     def __init__(self, view: QWidget, formats: Formats) -> None:
         self._view, self._formats = view, formats
-        self._areas: list[_Found] = []
+        self._areas: list[_WidePart] = []
         self._bars: list[QScrollBar] = []
 
     def update(self, document: QTextDocument, width: int) -> None:
@@ -82,7 +82,7 @@ class WideAreas:
                 if not bar.value() <= x <= bar.value() + width - rect.width():
                     bar.setValue(x - width // 3)
 
-    def _both(self) -> Iterator[tuple[_Found, QScrollBar]]:
+    def _both(self) -> Iterator[tuple[_WidePart, QScrollBar]]:
         return zip(self._areas, self._bars, strict=True)
 
     def _make_bar(self) -> QScrollBar:
@@ -94,7 +94,7 @@ class WideAreas:
         return bar
 
 
-def _find(document: QTextDocument, formats: Formats, width: int) -> Iterator[_Found]:
+def _find(document: QTextDocument, formats: Formats, width: int) -> Iterator[_WidePart]:
     """Yield the areas that are wider than the document."""
     layout, code = document.documentLayout(), object()
     for block in blocks_of(document):
@@ -111,7 +111,7 @@ def _find(document: QTextDocument, formats: Formats, width: int) -> Iterator[_Fo
             if line.width() > width - left + 1 and QTextCursor(block).currentTable() is None:
                 _align_left(block)
                 height = round(line.height()) + round(formats.theme.em(0.6))
-                yield _Found(
+                yield _WidePart(
                     QRect(left, round(line.top()), width - left, height), round(line.width())
                 )
     for frame in document.rootFrame().childFrames():
@@ -130,10 +130,10 @@ def _find(document: QTextDocument, formats: Formats, width: int) -> Iterator[_Fo
                 )
                 room = round(formats.theme.em(1.0))  # cell padding and scroll bar
                 rect = QRect(left, round(top), width - left, round(bottom - top) + room)
-                yield _Found(rect, round(content))
+                yield _WidePart(rect, round(content))
 
 
-def _wide_code(document: QTextDocument, formats: Formats, first: QTextBlock) -> _Found | None:
+def _wide_code(document: QTextDocument, formats: Formats, first: QTextBlock) -> _WidePart | None:
     """Return the area of the code that begins at `first`, if a line is wider than it."""
     layout, widest, number = (
         document.documentLayout(),
@@ -149,7 +149,7 @@ def _wide_code(document: QTextDocument, formats: Formats, first: QTextBlock) -> 
     inner.setTop(round(layout.blockBoundingRect(first).top()))
     if widest <= inner.width():
         return None
-    return _Found(inner, round(widest) + padding)
+    return _WidePart(inner, round(widest) + padding)
 
 
 def _align_left(block: QTextBlock) -> None:
