@@ -53,6 +53,7 @@ _GROUPS = (
 _QUOTED = "it is already quoted"
 _IN_PROMPT = "it is already in the prompt"
 _LEFT_OUT = "its conversation was left out"
+_SUMMARY_ALONE = "none of its turns is relevant enough"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,10 @@ class _Selector:
             )
             quotation, header = quotation_of_summary(each), recalled_text.conversation_piece(each)
             has_summary = is_by_summary(each)
+            if has_summary and all(
+                self._why_not.refused(turn.match, turn.conversation_id) for turn in each.exchanges
+            ):
+                why_not = why_not or _SUMMARY_ALONE
             if has_summary and not why_not:
                 why_not = self._quoted(each.match, quotation, recalled_text.RELATED)
             source = (each.conversation_id, None, None)

@@ -176,13 +176,16 @@ OWN = turn(600, conversation_id=HERE)
             facts=tuple(fact(each, f"fact number {each}") for each in range(1, 5)),
             conversations=(
                 talk(60, turn(600), turn(601), turn(602)),
-                *(talk(each) for each in (61, 62, 63)),
+                *(talk(each, turn(each * 100, conversation_id=each)) for each in (61, 62, 63)),
                 talk(64, relevance=0.69),
             ),
             history=(turn(600), turn(603, relevance=0.3), *(turn(each) for each in (604, 605, 606))),
         ), ["", "", "", "rag_fact_limit is 3", "", "", "", "rag_exchange_limit_per_conversation is 2",
-            "", "", "rag_conversation_limit is 3", "rag_min_similarity is 0.7", QUOTED,
+            "", "", "", "", "rag_conversation_limit is 3", "its conversation was left out",
+            "rag_min_similarity is 0.7", QUOTED,
             "rag_min_similarity is 0.7", "", "", "rag_history_limit is 2"]),
+        (RetrievalResult(conversations=(talk(61, turn(600, relevance=0.3)),)),
+         ["none of its turns is relevant enough", "its conversation was left out"]),
         (RetrievalResult(history=(turn(600), turn(601, "twice"), turn(602, "twice", conversation_id=61))),
          ["", "", QUOTED]),
         (RetrievalResult(conversations=(talk(HERE, OWN),), history=(OWN,)),
@@ -198,7 +201,7 @@ OWN = turn(600, conversation_id=HERE)
          ["rag_max_tokens is 1200", ""]),
         (RetrievalResult(earlier=(earlier(1, "tea"),)), [IN_PROMPT]),
     ],
-    ids=["limits", "twice", "own conversation", "repeated", "never", "message is sent", "budget", "earlier"],
+    ids=["limits", "summary alone", "twice", "own conversation", "repeated", "never", "message is sent", "budget", "earlier"],
 )  # fmt: skip
 def test_each_dropped_item_has_a_reason(found: RetrievalResult, expected: list[str]) -> None:
     assert reasons(planned(found, settings=RecallSettings(rag_hint_similarity=1.0))) == expected

@@ -408,9 +408,10 @@ def test_a_rejected_or_forgotten_quotation_leaves_only_its_block(
 ) -> None:
     asker = asker_with()
     source = add_conversation(asker.chat.store, "I drink tea")
+    said = turn(600, conversation_id=source.conversation.id)
     quoted = replace(
-        FOUND.conversations[0], conversation_id=source.conversation.id, exchanges=()
-    )  # fmt: skip
+        FOUND.conversations[0], conversation_id=said.conversation_id, exchanges=(said,)
+    )
     asker.retrieval.found = replace(FOUND, conversations=(quoted,))
     where = asker.chat.say(ASKED).conversation_id
     if change == "never":
@@ -424,7 +425,8 @@ def test_a_rejected_or_forgotten_quotation_leaves_only_its_block(
     assert "Talk 60" not in after.messages[0].text
     assert "> The user drinks tea." in after.messages[0].text
     assert asker.retrieval.asked[-1][2].quoted == (
-        {PassageId(1)} if change == "never" else {PassageId(1), quoted.match.passage_id}
+        {PassageId(1), said.match.passage_id}
+        | (set() if change == "never" else {quoted.match.passage_id})
     )
 
 
