@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QLabel, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
-from app.domain.formatting import format_count, format_moment, format_size
+from app.domain.formatting import format_moment, format_size
 from app.domain.sources import SOURCES, SourceState
 from app.domain.text import sentences
-from app.domain.translation import tr
+from app.domain.translation import tr, trn
 from app.mcp.access import Access, Reading
 from app.mcp.http import HttpAccess
 from ui.widgets.choice_box import SelectBox
@@ -165,10 +165,10 @@ class ProgramsPage(QWidget):
         kept = ""
         if state.kept_only_here:
             kept = tr("{files} kept only here").format(
-                files=format_count(state.kept_only_here, "file")
+                files=trn("{count} file", "{count} files", state.kept_only_here)
             )
         found = tr("{files} ({size}) in {folder}").format(
-            files=format_count(state.files, "file"),
+            files=trn("{count} file", "{count} files", state.files),
             size=format_size(state.size_bytes),
             folder=state.folder,
         )
