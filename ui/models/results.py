@@ -1,6 +1,6 @@
 """List model of search results: turns by conversation, then facts, memories, pages and documents by kind."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import ClassVar
@@ -25,6 +25,7 @@ _DOT = " \N{MIDDLE DOT} "
 _MIN_SHOWN = 0.005
 _MOST_NEAR = 5
 _MOST_OF_ONE = 3  # results of a conversation, while it is collapsed
+_NEAREST = -1  # instead of a conversation: those whose results are only near
 _NOTHING_FOUND = tr("Nothing found \N{MIDDLE DOT} the nearest")
 
 
@@ -43,7 +44,10 @@ class ResultGroup:
 
 @dataclass(frozen=True, slots=True)
 class FoldRow:
-    """The row below a conversation's results that shows the `hidden` ones, or (0) hides them again."""
+    """The row below a conversation's results that shows the `hidden` ones, or (0) hides them again.
+
+    Instead of a conversation it can stand for all whose results are only near.
+    """
 
     conversation_id: int
     hidden: int
@@ -51,11 +55,11 @@ class FoldRow:
     @property
     def title(self) -> str:
         """The text of the row."""
-        return (
-            trn("Show {count} more", "Show {count} more", self.hidden)
-            if self.hidden
-            else tr("Show fewer")
-        )
+        if not self.hidden:
+            return tr("Show fewer")
+        if self.conversation_id == _NEAREST:
+            return trn("Show {count} weak match", "Show {count} weak matches", self.hidden)
+        return trn("Show {count} more", "Show {count} more", self.hidden)
 
 
 Row = Heading | ResultGroup | SearchResult | FoldRow
@@ -147,7 +151,8 @@ def _identity(row: object) -> object:
 class ResultListModel(GroupedListModel):
     """The results of one search, grouped by conversation, the one with the best result first.
 
-    Of a conversation with more than three results three are shown until it is expanded.
+    Of a conversation with more than three results three are shown until it is expanded. What is only near is
+    shown on request, if anything was found.
     """
 
     identity: ClassVar = staticmethod(_identity)
@@ -206,26 +211,43 @@ class ResultListModel(GroupedListModel):
                 groups.setdefault(result.conversation_id, []).append(result)
         if self._results and not self.is_found:
             yield Heading(_NOTHING_FOUND)
-        elif groups:
-            count = sum(map(len, groups.values()))
+        near = self._only_near(groups)
+        main = {each: group for each, group in groups.items() if each not in near}
+        if main and self.is_found:
+            count = sum(map(len, main.values()))
             found = _counted_results(count)
-            talks = trn("{count} conversation", "{count} conversations", len(groups))
+            talks = trn("{count} conversation", "{count} conversations", len(main))
             yield Heading(
                 tr("{results} in {conversations}").format(results=found, conversations=talks)
             )
-        for conversation_id, group in groups.items():
-            yield ResultGroup(group[0], len(group))
-            is_long = len(group) > _MOST_OF_ONE
-            shown = group if conversation_id in self._expanded else group[:_MOST_OF_ONE]
-            yield from shown
-            if is_long:
-                yield FoldRow(conversation_id, len(group) - len(shown))
+        yield from self._rows_of(main)
+        if near:
+            is_shown = _NEAREST in self._expanded
+            if is_shown:
+                yield from self._rows_of({each: groups[each] for each in near})
+            yield FoldRow(_NEAREST, 0 if is_shown else sum(len(groups[each]) for each in near))
         for name, kind in _KINDS:
             apart = [result for result in self._results if result.kind is kind]
             if apart:
                 if self.is_found:
                     yield Heading(f"{name}{_DOT}{len(apart)}")
                 yield from apart
+
+    def _only_near(self, groups: Mapping[int, Sequence[SearchResult]]) -> list[int]:
+        """Return the conversations of which nothing was found, if anything was."""
+        if self._is_list or not self.is_found:
+            return []
+        return [each for each, group in groups.items() if not any(map(is_found, group))]
+
+    def _rows_of(self, groups: Mapping[int, Sequence[SearchResult]]) -> Iterator[Row]:
+        for conversation_id, group in groups.items():
+            yield ResultGroup(group[0], len(group))
+            found = group if self._is_list or not self.is_found else [*filter(is_found, group)]
+            few = (found or group)[:_MOST_OF_ONE]
+            shown = group if conversation_id in self._expanded else few
+            yield from shown
+            if len(group) > len(few):
+                yield FoldRow(conversation_id, len(group) - len(shown))
 
     # Qt overrides
 

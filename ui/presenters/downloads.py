@@ -48,7 +48,7 @@ class DownloadsPresenter(Presenter):
             self._watcher.addPath(str(self._folder))
             self._pause.start()
         else:
-            self._watcher.removePaths(self._watcher.directories())
+            self._watcher.removePath(str(self._folder))
             self._pause.stop()
 
     def note_import(self, paths: Sequence[Path]) -> None:

@@ -145,8 +145,8 @@ class DropZone(QFrame):
         words = plain_label(self, "muted", selectable=False)
         words.setText(
             tr(
-                "Drop the export of ChatGPT or Claude here: the zip as you received it, its folder, "
-                "or conversations.json."
+                "Drop an export of ChatGPT, Claude, Gemini or another program here: the zip as you "
+                "received it, its folder, or a file of it."
             )
         )
         self.choose = button(self, tr("Choose a file\u2026"), self.choose_requested, kind="primary")
