@@ -392,7 +392,7 @@ def test_output_is_shown_and_text_is_taken_unless_it_is_kept(slash: Slash) -> No
         (OpenTurn(TALK, ExchangeId(5)), ("turn", TALK, 5, None)),
         (OpenManPage("tar.1", "tar(1)"), ("page", "tar.1", "tar(1)")),
         (ImportFiles(()), ("import_files", [])),
-        (AskExport(TALK), ("export", TALK)),
+        (AskExport(TALK), ("export", [TALK])),
     ],
 )
 def test_an_action_of_a_command_is_carried_out(slash: Slash, action: Any, place: Any) -> None:
