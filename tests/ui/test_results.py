@@ -154,6 +154,17 @@ def test_a_word_a_hint_or_a_strong_match_is_a_result(found: dict[str, Any]) -> N
     assert len([each for each in rows(model) if each.isdigit()]) == 9
 
 
+def test_a_fact_that_is_only_near_waits_with_the_other_weak_matches() -> None:
+    model = ResultListModel()
+    near = turn(7, kind=PassageKind.FACT, is_weak=True, relevance=0.001, marks=())
+    model.show_results([turn(1), near])
+    assert rows(model)[1:] == ["Talk 1 (1)", "1", "fold 1"]
+    model.set_expanded(-1, expanded=True)
+    assert "7" in rows(model)
+    assert model.show_results([near]) is False
+    assert "7" in rows(model), "where nothing was found the nearest are shown"
+
+
 # -- what is drawn
 
 

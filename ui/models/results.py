@@ -221,23 +221,31 @@ class ResultListModel(GroupedListModel):
                 tr("{results} in {conversations}").format(results=found, conversations=talks)
             )
         yield from self._rows_of(main)
-        if near:
-            is_shown = _NEAREST in self._expanded
-            if is_shown:
-                yield from self._rows_of({each: groups[each] for each in near})
-            yield FoldRow(_NEAREST, 0 if is_shown else sum(len(groups[each]) for each in near))
+        shows_near = _NEAREST in self._expanded or self._is_list or not self.is_found
+        if shows_near:
+            yield from self._rows_of({each: groups[each] for each in near})
         for name, kind in _KINDS:
-            apart = [result for result in self._results if result.kind is kind]
+            every = [result for result in self._results if result.kind is kind]
+            apart = every if shows_near else [*filter(is_found, every)]
             if apart:
                 if self.is_found:
                     yield Heading(f"{name}{_DOT}{len(apart)}")
                 yield from apart
+        if hidden := self._count_near(groups, near):
+            yield FoldRow(_NEAREST, 0 if shows_near else hidden)
 
     def _only_near(self, groups: Mapping[int, Sequence[SearchResult]]) -> list[int]:
         """Return the conversations of which nothing was found, if anything was."""
         if self._is_list or not self.is_found:
             return []
         return [each for each, group in groups.items() if not any(map(is_found, group))]
+
+    def _count_near(self, groups: Mapping[int, Sequence[SearchResult]], near: list[int]) -> int:
+        """Return how many results the row stands for that shows what is only near."""
+        if self._is_list or not self.is_found:
+            return 0
+        apart = [each for each in self._results if each.kind in _KINDS_APART and not is_found(each)]
+        return len(apart) + sum(len(groups[each]) for each in near)
 
     def _rows_of(self, groups: Mapping[int, Sequence[SearchResult]]) -> Iterator[Row]:
         for conversation_id, group in groups.items():

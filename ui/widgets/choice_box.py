@@ -3,8 +3,16 @@
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QShowEvent, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QFrame, QLabel, QWidget
+from PySide6.QtGui import QKeyEvent, QPaintEvent, QShowEvent, QWheelEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QLabel,
+    QStyle,
+    QStyleOptionComboBox,
+    QStylePainter,
+    QWidget,
+)
 
 from ui.widgets.plain_label import PlainLabel
 
@@ -104,6 +112,22 @@ class ChoiceBox(SelectBox):
         self.command_chosen.emit(self.itemText(number))
 
     # Qt overrides
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Elide a choice that is wider than the box: Qt cuts it in mid-letter."""
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        part = QStyle.SubControl.SC_ComboBoxEditField
+        control = QStyle.ComplexControl.CC_ComboBox
+        width = self.style().subControlRect(control, option, part, self).width()
+        text = self.fontMetrics().elidedText(option.currentText, Qt.TextElideMode.ElideRight, width)
+        if text == option.currentText:
+            super().paintEvent(event)
+            return
+        option.currentText = text
+        painter = QStylePainter(self)
+        painter.drawComplexControl(control, option)
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Open the list instead of choosing the next entry, which may be a command."""
