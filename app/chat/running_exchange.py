@@ -54,6 +54,7 @@ from app.domain.errors import ContextTooLong, KnownError, StorageError
 from app.domain.ids import MessageId, new_uid
 from app.domain.ports import ChatModel
 from app.domain.recall import StoredPrompt
+from app.domain.translation import in_english
 from app.domain.turn_text import turn_passage
 from app.memory.compaction import WINDOW_SHARE
 from app.providers.partial_reply import PartialReply
@@ -126,7 +127,8 @@ class RunningExchange:
         except asyncio.CancelledError:
             problem = STOPPED
         except KnownError as error:
-            problem = Problem(error.kind, error.title, error.hint)
+            with in_english():  # it is stored
+                problem = Problem(error.kind, error.title, error.hint)
         except Exception as error:  # noqa: BLE001 - the edge of a turn: its text must be kept
             _log.exception("a reply failed unexpectedly")
             title = f"Commonplace failed: {type(error).__name__}"

@@ -35,6 +35,7 @@ import re
 from typing import ClassVar
 
 from app.domain.text import sentences
+from app.domain.translation import translate_filled
 
 
 class CommonplaceError(Exception):
@@ -46,10 +47,9 @@ class KnownError(CommonplaceError):
 
     Attributes:
         kind: The code that is stored with an exchange and printed as JSON: the class name in snake_case.
-        title: What happened: one sentence without a final period that quotes the value at fault.
-        hint: What to do next, one sentence; empty when nothing can be done.
-        log_text: Title and hint without a server's message, which may quote a conversation. `str`
-            returns it, so that logs and records quote nothing; `title` and `hint` are for display.
+        log_text: Title and hint as raised, without a server's message, which may quote a conversation.
+            `str` returns it, so that logs and tool results are in English and quote nothing; `title`
+            and `hint` are for display, in the language in force when they are read.
     """
 
     kind: ClassVar[str] = "known_error"
@@ -59,12 +59,22 @@ class KnownError(CommonplaceError):
 
     def __init__(self, title: str, hint: str = "", *, log_text: str = "") -> None:
         super().__init__(title, hint)
-        self.title = title
-        self.hint = hint
-        self.log_text = log_text or self.display_text
+        self._title = title
+        self._hint = hint
+        self.log_text = log_text or (sentences(title, hint) if hint else title)
 
     def __str__(self) -> str:
         return self.log_text
+
+    @property
+    def title(self) -> str:
+        """What happened: one sentence without a final period that quotes the value at fault."""
+        return translate_filled(self._title)
+
+    @property
+    def hint(self) -> str:
+        """What to do next, one sentence; empty when nothing can be done."""
+        return translate_filled(self._hint)
 
     @property
     def display_text(self) -> str:

@@ -4,11 +4,13 @@
 imported, since their constants are translated as they are made. What other programs read stays English:
 the command line, JSON, logs, exports and what is sent to models do not use these functions, or use them
 within `in_english`. A table is `resources/translations/LANGUAGE.json`: the English text and its
-translation, or for counted texts the singular and the list of forms.
+translation, or for counted texts the singular and the list of forms. `LANGUAGE-errors.json` has the texts
+of errors, which are raised in English with their values filled in, `{}` in the table.
 """
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -88,6 +90,22 @@ def trn(one: str, many: str, count: int) -> str:
     return form.format(count=format_number(count))
 
 
+def translate_filled(text: str) -> str:
+    """Return the text of an error or problem in the language in force, by the template it was made from.
+
+    Its values are translated too if they are such texts; a text without a template stays as it is.
+    """
+    if (current := language()) == ENGLISH:
+        return text
+    for table in (f"{current}-errors", current):
+        if isinstance(found := _table(table).get(text), str):
+            return found
+    for pattern, form in _templates(current):
+        if match := pattern.fullmatch(text):
+            return form.format(*map(translate_filled, match.groups()))
+    return text
+
+
 def format_number(value: float, decimals: int = 0) -> str:
     """Return a number with the separators of the language in force."""
     text = f"{value:,.{decimals}f}"
@@ -113,3 +131,14 @@ def _table(name: str) -> dict[str, str | list[str]]:
     """Return a language's table, read once."""
     found: dict[str, str | list[str]] = json.loads((_FOLDER / f"{name}.json").read_text("utf-8"))
     return found
+
+
+@cache
+def _templates(name: str) -> list[tuple[re.Pattern[str], str]]:
+    """Return the texts of errors as patterns with their translations, the most literal ones first."""
+    found = _table(f"{name}-errors")
+    ordered = sorted(found, key=lambda text: len(text.replace("{}", "")), reverse=True)
+    return [
+        (re.compile("(.*?)".join(map(re.escape, text.split("{}"))), re.DOTALL), str(found[text]))
+        for text in ordered
+    ]

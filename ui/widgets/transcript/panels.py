@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 from app.domain.conversations import File, Image, Problem
 from app.domain.formatting import format_size, long_day
 from app.domain.text import one_line, sentences
-from app.domain.translation import tr
+from app.domain.translation import tr, translate_filled
 from ui.icons import Ink, set_icon
 from ui.rendering.inline import tooltip_html
 from ui.widgets.plain_label import PlainLabel
@@ -43,12 +43,12 @@ class ProblemPanel(Panel):
         super().__init__(context.theme, context.theme.colors.error_soft)
         self.setAccessibleName(
             tr("Problem: {sentences}").format(
-                sentences=sentences(tr(problem.title), tr(problem.hint))
+                sentences=sentences(translate_filled(problem.title), translate_filled(problem.hint))
             )
         )
-        self.add(Label(tr(problem.title), "error"))
+        self.add(Label(translate_filled(problem.title), "error"))
         if problem.hint:
-            self.add(Label(tr(problem.hint), "muted"))
+            self.add(Label(translate_filled(problem.hint), "muted"))
         if retry is not None:
             row = FlowRow()
             row.add(_button(tr("Retry"), tr("Send the message again"), retry))
@@ -71,7 +71,11 @@ class InterruptionPanel(Panel):
         self, context: RenderContext, problem: Problem | None, resume: Callable[[], None] | None
     ) -> None:
         super().__init__(context.theme, context.theme.colors.warning_soft)
-        text = tr(problem.title) if problem is not None else tr("This reply was interrupted")
+        text = (
+            translate_filled(problem.title)
+            if problem is not None
+            else tr("This reply was interrupted")
+        )
         self.setAccessibleName(text)
         row = FlowRow(gap=context.px(0.8))
         row.add(PlainLabel(text, tone="warning"))
@@ -79,7 +83,7 @@ class InterruptionPanel(Panel):
             row.add(_button(tr("Continue"), tr("Continue the reply from here"), resume))
         self.add(row)
         if problem is not None and problem.hint:
-            self.add(Label(tr(problem.hint), "muted"))
+            self.add(Label(translate_filled(problem.hint), "muted"))
 
 
 def _button(label: str, tip: str, clicked: Callable[[], None]) -> QPushButton:

@@ -12,7 +12,7 @@ from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, ExchangeStatus, Problem
 from app.domain.ids import MessageId
 from app.domain.text import one_line
-from app.domain.translation import tr
+from app.domain.translation import tr, translate_filled
 from ui.theme import COLUMN_EM, Theme
 from ui.widgets.announce import announce
 from ui.widgets.thumbnails import Thumbnails
@@ -404,7 +404,7 @@ class TranscriptView(VirtualColumn):
             widget.finish_reply(content)
         self._end_live()
         self.schedule_layout()
-        outcome = tr(problem.title) if problem else answer_text(content.messages)
+        outcome = translate_filled(problem.title) if problem else answer_text(content.messages)
         text = f"{_ANNOUNCED.get(status, tr('Reply'))}: {one_line(outcome, _ANNOUNCED_CHARS)}"
         announce(self, text)
 

@@ -1,0 +1,130 @@
+"""Translation of errors: every text that the code raises has one, found again when it is filled in."""
+
+import ast
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from app.chat.problems import STOPPED
+from app.domain.errors import ImportRefused, KnownError, NotFound
+from app.domain.translation import LANGUAGES, choose_language, in_english, translate_filled
+
+APP = Path(__file__).resolve().parents[2] / "app"
+TABLES = APP.parent / "resources" / "translations"
+# Read by models and on the command line only.
+ENGLISH_ONLY = ("cli/", "chat/tools/", "mcp/access.py", "mcp/memory_tools.py")
+NAMES = [name for name in LANGUAGES if name != "en"]
+Scope = Mapping[str, list[ast.expr]]
+
+
+def modules() -> Iterator[ast.Module]:
+    for path in sorted(APP.rglob("*.py")):
+        if not str(path.relative_to(APP)).startswith(ENGLISH_ONLY):
+            yield ast.parse(path.read_text(encoding="utf-8"))
+
+
+def name_of(node: ast.expr) -> str:
+    """The last part of a name: that of a class or a function."""
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def error_classes(trees: list[ast.Module]) -> set[str]:
+    found = {KnownError.__name__}
+    classes = [each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.ClassDef)]
+    while (
+        more := {each.name for each in classes if found & {name_of(base) for base in each.bases}}
+        - found
+    ):
+        found |= more
+    return found
+
+
+def templates(node: ast.expr, scope: Scope) -> Iterator[str]:
+    """The texts an expression can be, with `{}` for each value; those of `tr` are not among them."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=parts):
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts
+            )
+        case ast.IfExp(body=first, orelse=second):
+            yield from templates(first, scope)
+            yield from templates(second, scope)
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from templates(value, scope)
+        case ast.Name(id=name):
+            for value in scope.get(name, ()):
+                yield from templates(value, {})
+
+
+def raised() -> set[str]:
+    trees = list(modules())
+    errors, found = error_classes(trees), set[str]()
+    for tree in trees:
+        nodes = list(ast.walk(tree))
+        scope: dict[str, list[ast.expr]] = {}
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    scope.setdefault(name, []).append(value)
+        for node in nodes:
+            if isinstance(node, ast.Call) and name_of(node.func) in errors:
+                hints = [each.value for each in node.keywords if each.arg == "hint"]
+                for text in (*node.args[:2], *hints):
+                    found.update(templates(text, scope))
+    return {text for text in found if any(map(str.isalpha, text))}
+
+
+def table(name: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads((TABLES / f"{name}-errors.json").read_text("utf-8"))
+    return found
+
+
+@pytest.fixture(params=NAMES)
+def language(request: pytest.FixtureRequest) -> Iterator[str]:
+    yield choose_language(request.param)
+    choose_language("en")
+
+
+def test_every_text_of_an_error_is_translated_and_nothing_else(language: str) -> None:
+    wanted, found = raised(), set(table(language))
+    assert sorted(wanted - found) == [], "without a translation"
+    assert sorted(found - wanted) == [], "no longer used"
+
+
+def test_every_filled_text_finds_its_own_translation(language: str) -> None:
+    for text, form in table(language).items():
+        values = [f"value {number}" for number in range(text.count("{}"))]
+        assert translate_filled(text.format(*values)) == form.format(*values), text
+
+
+@pytest.mark.usefixtures("language")
+def test_an_error_is_shown_in_the_language_and_logged_as_it_was_raised() -> None:
+    error = NotFound("There is no conversation 12", "The list shows the existing ones.")
+    assert error.display_text == "Es gibt keine Unterhaltung 12. Die Liste zeigt die vorhandenen."
+    assert str(error) == "There is no conversation 12. The list shows the existing ones."
+    with in_english():
+        assert error.title == "There is no conversation 12"
+
+
+@pytest.mark.usefixtures("language")
+def test_an_error_in_an_error_is_translated_too() -> None:
+    error = ImportRefused("'a.zip' cannot be imported: Its directory is damaged")
+    assert error.title == "„a.zip“ kann nicht importiert werden: Sein Verzeichnis ist beschädigt"
+    assert KnownError("No such text").title == "No such text"
+
+
+def test_a_stored_problem_is_shown_in_the_language() -> None:
+    choose_language("de")
+    try:
+        with in_english():
+            error = NotFound("There is no conversation 7", "Use /search.")
+            stored = error.title
+        assert stored == "There is no conversation 7"
+        assert translate_filled(STOPPED.title) not in ("", STOPPED.title)
+    finally:
+        choose_language("en")
