@@ -28,6 +28,7 @@ from app.commands.facts import facts_command
 from app.commands.presets import preset_command
 from app.commands.recall import rag_command
 from app.commands.search import search_commands
+from app.commands.secrets import secrets_command
 from app.commands.table import CommandTable
 from app.commands.workers import worker_commands
 from app.domain.ids import ConversationId
@@ -337,6 +338,7 @@ class Services:
                 preset_command(self.presets, self.library),
                 rag_command(self.settings, self.overview, self.previews, self.inspector),
                 facts_command(self.facts, self.fact_service, self.fact_regeneration, board),
+                secrets_command(self.store),
                 tag,
                 *transfer,
             )

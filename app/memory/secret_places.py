@@ -1,15 +1,17 @@
 """Where secrets stand in the library: found by reading, never stored."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.conversations import ToolCall, ToolResult
+from app.domain.conversations import Conversation, Exchange, Message, ToolCall, ToolResult
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.language.secrets import find_secrets
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges
+
+_READ_TOGETHER = 64  # conversations
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +32,37 @@ def secret_places(
 ) -> Iterator[SecretPlace]:
     """Yield the messages with secrets, conversation by conversation, private ones too. Blocking."""
     exchanges = Exchanges(store)
-    for conversation in Conversations(store).listed(ListFilter(archived=None)):
+    every = Conversations(store).listed(ListFilter(archived=None))
+    for start in range(0, len(every), _READ_TOGETHER):
         if is_cancelled():
             return
-        turns = {
-            message_id: exchange
-            for exchange in exchanges.of(conversation.id)
-            for message_id in exchange.message_ids
-        }
-        for message in exchanges.messages_in(conversation.id):
-            texts = [message.text]
-            for block in message.blocks:
-                if isinstance(block, ToolCall):
-                    texts.append(block.arguments)
-                elif isinstance(block, ToolResult):
-                    texts.append(block.text)
-            kinds = dict.fromkeys(each.kind for text in texts for each in find_secrets(text))
-            if kinds:
-                turn = turns.get(message.id)
-                yield SecretPlace(
-                    conversation.id,
-                    conversation.title,
-                    turn.turn_number if turn else None,
-                    turn.id if turn else None,
-                    message.id,
-                    tuple(kinds),
-                    message.created_at,
-                )
+        some = every[start : start + _READ_TOGETHER]
+        ids = [each.id for each in some]
+        turns_of, messages_of = exchanges.of_each(ids), exchanges.messages_in_each(ids)
+        for each in some:
+            yield from _in(each, turns_of.get(each.id, ()), messages_of.get(each.id, ()))
+
+
+def _in(
+    conversation: Conversation, exchanges: Sequence[Exchange], messages: Sequence[Message]
+) -> Iterator[SecretPlace]:
+    turns = {message_id: each for each in exchanges for message_id in each.message_ids}
+    for message in messages:
+        texts = [message.text]
+        for block in message.blocks:
+            if isinstance(block, ToolCall):
+                texts.append(block.arguments)
+            elif isinstance(block, ToolResult):
+                texts.append(block.text)
+        kinds = dict.fromkeys(each.kind for text in texts for each in find_secrets(text))
+        if kinds:
+            turn = turns.get(message.id)
+            yield SecretPlace(
+                conversation.id,
+                conversation.title,
+                turn.turn_number if turn else None,
+                turn.id if turn else None,
+                message.id,
+                tuple(kinds),
+                message.created_at,
+            )

@@ -141,6 +141,17 @@ def test_a_brief_quotes_with_links(desk: Desk) -> None:
         desk.run("/brief")
 
 
+def test_secrets_are_listed_with_links_and_never_shown(desk: Desk) -> None:
+    key = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
+    assert "commonplace://" not in desk.says("/secrets")
+    desk.write(("Where is the gateway", "Here"), (f"Its token is {key}", "Noted"))
+    text = desk.says("/secrets")
+    assert "commonplace://1/1" in text
+    assert key not in text
+    with pytest.raises(CommandUsageError):
+        desk.run("/secrets all")
+
+
 def test_workers_are_switched_on_and_off(desk: Desk) -> None:
     keys = ("summarizer_conversation", "summarizer_exchange", "embedding_pipeline")
     for command, flags in (
