@@ -55,7 +55,7 @@ def test_the_list_names_its_groups_and_pinned_ones_come_first(qtmodeltester: obj
     model.show_conversations([old, conversation(2)], NOW)
     assert shown(model) == ["Pinned", "Conversation 1", "Today", "Conversation 2"]
     assert shown(model, ListRole.HEADING) == [True, False, True, False]
-    assert shown(model, ListRole.TRAILING) == [None, "private", None, ""]
+    assert shown(model, ListRole.TRAILING) == [None, "", None, ""]
     spoken = shown(model, Qt.ItemDataRole.AccessibleTextRole)
     assert str(spoken[1]).endswith(", pinned, private")
     assert model.data(model.index(1), ListRole.VALUE) == old

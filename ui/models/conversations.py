@@ -177,7 +177,7 @@ def trailing_text(conversation: Conversation) -> str:
     """Return the text at the right end of a conversation's row: in the trash, how long it is kept."""
     if conversation.deleted_at is not None:
         return tr("until {day}").format(day=format_day(conversation.deleted_at + TRASH_KEPT_FOR))
-    return tr("private") if conversation.private else ""
+    return ""
 
 
 def _spoken(conversation: Conversation) -> str:

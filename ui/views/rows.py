@@ -2,7 +2,15 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import (
+    QModelIndex,
+    QPersistentModelIndex,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+)
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -16,6 +24,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 from app.domain.conversations import Conversation
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.memories import KnownMemory
+from ui.icons import Ink, icon
 from ui.models.conversations import ListRole
 from ui.theme import Theme
 
@@ -26,6 +35,7 @@ _AT_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _AT_FOOT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignBottom
 PAD_PX = 10
 GAP_PX = 3
+_LOCK_SHARE = 0.9  # of the height of a line
 _LINES = 2  # of a snippet and of a fact
 _Known = KnownFact | KnownMemory
 
@@ -62,6 +72,7 @@ class RowDelegate(QStyledItemDelegate):
     def set_theme(self, theme: Theme) -> None:
         """Use another theme."""
         self._theme, self._style = theme, _Style(theme)
+        self._lock = icon("lock", Ink.PlaceholderText)
 
     # Qt overrides
 
@@ -112,6 +123,12 @@ class RowDelegate(QStyledItemDelegate):
             painter.setPen(self._style.accent if len(aside) == 1 else self._style.muted)
             painter.drawText(inner, _AT_RIGHT, aside)
             inner.adjust(0, 0, -metrics.horizontalAdvance(aside) - PAD_PX, 0)
+        if conversation.private:
+            side = round(metrics.height() * _LOCK_SHARE)
+            inner.adjust(0, 0, -side - PAD_PX, 0)
+            at = QRect(round(inner.right()) + PAD_PX, 0, side, side)
+            at.moveTop(round(inner.center().y() - side / 2))
+            self._lock.paint(painter, at)
         painter.setPen(self._style.text)
         self._line(painter, inner, conversation.title, metrics, _AT_LEFT)
 
