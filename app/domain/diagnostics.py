@@ -1,4 +1,4 @@
-"""Search diagnostics: why a turn is or is not found for a question, and probe questions that are run again."""
+"""Search diagnostics: why a turn is or is not found for a question, and test questions that are run again."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -86,7 +86,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A probe question and the turn that it should find.
+    """A test question and the turn that it should find.
 
     `rank` is the turn's position (from 1) among all results in the last run, `before` in the run
     before it; None when it was not found. `ran_at` and `before_at` (UTC) are the times of these runs,

@@ -218,7 +218,7 @@ _ALL = (
             "What was decided for each program that asked to read memory."),
     Setting("suggested_sources", str, "", _P.INTERNAL, "Suggested sources",
             "The sources that were suggested before."),
-    Setting("probe_questions", str, "[]", _P.INTERNAL, "Probe questions",
+    Setting("probe_questions", str, "[]", _P.INTERNAL, "Test questions",
             "Questions with the turns that they should find and the ranks of the last run."),
     Setting("clean_slates", str, "[]", _P.INTERNAL, "Segment starts",
             "The exchanges after which the next message begins a new segment."),

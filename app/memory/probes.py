@@ -1,4 +1,4 @@
-"""Probe questions: stored questions with the ranks of the turns they should find, now and before.
+"""Test questions: stored questions with the ranks of the turns they should find, now and before.
 
 They are stored in the setting `probe_questions`.
 """
@@ -27,7 +27,7 @@ _KEY = "probe_questions"
 
 
 class ProbeQuestions:
-    """Stores and runs probe questions. Thread-safe; every call blocks."""
+    """Stores and runs test questions. Thread-safe; every call blocks."""
 
     def __init__(self, store: Store, settings: Settings, explainer: Explainer) -> None:
         self._settings = settings
@@ -70,7 +70,7 @@ class ProbeQuestions:
             kept = [each for each in self._read() if _key(each) != _key(added)]
             if len(kept) >= MAX_PROBES:
                 raise InvalidInput(
-                    f"There are {MAX_PROBES} probe questions already", "Remove one of them first."
+                    f"There are {MAX_PROBES} test questions already", "Remove one of them first."
                 )
             self._write((*kept, added))
         return added
@@ -81,10 +81,10 @@ class ProbeQuestions:
             kept = self._read()
             if not 1 <= number <= len(kept):
                 raise NotFound(
-                    f"There is no probe question {number}",
+                    f"There is no test question {number}",
                     f"There are {len(kept)}: 'commonplace probes list' shows them."
                     if kept
-                    else "No probe questions are stored.",
+                    else "No test questions are stored.",
                 )
             self._write(kept[: number - 1] + kept[number:])
             return kept[number - 1]

@@ -1,4 +1,4 @@
-"""Explanations of a search, and probe questions."""
+"""Explanations of a search, and test questions."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ CAUSE = ObstacleCause
 
 
 class ExplainedLibrary(Library):
-    """A library with an explainer and probe questions."""
+    """A library with an explainer and test questions."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -190,7 +190,7 @@ def test_a_turn_that_is_no_candidate_says_so(
             library.explain(question, whole)
 
 
-# -- probe questions
+# -- test questions
 
 
 def test_a_probe_has_the_ranks_of_its_last_two_runs(library: ExplainedLibrary) -> None:

@@ -1,4 +1,4 @@
-"""Slash commands, probe questions and manual pages in the whole window."""
+"""Slash commands, test questions and manual pages in the whole window."""
 
 from pathlib import Path
 
@@ -83,8 +83,8 @@ async def test_results_are_opened_by_number_and_a_clean_slate_survives_a_restart
 
 
 def rows(user: User) -> list[list[str]]:
-    """Return the rows of the probe questions on screen."""
-    table = user.find(QTreeWidget, "Probe questions")
+    """Return the rows of the test questions on screen."""
+    table = user.find(QTreeWidget, "Test questions")
     items = [table.topLevelItem(number) for number in range(table.topLevelItemCount())]
     return [[each.text(at) for at in range(table.columnCount())] for each in items if each]
 
@@ -105,7 +105,7 @@ async def test_a_probe_question_shows_what_a_change_has_moved(user: User) -> Non
     await user.until(lambda: user.transcript.turn_count == 1)
     user.press("Ctrl+Shift+Y")
     await user.sees("It is the first of", "It contains: saddle, bolt")
-    user.click("Keep as a probe question")
+    user.click("Keep as a test question")
     await user.sees("The question was kept.")
     await user.dismiss()
     user.press("Ctrl+Shift+A")

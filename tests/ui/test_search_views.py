@@ -229,7 +229,7 @@ def test_the_dialog_shows_place_points_words_and_causes(qtbot: QtBot) -> None:
     dialog.show_error(InvalidInput("The query '' is too short", "Type 2 to 500 characters."))
     assert "too short" in on_screen(dialog)
     assert "Words in it" not in on_screen(dialog)
-    assert not button(dialog, "Keep as a probe question").isEnabled()
+    assert not button(dialog, "Keep as a test question").isEnabled()
 
 
 def test_the_dialog_asks_what_is_in_the_box_and_keeps_it(qtbot: QtBot) -> None:
@@ -240,7 +240,7 @@ def test_the_dialog_asks_what_is_in_the_box_and_keeps_it(qtbot: QtBot) -> None:
     dialog.save_requested.connect(lambda words: asked.append(f"keep {words}"))
     dialog.begin()
     dialog.show_explanation(explained())
-    button(dialog, "Keep as a probe question").click()
+    button(dialog, "Keep as a test question").click()
     assert asked == ["bread", "keep bread"]
     empty = WhyDialog("Baking, turn 3", " ")
     qtbot.addWidget(empty)
@@ -259,7 +259,7 @@ def test_the_words_of_an_explanation_leave_out_what_is_not_known() -> None:
     assert matched_words(explained(words=())) == ""
 
 
-# -- probe questions
+# -- test questions
 
 
 def place(number: int, rank: int | None, before: int | None, problem: str = "") -> ProbeDetails:
@@ -270,7 +270,7 @@ def place(number: int, rank: int | None, before: int | None, problem: str = "") 
 def test_the_probes_show_where_they_stand_and_stood(qtbot: QtBot) -> None:
     dialog = ProbesDialog()
     qtbot.addWidget(dialog)
-    assert "There are no probe questions yet." in on_screen(dialog)
+    assert "There are no test questions yet." in on_screen(dialog)
     gone = ProbeDetails(Probe("old", ExchangeId(9), problem="It is gone"), None, "", None)
     dialog.show_places([place(1, 1, 5), place(2, None, 3), place(3, 2, 2), gone])
     assert on_screen(dialog).splitlines() == [

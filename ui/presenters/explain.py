@@ -1,4 +1,4 @@
-"""Explanations: why a turn is not recalled, whether search finds it, and the probe questions."""
+"""Explanations: why a turn is not recalled, whether search finds it, and the test questions."""
 
 from PySide6.QtWidgets import QDialog
 
@@ -47,9 +47,7 @@ class ExplainPresenter(Presenter):
         async def keep(question: str) -> None:
             await self._bridge.write(lambda: self._probes.add(question, exchange_id))
             dialog.show_message(
-                tr(
-                    "The question was kept. Find \N{RIGHTWARDS ARROW} Probe questions asks it again."
-                )
+                tr("The question was kept. Find \N{RIGHTWARDS ARROW} Test questions asks it again.")
             )
 
         dialog.asked.connect(
@@ -122,7 +120,7 @@ class ExplainPresenter(Presenter):
     # -- all probes
 
     def show_probes(self, show_turn: OpenTurn) -> ProbesDialog:
-        """Open the dialog of all probe questions, from which `show_turn` opens one; return it."""
+        """Open the dialog of all test questions, from which `show_turn` opens one; return it."""
         dialog = ProbesDialog(self._messages.window())
 
         async def remove(probe: Probe) -> None:

@@ -59,7 +59,7 @@ _ROWS = (
     ActionRow(
         "why", tr("&Find"), tr("&Why wasn't this recalled?\u2026"), "Ctrl+Shift+Y", separated=True
     ),
-    ActionRow("probes", tr("&Find"), tr("&Probe questions\u2026")),
+    ActionRow("probes", tr("&Find"), tr("&Test questions\u2026")),
     ActionRow("sidebar", tr("&View"), tr("&Sidebar"), "Ctrl+B", checkable=True),
     ActionRow(
         "sources", tr("&View"), tr("S&ources"), "Ctrl+Shift+I", checkable=True, separated=True

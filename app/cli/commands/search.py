@@ -58,7 +58,7 @@ def probes(
     given: Namespace,
     terminal: Terminal,
 ) -> None:
-    """List, run, add or remove probe questions, then print all."""
+    """List, run, add or remove test questions, then print all."""
     sync.catch_up_a_little(terminal.cancelled)
     if given.action == "add":
         questions.add(given.words[0], exchange_at(library, given.words[1]))
@@ -72,7 +72,7 @@ def probes(
     ]
     terminal.show({"probes": rows}, *map(_probe_text, count(1), kept))
     if not kept:
-        terminal.note("There are no probe questions. 'probes add QUERY ID:TURN' adds one.")
+        terminal.note("There are no test questions. 'probes add QUERY ID:TURN' adds one.")
 
 
 def exchange_at(library: Library, words: str) -> ExchangeId:

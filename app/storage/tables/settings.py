@@ -33,13 +33,13 @@ def _put_provider(batch: Batch, change: ProviderPut) -> None:
 
 
 def _erase(connection: Connection, ids: list[int], _position: int) -> None:
-    """Drop the probe questions about turns of forgotten conversations."""
+    """Drop the test questions about turns of forgotten conversations."""
     rows = connection.execute(f"SELECT id FROM exchange WHERE {OF_CONVERSATIONS}", [ids]).fetchall()
     drop_probes(connection, {each for (each,) in rows})
 
 
 def drop_probes(connection: Connection, exchange_ids: Collection[int]) -> None:
-    """Drop the probe questions about some turns; inside the caller's transaction."""
+    """Drop the test questions about some turns; inside the caller's transaction."""
     row = connection.execute("SELECT value FROM appconfig WHERE key = ?", [PROBES]).fetchone()
     if row is None:
         return
@@ -49,7 +49,7 @@ def drop_probes(connection: Connection, exchange_ids: Collection[int]) -> None:
 
 
 def probes_without(value_json: str, exchange_ids: Collection[int]) -> str:
-    """Return the value of the probe questions without those about some exchanges."""
+    """Return the value of the test questions without those about some exchanges."""
     try:
         rows = json.loads(json.loads(value_json))
     except (ValueError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""The probe questions: the current and the previous rank of the turn each should find."""
+"""The test questions: the current and the previous rank of the turn each should find."""
 
 from collections.abc import Sequence
 from html import escape
@@ -24,7 +24,7 @@ _PLACE = Qt.ItemDataRole.UserRole + 1
 
 
 class ProbesDialog(QDialog):
-    """Lists the probe questions.
+    """Lists the test questions.
 
     Signals:
         run_requested: Ask all again. remove_requested: A `Probe` to remove.
@@ -37,10 +37,10 @@ class ProbesDialog(QDialog):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle(tr("Probe questions"))
+        self.setWindowTitle(tr("Test questions"))
         resize_on_screen(self, 720, 420)
         self._words = plain_label(self, selectable=False)
-        self._table = table_view(self, tr("Probe questions"), _COLUMNS, narrow=(2, 3))
+        self._table = table_view(self, tr("Test questions"), _COLUMNS, narrow=(2, 3))
         self._table.currentItemChanged.connect(self._on_table_current_changed)
         self._table.itemActivated.connect(self._on_open_clicked)
         self._bar = QProgressBar(self)
@@ -118,7 +118,7 @@ def summary(places: Sequence[ProbeDetails]) -> str:
     """Return a summary of the ranks, as text."""
     if not places:
         return tr(
-            "There are no probe questions yet. Choose a turn, ask \u201cWhy wasn't this "
+            "There are no test questions yet. Choose a turn, ask \u201cWhy wasn't this "
             "recalled?\u201d, and keep the question: here you see whether it still finds the turn "
             "after a change."
         )

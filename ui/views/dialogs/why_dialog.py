@@ -57,7 +57,7 @@ class WhyDialog(QDialog):
         self._words = plain_label(self)
         self._points = _points_table(self)
         self._message = plain_label(self, "success")
-        buttons, (self._save,) = closing_buttons(self, tr("Keep as a probe question"))
+        buttons, (self._save,) = closing_buttons(self, tr("Keep as a test question"))
         self._save.clicked.connect(self._on_save_clicked)
         self._lay_out(buttons)
         self._show_nothing()

@@ -19,7 +19,7 @@ from ui.widgets.controls import button, column_in, line_edit, row_of
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.setting_editor import SettingEditor
 
-_EXTRACTIVE = tr("Extractive: the most important sentences, on this computer, free")
+_EXTRACTIVE = tr("Key sentences only, chosen on this computer, free")
 _USE = tr("Use for background work")
 _SPENT_COLUMNS = (tr("Worker"), tr("Model"), tr("Today"), tr("This month"))
 _PRICE_COLUMNS = (tr("Model"), tr("Input"), tr("Output"), tr("Cached input"))
@@ -110,7 +110,9 @@ class _BackgroundModelChooser(ChooserCard):
         """Show the model in use; `waits` if nobody has agreed to it yet."""
         self.in_force, self._waits = in_force, waits
         if not in_force:
-            text = tr("Now: extractive, on this computer. Nothing leaves it, nothing is spent.")
+            text = tr(
+                "Now: key sentences only, chosen on this computer. Nothing leaves it, nothing is spent."
+            )
         elif waits:
             text = tr(
                 "Now: {in_force} is chosen and waits until you allow it to read your history."
