@@ -36,8 +36,8 @@ def tour_stops(window: MainWindow) -> Sequence[TourStop]:
         TourStop(
             tr("Ask about your past"),
             tr(
-                "While you write, memory looks for what belongs to it. Answers quote where something was "
-                "said, with a link to the turn. Without a language model, Recall answers from your "
+                "Write your question here. Meanwhile this card counts what memory would add to it; click "
+                "the number to see what that is. Without a language model, Recall answers from your "
                 "conversations alone."
             ),
             lambda: window.chat.composer,
