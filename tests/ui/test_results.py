@@ -146,6 +146,12 @@ def test_a_word_a_hint_or_a_strong_match_is_a_result(found: dict[str, Any]) -> N
     assert not model.show_results(near)
     assert len([each for each in rows(model) if each.isdigit()]) == 5, "only the nearest"
     assert model.show_results([*near, replace(near[0], passage_id=PassageId(90), **found)])
+    if not found.keys() & {
+        "is_hint",
+        "is_weak",
+    }:  # a word may be anywhere: the nearest may be better
+        assert len([each for each in rows(model) if each.isdigit()]) == 9
+        return
     assert rows(model)[1:] == ["Talk 1 (2)", "90", "fold 1", "fold 7"], "near ones on request"
     fold = model.value_at(model.index(model.rowCount() - 1))
     assert isinstance(fold, FoldRow)

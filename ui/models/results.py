@@ -152,7 +152,7 @@ class ResultListModel(GroupedListModel):
     """The results of one search, grouped by conversation, the one with the best result first.
 
     Of a conversation with more than three results three are shown until it is expanded. What is only near is
-    shown on request, if anything was found.
+    shown on request, if anything is as relevant as what is recalled or hinted at.
     """
 
     identity: ClassVar = staticmethod(_identity)
@@ -177,6 +177,7 @@ class ResultListModel(GroupedListModel):
         self._results: tuple[SearchResult, ...] = ()
         self._expanded: set[int] = set()
         self._is_list = False
+        self._hides_near = False
         self.is_found = False
 
     def show_results(
@@ -190,6 +191,7 @@ class ResultListModel(GroupedListModel):
             self._expanded.clear()
         self._is_list = is_list
         self.is_found = any(map(is_found, results))
+        self._hides_near = not is_list and any(each.is_hint or not each.is_weak for each in results)
         self._results = tuple(results if self.is_found else results[:_MOST_NEAR])
         self.show_rows(list(self._made()))
         return self.is_found
@@ -221,7 +223,7 @@ class ResultListModel(GroupedListModel):
                 tr("{results} in {conversations}").format(results=found, conversations=talks)
             )
         yield from self._rows_of(main)
-        shows_near = _NEAREST in self._expanded or self._is_list or not self.is_found
+        shows_near = _NEAREST in self._expanded or not self._hides_near
         if shows_near:
             yield from self._rows_of({each: groups[each] for each in near})
         for name, kind in _KINDS:
@@ -235,14 +237,14 @@ class ResultListModel(GroupedListModel):
             yield FoldRow(_NEAREST, 0 if shows_near else hidden)
 
     def _only_near(self, groups: Mapping[int, Sequence[SearchResult]]) -> list[int]:
-        """Return the conversations of which nothing was found, if anything was."""
-        if self._is_list or not self.is_found:
+        """Return the conversations of which nothing was found, if there is an answer elsewhere."""
+        if not self._hides_near:
             return []
         return [each for each, group in groups.items() if not any(map(is_found, group))]
 
     def _count_near(self, groups: Mapping[int, Sequence[SearchResult]], near: list[int]) -> int:
         """Return how many results the row stands for that shows what is only near."""
-        if self._is_list or not self.is_found:
+        if not self._hides_near:
             return 0
         apart = [each for each in self._results if each.kind in _KINDS_APART and not is_found(each)]
         return len(apart) + sum(len(groups[each]) for each in near)
@@ -250,7 +252,7 @@ class ResultListModel(GroupedListModel):
     def _rows_of(self, groups: Mapping[int, Sequence[SearchResult]]) -> Iterator[Row]:
         for conversation_id, group in groups.items():
             yield ResultGroup(group[0], len(group))
-            found = group if self._is_list or not self.is_found else [*filter(is_found, group)]
+            found = [*filter(is_found, group)] if self._hides_near else group
             few = (found or group)[:_MOST_OF_ONE]
             shown = group if conversation_id in self._expanded else few
             yield from shown
