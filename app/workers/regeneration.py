@@ -19,6 +19,7 @@ from app.storage.work.extraction_work import ExtractionWork
 from app.storage.work.queue import FACTS, SUMMARIES, request_regeneration
 from app.workers.board import WorkerBoard
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
+from app.workers.jobs.part_reader import READERS
 from app.workers.model_choice import BackgroundModelChoice, BackgroundPlan, Workload
 from app.workers.workload import Workloads
 
@@ -92,7 +93,7 @@ class SummaryRegeneration:
     def begin(self) -> None:
         """Start it, for the workers that are on. Raises StorageError."""
         request_regeneration(self._settings, SUMMARIES)
-        self._board.wake(SUMMARIZERS)
+        self._board.wake(READERS)  # any of them may be the one that asks the model
 
 
 class FactRegeneration:
@@ -141,7 +142,7 @@ class FactRegeneration:
     def begin(self) -> None:
         """Start it, for the extractor once it is on. Raises StorageError."""
         request_regeneration(self._settings, FACTS)
-        self._board.wake(EXTRACTORS)
+        self._board.wake(READERS)
 
 
 class EmbeddingRegeneration:

@@ -73,7 +73,7 @@ async def test_a_model_is_chosen_priced_and_taken_back(user: User, server: Loopb
     await summarized(user, "extractive")
     page = await opened_page(user)
     chooser = page.chooser
-    assert "extractive, on this computer" in chooser.state.text()
+    assert "key sentences only" in chooser.state.text()
 
     # A price of the user's is kept and used.
     for field, value in zip(page.prices.fields, (LOCAL, "1000", "2000", ""), strict=True):
@@ -109,7 +109,7 @@ async def test_a_model_is_chosen_priced_and_taken_back(user: User, server: Loopb
     chooser.box.setCurrentIndex(0)
     chooser.box.activated.emit(0)
     chooser.use.click()
-    await user.until(lambda: "extractive" in chooser.state.text(), "extractive again")
+    await user.until(lambda: "key sentences only" in chooser.state.text(), "extractive again")
     chooser.regenerate.click()
     await answer(user, "Regenerate", "at no cost")
     await summarized(user, "extractive")
