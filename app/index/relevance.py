@@ -40,6 +40,7 @@ _NEAREST = 10  # messages whose mean nearness counts
 _BEST = 5  # hits whose share of the question's words counts, and turns behind the best that it is compared with
 _PASSAGES_PER_HIT = 25  # at most 1 in so many passages is used for either: most are off topic
 _MIN_SHARE = 0.05
+_SAME_COSINE = 1e-6
 _FEW_PASSAGES = 10
 _SMALL = 600  # passages; in a smaller library less is near by chance
 _MOST_SMALL = 2.0  # of the signal; there are 70 passages then
@@ -102,7 +103,7 @@ def signals(
         "always": 1.0,
         "share": _word_share(table, best),
         "weight": math.log1p(table.weight),
-        "lead": _lead(ranked, passages),
+        "lead": _lead(ranked, table, passages),
         "length": _length(words),
         "small": _small(passages),
     }
@@ -149,18 +150,43 @@ def _nearest(cosines: Sequence[float], background: Background, passages: int) ->
     return {"nearest": above / max(background.deviation, MIN_DEVIATION)}
 
 
-def _lead(ranked: Sequence[Ranked], passages: int) -> float:
+def _lead(ranked: Sequence[Ranked], table: CandidateTable, passages: int) -> float:
     """Return by how much the score of the best turn exceeds the mean of the next ones, 0 for the only one.
 
     An answer stands out. Where a question is on a common subject and has no answer, many turns are as good.
+    Copies of the best message, as of a conversation that was imported twice, are no such turns.
     """
-    best: dict[PassageId, float] = {}
-    for each in ranked:
-        best.setdefault(passage_id_of(each.part_id), each.score)
+    copies = _copies_of_best(ranked, table)
+    best: dict[PassageId, float] = {passage_id_of(ranked[0].part_id): ranked[0].score}
+    skipped = {passage_id_of(part) for part in copies} - best.keys()
+    for each in ranked[1:]:
+        if (passage := passage_id_of(each.part_id)) not in skipped:
+            best.setdefault(passage, each.score)
         if len(best) > _few(_BEST, passages):
             break
     first, *others = best.values()
     return first - sum(others) / len(others) if others else 0.0
+
+
+def _copies_of_best(ranked: Sequence[Ranked], table: CandidateTable) -> list[int]:
+    """Return the parts with the text of the best hit, as far as words and vectors tell; itself included."""
+    first = ranked[0]
+    row = int(np.flatnonzero(table.parts == first.part_id)[0])
+    alike = (table.traits == table.traits[row]) & (table.coverage == table.coverage[row])
+    alike &= np.isclose(table.words, table.words[row], rtol=1e-4)
+    parts = {int(part) for part in table.parts[alike]}
+    return [
+        each.part_id
+        for each in ranked
+        if each.part_id in parts and _is_same_text(first, each, words=float(table.words[row]))
+    ]
+
+
+def _is_same_text(one: Ranked, other: Ranked, words: float) -> bool:
+    """Return whether hits with the same words have the same text: equal texts have equal cosines."""
+    if one.cosine is None or other.cosine is None:
+        return words > 0
+    return abs(one.cosine - other.cosine) < _SAME_COSINE
 
 
 def _length(words: Numbers) -> float:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import Cancelled
-from app.domain.ids import PartId
+from app.domain.ids import PartId, part_id
 from app.index.message_traits import Traits
 from app.index.ranking import Ranked
 from app.index.relevance import (
@@ -45,7 +45,7 @@ def relevances(
 ) -> list[float]:
     """Return relevances where some hits are near by so much and the rest is background."""
     near = [cosine] * 6 + [0.1] * (COUNT - 6)
-    cosines = {PartId(n + 1): scale * each for n, each in enumerate(near)}
+    cosines = {PartId(n + 1): scale * (each - n / 1e5) for n, each in enumerate(near)}
     ranked = [
         Ranked(PartId(n + 1), 5 - n / 5, 0.0, cosines[PartId(n + 1)], 0.0) for n in range(COUNT)
     ]
@@ -83,6 +83,24 @@ def test_one_turn_is_enough_in_a_small_library(passages: int) -> None:
     best, *others = with_relevance(ranked, asked, BACKGROUND, passages)
     assert best.relevance > 0.7
     assert others[-1].relevance < 0.1
+
+
+@pytest.mark.parametrize("by_meaning", [True, False])
+def test_copies_of_the_best_turn_do_not_lower_its_relevance(by_meaning: bool) -> None:
+    def best_of(copies: int) -> float:
+        count = copies + 10
+        parts = [part_id(n + 1, 0) for n in range(count)]
+        rest = np.maximum(np.arange(count) - copies + 1, 0)  # 0 for the copies
+        ranked = [
+            Ranked(part, 4.0 - 3 * (n > 0) - n / 10, 0.0, 0.3 - n / 1e4, 0.4)
+            for part, n in zip(parts, rest.tolist(), strict=True)
+        ]
+        table = replace(
+            candidate_table([0.4] * count), parts=np.array(parts), words=3 - rest / 100.0
+        )
+        return with_relevance(ranked, table, BACKGROUND if by_meaning else None, 2000)[0].relevance
+
+    assert best_of(4) == pytest.approx(best_of(1), abs=0.01)
 
 
 @given(
