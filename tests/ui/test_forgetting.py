@@ -3,15 +3,47 @@
 from types import SimpleNamespace
 from typing import Any
 
+from app.domain.ids import MessageId
 from tests.fakes.screens import Parts, Recorder, press, view_of
 from ui.presenters.forgetting import ForgetPresenter
+
+
+def _presenter(parts: Parts, service: Recorder, shown: SimpleNamespace) -> ForgetPresenter:
+    return parts.make(
+        ForgetPresenter,
+        forget_turn=service.forget_turn,
+        forget_message=service.forget_message,
+        conversation=shown,
+    )
+
+
+def test_only_the_question_or_only_the_answer_is_forgotten_after_a_yes(parts: Parts) -> None:
+    service, went = Recorder(forget_message=("A backup remains.",)), list[tuple[Any, ...]]()
+    view = view_of(5, 6, number=3)
+    shown = SimpleNamespace(view=view, open=lambda *given: went.append(given))
+    presenter = _presenter(parts, service, shown)
+    exchange = view.path[1]
+    question, answers = exchange.message_ids[0], (MessageId(91), MessageId(92))
+    presenter.ask_messages(7, answers)
+    presenter.ask_messages(1, ())
+    presenter.ask_messages(1, answers)
+    press("Cancel", parts.banner)
+    assert (service.calls, went) == ([], [])
+    presenter.ask_messages(1, (question,))
+    press("Forget", parts.banner)
+    assert service.calls == [("forget_message", question)]
+    presenter.ask_messages(1, answers)
+    press("Forget", parts.banner)
+    assert service.calls[1:] == [("forget_message", each) for each in answers]
+    assert went == [(exchange.conversation_id, exchange.id)] * 2
+    assert parts.banner.messages == ["A backup remains."] * 2
 
 
 def test_a_turn_is_forgotten_after_a_yes_and_shown_as_it_is_now(parts: Parts) -> None:
     service, went = Recorder(forget_turn=("A backup remains.",)), list[tuple[Any, ...]]()
     view = view_of(5, 6, number=3)
     shown = SimpleNamespace(view=view, open=lambda *given: went.append(given))
-    presenter = parts.make(ForgetPresenter, forget_turn=service.forget_turn, conversation=shown)
+    presenter = _presenter(parts, service, shown)
     presenter.ask(7)
     presenter.ask(1)
     press("Cancel", parts.banner)

@@ -385,6 +385,18 @@ def test_a_note_shows_the_summary_of_older_messages(show: Show) -> None:
         (0, "Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}", "why_requested", [1]),
         (1, "Is this found by search?", "coverage_requested", [1]),
         (1, "Forget this turn\N{HORIZONTAL ELLIPSIS}", "forget_requested", [1]),
+        (
+            0,
+            "Forget only this message\N{HORIZONTAL ELLIPSIS}",
+            "forget_messages_requested",
+            [1, (2,)],
+        ),
+        (
+            1,
+            "Forget only this answer\N{HORIZONTAL ELLIPSIS}",
+            "forget_messages_requested",
+            [1, (3,)],
+        ),
     ],
 )
 def test_an_action_requests_what_its_label_says(

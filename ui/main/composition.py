@@ -164,7 +164,7 @@ class Presenters(QObject):
             bridge, self._removal.forget, self._banner, self.conversation
         )
         self.forgetting = ForgetPresenter(
-            bridge, services.forget_turn, self._banner, self.conversation
+            bridge, services.forget_turn, services.forget_message, self._banner, self.conversation
         )
         self.find = FindPresenter(
             bridge, services.library, chat.find_bar, self._transcript, self.conversation
@@ -344,6 +344,7 @@ class Presenters(QObject):
             (events.file_clicked, self.files.open),
             (events.coverage_requested, self.explain.show_coverage),
             (events.forget_requested, self.forgetting.ask),
+            (events.forget_messages_requested, self.forgetting.ask_messages),
             (transcript.current_turn_changed, self.explain.note_current_turn),
             (transcript.current_turn_changed, self.inspector.select),
             (events.mend_requested, self._on_mend_requested),

@@ -1,9 +1,10 @@
-"""Forgetting a turn of the open conversation, after a question."""
+"""Forgetting a turn of the open conversation, or a message of it, after a question."""
 
 from collections.abc import Callable
 
+from app.domain.conversations import Exchange
 from app.domain.formatting import format_turn
-from app.domain.ids import ExchangeId
+from app.domain.ids import ExchangeId, MessageId
 from app.domain.translation import tr
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
@@ -12,29 +13,48 @@ from ui.widgets.banner import Banner
 
 
 class ForgetPresenter(Presenter):
-    """Deletes what was said in a turn for good. `forget_turn` returns what remains elsewhere; it blocks."""
+    """Deletes what was said for good. What forgets returns what remains elsewhere; it blocks."""
 
     _forget_turn: Callable[[ExchangeId], tuple[str, ...]]
+    _forget_message: Callable[[MessageId], tuple[str, ...]]
     _messages: Banner
     _conversation: ConversationPresenter
 
     def ask(self, turn: int) -> None:
         """Ask, then forget a turn of the path shown, and show the conversation without it."""
-        view = self._conversation.view
-        if view is None or turn >= len(view.path):
-            return
-        exchange = view.path[turn]
+        if (exchange := self._shown(turn)) is not None:
+            self._confirm(exchange, format_turn(turn), lambda: self._forget_turn(exchange.id))
 
+    def ask_messages(self, turn: int, ids: tuple[MessageId, ...]) -> None:
+        """Ask, then forget the question of a turn of the path shown, or the messages of its answer."""
+        exchange = self._shown(turn)
+        if exchange is None or not ids:
+            return
+        is_question = ids[0] == exchange.message_ids[0]
+        name = tr("only the message in {turn}") if is_question else tr("only the answer in {turn}")
+
+        def forget() -> tuple[str, ...]:
+            return tuple(dict.fromkeys(left for each in ids for left in self._forget_message(each)))
+
+        self._confirm(exchange, name.format(turn=format_turn(turn)), forget)
+
+    def _shown(self, turn: int) -> Exchange | None:
+        view = self._conversation.view
+        return None if view is None or turn >= len(view.path) else view.path[turn]
+
+    def _confirm(
+        self, exchange: Exchange, name: str, forget: Callable[[], tuple[str, ...]]
+    ) -> None:
         def show(remains: tuple[str, ...]) -> None:
             self._conversation.open(exchange.conversation_id, exchange.id)
             self._messages.show_message(" ".join(remains), brief=not remains)
 
         confirm_deletion(
             self._messages.window(),
-            format_turn(turn),
+            name,
             tr(
                 "It is deleted from the database, the journal and every backup. Exports that you made "
                 "elsewhere are not touched. This cannot be undone."
             ),
-            lambda: self._bridge.save(lambda: self._forget_turn(exchange.id), show),
+            lambda: self._bridge.save(forget, show),
         )

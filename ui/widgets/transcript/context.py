@@ -23,6 +23,7 @@ class TurnEvents(QObject):
         edit_requested: Edit this user message (its id).
         regenerate_requested, fork_requested, link_requested: Answer again, fork, copy a link.
         coverage_requested: Show whether search finds the turn. forget_requested: Delete it for good.
+        forget_messages_requested: Delete messages of the turn for good (a tuple of their ids).
         retry_requested, continue_requested: After a failed or interrupted reply.
         mend_requested: Show what mends this kind of problem (its code).
         branch_requested: Show sibling `position` (from 1) at the message with this id.
@@ -43,6 +44,7 @@ class TurnEvents(QObject):
     link_requested = Signal(int)
     coverage_requested = Signal(int)
     forget_requested = Signal(int)
+    forget_messages_requested = Signal(int, object)
     retry_requested = Signal(int)
     continue_requested = Signal(int)
     mend_requested = Signal(str)

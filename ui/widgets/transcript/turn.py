@@ -1,6 +1,6 @@
 """Turn widget: question and answer of one turn, or a placeholder until its content is loaded."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from PySide6.QtCore import QEasingCurve, QRect, Qt, QVariantAnimation
@@ -235,7 +235,12 @@ class TurnWidget(Root):
 
     def _add_answer(self, content: TurnContent) -> AnswerFrame:
         copy = Action(tr("Copy"), tr("Copy the answer as Markdown"), self._copy_answer)
-        actions = [copy, *self._actions(*_ANSWER_ACTIONS)]
+        label = tr("Forget only this answer\N{HORIZONTAL ELLIPSIS}")
+        actions = [
+            copy,
+            *self._actions(*_ANSWER_ACTIONS),
+            *self._forgetting(label, self._answer_ids),
+        ]
         self.answer = AnswerFrame(self._context, self.index, content.footer.model, actions)
         self.answer.show_sources(self._sources)
         self.answer.show_written(self._written)
@@ -249,6 +254,8 @@ class TurnWidget(Root):
             tip = tr("Change the message; what follows stays as a branch")
             actions.append(Action(tr("Edit"), tip, edit))
         actions += self._actions("link_requested")
+        label = tr("Forget only this message\N{HORIZONTAL ELLIPSIS}")
+        actions += self._forgetting(label, lambda: (message.id,))
         self._column.add(UserFrame(self._context, self.index, message, actions))
 
     def _actions(self, *names: str) -> Iterator[Action]:
@@ -258,6 +265,18 @@ class TurnWidget(Root):
             if is_offered and (name in names or name in _MENU_ACTIONS):
                 run = partial(getattr(self._context.events, name).emit, self.index)
                 yield Action(label, tip, run, only_in_menu=name in _MENU_ACTIONS)
+
+    def _forgetting(self, label: str, ids: Callable[[], tuple[MessageId, ...]]) -> Iterator[Action]:
+        """Yield what deletes a part of the turn, unless the conversation is read-only."""
+        if not self._context.is_read_only:
+            requested = self._context.events.forget_messages_requested
+            tip = tr("Delete its text for good, and everything derived from this turn")
+            yield Action(label, tip, lambda: requested.emit(self.index, ids()), only_in_menu=True)
+
+    def _answer_ids(self) -> tuple[MessageId, ...]:
+        """Return the answer's messages; results of tools are deleted with the call of each."""
+        messages = () if self.content is None else self.content.messages
+        return tuple(each.id for each in messages if each.role is Role.ASSISTANT)
 
     def _copy_answer(self) -> None:
         if self.content is not None:
