@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
+from PySide6.QtWidgets import QMessageBox
+
 from app.domain.ids import MessageId
 from tests.fakes.screens import Parts, Recorder, press, view_of
 from ui.presenters.forgetting import ForgetPresenter
@@ -30,10 +32,14 @@ def test_only_the_question_or_only_the_answer_is_forgotten_after_a_yes(parts: Pa
     press("Cancel", parts.banner)
     assert (service.calls, went) == ([], [])
     presenter.ask_messages(1, (question,))
+    asked = [parts.banner.window().findChildren(QMessageBox)[-1].text()]
     press("Forget", parts.banner)
     assert service.calls == [("forget_message", question)]
     presenter.ask_messages(1, answers)
+    asked.append(parts.banner.window().findChildren(QMessageBox)[-1].text())
     press("Forget", parts.banner)
+    assert "message" in asked[0]
+    assert "answer" in asked[1]
     assert service.calls[1:] == [("forget_message", each) for each in answers]
     assert went == [(exchange.conversation_id, exchange.id)] * 2
     assert parts.banner.messages == ["A backup remains."] * 2
