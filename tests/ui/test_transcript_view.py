@@ -612,7 +612,7 @@ def test_one_selection_at_a_time_is_copied_as_text_and_offered_by_the_menu(shown
         assert popup is not None
         labels = [action.text() for action in popup.actions()]
         popup.close()
-        assert labels[-8:-3] == ["Copy", "Regenerate", "Fork from here", "Copy link", "Inspect"]
+        assert labels[-9:-4] == ["Copy", "Regenerate", "Fork from here", "Copy link", "Inspect"]
         assert labels[:-8] == (["Copy selection", ""] if selects else [])
     assert first.selected_text() == ""
     second.copy()
