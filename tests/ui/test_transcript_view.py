@@ -613,7 +613,7 @@ def test_one_selection_at_a_time_is_copied_as_text_and_offered_by_the_menu(shown
         labels = [action.text() for action in popup.actions()]
         popup.close()
         assert labels[-9:-4] == ["Copy", "Regenerate", "Fork from here", "Copy link", "Inspect"]
-        assert labels[:-8] == (["Copy selection", ""] if selects else [])
+        assert labels[:-9] == (["Copy selection", ""] if selects else [])
     assert first.selected_text() == ""
     second.copy()
     assert clipboard.text().startswith("Answer 59")
