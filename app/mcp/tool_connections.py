@@ -71,6 +71,7 @@ class ToolConnections:
         self._network = network
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
         self._open: set[_Connection] = set()
 
     def tools(self, address: ServerAddress) -> tuple[ListedTool, ...]:
@@ -89,37 +90,42 @@ class ToolConnections:
             self._submit(self._leave(name)).result(_START_LIMIT_S)
 
     def close(self) -> None:
-        """Close all connections, and end the servers that were started."""
+        """Close all connections, end the servers that were started, and fail the calls that wait."""
         with self._lock:
-            loop, self._loop = self._loop, None
+            loop, self._loop, self._is_closed = self._loop, None, True
         if loop is None:
             return
         try:
             asyncio.run_coroutine_threadsafe(self._leave(None), loop).result(_START_LIMIT_S)
+            asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result(_START_LIMIT_S)
         finally:
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join()
 
     def _run(self, work: Coroutine[Any, Any, T], limit_s: float, address: ServerAddress) -> T:
-        future = self._submit(asyncio.wait_for(work, limit_s))
         try:
-            return future.result()
+            return self._submit(work, limit_s).result()
         except (TimeoutError, CancelledError) as error:
-            self._submit(self._leave(address.name))
+            if not self._is_closed:
+                self._submit(self._leave(address.name))
             raise ToolServerFailed(
                 f"The tool server '{address.name}' did not answer within {limit_s:g} s",
                 "Continue without it, or ask for less.",
             ) from error
 
-    def _submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+    def _submit(self, work: Coroutine[Any, Any, T], limit_s: float | None = None) -> "Future[T]":
+        """Start `work` on the thread; raise CancelledError once the connections are closed."""
         with self._lock:
+            if self._is_closed:
+                work.close()
+                raise CancelledError
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
                     target=_run_forever, args=(self._loop,), name="tool-servers", daemon=True
                 )
                 self._thread.start()
-            return asyncio.run_coroutine_threadsafe(work, self._loop)
+            return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, limit_s), self._loop)
 
     # -- on the thread
 
@@ -219,6 +225,14 @@ class _Connection:
                 is_known = isinstance(error, KnownError)
                 self.ready.set_exception(error if is_known else _not_started(self.address))
                 self.ready.exception()  # nobody may wait for it any more
+
+
+async def _cancel_others() -> None:
+    """Cancel every other task of the loop, so that nobody waits for one that cannot end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for each in others:
+        each.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _run_forever(loop: asyncio.AbstractEventLoop) -> None:

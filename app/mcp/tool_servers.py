@@ -48,6 +48,11 @@ class ServerTool:
     schema_json: str
     permission: Permission = Permission.ASK
 
+    @property
+    def offer(self) -> tuple[str, ...]:
+        """What the user accepts: everything but the permission."""
+        return (self.name, self.description, self.schema_json)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolServer:
@@ -65,10 +70,14 @@ class ToolServer:
     is_on: bool = True
 
     @property
+    def address(self) -> tuple[object, ...]:
+        """How it is reached: a server at another address is another program."""
+        return (self.name, self.command, self.url, self.folder, self.variables)
+
+    @property
     def offer(self) -> tuple[object, ...]:
-        """What the user accepts as a whole: how it is reached, and every tool but its permission."""
-        tools = tuple((each.name, each.description, each.schema_json) for each in self.tools)
-        return (self.name, self.command, self.url, self.folder, self.variables, tools)
+        """What the user accepts as a whole: the address, and every tool but its permission."""
+        return (*self.address, tuple(each.offer for each in self.tools))
 
 
 @dataclass(slots=True, eq=False)
@@ -114,8 +123,9 @@ class ToolServers:
     def look_at(self, server: ToolServer, key: str = "") -> ToolServer:
         """Return a server with the tools that it offers; nothing is stored.
 
-        This starts its command or connects to its URL: the user has agreed to just that. The permissions
-        of tools that are known stay. Raises InvalidInput, ToolServerFailed.
+        This starts its command or connects to its URL: the user has agreed to just that. A tool that was
+        accepted keeps its permission if nothing about it has changed; one that has changed is asked for
+        again, but stays forbidden if it was. Raises InvalidInput, ToolServerFailed.
         """
         server = _checked(server)
         address = self._address(server)
@@ -123,13 +133,14 @@ class ToolServers:
             address = replace(address, key=self._keys.session_key(key).secret)
         self._connections.disconnect(server.name)
         tools = self._connections.tools(address)
-        known = {
-            tool.name: tool.permission
-            for each in self.servers()
-            if each.name == server.name
-            for tool in each.tools
-        }
-        return replace(server, tools=tuple(_offered(tools, known)))
+        known = next((each for each in self.servers() if each.name == server.name), server)
+        return replace(
+            server,
+            tools=tuple(
+                replace(each, permission=_permission(each, known, known.address == server.address))
+                for each in _offered(tools)
+            ),
+        )
 
     def accept(self, server: ToolServer, key: str = "") -> KeyLocation | None:
         """Store a server as it was looked at; return where a new key went. Raises StorageError."""
@@ -224,7 +235,7 @@ class ToolServers:
 
     def _check_unchanged(self, server: ToolServer, address: ServerAddress) -> None:
         """Raise InvalidInput if a server offers other tools than were accepted."""
-        now = replace(server, tools=tuple(_offered(self._connections.tools(address), {})))
+        now = replace(server, tools=tuple(_offered(self._connections.tools(address))))
         if now.offer != server.offer:
             self._connections.disconnect(server.name)
             raise InvalidInput(
@@ -271,7 +282,7 @@ def _checked(server: ToolServer) -> ToolServer:
     return server
 
 
-def _offered(tools: Sequence[ListedTool], known: Mapping[str, Permission]) -> Iterator[ServerTool]:
+def _offered(tools: Sequence[ListedTool]) -> Iterator[ServerTool]:
     """Yield tools in a form that can be shown, stored and sent; raise InvalidInput for too many."""
     if len(tools) > _TOOLS_MAX:
         raise InvalidInput(
@@ -287,7 +298,17 @@ def _offered(tools: Sequence[ListedTool], known: Mapping[str, Permission]) -> It
             )
         name = one_line(clean(each.name), 200)
         description = one_line(clean(each.description), _DESCRIPTION_CHARS)
-        yield ServerTool(name, description, schema, known.get(name, Permission.ASK))
+        yield ServerTool(name, description, schema)
+
+
+def _permission(tool: ServerTool, known: ToolServer, is_same_address: bool) -> Permission:
+    """Return what the user decided about a tool, as far as it still holds."""
+    for each in known.tools:
+        if each.name == tool.name:
+            is_unchanged = is_same_address and each.offer == tool.offer
+            if is_unchanged or each.permission is Permission.NEVER:
+                return each.permission
+    return Permission.ASK
 
 
 def _unique(name: str, taken: Mapping[str, object]) -> str:

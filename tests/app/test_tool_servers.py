@@ -167,6 +167,36 @@ def test_a_tool_that_changed_after_it_was_accepted_is_not_called(make: Any) -> N
     assert not tools.call(a=2, b=3).is_error
 
 
+@pytest.mark.parametrize("what", ["tool", "command"])
+def test_what_has_changed_is_asked_for_again(make: Any, what: str) -> None:
+    tools = make("changed")
+    tools.accept()
+    tools.service.permit("fake", "shout", Permission.NEVER)
+    if what == "tool":
+        tools.calls.write_text("")
+    else:
+        tools.server = replace(tools.server, command=(*tools.server.command[:2], "good", "x"))
+    again = tools.service.look_at(tools.server)
+    assert {each.name: each.permission for each in again.tools} == {
+        "add": Permission.ASK,
+        "shout": Permission.NEVER,
+    }
+
+
+def test_closing_ends_a_call_that_waits(make: Any) -> None:
+    tools = make("silent")
+    tools.accept()
+    results: list[Any] = []
+    caller = threading.Thread(target=lambda: results.append(tools.call(a=2, b=3)), daemon=True)
+    caller.start()
+    until(lambda: bool(tools.logged))
+    tools.connections.close()
+    caller.join(10)
+    assert [each.is_error for each in results] == [True]
+    assert tools.call(a=2, b=3).is_error
+    assert len(tools.logged) == 1  # nothing is started any more
+
+
 @pytest.mark.parametrize("mode", ["crash", "long"])
 def test_a_server_that_fails_in_a_call_is_an_error_and_is_started_again(
     make: Any, mode: str

@@ -8,6 +8,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.domain.changes import ChangeSet
+from app.domain.errors import ImportRefused
 from app.domain.transfer import ImportReport
 from app.transfer.found_exports import FoundExport
 from tests.fakes.screens import Parts
@@ -30,6 +31,7 @@ class Downloads:
     def __init__(self, parts: Parts, folder: Path, switch: str) -> None:
         self.parts, self.settings, self.folder = parts, Settings(switch), folder
         self.report = ImportReport(2, 5, 9)
+        self.damaged: set[str] = set()
         self.read: list[Path] = []
         self.imported: list[Any] = []
         self.presenter = parts.make(
@@ -43,6 +45,8 @@ class Downloads:
 
     def take(self, path: Path) -> ImportReport:
         self.read.append(path)
+        if path.name in self.damaged:
+            raise ImportRefused("The file is damaged")
         return self.report
 
 
@@ -70,6 +74,21 @@ def test_an_export_without_news_is_not_offered(parts: Parts, tmp_path: Path) -> 
     made.presenter.look()
     assert made.read == [tmp_path / "a.zip"]
     assert parts.banner.messages == []
+
+
+def test_a_half_written_export_hides_no_other_and_is_offered_once_it_is_whole(
+    parts: Parts, tmp_path: Path
+) -> None:
+    made = Downloads(parts, tmp_path, "off")
+    made.damaged = {"a.zip"}
+    (tmp_path / "a.zip").write_text("x")
+    (tmp_path / "b.zip").write_text("x")
+    made.presenter.look()
+    assert len(parts.banner.messages) == 1
+    made.damaged.clear()
+    made.presenter.look()
+    assert made.read == [tmp_path / name for name in ("a.zip", "b.zip", "a.zip")]
+    assert len(parts.banner.messages) == 2
 
 
 @pytest.mark.parametrize(("switch", "asks"), [("ask", True), ("on", False), ("off", False)])

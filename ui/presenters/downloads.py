@@ -1,11 +1,13 @@
 """New exports in the folder of downloads: whether to look for them is asked once, then each is offered."""
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QTimer
 
+from app.domain.errors import KnownError
 from app.domain.transfer import ImportReport
 from app.domain.translation import tr, trn
 from app.storage.tables.settings import Settings
@@ -17,6 +19,7 @@ SWITCH, SEEN = "watch_downloads", "seen_exports"
 _SETTLED_MS = 3000  # after the last change in the folder: a browser is still writing
 _SEEN_KEPT = 50
 _TASK = "new exports"
+_log = logging.getLogger(__name__)
 
 
 class DownloadsPresenter(Presenter):
@@ -73,7 +76,11 @@ class DownloadsPresenter(Presenter):
         for each in self._find():
             mark = f"{each.path.name} {each.size_bytes} {each.modified_at.isoformat()}"
             if mark not in seen:
-                report = self._read(each.path)
+                try:
+                    report = self._read(each.path)
+                except KnownError as error:  # it may still be written: it is read again next time
+                    _log.info("an export in Downloads cannot be read: %s", type(error).__name__)
+                    continue
                 seen.append(mark)
                 self._settings.set(SEEN, json.dumps(seen[-_SEEN_KEPT:]))
                 if report.messages:
