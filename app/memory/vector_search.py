@@ -290,11 +290,9 @@ class VectorSearch:
         if space not in self._considered_spaces:
             self._considered_spaces = (*self._considered_spaces, space)
         share = self.covered_share(space)
-        if space == self._considered_spaces[0] and self._thread is not None:
-            index = self._sync.index_for(space)
-            # An empty index may be from before the first vector was written.
-            if index is None or (not index.passage_count and self._vectors.count(space.name)[0]):
-                raise IndexUnavailable(f"The vectors of “{space.name}” are being loaded")
+        is_first = space == self._considered_spaces[0]
+        if is_first and self._thread is not None and not self._holds_all(space):
+            raise IndexUnavailable(f"The vectors of “{space.name}” are being loaded")
         return share
 
     def _candidate_spaces(self) -> tuple[Space, ...]:
@@ -417,10 +415,14 @@ class VectorSearch:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
+            wait_s = self._look_again_s
             try:
                 self._update_answering()
                 self._problem = ""
-                self._notify_settled()
+                if self._is_loaded():
+                    self._notify_settled()
+                else:
+                    wait_s = _MIN_INTERVAL_S
             except KnownError as error:
                 if not self._is_outdated() and not isinstance(error, Cancelled):
                     self._set_problem(error)
@@ -431,7 +433,20 @@ class VectorSearch:
                 if not self._stopping.is_set():
                     _log.exception("search by meaning could not be prepared")
             self._stopping.wait(_MIN_INTERVAL_S)
-            self._wake.wait(self._look_again_s)
+            self._wake.wait(wait_s)
+
+    def _is_loaded(self) -> bool:
+        """Return whether the answering space can be searched, or holds no vector yet."""
+        answering = self._answering
+        return answering is None or answering.traits is None or self._holds_all(answering.space)
+
+    def _holds_all(self, space: Space) -> bool:
+        """Return whether the vectors of a space are loaded."""
+        index = self._sync.index_for(space)
+        # An empty index may be from before the first vector was written.
+        return index is not None and bool(
+            index.passage_count or not self._vectors.count(space.name)[0]
+        )
 
     def _notify_settled(self) -> None:
         self._settled.set()

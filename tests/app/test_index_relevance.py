@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from app.index.relevance import (
     answer_log_odds,
     with_relevance,
 )
-from app.index.space_traits import measure_space, read_samples
+from app.index.space_traits import SpaceTraits, measure_space, read_samples
 from app.index.text_snapshot import CandidateTable
 from app.providers.embedders.local import LocalEmbedder
 from tests.fakes.embedders import BagOfWords
@@ -142,16 +143,23 @@ def _random_units(count: int, alike: float) -> npt.NDArray[np.float32]:
     return unit
 
 
+@cache
+def measured(model: str) -> tuple[LocalEmbedder, SpaceTraits]:
+    """Return a built-in model and the traits of its space, which take a second."""
+    embedder = LocalEmbedder(MODELS / model)
+    return embedder, measure_space(embedder)
+
+
 def test_the_built_in_space_has_the_background_of_the_fit() -> None:
-    found = measure_space(LocalEmbedder(BUILT_IN_FOLDER)).background
+    found = measured(BUILT_IN_FOLDER.name)[1].background
     assert found.mean == pytest.approx(BUILT_IN.mean, abs=0.004)
     assert found.deviation == pytest.approx(BUILT_IN.deviation, abs=0.004)
 
 
 @pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", "multilingual-e5-small"])
 def test_an_answer_stands_out_as_far_in_each_built_in_space(model: str) -> None:
-    embedder = LocalEmbedder(MODELS / model)
-    background = measure_space(embedder).background
+    embedder, traits = measured(model)
+    background = traits.background
     questions, messages = read_samples()
     cosines = embedder.embed([text for _, text in questions], as_queries=True) @ (
         embedder.embed([text for _, text in messages]).T
@@ -182,8 +190,8 @@ def test_an_answer_stands_out_as_far_in_each_built_in_space(model: str) -> None:
 def test_the_direction_of_preferences_finds_those_of_other_topics_and_languages(
     model: str, stated: list[str], others: list[str]
 ) -> None:
-    embedder = LocalEmbedder(MODELS / model)
-    near = embedder.embed([*stated, *others]) @ np.array(measure_space(embedder).preference)
+    embedder, traits = measured(model)
+    near = embedder.embed([*stated, *others]) @ np.array(traits.preference)
     assert near[:2].min() > near[2:].max()
 
 

@@ -70,18 +70,18 @@ def wait_until(condition: Callable[[], bool], running: "subprocess.Popen[str]") 
 def test_a_library_is_imported_after_a_kill_searched_worked_on_and_moved(
     shell: Shell, tmp_path: Path, data_dir: Path
 ) -> None:
-    export = write_chatgpt_export(tmp_path / "many.json", Shape(300, 4, 20))
+    export = write_chatgpt_export(tmp_path / "many.json", Shape(120, 4, 20))
     importing = shell.begin("import", export)
     journals = DataPaths(data_dir).journal
     wait_until(
-        lambda: any(each.stat().st_size > 100_000 for each in journals.glob("*.journal")), importing
+        lambda: any(each.stat().st_size > 40_000 for each in journals.glob("*.journal")), importing
     )
     importing.kill()
     importing.communicate()
     with closing(Console(data_dir)) as cli:
         stored = len(cli.titles()) + len(cli.titles("--archived"))
-        assert 0 < stored < 300
-        assert cli.json("import", export)["conversations"] == 300 - stored
+        assert 0 < stored < 120
+        assert cli.json("import", export)["conversations"] == 120 - stored
         assert cli.json("check")["ok"]
         assert cli.json("status")["searchable_percent"] == 100.0
         turn = cli.json("show", 1)["turns"][2]

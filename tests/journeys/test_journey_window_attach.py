@@ -1,17 +1,14 @@
-"""Attached files in the window: dropped, kept over a restart, sent on every wire, shown, forgotten."""
+"""Attached files in the window: dropped, kept over a restart, sent, shown, forgotten."""
 
 import base64
 import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from app.providers.configuration import ProviderConfig
 from tests.fakes.files import pdf, png
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text
-from tests.fakes.user import LOOPBACK_MODEL, User
+from tests.fakes.user import User
 from ui.widgets.transcript.panels import ImageButton
 
 PICTURE = png(600, 400)
@@ -19,23 +16,16 @@ PICTURE = png(600, 400)
 
 def questions(server: Loopback, number: int) -> list[Any]:
     """Return the user's messages of a request."""
-    body = server.posts[number].body
-    sent = body["input"] if "input" in body else body["messages"]
-    return [each for each in sent if each.get("role") == "user"]
+    return [each for each in server.posts[number].body["messages"] if each["role"] == "user"]
 
 
-@pytest.mark.parametrize("kind", ["compatible", "openai", "anthropic"])
 async def test_dropped_files_reach_the_model_and_leave_with_their_conversation(
-    user: User, server: Loopback, tmp_path: Path, kind: str
+    user: User, server: Loopback, tmp_path: Path
 ) -> None:
     server.always(text("A picture and an invoice."))
     (tmp_path / "picture.png").write_bytes(PICTURE)
     (tmp_path / "invoice.pdf").write_bytes(pdf("Zanzibar invoice 4711"))
-    await user.start()
-    url = server.url if kind == "anthropic" else server.v1
-    await user.ask(lambda s: s.models.add_provider(ProviderConfig("loop", kind, url)))
-    await user.ask(lambda s: s.settings.set("default_model", LOOPBACK_MODEL))
-    await user.until(lambda: user.window.chat.model.model == LOOPBACK_MODEL)
+    await user.start_with_model(server.v1)
 
     user.drop(user.window, [tmp_path / "picture.png", tmp_path / "invoice.pdf"])
     await user.until(lambda: len(user.window.chat.composer.draft.files) == 2, "two files")

@@ -11,7 +11,7 @@ from app.domain.recall import RecallLayer
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text, usage
 from tests.fakes.stored import add_conversation, opened
-from tests.fakes.user import User
+from tests.fakes.user import User, is_searched_by_meaning
 from ui.widgets.memory_switch import MemoryUse
 
 TEA = ("Which tea do I drink in the evening?", "Green tea from Uji, never after nine.")
@@ -38,6 +38,7 @@ async def test_memory_is_shown_chosen_and_mentioned_in_the_composer(
 ) -> None:
     await user.start_with_model(server.v1)
     await user.until_so(lambda services: services.search.search("evening tea").results)
+    await user.until_so(is_searched_by_meaning)
     await user.ask(lambda services: services.settings.set("rag_min_similarity", 0.2))
     composer = user.window.chat.composer
     memory = composer.memory

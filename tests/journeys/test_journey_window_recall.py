@@ -16,7 +16,7 @@ from app.domain.recall import Verdict
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text, usage
 from tests.fakes.stored import add_conversation, opened
-from tests.fakes.user import User
+from tests.fakes.user import User, is_searched_by_meaning
 from ui.widgets.transcript.view import TranscriptView
 
 SADDLE = "The saddle of my bicycle needs an M8 bolt, sixty millimetres long."
@@ -51,13 +51,7 @@ async def begun(user: User, server: Loopback) -> None:
     await user.ask(lambda services: services.settings.set("rag_min_similarity", 0.3))
     await user.until_so(lambda services: services.search.search("saddle bolt").results)
     await user.until_so(lambda services: services.overview.read().searchable_share == 1)
-    await user.until_so(is_embedded)
-
-
-def is_embedded(services: Services) -> bool:
-    """Return whether every turn is found by its meaning."""
-    embedded = services.vector_search.embedded()
-    return embedded is not None and embedded.share == 1
+    await user.until_so(is_searched_by_meaning)
 
 
 def chips(user: User, turn: int) -> list[QToolButton]:

@@ -11,7 +11,7 @@ from app.bootstrap import Services
 from app.domain.results import SearchResponse, SearchResult
 from app.storage.tables.settings import Settings
 from tests.fakes.stored import add_conversation, opened
-from tests.fakes.user import User
+from tests.fakes.user import User, is_searched_by_meaning
 from ui.presenters.imports import SAMPLE
 
 
@@ -28,12 +28,6 @@ def is_covered(services: Services) -> bool:
     """Return whether search knows every passage."""
     overview = services.overview.read()
     return overview.searchable_share == 1 and sum(overview.passages.values()) >= 56
-
-
-def is_embedded(services: Services) -> bool:
-    """Return whether every passage is found by its meaning."""
-    embedded = services.vector_search.embedded()
-    return embedded is not None and embedded.share == 1
 
 
 async def landed(user: User, words: str) -> int:
@@ -124,7 +118,7 @@ async def test_archived_conversations_other_branches_and_meaning_are_searched(us
     await user.until(lambda: user.window.chat.title.text() == "Two job offers")
     assert "1/2" in user.turn_text(await landed(user, ""))
 
-    await user.until_so(is_embedded)
+    await user.until_so(is_searched_by_meaning)
     sidebar.search.show_query("apartment owner withheld money")
     await user.until(lambda: "Landlord keeps part of the deposit" in user.results())
     assert any(each.cosine is not None for each in results(user))
