@@ -20,6 +20,7 @@ from app.storage.tables.settings import Settings
 from app.system.keys import KeyStore
 
 _SWITCH, _PORT = "mcp_http", "mcp_http_port"
+_APPLY_S = 5.0
 _OWNER = ("memory over http", "http://127.0.0.1")
 _log = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class HttpServer:
         self._running: _Running | None = None
         self._problem = ""
         self._is_stopped = False
+        self._applying: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def start(self) -> None:
@@ -61,9 +63,14 @@ class HttpServer:
         self._settings.set(_SWITCH, is_on)
 
     def access(self) -> HttpAccess | None:
-        """Return how programs reach it, None while it is off. May block: the key is in the keyring."""
+        """Return how programs reach it, None while it is off.
+
+        May block: it waits for a change of the settings to be applied, and the key is in the keyring.
+        """
         if not self._settings.flag(_SWITCH):
             return None
+        if (applying := self._applying) is not None:
+            applying.join(_APPLY_S)
         port = self._settings.number(_PORT)
         return HttpAccess(f"http://127.0.0.1:{port}/mcp", self._key(), self._problem)
 
@@ -78,24 +85,29 @@ class HttpServer:
 
     def _on_changed(self, changed: ChangeSet) -> None:
         if {_SWITCH, _PORT} & changed.settings:
-            threading.Thread(target=self._apply, name="mcp-http-start", daemon=True).start()
+            applying = threading.Thread(target=self._apply, name="mcp-http-start", daemon=True)
+            applying.start()
+            self._applying = (
+                applying  # after it began: a thread that did not begin cannot be joined
+            )
 
     def _apply(self) -> None:
         key = self._key() if self._settings.flag(_SWITCH) else ""
         with self._lock:
             self._end()
             self._problem = ""
-            if not key or self._is_stopped:
-                return
-            port = self._settings.number(_PORT)
-            try:
-                listening = socket.create_server(("127.0.0.1", port))
-            except OSError as error:
-                _log.warning("memory is not served by HTTP: %s", error.strerror)
-                self._problem = tr("Port {port} cannot be used: {reason}").format(
-                    port=port, reason=error.strerror
-                )
-                return
+            if key and not self._is_stopped:
+                self._serve(self._settings.number(_PORT), key)
+
+    def _serve(self, port: int, key: str) -> None:
+        try:
+            listening = socket.create_server(("127.0.0.1", port))
+        except OSError as error:
+            _log.warning("memory is not served by HTTP: %s", error.strerror)
+            self._problem = tr("Port {port} cannot be used: {reason}").format(
+                port=port, reason=error.strerror
+            )
+        else:
             self._running = _Running(listening, key, self._tools)
 
     def _end(self) -> None:
