@@ -4,6 +4,7 @@ import contextlib
 import copy
 import io
 import json
+import random
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -15,8 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.domain.errors import ImportRefused
-from app.domain.text import clean
-from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
+from app.domain.transfer import Skipped
 from app.transfer.importers import read_export
 from app.transfer.importers.building import Imported
 from app.transfer.importers.chatgpt import read_chatgpt
@@ -24,6 +24,8 @@ from app.transfer.importers.claude import read_claude
 from app.transfer.importers.commonplace import read_commonplace
 from app.transfer.importers.scanner import Readable
 from tests.app.test_import_own_format import document
+from tests.fakes.damaged_exports import check_imported, damage
+from tests.fakes.export_files import FILES, write
 from tests.fakes.exports import chatgpt_message, chatgpt_node, chatgpt_row
 
 _DATA = Path(__file__).parents[1] / "data" / "imports"
@@ -74,36 +76,12 @@ def damaged(draw: st.DrawFn, whole: list[Any]) -> list[Any]:
     return made
 
 
-def _check(found: ImportedConversation | Skipped) -> None:
-    if isinstance(found, Skipped):
-        assert found.where
-        assert found.why
-        return
-    seen: set[str] = set()
-    for message in found.messages:
-        assert message.source_id not in seen
-        assert message.parent is None or message.parent in seen
-        seen.add(message.source_id)
-        _check_text(message)
-    assert found.visible_leaf in seen if found.messages else found.visible_leaf is None
-    assert clean(found.title) == found.title
-    assert found.source_id
-
-
-def _check_text(message: ImportedMessage) -> None:
-    assert message.created_at is None or message.created_at.tzinfo is not None
-    for block in message.blocks:
-        for name in ("text", "name", "arguments", "call_id", "media_type"):
-            text = getattr(block, name, "")
-            assert clean(text) == text
-
-
 def _read_all(content: bytes) -> None:
     with tempfile.NamedTemporaryFile() as file, contextlib.suppress(ImportRefused):
         file.write(content)
         file.flush()
         for found in read_export(Path(file.name)):
-            _check(found)
+            check_imported(found)
 
 
 @pytest.mark.parametrize(("read", "whole"), _READERS)
@@ -114,7 +92,22 @@ def test_any_document_gives_valid_conversations(
 ) -> None:
     text = json.dumps(data.draw(damaged(whole))).encode()
     for found in read(io.BytesIO(text), "file"):
-        _check(found)
+        check_imported(found)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_of_any_format_gives_valid_conversations_or_reports(
+    name: str, tmp_path: Path
+) -> None:
+    for seed in range(12):
+        drawn = random.Random(f"{name} {seed}")
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        file = write(name, folder)
+        damage(file, drawn)
+        with contextlib.suppress(ImportRefused):
+            for found in read_export(file):
+                check_imported(found)
 
 
 @settings(max_examples=100, deadline=None)
@@ -134,7 +127,7 @@ def test_cycles_orphans_and_any_order_lose_no_message(
         if name in parents:
             row["mapping"][name] = chatgpt_node(name, parents[name], message)
     (found,) = read_chatgpt(io.BytesIO(json.dumps([row]).encode()), "file")
-    _check(found)
+    check_imported(found)
     kept = set() if isinstance(found, Skipped) else {each.source_id for each in found.messages}
     assert kept == set(parents) - hidden
 

@@ -20,21 +20,15 @@ from app.transfer.importers.values import an_object, identity, moment, objects, 
 _CURSOR_USER = 1
 
 
-def _named(row: sqlite3.Row) -> dict[str, Any]:
-    return dict(zip(row.keys(), row, strict=True))
-
-
 def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConversation | Skipped]:
     """Yield Goose's sessions."""
-    for row in connection.execute("SELECT * FROM sessions"):
-        session = _named(row)
+    for session in connection.execute("SELECT * FROM sessions"):
         thread, last = Thread(), None
         rows = connection.execute(
             "SELECT rowid AS row_number, * FROM messages WHERE session_id = ? ORDER BY rowid",
             (session["id"],),
         )
-        for each in rows:
-            message = _named(each)
+        for message in rows:
             name = identity(message.get("message_id")) or identity(message["row_number"])
             blocks = [
                 made
@@ -78,8 +72,7 @@ def _opencode(
     connection: sqlite3.Connection, where: str
 ) -> Iterable[ImportedConversation | Skipped]:
     """Yield OpenCode's sessions."""
-    for row in connection.execute("SELECT * FROM session"):
-        session = _named(row)
+    for session in connection.execute("SELECT * FROM session"):
         parts: dict[str, list[dict[str, Any]]] = {}
         for each in connection.execute(
             "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id", (session["id"],)
@@ -89,8 +82,7 @@ def _opencode(
         rows = connection.execute(
             "SELECT * FROM message WHERE session_id = ? ORDER BY id", (session["id"],)
         )
-        for each in rows:
-            message = _named(each)
+        for message in rows:
             content = an_object(json_of(message.get("data")))
             name = identity(message["id"])
             role = ROLES.get(text_of(content.get("role")), Role.USER)

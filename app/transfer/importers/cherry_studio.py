@@ -16,6 +16,7 @@ from app.transfer.importers.agent_logs import (
 from app.transfer.importers.formats import (
     ROLES,
     Format,
+    Row,
     Thread,
     columns,
     databases,
@@ -167,12 +168,12 @@ def _database(
         )
 
 
-def _camel(row: sqlite3.Row) -> dict[str, Any]:
+def _camel(row: Row) -> Row:
     """Return a row by column names in the form `parentId`."""
-    named = {}
-    for key in row.keys():  # noqa: SIM118 - iterating over a row yields its values
+    named = Row()
+    for key, value in row.items():
         first, *more = key.split("_")
-        named[first + "".join(each.capitalize() for each in more)] = row[key]
+        named[first + "".join(each.capitalize() for each in more)] = value
     return named
 
 

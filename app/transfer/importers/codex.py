@@ -226,7 +226,7 @@ def _threads(
         role, blocks = _app_item(text_of(row["item_type"]), item)
         name = identity(row["item_id"])
         if role is not None and name not in thread.nodes:
-            last = thread.add(name, last, role, blocks, moment(row["created_at_ms"]))
+            last = thread.add(name, last, role, blocks, moment(row.get("created_at_ms")))
     if current:
         yield _thread(thread, current, last, where)
 

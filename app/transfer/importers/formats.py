@@ -226,9 +226,20 @@ def extended_json(value: object) -> object:
     return an_object(inner).get("$numberLong", inner)
 
 
+class Row(dict[str, Any]):
+    """A row of a database by column; `row[name]` raises sqlite3.Error for a column it does not have."""
+
+    def __missing__(self, name: str) -> Any:
+        raise sqlite3.OperationalError(f"there is no column '{name}'")
+
+
+def _named_row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Row:
+    return Row(zip((each[0] for each in cursor.description), values, strict=True))
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)
-    connection.row_factory = sqlite3.Row
+    connection.row_factory = _named_row
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection

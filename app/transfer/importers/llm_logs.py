@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from app.domain.conversations import Block, Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import call_block, result_block, text_block, thinking_block
-from app.transfer.importers.formats import ROLES, Format, Thread, databases, tables
+from app.transfer.importers.formats import ROLES, Format, Row, Thread, databases, tables
 from app.transfer.importers.values import identity, moment, text_of, title
 
 SOURCE = "llm"
@@ -25,7 +25,8 @@ def _responses(
 ) -> Iterator[ImportedConversation | Skipped]:
     """Yield the conversations of the older tables."""
     names = {
-        row["id"]: title(row["name"]) for row in connection.execute("SELECT * FROM conversations")
+        row["id"]: title(row.get("name"))
+        for row in connection.execute("SELECT * FROM conversations")
     }
     rows = connection.execute("SELECT * FROM responses ORDER BY conversation_id, datetime_utc, id")
     thread, current = Thread(), None
@@ -36,12 +37,14 @@ def _responses(
             if current is not None:
                 yield _ended(thread, current, names.get(current, ""), last, where)
             thread, current, last = Thread(), group, None
-        name, at = identity(row["id"]), moment(row["datetime_utc"])
+        name, at = identity(row["id"]), moment(row.get("datetime_utc"))
         if last is None:
-            last = thread.add(f"{name}/system", last, Role.SYSTEM, text_block(row["system"]), at)
+            last = thread.add(
+                f"{name}/system", last, Role.SYSTEM, text_block(row.get("system")), at
+            )
         last = thread.add(f"{name}/prompt", last, Role.USER, text_block(row["prompt"]), at)
         answer = text_block(row["response"])
-        last = thread.add(name, last, Role.ASSISTANT, answer, at, text_of(row["model"]) or None)
+        last = thread.add(name, last, Role.ASSISTANT, answer, at, text_of(row.get("model")) or None)
     if current is not None:
         yield _ended(thread, current, names.get(current, ""), last, where)
 
@@ -50,9 +53,9 @@ def _threads(
     connection: sqlite3.Connection, where: str
 ) -> Iterator[ImportedConversation | Skipped]:
     """Yield the conversations of the newer tables, in which a message names the one before it."""
-    models = {row["tip_message_hash"]: row for row in connection.execute("SELECT * FROM turns")}
+    turns = {row["tip_message_hash"]: row for row in connection.execute("SELECT * FROM turns")}
     for row in connection.execute("SELECT * FROM threads"):
-        chain: list[sqlite3.Row] = []
+        chain: list[Row] = []
         seen: set[str] = set()
         tip = row["tip_message_hash"]
         while tip and tip not in seen:
@@ -65,13 +68,12 @@ def _threads(
         thread, last = Thread(), None
         for message in reversed(chain):
             role = ROLES.get(text_of(message["role"]), Role.USER)
-            turn = models.get(message["hash"])
-            values = dict(zip(turn.keys(), turn, strict=True)) if turn is not None else {}
+            values = turns.get(message["hash"], {})
             model = text_of(values.get("model")) or None
             at = moment(values.get("datetime_utc"))
             blocks = list(_parts(connection, message["hash"]))
             last = thread.add(identity(message["hash"]), last, role, blocks, at, model)
-        yield _ended(thread, row["id"], title(row["name"]), last, where)
+        yield _ended(thread, row["id"], title(row.get("name")), last, where)
 
 
 def _parts(connection: sqlite3.Connection, message: str) -> Iterator[Block]:

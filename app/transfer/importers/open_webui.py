@@ -159,8 +159,7 @@ def _database(
     several = "user_id" in columns(connection, "chat") and len(_users(connection)) > 1
     if several:
         yield Skipped(where, "it has chats of several users; all were imported")
-    for row in connection.execute("SELECT * FROM chat ORDER BY created_at"):
-        record = dict(zip(row.keys(), row, strict=True))
+    for record in connection.execute("SELECT * FROM chat ORDER BY created_at"):
         chat = an_object(json_of(record.get("chat")))
         messages = an_object(an_object(chat.get("history")).get("messages"))
         if has_rows:
@@ -178,8 +177,7 @@ def _rows(connection: sqlite3.Connection, chat: str) -> dict[str, Any]:
     rows = connection.execute(
         "SELECT * FROM chat_message WHERE chat_id = ? ORDER BY created_at", (chat,)
     )
-    for row in rows:
-        message = dict(zip(row.keys(), row, strict=True))
+    for message in rows:
         name = text_of(message["id"]).removeprefix(f"{chat}-")
         parent = text_of(message.get("parent_id")).removeprefix(f"{chat}-")
         content = message.get("content")
