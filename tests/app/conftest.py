@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 
 from app.storage.engine.store import Store
+from app.system import key_file
 from tests.fakes.command_line import CommandLine, Console, herbs
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import WIRES
 from tests.fakes.stored import made, opened
+
+
+@pytest.fixture(autouse=True)
+def quick_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derive keys from passphrases in a millisecond instead of half a second."""
+    monkeypatch.setitem(key_file._SCRYPT, "n", 2**10)
 
 
 @pytest.fixture

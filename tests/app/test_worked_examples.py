@@ -1,4 +1,4 @@
-"""The worked examples of changes, each carried out on a copy of the tree: none touches more than two files."""
+"""The worked examples of changes, carried out on a copy of the tree: none touches more than two files."""
 
 import json
 import os
@@ -103,14 +103,20 @@ CHECKS: dict[str, Callable[[ChangedTree], None]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> ChangedTree:
+    """A copy of the program that the examples change one after the other."""
+    folder = tmp_path_factory.mktemp("examples")
+    shutil.copytree(ROOT / "app", folder / "app", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "resources").symlink_to(ROOT / "resources")
+    return ChangedTree(folder, folder / "data")
+
+
 @pytest.mark.parametrize("name", CHECKS)
 def test_an_example_works_and_touches_two_files(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    tree: ChangedTree, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)  # it has no place for the copy
-    tree = ChangedTree(tmp_path / "tree", tmp_path / "data")
-    shutil.copytree(ROOT / "app", tree.root / "app", ignore=shutil.ignore_patterns("__pycache__"))
-    (tree.root / "resources").symlink_to(ROOT / "resources")
     steps = steps_of(name)
     assert 1 <= len({path for _, path, _ in steps}) <= 2
     for is_new, path, code in steps:

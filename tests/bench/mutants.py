@@ -22,6 +22,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -182,7 +183,7 @@ def _reached(file: Path) -> dict[tuple[str, int], list[str]]:
         parts = Path(paths[file_id]).parts
         first = next((i for i, part in enumerate(parts) if part in {"app", "ui"}), None)
         name = names[context_id]
-        if first is None or not name.startswith("tests."):
+        if first is None or not _is_present(name):  # it may have been deleted since
             continue
         for line in numbits_to_nums(numbits):
             reached["/".join(parts[first:]), line].append(name)
@@ -191,6 +192,13 @@ def _reached(file: Path) -> dict[tuple[str, int], list[str]]:
     return {
         place: sorted(tests, key=lambda each: breadth[each]) for place, tests in reached.items()
     }
+
+
+@cache
+def _is_present(name: str) -> bool:
+    file, _, function = _node(name).partition("::")
+    path = ROOT / file
+    return path.is_file() and f"def {function}(" in path.read_text(encoding="utf-8")
 
 
 def _draw(folders: list[str], count: int, drawn: random.Random) -> Iterator[tuple[str, int]]:
