@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidSetting
@@ -33,7 +33,6 @@ def test_the_limits_of_a_number_are_inclusive(setting: Setting) -> None:
             assert setting.allowed in str(refusal.value)
 
 
-@settings(max_examples=120)
 @given(st.sampled_from(list(SETTINGS.values())), st.text(max_size=20))
 def test_any_text_is_valid_or_refused(setting: Setting, text: str) -> None:
     try:

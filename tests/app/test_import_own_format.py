@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TextIO
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.conversations import (
@@ -148,7 +148,6 @@ _BLOCKS: st.SearchStrategy[Block] = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.lists(
         st.tuples(st.lists(_BLOCKS, max_size=3), st.integers(0, 99), st.integers(-99, 99)),

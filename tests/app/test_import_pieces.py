@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.transfer.importers.pieces import (
@@ -51,7 +51,6 @@ _HEADERS = st.dictionaries(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(_HEADERS, _ENTRIES), max_size=3), st.integers(1, 40), st.booleans())
 def test_messages_and_headers_do_not_depend_on_read_sizes(
     written: list[tuple[dict[str, object], dict[str, object]]], step: int, ascii_only: bool
@@ -67,7 +66,6 @@ def test_messages_and_headers_do_not_depend_on_read_sizes(
     assert [json.loads(f'"{event.key}"') for event in entries] == [key for key, _ in expected]
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.binary(max_size=60) | st.text('{}[]",:\\ a', max_size=60).map(str.encode), st.integers(1, 9)
 )
@@ -75,7 +73,6 @@ def test_any_bytes_are_read(content: bytes, step: int) -> None:
     assert isinstance(_events(content, step), list)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 200))
 def test_a_truncated_stream_gives_its_complete_events(cut: int) -> None:
     whole = '[{"title": "a}]", "mapping": {"x": {"id": "x"}, "y": {"q": "\\""}}, "id": 1}, {"mapping": {"z": {}}}]'

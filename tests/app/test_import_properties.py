@@ -85,7 +85,7 @@ def _read_all(content: bytes) -> None:
 
 
 @pytest.mark.parametrize(("read", "whole"), _READERS)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_document_gives_valid_conversations(
     read: Callable[[Readable, str], Imported], whole: list[Any], data: st.DataObject
@@ -110,7 +110,6 @@ def test_a_damaged_file_of_any_format_gives_valid_conversations_or_reports(
                 check_imported(found)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("abcdefghz"), min_size=1),
     st.sets(st.sampled_from("abcdefgh")),
@@ -132,7 +131,6 @@ def test_cycles_orphans_and_any_order_lose_no_message(
     assert kept == set(parents) - hidden
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_a_damaged_file_gives_valid_conversations_or_is_refused(data: st.DataObject) -> None:
     whole = bytearray(_WHOLE_FILE)
@@ -144,7 +142,6 @@ def test_a_damaged_file_gives_valid_conversations_or_is_refused(data: st.DataObj
     _read_all(bytes(whole))
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_a_damaged_zip_gives_valid_conversations_or_is_refused(data: st.DataObject) -> None:
     small = json.dumps([chatgpt_row(chatgpt_message("a", "user", "Hello " * 200))])

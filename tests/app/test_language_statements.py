@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.facts import FactCategory
@@ -97,7 +97,6 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=100)
 @given(st.lists(PIECES, max_size=40), st.text(max_size=100))
 def test_any_words_are_taken(pieces: list[str], text: str) -> None:
     for each in extract_statements(f"{' '.join(pieces)} {text}"):

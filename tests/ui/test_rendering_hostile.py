@@ -1,7 +1,7 @@
 """Untrusted text: whatever it contains is drawn, loads nothing, hides nothing and takes bounded work."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QImage, QTextDocument
@@ -146,7 +146,6 @@ def test_nothing_is_lost_between_pages_or_in_deep_nesting(name: str, word: str) 
     st.text(max_size=300)
     | st.lists(st.sampled_from(SIGNS.split(" ")), max_size=80).map(" ".join)
 )  # fmt: skip
-@settings(max_examples=200)
 def test_any_text_can_be_drawn(text: str) -> None:
     builder = compose(text)
     builder.document.setTextWidth(300)

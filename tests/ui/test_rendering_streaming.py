@@ -41,7 +41,6 @@ def assert_same(text: str, sizes: list[int], dialect: Dialect = MARKDOWN) -> Non
 
 
 @given(LINES | CHARACTERS, st.lists(st.integers(1, 40), min_size=1, max_size=5))
-@settings(max_examples=180)
 def test_streaming_ends_up_as_rendering_at_once(text: str, sizes: list[int]) -> None:
     assert_same(text, sizes)
 
@@ -55,7 +54,6 @@ def test_a_users_text_does_too(text: str, size: int) -> None:
 @example(f"1. one\n{PROSE}\n\n{PROSE}\nsee [ref] and [^n]\n1. one", 1)
 @example("> quote\n" * 10 + f"\n{PROSE}\n{PROSE}\n\n# heading", 1)
 @given(LINES, st.integers(1, 30))
-@settings(max_examples=80)
 def test_so_does_a_text_of_many_steps(text: str, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name, limit in SMALL.items():
