@@ -107,10 +107,10 @@ class ExchangeLoop:
             lambda: replace(self._planner.edit(exchange_id, message_id, blocks), choice=choice)
         )
 
-    def regenerate(self, exchange_id: ExchangeId) -> "Future[Reply]":
-        """Answer the same question again, on a new branch."""
+    def regenerate(self, exchange_id: ExchangeId, model: str | None = None) -> "Future[Reply]":
+        """Answer the same question again, on a new branch, with another model (PROVIDER:MODEL) if given."""
         return self._start(
-            lambda: self._as_chosen(self._planner.regenerate(exchange_id), exchange_id)
+            lambda: self._as_chosen(self._planner.regenerate(exchange_id, model), exchange_id)
         )
 
     def retry(self, exchange_id: ExchangeId) -> "Future[Reply]":

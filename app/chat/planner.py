@@ -172,14 +172,18 @@ class Planner:
         changes = (_shows(conversation, message.id, at), MessagesAdded((message,)))
         return self._plan(conversation, exchange, path[:-1], (*before, message), changes)
 
-    def regenerate(self, exchange_id: ExchangeId) -> ExchangePlan:
-        """Plan another answer to the same question, on a new branch that shares it."""
+    def regenerate(self, exchange_id: ExchangeId, model: str | None = None) -> ExchangePlan:
+        """Plan another answer to the same question, on a new branch that shares it.
+
+        `model` (PROVIDER:MODEL) answers this once; the conversation keeps its own.
+        """
         conversation, path, messages = self._load(exchange_id)
         answered, at = path[-1], now()
         opening = [place for place, each in enumerate(messages) if each.opens_turn]
         kept = messages[: (opening[-1] if opening else 0) + 1]
         own = tuple(each.id for each in kept)
         exchange = self._sibling(conversation, answered, own, at)
+        exchange = replace(exchange, model=model or exchange.model)
         changes = (_shows(conversation, own[-1], at),)
         return self._plan(conversation, exchange, path[:-1], kept, changes)
 

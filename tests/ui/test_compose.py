@@ -128,6 +128,7 @@ class Pane(QWidget):
         super().__init__()
         self.banner = FakeBanner()
         self.composer = Composer(self)
+        self.model = self.composer.model
         self.status = ""
         self.state: Any = ("",)
         self.writable: list[bool] = []
@@ -364,6 +365,18 @@ def test_a_turn_is_answered_again(
     assert compose.loop.requests == [request_made]
     compose.commit(exchange(4, 1, message_ids=(MessageId(40),)))
     assert compose.library.calls == [("open", TALK)]  # another branch: it is read
+
+
+def test_a_turn_is_answered_once_by_another_model(compose: Compose) -> None:
+    chosen: list[str] = []
+    compose.pane.model.chosen.connect(chosen.append)
+    compose.presenter.regenerate_with(1)
+    compose.pane.model.list.chosen.emit("local:other")
+    assert compose.loop.requests == [("regenerate", (2, "local:other"))]
+    assert chosen == [], "the model of the conversation stays"
+    compose.presenter.regenerate_with(9)
+    compose.pane.model.list.chosen.emit("local:third")
+    assert len(compose.loop.requests) == 1
 
 
 def test_branches_and_forks_are_shown(compose: Compose) -> None:

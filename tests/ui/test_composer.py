@@ -85,3 +85,14 @@ def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
     composer.resize(2_000, 300)
     qtbot.waitUntil(lambda: box.height() == heights[0])
     assert box.verticalScrollBar().maximum() == 0
+
+
+def test_a_quotation_is_put_below_what_is_typed(qtbot: QtBot) -> None:
+    composer = Composer()
+    qtbot.addWidget(composer)
+    composer.quote("One\n\nTwo\n")
+    assert composer.text == "> One\n>\n> Two\n\n"
+    composer.box.setPlainText("So: ")
+    composer.quote("Three")
+    assert composer.text == "So:\n\n> Three\n\n"
+    assert composer.box.textCursor().atEnd()

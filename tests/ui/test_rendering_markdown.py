@@ -159,6 +159,8 @@ def test_a_code_block_has_a_language_and_a_source(
     [
         ("[bank](https://evil.example/a%20b?x=1#y) <https://a.example>",
          [("bank", "https://evil.example/a%20b?x=1#y"), ("https://a.example",) * 2]),
+        ("### A talk, 2025-01-02, commonplace://4/2\n\n- a fact (commonplace://5/0)",
+         [("commonplace://4/2",) * 2, ("commonplace://5/0",) * 2]),
         ("See https://a.x/x_(y). Or (https://b.x/z), or `https://c.x`.",
          [("https://a.x/x_(y)",) * 2, ("https://b.x/z",) * 2]),
         ("[one][a] and [two]\n\n[a]: https://a.x\n\nmore\n\n[two]: <https://b.x/x> 'T'",

@@ -1,6 +1,7 @@
 """A turn's widget: what it shows, and what its buttons request."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.domain.conversations import (
     Attachment,
     ExchangeStatus,
+    Forgotten,
     Image,
     Problem,
     Role,
@@ -382,6 +384,14 @@ def test_a_note_shows_the_summary_of_older_messages(show: Show) -> None:
         (1, "Regenerate", "regenerate_requested", [1]),
         (1, "Fork from here", "fork_requested", [1]),
         (1, "Inspect", "inspect_requested", [1]),
+        (
+            1,
+            "Regenerate with another model\N{HORIZONTAL ELLIPSIS}",
+            "other_model_requested",
+            [1],
+        ),
+        (0, "Quote in the composer", "quote_requested", ["C"]),
+        (1, "Quote in the composer", "quote_requested", ["D"]),
         (0, "Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}", "why_requested", [1]),
         (1, "Is this found by search?", "coverage_requested", [1]),
         (1, "Forget this turn\N{HORIZONTAL ELLIPSIS}", "forget_requested", [1]),
@@ -408,11 +418,24 @@ def test_an_action_requests_what_its_label_says(
     footer.fill_menu(menu)
     run = [each.click for each in footer.buttons if each.text() == label]
     run += [each.trigger for each in menu.actions() if each.text() == label]
-    assert len(run) == (1 if label.endswith(("?", "\N{HORIZONTAL ELLIPSIS}")) else 2)
+    is_rare = label.endswith(("?", "\N{HORIZONTAL ELLIPSIS}", "composer"))
+    assert len(run) == (1 if is_rare else 2)
     for activate in run:
         with qtbot.waitSignal(getattr(shown.view.events, signal)) as requested:
             activate()
         assert requested.args == args
+
+
+def test_what_is_forgotten_is_not_offered_to_be_forgotten(show: Show) -> None:
+    known = turn(1, "C", "D")
+    gone = tuple(replace(each, blocks=(Forgotten(),)) for each in known.messages)
+    shown = show(turn(0, "A", "B"), replace(known, messages=gone))
+    offered = []
+    for each in (0, 1):
+        for frame in shown.turn(each).frames():
+            frame.footer.fill_menu(menu := QMenu())
+            offered.append(any("only this" in action.text() for action in menu.actions()))
+    assert offered == [True, True, False, False]
 
 
 def test_copy_copies_the_markdown_source(show: Show) -> None:
@@ -470,10 +493,9 @@ def test_actions_without_room_are_in_a_menu(show: Show) -> None:
     footer.show_actions(True)
     names = [each.text() for each in footer.buttons]
     (more,) = tools(footer, "\u2026")
-    assert more.isHidden()
+    assert not more.isHidden(), "what is only in the menu is found without a right click"
     shown.view.resize(230, 600)
     shown.settle()
-    assert not more.isHidden()
     bar = footer.buttons[0].parentWidget()
     assert bar is not None
     visible = [each for each in (*footer.buttons, more) if not each.isHidden()]
@@ -482,7 +504,8 @@ def test_actions_without_room_are_in_a_menu(show: Show) -> None:
     more.click()
     (menu,) = footer.findChildren(QMenu)
     in_menu = [each.text() for each in menu.actions()]
-    assert [*(each.text() for each in visible if each is not more), *in_menu] == names
+    assert [each for each in in_menu if each in names] == names[len(visible) - 1 :]
+    assert in_menu[-1].startswith("Forget only")
     menu.close()
 
 

@@ -337,6 +337,8 @@ class Presenters(QObject):
             (events.retry_requested, compose.retry),
             (events.continue_requested, compose.retry),
             (events.regenerate_requested, compose.regenerate),
+            (events.other_model_requested, compose.regenerate_with),
+            (events.quote_requested, self._window.chat.composer.quote),
             (events.edit_requested, compose.edit),
             (events.branch_requested, compose.show_branch),
             (events.fork_requested, compose.fork),

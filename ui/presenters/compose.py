@@ -213,6 +213,16 @@ class ComposePresenter(Presenter):
         """Ask for another answer on a new branch."""
         self._answer_again(self._exchanges.regenerate, turn)
 
+    def regenerate_with(self, turn: int) -> None:
+        """Have a model chosen that answers once, on a new branch."""
+        if (shown := self._exchange_at(turn)) is not None:
+
+            def ask(model: str) -> None:
+                if self._exchange_at(turn) == shown:
+                    self._answer_again(lambda id_: self._exchanges.regenerate(id_, model), turn)
+
+            self._view.model.open(ask)
+
     def _answer_again(self, request: Callable[[ExchangeId], "Future[Reply]"], turn: int) -> None:
         if (exchange := self._exchange_at(turn)) is not None:
             self._composer.box.setFocus()  # the turn's buttons go, and Qt would pass the focus on

@@ -17,7 +17,7 @@ from ui.rendering.formulas import Key, key_of, typesetter
 
 LINE_BREAK = "\u2028"
 OBJECT = "\ufffc"
-_ADDRESS = re.compile(r"\bhttps?://[^\s<>\"'`\u0000-\u001f]{1,2000}")
+_ADDRESS = re.compile(r"\b(?:https?|commonplace)://[^\s<>\"'`\u0000-\u001f]{1,2000}")
 _OPENING = {")": "(", "]": "[", "}": "{"}
 _TRAILING = ".,;:!?*_~'\""
 _UNDRAWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffc\u2028\u2029]")

@@ -161,6 +161,18 @@ class Composer(QWidget):
         self.completion.hide()
         self.box.moveCursor(self.box.textCursor().MoveOperation.End)
 
+    def quote(self, text: str) -> None:
+        """Put a quotation below what is typed, and the cursor below it."""
+        quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
+        typed = self.text.rstrip()
+        cursor = self.box.textCursor()
+        cursor.movePosition(cursor.MoveOperation.End)
+        cursor.setPosition(len(typed), cursor.MoveMode.KeepAnchor)
+        self.box.setTextCursor(cursor)
+        gap = "\n\n" if typed else ""
+        self.box.insertPlainText(f"{gap}{quoted}\n\n")
+        self.box.setFocus()
+
     def clear(self) -> None:
         """Remove text and files, which are stored elsewhere, and end an edit."""
         self._editing.show_note("")

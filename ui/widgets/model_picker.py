@@ -1,6 +1,6 @@
 """The model picker: a button with the name of a model, and a list to choose another one from."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent
@@ -26,7 +26,7 @@ class ModelPicker(QPushButton):
 
     Signals:
         opening: Before the list is shown.
-        chosen: PROVIDER:MODEL. favorite_toggled: PROVIDER:MODEL.
+        chosen: PROVIDER:MODEL, unless `open` was told what takes it. favorite_toggled: PROVIDER:MODEL.
         provider_requested: "Add provider" was chosen.
     """
 
@@ -38,6 +38,7 @@ class ModelPicker(QPushButton):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model, self._name = "", ""
+        self._take: Callable[[str], object] = self.chosen.emit
         self.setAccessibleName(tr("Model"))
         self.setProperty("kind", "choice")
         self.setAutoDefault(False)
@@ -46,7 +47,7 @@ class ModelPicker(QPushButton):
         self.list.chosen.connect(self._on_chosen)
         self.list.marked.connect(self.favorite_toggled)
         self._popup.add.clicked.connect(self._on_add_clicked)
-        self.clicked.connect(self.open)
+        self.clicked.connect(self._on_clicked)
 
     def show_model(self, model: str) -> None:
         """Show which model is chosen."""
@@ -65,10 +66,11 @@ class ModelPicker(QPushButton):
         """Whether the list is shown."""
         return self._popup.isVisible()
 
-    def open(self) -> None:
-        """Show the list, with the focus in its search box."""
+    def open(self, take: Callable[[str], object] | None = None) -> None:
+        """Show the list, with the focus in its search box; `take` gets the choice instead of `chosen`."""
         if self.is_open or not self.isEnabled():
             return
+        self._take = take or self.chosen.emit
         self.list.search.clear()
         self.opening.emit()
         place = QRect(self.mapToGlobal(QPoint(0, 0)), self.size())
@@ -77,9 +79,12 @@ class ModelPicker(QPushButton):
         self.list.search.setFocus()
         self.list.reveal()
 
+    def _on_clicked(self) -> None:
+        self.open()
+
     def _on_chosen(self, model: str) -> None:
         self._popup.hide()
-        self.chosen.emit(model)
+        self._take(model)
 
     def _on_add_clicked(self) -> None:
         self._popup.hide()
@@ -88,7 +93,7 @@ class ModelPicker(QPushButton):
     def _fit_text(self) -> None:
         self.ensurePolished()  # the style sheet's font
         room = max(0, self.width() - _PADDING_PX)
-        self.setText(self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideMiddle, room))
+        self.setText(self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideRight, room))
 
     def _width_px(self, chars: int) -> int:
         self.ensurePolished()
@@ -99,7 +104,7 @@ class ModelPicker(QPushButton):
     # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Cut the name in its middle where it has no room."""
+        """Cut the name where it has no room."""
         super().resizeEvent(event)
         self._fit_text()
 

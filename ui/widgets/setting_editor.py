@@ -145,7 +145,7 @@ class SettingEditor(QWidget):
         inside = QHBoxLayout(field)
         inside.setContentsMargins(0, 0, 0, 0)
         if not isinstance(self.control, QCheckBox):
-            label = PlainLabel(tr(self.setting.label), self)
+            label = PlainLabel(tr(self.setting.label), self, wordWrap=True)
             label.setBuddy(self.control)
             row.addWidget(label, 2)
         inside.addWidget(self.control, 1)

@@ -22,6 +22,7 @@ from ui.widgets.controls import (
     line_edit,
     list_view,
     row_of,
+    scroll_area,
     text_edit,
 )
 from ui.widgets.plain_label import plain_label
@@ -61,8 +62,11 @@ class KnowledgeView(QTabWidget):
         core = QWidget(self)
         core.setFocusProxy(self.core.text)
         column_in(core, self.proposals, (self.core, 1), margins=(12, 12, 12, 12), spacing=8)
+        facts = scroll_area(self, self.facts, framed=False)  # tall: a low window shows a part
+        facts.setMinimumWidth(self.facts.minimumSizeHint().width())
+        facts.setFocusProxy(self.facts)
         self._pages = {
-            "facts": (self.facts, tr("Facts")),
+            "facts": (facts, tr("Facts")),
             "profile": (self.profile, _PROFILE),
             "core": (core, _CORE),
             "saved": (self.saved, tr("Saved")),

@@ -67,7 +67,7 @@ class MemoryPage(QWidget):
     def _settings_side(self) -> QWidget:
         body = QWidget(self)
         filled(QVBoxLayout(body), *self.editors, None, margins=(16, 8, 12, 8))
-        area = scroll_area(self, body, framed=False)
+        self._area = area = scroll_area(self, body, framed=False)
         area.setMinimumHeight(_LEAST_PX)
         area.setAccessibleName(tr("Settings"))
         side = QWidget(self)
@@ -78,8 +78,10 @@ class MemoryPage(QWidget):
     # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Move the preview below the settings if there is no room beside them."""
+        """Move the preview below the settings if there is no room beside them, and cut no setting."""
         super().resizeEvent(event)
+        bar = self._area.verticalScrollBar().sizeHint().width()
+        self._area.setMinimumWidth(self._area.widget().minimumSizeHint().width() + bar)
         is_wide = event.size().width() >= _BESIDE_PX
         wanted = Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical
         if self._split.orientation() != wanted:

@@ -90,13 +90,15 @@ class PresetForm(QWidget):
         self.effort.activated.connect(self._on_edited)
         self.max_output = QSpinBox(self, maximum=MAX_OUTPUT_TOKENS, singleStep=_TOKEN_STEP)
         self.max_output.setGroupSeparatorShown(True)
-        self.max_output.setSuffix(" tokens")
+        self.max_output.setSuffix(" " + tr("tokens"))
         self.max_output.valueChanged.connect(self._on_edited)
         for box in (self.temperature, self.max_output):
             box.setSpecialValueText(_MODEL_DEFAULT)
             box.lineEdit().setTextMargins(_SPIN_MARGIN_PX, 0, 0, 0)
         for field in (self.temperature, self.effort, self.max_output):
-            field.setFixedWidth(field.fontMetrics().averageCharWidth() * _FIELD_CHARS)
+            field.ensurePolished()
+            usual = field.fontMetrics().averageCharWidth() * _FIELD_CHARS
+            field.setFixedWidth(max(usual, field.sizeHint().width() + 2 * _SPIN_MARGIN_PX))
         for field in (self.temperature, self.effort, self.max_output):
             field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             field.installEventFilter(self)

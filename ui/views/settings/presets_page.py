@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QVBoxLa
 from app.domain.presets import BUILT_IN_PRESET, ModelOptions, Preset
 from app.domain.translation import tr
 from ui.views.settings.preset_form import PresetForm
-from ui.widgets.controls import button
+from ui.widgets.controls import button, scroll_area
 from ui.widgets.plain_label import PlainLabel
 
 _LIST_PX = 200
@@ -78,8 +78,9 @@ class PresetsPage(QWidget):
         self.list.blockSignals(True)
         self.list.clear()
         for preset in presets:
-            mark = " (default)" if preset.uid == default else ""
-            item = QListWidgetItem(f"{preset.name}{mark}", self.list)
+            is_default = preset.uid == default
+            name = tr("{name} (default)").format(name=preset.name) if is_default else preset.name
+            item = QListWidgetItem(name, self.list)
             item.setData(Qt.ItemDataRole.UserRole, preset.uid)
             if preset.uid == wanted:
                 self.list.setCurrentItem(item)
@@ -144,7 +145,7 @@ class PresetsPage(QWidget):
         row = QHBoxLayout()
         row.setSpacing(16)
         row.addLayout(side)
-        row.addWidget(self.form, 1)
+        row.addWidget(scroll_area(self, self.form, framed=False), 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 8, 16, 16)
         column.addWidget(about)

@@ -20,8 +20,9 @@ class TurnEvents(QObject):
     """What the user does in a transcript. The first argument is the turn's index where there is one.
 
     Signals:
-        edit_requested: Edit this user message (its id).
+        edit_requested: Edit this user message (its id). quote_requested: Quote this text in the composer.
         regenerate_requested, fork_requested, link_requested: Answer again, fork, copy a link.
+        other_model_requested: Answer again with a model to choose.
         coverage_requested: Show whether search finds the turn. forget_requested: Delete it for good.
         forget_messages_requested: Delete messages of the turn for good (a tuple of their ids).
         retry_requested, continue_requested: After a failed or interrupted reply.
@@ -39,7 +40,9 @@ class TurnEvents(QObject):
     """
 
     edit_requested = Signal(int, object)
+    quote_requested = Signal(str)
     regenerate_requested = Signal(int)
+    other_model_requested = Signal(int)
     fork_requested = Signal(int)
     link_requested = Signal(int)
     coverage_requested = Signal(int)

@@ -39,9 +39,9 @@ class MessageFooter(QWidget):
     """Branches and figures on one side, actions on the other; actions show on request.
 
     Nothing moves when they appear: where there is no room for both, they cover the end of the
-    figures. Where the actions always show, the figures get a line of their own. Actions without
-    room are in the menu of a last button. `switch(message_id, position)` shows a sibling, counted
-    from 1.
+    figures. Where the actions always show, the figures get a line of their own. Rare actions and those
+    without room are in the menu of a last button. `switch(message_id, position)` shows a sibling,
+    counted from 1.
 
     Attributes:
         always_shows_actions: As under the last answer.
@@ -58,7 +58,7 @@ class MessageFooter(QWidget):
         super().__init__()
         self._context, self._switch_to, self._right = context, switch, right
         self._actions = [each for each in actions if not each.only_in_menu]
-        self._menu_actions = actions
+        self._all_actions = actions
         self._bar: FlowRow | None = None
         self.buttons: tuple[QToolButton, ...] = ()
         self._more = self._button(_MORE, tr("More actions"))
@@ -74,7 +74,8 @@ class MessageFooter(QWidget):
         self._gap = context.px(0.1)
         self._widths = [self._width_of(each.label) for each in self._actions]
         # known before there are buttons, so that nothing moves when they appear
-        self._bar_width = sum(self._widths) + self._gap * max(0, len(self._widths) - 1)
+        self._has_rare = len(self._actions) < len(actions)
+        self._bar_width = self._width_of_first(len(self._actions), more=self._has_rare)
 
     def show_figures(self, text: str) -> None:
         """Show model and cost; "" hides them."""
@@ -100,14 +101,14 @@ class MessageFooter(QWidget):
                 button.clicked.connect(action.run)
             for button in (*self.buttons, self._more):
                 self._bar.add(button)
-            self._more.hide()
+            self._more.setVisible(self._has_rare)
         if self._bar is not None:
             self._bar.setVisible(shown)
             self.height_for(self.width())
 
     def fill_menu(self, menu: QMenu) -> None:
         """Add the actions to a menu."""
-        for action in self._menu_actions:
+        for action in self._all_actions:
             menu.addAction(action.label, action.run)
 
     def height_for(self, width: int) -> int:
@@ -145,17 +146,23 @@ class MessageFooter(QWidget):
         taken, count = self._bar_width, len(self._actions)
         while count and taken > room:
             count -= 1
-            taken = sum(self._widths[:count]) + self._gap * count + self._width_of(_MORE)
+            taken = self._width_of_first(count, more=True)
         for number, button in enumerate(self.buttons):
             button.setVisible(number < count)
-        self._more.setVisible(count < len(self._actions))
+        self._more.setVisible(self._has_rare or count < len(self._actions))
         return taken
+
+    def _width_of_first(self, count: int, *, more: bool) -> int:
+        """Return the width of the first buttons, with that of the menu or without."""
+        widths = self._widths[:count] + ([self._width_of(_MORE)] if more else [])
+        return sum(widths) + self._gap * max(0, len(widths) - 1)
 
     def _on_more_clicked(self) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        for action, button in zip(self._actions, self.buttons, strict=True):
-            if button.isHidden():
+        shown = [each.text() for each in self.buttons if not each.isHidden()]
+        for action in self._all_actions:
+            if action.label not in shown:
                 menu.addAction(action.label, action.run)
         menu.popup(self._more.mapToGlobal(self._more.rect().bottomLeft()))
 

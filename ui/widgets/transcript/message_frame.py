@@ -67,6 +67,9 @@ class MessageFrame(QGroupBox):
         for view in self.findChildren(DocumentView):  # in open folds too
             if selected := view.selected_text():
                 menu.addAction(tr("Copy selection"), partial(copy_text, selected))
+                if not self._context.is_read_only:
+                    quote = partial(self._context.events.quote_requested.emit, selected)
+                    menu.addAction(tr("Quote selection"), quote)
             target = view.anchorAt(view.viewport().mapFromGlobal(at))
             if target and not target.startswith(("#", "attachment:")):
                 menu.addAction(tr("Copy link address"), partial(copy_text, target))

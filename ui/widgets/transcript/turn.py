@@ -30,7 +30,7 @@ from ui.widgets.transcript.values import (
     answer_text,
 )
 
-_ANSWER_ACTIONS = {  # the signal of `TurnEvents`: label and tool tip
+_ACTIONS = {  # the signal of `TurnEvents`: label and tool tip
     "regenerate_requested": (tr("Regenerate"), tr("Answer again; this answer stays as a branch")),
     "fork_requested": (
         tr("Fork from here"),
@@ -41,8 +41,10 @@ _ANSWER_ACTIONS = {  # the signal of `TurnEvents`: label and tool tip
         tr("Inspect"),
         tr("Show what was recalled for this answer, and exactly what was sent"),
     ),
-}
-_MENU_ACTIONS = {
+    "other_model_requested": (
+        tr("Regenerate with another model\N{HORIZONTAL ELLIPSIS}"),
+        tr("Choose a model that answers this once; this answer stays as a branch"),
+    ),
     "coverage_requested": (
         tr("Is this found by search?"),
         tr("Show whether search finds this turn by its text and by meaning, and if not, why"),
@@ -56,11 +58,19 @@ _MENU_ACTIONS = {
         tr("Delete what was said here for good, and everything derived from it"),
     ),
 }
-_CHANGES = {
+_OF_ANSWERS = {
     "regenerate_requested",
+    "other_model_requested",
+    "fork_requested",
+    "inspect_requested",
+}
+_IN_FOOTER = {"regenerate_requested", "fork_requested", "link_requested", "inspect_requested"}
+_CHANGES = {  # not offered in a read-only conversation
+    "regenerate_requested",
+    "other_model_requested",
     "fork_requested",
     "forget_requested",
-}  # not offered in a read-only conversation
+}
 HIGHLIGHT_MS = 2000
 SUMMARY_NOTE = tr("Older messages are sent as a summary")
 _FADE_FROM = 0.7
@@ -234,13 +244,12 @@ class TurnWidget(Root):
         self.changed.emit()
 
     def _add_answer(self, content: TurnContent) -> AnswerFrame:
-        copy = Action(tr("Copy"), tr("Copy the answer as Markdown"), self._copy_answer)
-        label = tr("Forget only this answer\N{HORIZONTAL ELLIPSIS}")
-        actions = [
-            copy,
-            *self._actions(*_ANSWER_ACTIONS),
-            *self._forgetting(label, self._answer_ids),
-        ]
+        actions = [Action(tr("Copy"), tr("Copy the answer as Markdown"), self._copy_answer)]
+        actions += self._actions(_ACTIONS, self._answer_text)
+        replies = _answers(content.messages)
+        if not replies or not all(each.is_forgotten for each in replies):
+            label = tr("Forget only this answer\N{HORIZONTAL ELLIPSIS}")
+            actions += self._forgetting(label, self._answer_ids)
         self.answer = AnswerFrame(self._context, self.index, content.footer.model, actions)
         self.answer.show_sources(self._sources)
         self.answer.show_written(self._written)
@@ -253,18 +262,24 @@ class TurnWidget(Root):
             edit = partial(self._context.events.edit_requested.emit, self.index, message.id)
             tip = tr("Change the message; what follows stays as a branch")
             actions.append(Action(tr("Edit"), tip, edit))
-        actions += self._actions("link_requested")
-        label = tr("Forget only this message\N{HORIZONTAL ELLIPSIS}")
-        actions += self._forgetting(label, lambda: (message.id,))
+        names = [name for name in _ACTIONS if name not in _OF_ANSWERS]
+        actions += self._actions(names, lambda: message.text)
+        if not message.is_forgotten:
+            label = tr("Forget only this message\N{HORIZONTAL ELLIPSIS}")
+            actions += self._forgetting(label, lambda: (message.id,))
         self._column.add(UserFrame(self._context, self.index, message, actions))
 
-    def _actions(self, *names: str) -> Iterator[Action]:
-        """Yield actions of the footer by their signals, then those that are in the menu alone."""
-        for name, (label, tip) in (*_ANSWER_ACTIONS.items(), *_MENU_ACTIONS.items()):
-            is_offered = name not in _CHANGES or not self._context.is_read_only
-            if is_offered and (name in names or name in _MENU_ACTIONS):
-                run = partial(getattr(self._context.events, name).emit, self.index)
-                yield Action(label, tip, run, only_in_menu=name in _MENU_ACTIONS)
+    def _actions(self, names: Iterable[str], text: Callable[[], str]) -> Iterator[Action]:
+        """Yield actions by their signals, and one that quotes a text in the composer."""
+        events, is_read_only = self._context.events, self._context.is_read_only
+        if not is_read_only:
+            tip = tr("Put the text into the composer as a quotation")
+            quote = tr("Quote in the composer")
+            yield Action(quote, tip, lambda: events.quote_requested.emit(text()), only_in_menu=True)
+        for name in names:
+            if name not in _CHANGES or not is_read_only:
+                run = partial(getattr(events, name).emit, self.index)
+                yield Action(*_ACTIONS[name], run, only_in_menu=name not in _IN_FOOTER)
 
     def _forgetting(self, label: str, ids: Callable[[], tuple[MessageId, ...]]) -> Iterator[Action]:
         """Yield what deletes a part of the turn, unless the conversation is read-only."""
@@ -275,12 +290,13 @@ class TurnWidget(Root):
 
     def _answer_ids(self) -> tuple[MessageId, ...]:
         """Return the answer's messages; results of tools are deleted with the call of each."""
-        messages = () if self.content is None else self.content.messages
-        return tuple(each.id for each in messages if each.role is Role.ASSISTANT)
+        return tuple(each.id for each in _answers(self.content.messages if self.content else ()))
+
+    def _answer_text(self) -> str:
+        return answer_text(self.content.messages) if self.content is not None else ""
 
     def _copy_answer(self) -> None:
-        if self.content is not None:
-            copy_text(answer_text(self.content.messages))
+        copy_text(self._answer_text())
 
     def _show_end(self, content: TurnContent) -> None:
         if self.answer is not None:
@@ -370,6 +386,10 @@ def _is_focus_stop(widget: QWidget) -> bool:
         return False
     has_links = getattr(widget, "has_links", None)
     return has_links is None or bool(has_links())
+
+
+def _answers(messages: Iterable[Message]) -> list[Message]:
+    return [each for each in messages if each.role is Role.ASSISTANT]
 
 
 def _rendered(content: TurnContent) -> list[tuple[bool, Block]]:
