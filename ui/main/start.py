@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QApplication
 
 from app.domain.translation import ENGLISH, language
 from app.system.paths import DataPaths
-from app.system.process import limit_malloc_retention, wait_for_threads_at_exit
 from ui.icons import app_icon
 from ui.theme import STYLE, Appearance, ThemeChoice
 from ui.views.main_window import MainWindow
@@ -31,8 +30,6 @@ _LOCALES = {
 
 def start(paths: DataPaths, settings: Mapping[str, object], *, smoke: bool) -> int:
     """Run the window with the `settings` of last time; return the exit code."""
-    limit_malloc_retention()
-    wait_for_threads_at_exit()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.disable()  # the cyclic collector may destroy QObjects in a worker's thread: a timer collects
     # By argument: setStyle() returns a QStyle, whose many enums take Python 15 ms to create.
@@ -47,7 +44,11 @@ def start(paths: DataPaths, settings: Mapping[str, object], *, smoke: bool) -> i
     window = first_window(paths)
     _wait_for_the_first_frame(window)
     application.setWindowIcon(app_icon())
+    from app.system.process import limit_malloc_retention, wait_for_threads_at_exit
     from ui.main.application import run
+
+    limit_malloc_retention()
+    wait_for_threads_at_exit()
 
     return run(application, paths, appearance, window, smoke=smoke)
 

@@ -19,12 +19,12 @@ from app.domain.translation import tr
 from ui.theme import Theme
 from ui.views.actions import add_actions
 from ui.views.chat_pane import ChatPane
-from ui.views.drop_hint import DropHint
 from ui.views.sidebar_fold import SidebarFold
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
 
 if TYPE_CHECKING:
+    from ui.views.drop_hint import DropHint
     from ui.views.memory.pane import MemoryPane
     from ui.views.sidebar import Sidebar
 
@@ -46,7 +46,7 @@ class MainWindow(QMainWindow):
         painted: Once, right after the first frame.
 
     Attributes:
-        sidebar, memory: Once built.
+        sidebar, memory, drop_hint: Once built.
         recall_status: The status of recall, as a button.
         conversation_id: The open conversation, stored with the geometry.
         scroll_position: Where it is scrolled to; None is its end.
@@ -58,6 +58,7 @@ class MainWindow(QMainWindow):
     files_dropped = Signal(list)
     painted = Signal()
 
+    drop_hint: "DropHint"
     memory: "MemoryPane"
     sidebar: "Sidebar"
 
@@ -83,7 +84,6 @@ class MainWindow(QMainWindow):
         self.memory_dock.setObjectName("memory")
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.memory_dock)
         self.memory_dock.hide()
-        self.drop_hint = DropHint(self.chat)
         self.recall_status = QToolButton(self)
         self.statusBar().addPermanentWidget(self.recall_status)
         self.worker_status = PlainLabel(self)
@@ -104,6 +104,7 @@ class MainWindow(QMainWindow):
 
     def build_panels(self, theme: Theme, transcript: QWidget) -> None:
         """Add everything that the first frame does not show."""
+        from ui.views.drop_hint import DropHint
         from ui.views.memory.pane import MemoryPane
         from ui.views.sidebar import Sidebar
         from ui.widgets.shortcut_guard import ShortcutGuard
@@ -119,6 +120,7 @@ class MainWindow(QMainWindow):
         self._left = self.sidebar
         self._fold.fit()
         self.chat.build_panels(transcript)
+        self.drop_hint = DropHint(self.chat)
         self.memory = MemoryPane(theme, self)
         self.memory_dock.setWidget(self.memory)
         self.memory.open_requested.connect(self._on_memory_requested)

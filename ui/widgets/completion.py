@@ -1,13 +1,16 @@
 """Completion list: possible completions of a command, shown above the composer."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
-from app.commands.table import CompletionItem
 from app.domain.translation import tr
+
+if TYPE_CHECKING:
+    from app.commands.table import CompletionItem
 
 _MOST_ROWS = 8
 _GAP_PX = 4
@@ -47,7 +50,7 @@ class CompletionList(QTreeWidget):
         model = self.model()
         return [str(model.index(row, 0).data()) for row in range(model.rowCount())]
 
-    def show_candidates(self, candidates: Sequence[CompletionItem], *, marks_first: bool) -> None:
+    def show_candidates(self, candidates: "Sequence[CompletionItem]", *, marks_first: bool) -> None:
         """Show completions, or hide the list without any; select the first one for Enter, or none."""
         self.clear()
         muted = self.palette().brush(QPalette.ColorRole.PlaceholderText)

@@ -1,6 +1,7 @@
 """Composer: the text box for messages and commands, with Send and Stop."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
@@ -14,7 +15,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.commands.table import Completion, CompletionItem
 from app.domain.conversations import Draft
 from app.domain.translation import tr
 from ui.widgets.choice_box import ChoiceBox
@@ -26,6 +26,9 @@ from ui.widgets.message_box import ENTER, NEW_LINE, MessageBox
 from ui.widgets.model_picker import ModelPicker
 from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
+
+if TYPE_CHECKING:
+    from app.commands.table import Completion, CompletionItem
 
 _DRAFT_AFTER_MS = 600
 _WIDE_PX = 480  # for what memory brings, in words
@@ -126,7 +129,7 @@ class Composer(QWidget):
         self._send.setEnabled(False)
 
     def set_commands(
-        self, is_command: Callable[[str], bool], complete: Callable[[str], Completion]
+        self, is_command: Callable[[str], bool], complete: "Callable[[str], Completion]"
     ) -> None:
         """Set what recognizes commands and what completes them; neither may block."""
         self._is_command, self._complete = is_command, complete
@@ -318,13 +321,15 @@ class Composer(QWidget):
             found = self._complete(text)
             self._show_candidates(found.candidates, marks_first=not found.is_whole)
 
-    def show_mentions(self, typed: str, titles: Sequence[CompletionItem]) -> None:
+    def show_mentions(self, typed: str, titles: "Sequence[CompletionItem]") -> None:
         """Show titles for what was `typed` after an @, unless it has changed since."""
         if self.box.typed_mention() == typed and self.box.hasFocus():
             is_whole = any(each.text == typed.rstrip() for each in titles)
             self._show_candidates([] if is_whole else titles, marks_first=bool(typed))
 
-    def _show_candidates(self, candidates: Sequence[CompletionItem], *, marks_first: bool) -> None:
+    def _show_candidates(
+        self, candidates: "Sequence[CompletionItem]", *, marks_first: bool
+    ) -> None:
         self.completion.show_candidates(candidates, marks_first=marks_first)
         if candidates:
             self.completion.stand_above(self)

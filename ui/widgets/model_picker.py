@@ -1,6 +1,8 @@
 """The model picker: a button with the name of a model, and a list to choose another one from."""
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent
@@ -8,8 +10,10 @@ from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from ui.widgets.controls import button, filled
-from ui.widgets.model_list import ModelList
 from ui.widgets.model_rows import ModelGroup, model_name
+
+if TYPE_CHECKING:
+    from ui.widgets.model_list import ModelList
 
 _SIZE, _EDGE_PX = QSize(460, 480), 8
 _LEAST_CHARS, _MOST_CHARS = 8, 30
@@ -22,7 +26,7 @@ class ModelPicker(QPushButton):
     The list keeps its size while it is open.
 
     Attributes:
-        model: PROVIDER:MODEL whose name is shown. list: The list.
+        model: PROVIDER:MODEL whose name is shown.
 
     Signals:
         opening: Before the list is shown.
@@ -42,11 +46,6 @@ class ModelPicker(QPushButton):
         self.setAccessibleName(tr("Model"))
         self.setProperty("kind", "choice")
         self.setAutoDefault(False)
-        self._popup = _ModelPopup(self)
-        self.list = self._popup.list
-        self.list.chosen.connect(self._on_chosen)
-        self.list.marked.connect(self.favorite_toggled)
-        self._popup.add.clicked.connect(self._on_add_clicked)
         self.clicked.connect(self._on_clicked)
 
     def show_model(self, model: str) -> None:
@@ -60,6 +59,20 @@ class ModelPicker(QPushButton):
     def show_groups(self, groups: Iterable[ModelGroup]) -> None:
         """Show the models to choose from; what is selected in an open list stays so."""
         self.list.show_groups(groups, "" if self.is_open else self.model)
+
+    @cached_property
+    def _popup(self) -> "_ModelPopup":
+        """What is opened, built when it is first needed: the first frame has none."""
+        popup = _ModelPopup(self)
+        popup.list.chosen.connect(self._on_chosen)
+        popup.list.marked.connect(self.favorite_toggled)
+        popup.add.clicked.connect(self._on_add_clicked)
+        return popup
+
+    @property
+    def list(self) -> "ModelList":
+        """The list."""
+        return self._popup.list
 
     @property
     def is_open(self) -> bool:
@@ -122,6 +135,8 @@ class _ModelPopup(QFrame):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
+        from ui.widgets.model_list import ModelList
+
         self.setProperty("panel", "popup")
         self.setAccessibleName(tr("Choose a model"))
         self.list = ModelList(self, one_click=True)
