@@ -269,7 +269,7 @@ def test_a_read_only_conversation_offers_no_change(show: Show) -> None:
 
     def offered() -> set[str]:
         frames = shown.turn(0).frames()
-        actions = {each.label for frame in frames for each in frame.footer._menu_actions}
+        actions = {each.label for frame in frames for each in frame.footer._all_actions}
         return actions | {each.text() for each in shown.turn(0).findChildren(QPushButton)}
 
     assert changes < offered()

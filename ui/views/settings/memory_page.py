@@ -67,7 +67,8 @@ class MemoryPage(QWidget):
     def _settings_side(self) -> QWidget:
         body = QWidget(self)
         filled(QVBoxLayout(body), *self.editors, None, margins=(16, 8, 12, 8))
-        self._area = area = scroll_area(self, body, framed=False)
+        self._body, self._area = body, scroll_area(self, body, framed=False)
+        area = self._area
         area.setMinimumHeight(_LEAST_PX)
         area.setAccessibleName(tr("Settings"))
         side = QWidget(self)
@@ -81,7 +82,7 @@ class MemoryPage(QWidget):
         """Move the preview below the settings if there is no room beside them, and cut no setting."""
         super().resizeEvent(event)
         bar = self._area.verticalScrollBar().sizeHint().width()
-        self._area.setMinimumWidth(self._area.widget().minimumSizeHint().width() + bar)
+        self._area.setMinimumWidth(self._body.minimumSizeHint().width() + bar)
         is_wide = event.size().width() >= _BESIDE_PX
         wanted = Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical
         if self._split.orientation() != wanted:
