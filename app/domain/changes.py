@@ -17,6 +17,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage
 from app.domain.presets import Preset
 from app.domain.profile import Profile, ProfileReview
+from app.domain.projects import Project
 from app.domain.recall import StoredPrompt, Verdict
 
 
@@ -31,7 +32,7 @@ class ConversationPut:
 class ConversationEdited:
     """New values for some fields of a conversation; None leaves a field unchanged.
 
-    `model` and `preset` "" select the default; `restored` moves it out of the trash; `recalls` is whether
+    `model` and `preset` "" select the default, `project` "" none; `restored` moves it out of the trash; `recalls` is whether
     memory contributes to its answers. A title is only replaced by one of the same or a higher
     `TitleOrigin`.
     """
@@ -49,6 +50,7 @@ class ConversationEdited:
     restored: bool = False
     recalls: bool | None = None
     preset: str | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,20 @@ class PresetPut:
 @dataclass(frozen=True, slots=True)
 class PresetRemoved:
     """The removal of a preset; its conversations have the default preset from then on."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPut:
+    """The current state of a project."""
+
+    project: Project
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRemoved:
+    """The removal of a project; its conversations have none from then on."""
 
     uid: str
 
@@ -415,6 +431,8 @@ Change = (
     | ConversationForgotten
     | MessagesForgotten
     | UidsRestored
+    | ProjectPut
+    | ProjectRemoved
 )
 
 FORGETTING: frozenset[type] = frozenset(
@@ -435,6 +453,7 @@ class ChangeSet:
         settings: Keys of `appconfig`.
         providers: Names of providers added, changed or removed.
         presets: Uids of presets added, changed or removed.
+        projects: Uids of projects added, changed or removed.
         passages: Whether passages were added or removed.
         vectors: Names of embedding spaces that got vectors or were emptied.
         memory: Whether facts, memories, core memory, the profile or verdicts changed.
@@ -448,6 +467,7 @@ class ChangeSet:
     settings: frozenset[str] = frozenset()
     providers: frozenset[str] = frozenset()
     presets: frozenset[str] = frozenset()
+    projects: frozenset[str] = frozenset()
     passages: bool = False
     vectors: frozenset[str] = frozenset()
     memory: bool = False

@@ -118,8 +118,8 @@ class SearchQuery:
 
     `words` rank, in the order typed and those of phrases among them, so they are also the sentence
     to embed. Each of `phrases` must occur as it stands, nothing of `excluded` (words or phrases)
-    may. `titles`, `tags`, `models` and `sources` must all hold. Times are UTC: `after` is the first moment
-    allowed, `before` the first not allowed. `archived` and `pinned` ask for such conversations
+    may. `titles`, `tags`, `models`, `sources` and `projects` must all hold. Times are UTC: `after` is the
+    first moment allowed, `before` the first not allowed. `archived` and `pinned` ask for such conversations
     alone; archived ones are left out otherwise.
     """
 
@@ -130,6 +130,7 @@ class SearchQuery:
     tags: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
     after: datetime | None = None
     before: datetime | None = None
     archived: bool = False

@@ -46,6 +46,7 @@ from app.storage.tables.memories import MEMORIES, delete_wordings
 from app.storage.tables.passage_rows import PASSAGES
 from app.storage.tables.presets import PRESETS
 from app.storage.tables.profile import PROFILES, drop_unsupported_lines
+from app.storage.tables.projects import PROJECTS
 from app.storage.tables.prompts import PROMPTS
 from app.storage.tables.settings import PROBES, SETTINGS_TABLES
 from app.storage.tables.spaces import SPACES
@@ -57,8 +58,8 @@ _KEEP_INDEX = (
     "coalesce((SELECT value FROM meta WHERE key = 'forgotten_at'), '0')"
 )
 AGGREGATES: Sequence[Aggregate] = (
-    CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, SUMMARIES, SPENDING,
-    FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS, FORGOTTEN_UIDS,
+    CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, PROJECTS, SUMMARIES,
+    SPENDING, FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS, FORGOTTEN_UIDS,
 )  # fmt: skip
 """In the order of writing; rows are erased in the opposite order, dependent rows first."""
 

@@ -17,6 +17,8 @@ from app.domain.changes import (
     PassagesPut,
     PresetPut,
     PresetRemoved,
+    ProjectPut,
+    ProjectRemoved,
     ProviderPut,
     ReplyGrew,
     SettingPut,
@@ -38,6 +40,7 @@ from app.domain.conversations import (
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.presets import Preset
+from app.domain.projects import Project, RecallRule
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _WORDS = st.sampled_from("abc")
@@ -60,7 +63,15 @@ class History:
 
     def record(self) -> Record:
         """Draw one more record."""
-        kinds = [self.begin, self.setting, self.provider, self.preset, self.draft, self.spend]
+        kinds = [
+            self.begin,
+            self.setting,
+            self.provider,
+            self.preset,
+            self.project,
+            self.draft,
+            self.spend,
+        ]
         if self.conversations:
             kinds += [
                 self.turn, self.turn, self.edit, self.edit, self.put_again, self.retry, self.tag,
@@ -132,6 +143,7 @@ class History:
             pinned=self.draw(flags),
             model=self.draw(st.sampled_from([None, "", "p:m"])),
             preset=self.draw(st.sampled_from([None, "", "x"])),
+            project=self.draw(st.sampled_from([None, "", "x"])),
             deleted_at=self.draw(st.none() | _MOMENTS),
             restored=self.draw(st.booleans()),
         )
@@ -205,6 +217,11 @@ class History:
             Preset(uid, self.word(), tools=self.draw(st.sampled_from([None, (), ("a",)])))
         )
         return self.draw(st.sampled_from([(put,), (PresetRemoved(uid),)]))
+
+    def project(self) -> Record:
+        uid = self.word()
+        put = ProjectPut(Project(uid, self.word(), recall=self.draw(st.sampled_from(RecallRule))))
+        return self.draw(st.sampled_from([(put,), (ProjectRemoved(uid),)]))
 
     def draft(self) -> Record:
         known = [None, *(each.id for each in self.conversations)]

@@ -246,10 +246,17 @@ def _fill_uids(connection: duckdb.DuckDBPyConnection) -> None:
             )
 
 
+_PROJECTS = _script(
+    """CREATE TABLE project (uid VARCHAR PRIMARY KEY, name VARCHAR NOT NULL,
+       instructions VARCHAR NOT NULL, color VARCHAR NOT NULL, folder VARCHAR,
+       recall VARCHAR NOT NULL)""",
+    "ALTER TABLE conversation ADD COLUMN project VARCHAR",
+)
+
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
-    _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids,
+    _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

@@ -262,6 +262,10 @@ def _filtered(
         require("contains(lower(coalesce(e.model, c.model, '')), lower(?))", model)
     for source in query.sources:
         require("contains(lower(c.source), lower(?))", source)
+    for project in query.projects:
+        require(
+            "c.project IN (SELECT uid FROM project WHERE contains(lower(name), lower(?)))", project
+        )
     if query.after is not None:
         require("p.created_at >= ?", to_db(query.after))
     if query.before is not None:
