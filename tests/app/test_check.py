@@ -82,6 +82,7 @@ VIOLATIONS = [
     ("INSERT INTO spend_held VALUES ('x', 1, '2026-01-01', 'w', 'm', 1, 1, NULL)", "spend_held.held_at", False),
     ("INSERT INTO space VALUES ('lost', 3, 8, 'm', '2026-01-01', NULL)", "space.table", True),
     ("INSERT INTO preset SELECT uid, 'x', '', NULL, NULL, NULL, NULL, NULL FROM fact", "preset.name", True),
+    ("INSERT INTO project SELECT uid, 'x', '', '', NULL, 'all' FROM fact", "project.name", True),
     ("UPDATE fact SET uid = 'same'", "fact.uid", False),
     ("UPDATE fact SET conversation_id = 99 WHERE id = 4", "fact.conversation_id", True),
     ("UPDATE fact SET exchange_id = 99 WHERE id = 4", "fact.exchange_id", True),
