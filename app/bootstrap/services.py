@@ -15,6 +15,7 @@ from app.chat.library import Library
 from app.chat.message_cost import MessageCosts
 from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
+from app.chat.projects import Projects
 from app.chat.recall_preview import PREVIEW_LIMIT_S, RecallPreviews
 from app.chat.request_builder import RequestBuilder
 from app.chat.segments import SegmentBreaks
@@ -268,12 +269,18 @@ class Services:
         toolbox = Toolbox(
             (
                 *ConversationTools(store, self.search).tools(),
-                *MemoryTools(self.answers, core_memory, self.memory_writes).tools(),
+                *MemoryTools(
+                    self.answers,
+                    core_memory,
+                    self.memory_writes,
+                    lambda each: self.search.boundaries.of(each.project).is_bounded,
+                ).tools(),
                 *manual_tools(self.search, self.workers.refresh, self._is_manual_on),
             ),
             self.tool_servers.tools,
         )
         self.presets, self.mentions = Presets(store, settings), Mentions(store)
+        self.projects = Projects(store)
         self.tools = toolbox.descriptions
         retrieve = RetrievalCache(store, self.recall.retrieve)
         compactor = Compactor(store, settings, self.background_model)
@@ -292,9 +299,10 @@ class Services:
                 self.context_fetcher,
                 toolbox,
                 self.presets,
+                self.projects,
                 compactor.expect,
                 images,
-                self.profile.lines,
+                self.profile.lines_in,
             )
             for context_tokens in (self.models.context_tokens, self.models.known_context_tokens)
         )

@@ -18,6 +18,7 @@ from app.chat.history import HistoryReader
 from app.chat.models import ChatModels
 from app.chat.planner import ExchangePlan, NewConversation, Planner
 from app.chat.presets import Presets
+from app.chat.projects import Projects
 from app.chat.reply import Reply
 from app.chat.request_builder import RequestBuilder
 from app.chat.running_exchange import Prepare, RunningExchange
@@ -60,6 +61,7 @@ class ExchangeLoop:
             ContextFetcher(store, CoreMemoryService(store, settings)),
             self._toolbox,
             Presets(store, settings),
+            Projects(store),
         )
         self._running: dict[ConversationId, Reply] = {}
         self._choices: dict[ExchangeId, RecallChoice] = {}
@@ -82,15 +84,16 @@ class ExchangeLoop:
         private: bool = False,
         recalls: bool = True,
         preset: str | None = None,
+        project: str | None = None,
         choice: RecallChoice = ANY_RECALL,
     ) -> "Future[Reply]":
-        """Send a message in a conversation, or (None) in a new one, `private` and `recalls` as given.
+        """Send a message in a conversation, or (None) in a new one, `private`, `recalls`, `project` as given.
 
         `model` (PROVIDER:MODEL) and `preset` (a uid) become the conversation's; `choice` is what memory may
         bring to the message. Fails with InvalidInput when the message is empty or a reply is running there,
         NotFound, StorageError.
         """
-        new = NewConversation(model, private, recalls, preset)
+        new = NewConversation(model, private, recalls, preset, project)
         return self._start(
             lambda: replace(self._planner.send(conversation_id, blocks, new), choice=choice)
         )

@@ -109,6 +109,10 @@ class Library:
                 return exchange
         raise no_turn(conversation_id, turn_number, len(path))
 
+    def project_of(self, conversation_id: ConversationId) -> str | None:
+        """Return the uid of a conversation's project, None for none; raise NotFound."""
+        return self._conversations.get(conversation_id).project
+
     def messages(self, exchanges: Sequence[Exchange]) -> dict[ExchangeId, tuple[Message, ...]]:
         """Return the messages of each exchange, in path order."""
         found = self._exchanges.messages(

@@ -56,12 +56,16 @@ _PRIVATE = "Private conversation"  # its words stay out of lists and menus
 
 @dataclass(frozen=True, slots=True)
 class NewConversation:
-    """The properties of a new conversation; an existing one takes only the model and the preset's uid."""
+    """The properties of a new conversation; an existing one takes only the model and the preset's uid.
+
+    `project` is the uid of its project.
+    """
 
     model: str | None = None
     private: bool = False
     recalls: bool = True
     preset: str | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +237,7 @@ class Planner:
             self._ids.conversation(), new_uid(),
             _PRIVATE if new.private else _title_of(blocks), TitleOrigin.FIRST_WORDS,
             OWN_SOURCE, at, at, private=new.private, recalls=new.recalls, model=new.model,
-            preset=new.preset or self._presets.default().uid,
+            preset=new.preset or self._presets.default().uid, project=new.project,
         )  # fmt: skip
 
     def _with_choices(self, conversation: Conversation, new: NewConversation) -> Conversation:

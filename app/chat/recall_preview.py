@@ -139,8 +139,9 @@ class RecallPreviews:
         question: str,
         conversation_id: ConversationId | None = None,
         tried: Mapping[str, SettingValue] | None = None,
+        project: str | None = None,
     ) -> RecallCandidates:
-        """Fetch what could be recalled for a question in a conversation, or (None) in a new one.
+        """Fetch what could be recalled for a question in a conversation, or (None) in a new one of a project.
 
         Raises InvalidInput for an empty question, NotFound, StorageError.
         """
@@ -149,7 +150,7 @@ class RecallPreviews:
             raise InvalidInput("The question is empty", "Type a question.")
         settings = OverriddenSettings(self._settings, tried or {})
         blocks = (Text(text),)
-        plan = self._planner.send(conversation_id, blocks, NewConversation())
+        plan = self._planner.send(conversation_id, blocks, NewConversation(project=project))
         draft = self._builder.draft(plan).with_settings(settings)
 
         def widest_query(_: FetchedContext) -> RecallQuery | None:

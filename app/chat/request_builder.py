@@ -13,6 +13,7 @@ from app.chat.context_fetcher import ContextFetcher, FetchedContext, RecallQuery
 from app.chat.history import Ceiling, History, HistoryReader
 from app.chat.planner import ExchangePlan
 from app.chat.presets import Presets
+from app.chat.projects import Projects
 from app.chat.sent_turns import (
     BLOCK_KINDS,
     as_sent,
@@ -23,7 +24,7 @@ from app.chat.sent_turns import (
 from app.chat.tools.conversations import FETCH
 from app.chat.tools.toolbox import Toolbox
 from app.domain.chat import NO_IMAGES, ChatRequest, ModelRef, ToolSchema
-from app.domain.conversations import Message, Role
+from app.domain.conversations import Conversation, Message, Role
 from app.domain.formatting import local_moment
 from app.domain.ids import ExchangeId, MessageId
 from app.domain.presets import Preset
@@ -72,13 +73,14 @@ class RequestBuilder:
         fetcher: ContextFetcher,
         toolbox: Toolbox,
         presets: Presets,
+        projects: Projects,
         on_prepared: Callable[[ExchangeId], None] = lambda _: None,
         images: LoadImages = lambda _ref, _messages: NO_IMAGES,
-        profile: Callable[[], Sequence[ProfileLine]] = tuple,
+        profile: Callable[[str | None], Sequence[ProfileLine]] = lambda _: (),
     ) -> None:
         """Call `on_prepared` with each exchange whose prompt has a record.
 
-        `profile` returns the lines in force; it may block.
+        `profile` returns the lines for a project; it may block.
         """
         self._profile = profile
         self._images = images
@@ -88,6 +90,7 @@ class RequestBuilder:
         self._fetcher = fetcher
         self._toolbox = toolbox
         self._presets = presets
+        self._projects = projects
         self._on_prepared = on_prepared
 
     def __call__(self, plan: ExchangePlan) -> tuple[ChatRequest, StoredPrompt | None]:
@@ -128,8 +131,10 @@ class RequestBuilder:
             plan,
             self._toolbox.offered_in(plan.conversation, preset.tools),
             Ceiling(tokens, most),
-            replace(preset, system_prompt=self._presets.instructions(preset)),
-            tuple(self._profile()) if is_recall_on(plan.conversation) else (),
+            replace(preset, system_prompt=self._instructions(plan.conversation, preset)),
+            tuple(self._profile(plan.conversation.project))
+            if is_recall_on(plan.conversation)
+            else (),
         )
         runs = self._history.own_runs(plan.exchange)  # with the block of a turn that is sent again
         around = PromptDraft(start, History(runs=runs), None, settings).around_tokens(
@@ -137,6 +142,12 @@ class RequestBuilder:
         )
         history = self._history.read(plan, runs, around, start.ceiling)
         return PromptDraft(start, history, self._history.core_memory(history.before), settings)
+
+    def _instructions(self, conversation: Conversation, preset: Preset) -> str:
+        """Return the instructions of the preset, then those of the project."""
+        project = self._projects.of(conversation)
+        own = project.instructions if project is not None else ""
+        return "\n\n".join(filter(None, (self._presets.instructions(preset), own)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +216,7 @@ class PromptDraft:
             self.history.quoted,
             tuple(_recent(turn.stored) for turn in self.history.turns[-_RECENT_TURNS:]),
             self.plan.choice.mentioned,
+            self.plan.conversation.project,
         )
 
     def context(self, fetched: FetchedContext) -> ContextPlan:

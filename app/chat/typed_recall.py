@@ -123,7 +123,13 @@ class RetrievalCache:
 
     def _on_changed(self, changed: ChangeSet) -> None:
         with self._lock:
-            if changed.passages or changed.memory or changed.settings or changed.vectors:
+            if (
+                changed.passages
+                or changed.memory
+                or changed.settings
+                or changed.vectors
+                or changed.projects
+            ):
                 self._kept.clear()
                 self._running.clear()  # who waits gets what was found before the change
             elif changed.conversations:
@@ -197,8 +203,9 @@ class TypedRecall:
         draft: Draft,
         conversation_id: ConversationId | None,
         is_cancelled: Callable[[], bool] = lambda: False,
+        project: str | None = None,
     ) -> TypedContribution:
-        """Search for a text in a conversation, or (None) in a new one, as sending it would.
+        """Search for a text in a conversation, or (None) in a new one of a project, as sending it would.
 
         Nothing is searched for fewer than three words without a mention, and where memory is off. Raises
         NotFound, StorageError.
@@ -209,7 +216,7 @@ class TypedRecall:
         if is_short or text.startswith("/"):
             return TypedContribution()
         choice = replace(draft.choice, mentioned=tuple(each.conversation_id for each in mentions))
-        plan = self._planner.send(conversation_id, (Text(text),), NewConversation())
+        plan = self._planner.send(conversation_id, (Text(text),), NewConversation(project=project))
         prompt = self._builder.draft(replace(plan, choice=choice))
         query = prompt.query(FetchedContext())
         if query is None:

@@ -8,6 +8,7 @@ from app.domain.errors import InvalidInput
 from app.domain.facts import FactCategory
 from app.domain.passages import PassageKind
 from app.domain.presets import Effort
+from app.domain.projects import RecallRule
 from app.domain.text import clean, parse_whole_number
 from app.domain.workers import WorkerName
 from app.providers.vendors import vendors
@@ -154,6 +155,7 @@ def _add_conversations(command: _Adder) -> None:
     ask.text("text", "TEXT", "the question; - reads standard input")
     ask.number("--conversation", "ID")
     ask.text("--model", "PROVIDER:MODEL")
+    ask.text("--project", "NAME", "start the new conversation in this project")
     ask.text("--preset", "NAME", "answer with this preset's instructions and options")
     attach_help = "attach an image, a PDF or a text file; may be repeated"
     ask.text("--attach", "FILE", attach_help, action="append", default=[])
@@ -293,6 +295,16 @@ def _add_models(command: _Adder) -> None:
     preset.text("--max-output", "TOKENS", "of an answer, or 'default'")
     tool_help = "a tool it may call; may be repeated; 'all' or 'none'"
     preset.text("--tool", "NAME", tool_help, action="append")
+    project = command("project", "list, add, change and remove projects, and move conversations")
+    project.actions(
+        {"list": "", "add": "NAME", "edit": "NAME", "move": "NAME ID ...", "remove": "NAME"}
+    )
+    project.epilog = "'move none ID' takes conversations out of their projects."
+    recall_help = "what its conversations recall: only its own, its own first, or all"
+    project.add_argument("--recall", choices=tuple(RecallRule), help=recall_help)
+    project.text("--instructions", "TEXT", "added to its prompts; - reads standard input")
+    project.text("--color", "#RRGGBB", "'' for none")
+    project.text("--folder", "PATH", "the folder it belongs to; '' for none")
     command("quick", "show the quick search of the open window")
     command("secrets", "list the messages that hold keys, tokens or passwords")
     mcp = command("mcp", "serve memory to another program over MCP; list, allow and deny programs")
@@ -303,6 +315,7 @@ def _add_models(command: _Adder) -> None:
         "brief", "write what memory holds on a question, quoted and linked, as Markdown"
     )
     brief.text("question", "QUESTION", "- reads standard input")
+    brief.text("--project", "NAME", "ask as in a conversation of this project")
     brief.number("--tokens", "N", "its most tokens, 2000 without", default=2000)
     sources = command("sources", "list and switch the programs whose sessions are followed")
     sources.actions({"list": "", "on": "NAME", "off": "NAME"})

@@ -19,10 +19,14 @@ _NAME = re.compile(r"/([a-z][a-z0-9_-]*)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """The open conversation and the last exchange of its shown path; None in a new conversation."""
+    """The open conversation and the last exchange of its shown path; None in a new conversation.
+
+    `project` is the uid of the project that a new conversation will belong to.
+    """
 
     conversation_id: ConversationId | None = None
     last_exchange_id: ExchangeId | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

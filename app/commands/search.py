@@ -20,7 +20,9 @@ from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult, details
 from app.domain.text import escape_markdown, one_line
 from app.domain.translation import tr
+from app.index.query import parse_query
 from app.index.text_sync import TextIndexSync
+from app.memory.boundaries import Boundary
 from app.memory.brief import Briefs
 from app.memory.search import SearchService
 
@@ -28,7 +30,11 @@ NOTHING_FOUND = "Nothing was found. Try other or fewer words."
 _LIMIT = 10
 _SNIPPET_CHARS = 240
 _SEARCH_FORMS = (
-    Form("/search", "QUERY", "Words, “an exact phrase”, -word, tag:, source:, before:, after:"),
+    Form(
+        "/search",
+        "QUERY",
+        "Words, “an exact phrase”, -word, tag:, source:, project:, before:, after:",
+    ),
 )
 _BRIEF_TOKENS = 2000
 _BRIEF_FORMS = (
@@ -50,7 +56,7 @@ def search_commands(
         if not call.rest:
             raise wrong_form(call, _BRIEF_FORMS)
         sync.catch_up_a_little()
-        return Outcome(briefs.write(call.rest, _BRIEF_TOKENS))
+        return Outcome(briefs.write(call.rest, _BRIEF_TOKENS, project_of(call, library)))
 
     return (
         Command("brief", tr("Hand over what memory holds"), _BRIEF_FORMS, brief),
@@ -73,11 +79,13 @@ class _SearchCommands:
         if not call.rest:
             raise wrong_form(call, _SEARCH_FORMS)
         self._sync.catch_up_a_little()
-        response = search_or_rebuild(self._search, self._sync, call.rest, _LIMIT)
+        boundary = boundary_of(self._search, call.rest, project_of(call, self._library))
+        response = search_or_rebuild(self._search, self._sync, call.rest, _LIMIT, boundary=boundary)
         self._results = response.results
         lines = [_result_lines(number, each) for number, each in enumerate(response.results, 1)]
         lines.append(tr("`/open N` opens a result.") if lines else NOTHING_FOUND)
-        return Outcome("\n\n".join((*lines, *coverage_notes(response))))
+        notes = (*coverage_notes(response), *boundary_notes(boundary))
+        return Outcome("\n\n".join((*lines, *notes)))
 
     def open(self, call: CommandCall) -> Outcome:
         """Open a result by its number, or a conversation, turn or manual page."""
@@ -122,16 +130,46 @@ def search_or_rebuild(
     limit: int,
     kinds: Collection[PassageKind] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    boundary: Boundary | None = None,
 ) -> SearchResponse:
-    """Search, after rebuilding the index if it is damaged. Blocking.
+    """Search inside a boundary, after rebuilding the index if it is damaged. Blocking.
 
     Raises InvalidInput, IndexUnavailable.
     """
     try:
-        return search.search(query, limit=limit, kinds=kinds)
+        return search.search(query, limit=limit, kinds=kinds, boundary=boundary)
     except IndexUnavailable:
         sync.catch_up(cancelled)
-        return search.search(query, limit=limit, kinds=kinds)
+        return search.search(query, limit=limit, kinds=kinds, boundary=boundary)
+
+
+def project_of(call: CommandCall, library: Library) -> str | None:
+    """Return the uid of the project that a command is typed in; None for none."""
+    here = call.context.conversation_id
+    return call.context.project if here is None else library.project_of(here)
+
+
+def boundary_of(search: SearchService, query: str, project: str | None) -> Boundary | None:
+    """Return the boundary of a search that is typed in a project, by its uid; None for none.
+
+    A query that names a project by `project:` is asked of everything. Raises InvalidInput.
+    """
+    return None if parse_query(query).projects else search.boundaries.of(project)
+
+
+def boundary_notes(boundary: Boundary | None) -> list[str]:
+    """Return what a boundary kept a search from, as sentences."""
+    if boundary is None:
+        return []
+    if boundary.project is not None and boundary.is_bounded:
+        words = tr('Only the project "{name}" was searched; project:NAME searches another one.')
+        return [words.format(name=boundary.project.name)]
+    if boundary.closed:
+        words = tr(
+            "Projects that keep their memory to themselves were left out; project:NAME searches one."
+        )
+        return [words]
+    return []
 
 
 def coverage_notes(response: SearchResponse) -> list[str]:

@@ -14,6 +14,7 @@ class ObstacleCause(StrEnum):
     PRIVATE = "private"
     TRASH = "trash"
     ARCHIVED = "archived"
+    OTHER_PROJECT = "other_project"
     FILTER = "filter"
     NOT_INDEXED = "not_indexed"
     EXCLUDED_WORD = "excluded_word"

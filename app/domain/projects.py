@@ -1,7 +1,10 @@
 """Projects: instructions, a folder and a recall rule that several conversations share."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+from app.domain.presets import MAX_NAME_CHARS, MAX_PROMPT_CHARS, one_line_name
 
 
 class RecallRule(StrEnum):
@@ -33,3 +36,19 @@ class Project:
     color: str = ""
     folder: str | None = None
     recall: RecallRule = RecallRule.ALL
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether its conversations recall, and are recalled by, nothing outside it."""
+        return self.recall is RecallRule.ONLY
+
+
+def project_problem(project: Project) -> str:
+    """Return why a project cannot be stored as a phrase that follows "it", "" if it can."""
+    if not 0 < len(project.name) <= MAX_NAME_CHARS or project.name != one_line_name(project.name):
+        return f"needs a name of 1 to {MAX_NAME_CHARS} characters"
+    if len(project.instructions) > MAX_PROMPT_CHARS:
+        return f"has instructions of more than {MAX_PROMPT_CHARS:,} characters"
+    if project.color and not re.fullmatch("#[0-9a-f]{6}", project.color):
+        return "needs a color such as #2e7d32"
+    return ""

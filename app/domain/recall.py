@@ -190,7 +190,8 @@ class SegmentContext:
     `exchange_ids` precede the question; `held` are the messages that are known to be in the prompt
     anyway. An empty segment is not searched. `quoted` passages already stand in the request from earlier
     turns and are never recalled again. `recent` are the last turns before the question, newest last: what
-    a follow-up refers to. `mentioned` conversations are recalled whatever their relevance.
+    a follow-up refers to. `mentioned` conversations are recalled whatever their relevance. `project` is the uid of
+    the conversation's project, whose recall rule applies; None for none.
     """
 
     exchange_ids: frozenset[ExchangeId] = frozenset()
@@ -198,6 +199,7 @@ class SegmentContext:
     quoted: frozenset[PassageId] = frozenset()
     recent: tuple[RecentTurn, ...] = ()
     mentioned: tuple[ConversationId, ...] = ()
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

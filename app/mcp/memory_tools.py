@@ -1,6 +1,7 @@
 """Tools that other programs call: search, reading turns, recall, and saving where that is switched on.
 
-Private conversations and those in the trash are never shown. Results quote memory: they are data.
+Private conversations, those in the trash and those of bounded projects are never shown. Results quote memory:
+they are data.
 """
 
 import json
@@ -26,6 +27,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, shown_path
 from app.storage.tables.passages import Passages
+from app.storage.tables.projects import stored_projects
 from app.storage.tables.settings import Settings
 
 MISS = "Nothing was found. Other words may find more."
@@ -65,7 +67,14 @@ _TOOLS: Sequence[tuple[str, str, str, Mapping[str, Any]]] = (
         "Search conversations",
         "Find turns of earlier conversations by a natural sentence, with dates and links.",
         parameters(
-            {"query": QUERY, "after": _DATE, "before": _DATE, "source": _ID, "limit": LIMIT},
+            {
+                "query": QUERY,
+                "after": _DATE,
+                "before": _DATE,
+                "source": _ID,
+                "project": _ID,
+                "limit": LIMIT,
+            },
             "query",
         ),
     ),
@@ -90,6 +99,12 @@ _TOOLS: Sequence[tuple[str, str, str, Mapping[str, Any]]] = (
         parameters(
             {"question": QUERY, "max_tokens": _whole(MIN_TOKENS, MAX_TOKENS, 1200)}, "question"
         ),
+    ),
+    (
+        "list_projects",
+        "List projects",
+        "List the names of the user's projects, for search_conversations.",
+        parameters({}),
     ),
     (
         "remember",
@@ -133,11 +148,13 @@ class McpTools:
         archive: ArchivalMemoryService,
         access: McpAccess,
     ) -> None:
+        self._store = store
         self._conversations = Conversations(store)
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
         self._settings = settings
         self._search = search
+        self._boundaries = search.boundaries
         self._answers = answers
         self._briefs = Briefs(store, answers)
         self._archive = archive
@@ -151,6 +168,7 @@ class McpTools:
             "search_conversations": self._find_turns,
             "get_turns": self._turns,
             "recall": self._recall,
+            "list_projects": self._projects,
         }
         if self._settings.flag(_REMEMBER):
             runs = {**runs, "remember": self._remember}
@@ -194,11 +212,13 @@ class McpTools:
 
     def _find_turns(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
         filters = "".join(
-            f' {key}:"{value}"' if key == "source" else f" {key}:{value}"
-            for key in ("after", "before", "source")
+            f' {key}:"{value}"' if key in ("source", "project") else f" {key}:{value}"
+            for key in ("after", "before", "source", "project")
             if (value := given[key])
         )
-        response = self._search.search(given["query"] + filters, given["limit"])
+        response = self._search.search(
+            given["query"] + filters, given["limit"], boundary=self._boundaries.of(None)
+        )
         found = [each for each in response.results if each.kind in _READ]
         useful = [each for each in found if each.is_hint or not each.is_weak]
         results = [
@@ -274,13 +294,23 @@ class McpTools:
         ]
         return {"note": NOTE, "title": conversation.title, "turns": turns}
 
+    def _projects(self, _given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+        return {
+            "projects": [each.name for each in stored_projects(self._store) if not each.is_bounded]
+        }
+
     def _remember(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
         return {"saved": self._archive.save(given["text"]).id}
 
     def _shown(self, conversation_id: int) -> Conversation:
         key = ConversationId(conversation_id)
         found = self._conversations.by_ids([key]).get(key)
-        if found is None or found.private or found.deleted_at is not None:
+        if (
+            found is None
+            or found.private
+            or found.deleted_at is not None
+            or not self._boundaries.of(None).allows(found.project)
+        ):
             raise _missing()
         return found
 

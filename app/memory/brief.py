@@ -35,18 +35,18 @@ class Briefs:
         self._exchanges = Exchanges(store)
         self._answers = answers
 
-    def write(self, question: str, max_tokens: int) -> str:
+    def write(self, question: str, max_tokens: int, project: str | None = None) -> str:
         """Return a brief on a question of at most `max_tokens`.
 
-        Raises InvalidInput for a number out of range, and as `SearchService.search`.
+        It has what may be recalled in a project, by its uid; None: outside all bounded ones. Raises InvalidInput for a number out of range, and as `SearchService.search`.
         """
         if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
             raise InvalidInput(
                 f"A brief cannot have {max_tokens:,} tokens",
                 f"Ask for {MIN_TOKENS} to {MAX_TOKENS:,}.",
             )
-        facts = list(map(_masked, self._answers.find(question, _FOUND, _FACTS)))
-        said = list(map(_masked, self._answers.find(question, _FOUND, _KINDS)))
+        facts = list(map(_masked, self._answers.find(question, _FOUND, _FACTS, project)))
+        said = list(map(_masked, self._answers.find(question, _FOUND, _KINDS, project)))
         page = _Page(max_tokens * _BYTES_PER_TOKEN)
         page.add(f"# {one_line(question, _TITLE_CHARS)}\n")
         if not facts and not said:

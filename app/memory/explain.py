@@ -68,10 +68,17 @@ class Explainer:
         self._exchanges = Exchanges(store)
         self._conversations = Conversations(store)
 
-    def explain(self, question: str, exchange_id: ExchangeId, limit: int = LIMIT) -> Explanation:
+    def explain(
+        self,
+        question: str,
+        exchange_id: ExchangeId,
+        limit: int = LIMIT,
+        project: str | None = None,
+    ) -> Explanation:
         """Return how `question`, in the search language, finds a turn.
 
-        `limit` is the number of results shown. Raises NotFound for a deleted turn, InvalidInput for an
+        `limit` is the number of results shown, `project` the uid of the project that the question is asked in;
+        its boundary concerns recall, not the user's own search. Raises NotFound for a deleted turn, InvalidInput for an
         invalid question, IndexUnavailable.
         """
         exchange = self._exchanges.get(exchange_id)
@@ -103,7 +110,10 @@ class Explainer:
             floor=self._settings.share("rag_min_similarity"),
             points=_points(seen, best),
             words=self._words(seen.query, best),
-            obstacles=tuple(self._obstacles(case)),
+            obstacles=(
+                *self._obstacles(case),
+                *self._boundary_obstacles(conversation, project),
+            ),
             by_meaning=case.is_by_meaning,
             notice=seen.problem,
         )
@@ -193,6 +203,29 @@ class Explainer:
                 )
             )
         return found
+
+    def _boundary_obstacles(
+        self, conversation: Conversation, project: str | None
+    ) -> Iterator[Obstacle]:
+        """Yield why recall in a project does not reach the conversation, if it does not."""
+        boundary = self._search.boundaries.of(project)
+        if boundary.allows(conversation.project):
+            return
+        own = self._search.boundaries.of(conversation.project).project
+        asking = boundary.project
+        if own is not None and own.is_bounded:
+            words = tr(
+                'It belongs to the other project "{name}", which keeps its memory to itself: search shows it, and only conversations of that project recall it.'
+            ).format(name=own.name)
+        else:
+            words = tr(
+                'It is outside the project "{name}", whose conversations recall nothing from elsewhere.'
+            ).format(name=asking.name if asking is not None else "")
+        yield Obstacle(
+            ObstacleCause.OTHER_PROJECT,
+            words,
+            tr("Move the conversation, or change the recall rule of the project."),
+        )
 
     def _weak_outcome(self, best: Ranked) -> str:
         is_hint = best.relevance >= self._settings.share("rag_hint_similarity")
@@ -328,6 +361,7 @@ def _single_filters(query: SearchQuery) -> Iterator[tuple[str, SearchQuery]]:
     yield from ((f"tag:{each}", SearchQuery(tags=(each,))) for each in query.tags)
     yield from ((f"model:{each}", SearchQuery(models=(each,))) for each in query.models)
     yield from ((f"source:{each}", SearchQuery(sources=(each,))) for each in query.sources)
+    yield from ((f"project:{each}", SearchQuery(projects=(each,))) for each in query.projects)
     if query.after is not None:
         yield f"after:{query.after.astimezone():%Y-%m-%d}", SearchQuery(after=query.after)
     if query.before is not None:

@@ -69,16 +69,21 @@ class FactService:
         total = len(ranked_ids | self._facts.ids(with_words))
         return FactMatches((*ranked, *listed)[:limit], total)
 
-    def nearest(self, texts: Sequence[str], limit: int) -> Sequence[Fact]:
+    def nearest(
+        self, texts: Sequence[str], limit: int, project: str | None = None
+    ) -> Sequence[Fact]:
         """Return the current facts nearest to some texts, each text's best first, in turns.
 
-        All of them if there are no more; while search is unavailable the newest.
+        All of them if there are no more; while search is unavailable the newest. Only what may be recalled in a
+        project is returned.
         """
-        newest = self._facts.listed(FactFilter(limit=limit + 1))
-        if len(newest) <= limit:
+        boundary = self._search.boundaries.of(project)
+        listed = self._facts.listed(FactFilter(limit=limit + 1))
+        newest = [each for each in listed if boundary.holds(each.fact.id)]
+        if len(listed) <= limit:
             return [each.fact for each in newest]
         try:
-            found = [self._search.by_sentence(text, limit, _FACTS) for text in texts]
+            found = [self._search.by_sentence(text, limit, _FACTS, boundary) for text in texts]
         except IndexUnavailable:
             found = []
         in_turns = (each for row in zip_longest(*found) for each in row if each is not None)

@@ -10,6 +10,7 @@ from app.domain.passages import PassageKind
 from app.domain.recall import MatchScore, RetrievedConversation, Verdict
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
+from app.memory.boundaries import Boundary
 from app.memory.recall_search import PreparedQuery, ranked_in
 from app.memory.retrieved import match_score, quotable, retrieved_exchanges
 from app.memory.search import SearchScope, SearchService
@@ -125,12 +126,13 @@ class MentionReader:
         wanted: Sequence[ConversationId],
         verdicts: Mapping[PassageId, Verdict],
         quoted: Collection[PassageId],
+        boundary: Boundary,
     ) -> tuple[RetrievedConversation, ...]:
         """Return conversations with summary and best turns, in order; without what is `quoted` already.
 
         Those that are not `readable` are left out.
         """
-        readable = self.readable(wanted)
+        readable = self.readable(wanted, boundary)
         talks = self._reads.talks(readable)
         found = []
         for each in readable:
@@ -157,13 +159,18 @@ class MentionReader:
             )
         return tuple(found)
 
-    def readable(self, wanted: Sequence[ConversationId]) -> list[ConversationId]:
-        """Return the conversations that may be quoted: no private ones and none in the trash."""
+    def readable(
+        self, wanted: Sequence[ConversationId], boundary: Boundary
+    ) -> list[ConversationId]:
+        """Return the conversations that may be quoted: inside the boundary, not private, not in the trash."""
         records = self._conversations.by_ids(wanted)
         return [
             each
             for each in wanted
-            if (record := records.get(each)) and not record.private and record.deleted_at is None
+            if (record := records.get(each))
+            and not record.private
+            and record.deleted_at is None
+            and boundary.allows(record.project)
         ]
 
     def _heads(

@@ -29,6 +29,7 @@ from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.facts import Facts
 from app.storage.tables.profile import ProfileRows
+from app.storage.tables.projects import stored_projects
 from app.storage.tables.settings import Settings
 
 T = TypeVar("T")
@@ -74,6 +75,16 @@ class ProfileService:
         """Return the lines in force."""
         profile = self._rows.current()
         return () if profile is None else profile.lines
+
+    def lines_in(self, project: str | None) -> tuple[ProfileLine, ...]:
+        """Return the lines that prompts of a project contain, by its uid.
+
+        In a bounded one those that were learned elsewhere are left out.
+        """
+        known = {each.uid: each for each in stored_projects(self._store)}
+        if project not in known or not known[project].is_bounded:
+            return self.lines()
+        return tuple(line for line in self.lines() if not line.sources)
 
     def state(self) -> ProfileState:
         """Return the profile and what is proposed for it."""

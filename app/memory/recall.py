@@ -35,6 +35,7 @@ from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.index.relevance import MIN_DEVIATION
 from app.memory.answers import quoted_answers
+from app.memory.boundaries import Boundary
 from app.memory.mentions import MentionReader
 from app.memory.recall_search import (
     PreparedQuery,
@@ -103,8 +104,8 @@ class RecallService:
     ) -> RetrievalResult:
         """Return what was found for a question in a conversation (None: a new one).
 
-        Excluded are that conversation, private, deleted and archived conversations, non-answers, and what the
-        user marked never to use again. Small conversation_id finds nothing. A part that fails or is cancelled
+        Excluded are that conversation, private, deleted and archived conversations, non-answers, what the
+        user marked never to use again, and what the recall rules of projects exclude. Small talk finds nothing. A part that fails or is cancelled
         (`is_cancelled` is called between the parts) is empty, and `notice` says so. Without `by_meaning` only
         words are searched, which takes tens of milliseconds.
         """
@@ -153,13 +154,15 @@ class RecallService:
             return None
         verdicts = self._feedback.verdicts()
         refused = _refused(verdicts) | IdSet(choice.left_out)
+        boundary = self._search.boundaries.of(conversation.project if conversation else None)
         if choice.mentioned:
-            own = IdSet(self._passages.of_conversations(self._mentions.readable(choice.mentioned)))
+            readable = self._mentions.readable(choice.mentioned, boundary)
+            own = IdSet(self._passages.of_conversations(readable))
             scope = SearchScope(own.without(refused | self._search.pools().separate), IdSet())
             known: list[Ranked] = []
         else:
-            scope = self._other_conversations(conversation_id, refused)
-            known = self._ranked_facts(prepared, refused, limit)
+            scope = self._other_conversations(conversation_id, refused, boundary)
+            known = self._ranked_facts(prepared, refused, limit, boundary)
         ranked = self._without_repeats(prepared, scope)
         facts = self._facts.by_ids(passage_id_of(each.part_id) for each in known)
         now = datetime.now(UTC)
@@ -196,12 +199,16 @@ class RecallService:
     def _mentioned(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
         segment, here = retrieval.segment, retrieval.conversation_id
         wanted = [each for each in segment.mentioned if each != here]
-        found = self._mentions.read(prepared, wanted, retrieval.verdicts, segment.quoted)
+        found = self._mentions.read(
+            prepared, wanted, retrieval.verdicts, segment.quoted, self._boundary(retrieval)
+        )
         retrieval.found = replace(retrieval.found, mentioned=found)
 
     def _related(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
         settings, verdicts = retrieval.settings, retrieval.verdicts
-        scope = self._other_conversations(retrieval.conversation_id, _refused(verdicts))
+        scope = self._other_conversations(
+            retrieval.conversation_id, _refused(verdicts), self._boundary(retrieval)
+        )
         ranked = retrieval.unquoted(self._ranked_turns_and_summaries(prepared, scope))
         heads = self._reads.heads(passage_id_of(each.part_id) for each in ranked)
         best = [
@@ -259,8 +266,10 @@ class RecallService:
         of_turns = replace(scope, left_out=scope.left_out | summaries)
         ranked = best_by_passage(self._without_repeats(prepared, of_turns), _CONSIDERED)
         kept = summaries.without(scope.left_out)
+        kept = kept if scope.allowed is None else kept & scope.allowed
         if len(kept):
-            own = SearchScope(kept, IdSet(), _SUMMARIES, PassageKind.CONVERSATION_SUMMARY)
+            kind = PassageKind.CONVERSATION_SUMMARY
+            own = SearchScope(kept, IdSet(), _SUMMARIES, kind, scope.preferred)
             found = ranked_in(self._search, prepared, own, _FACT_LOG_ODDS)
             ranked += best_by_passage(found, _SUMMARIES)
         return ranked
@@ -273,9 +282,8 @@ class RecallService:
         limit = retrieval.settings.rag_fact_limit
         if not limit:
             return
-        ranked = retrieval.unquoted(
-            self._ranked_facts(prepared, _refused(retrieval.verdicts), limit)
-        )
+        refused, boundary = _refused(retrieval.verdicts), self._boundary(retrieval)
+        ranked = retrieval.unquoted(self._ranked_facts(prepared, refused, limit, boundary))
         heads = self._reads.heads(passage_id_of(each.part_id) for each in ranked)
         known = self._facts.by_ids(passage_id_of(each.part_id) for each in ranked)
         has_saved = any(head.kind is PassageKind.MEMORY for head in heads.values())
@@ -299,12 +307,14 @@ class RecallService:
             found.append(RetrievedFact(match, *content, *source))
         retrieval.found = replace(retrieval.found, facts=tuple(found))
 
-    def _ranked_facts(self, prepared: PreparedQuery, refused: IdSet, limit: int) -> list[Ranked]:
+    def _ranked_facts(
+        self, prepared: PreparedQuery, refused: IdSet, limit: int, boundary: Boundary
+    ) -> list[Ranked]:
         """Return facts and saved texts, each kind best first, with more than `limit` of each."""
         sides = self._search.pools().sides
         ranked: list[Ranked] = []
         for kind in _FACT_KINDS:
-            scope = SearchScope(sides[kind].without(refused), IdSet(), kind=kind)
+            scope = SearchScope(sides[kind].without(refused), IdSet(), kind=kind).inside(boundary)
             if len(scope.allowed or ()):
                 found_here = _weighed_as_facts(
                     ranked_in(self._search, prepared, scope, _FACT_LOG_ODDS), prepared.vector
@@ -337,13 +347,16 @@ class RecallService:
         return ranked_in(self._search, prepared, replace(scope, left_out=left_out))
 
     def _other_conversations(
-        self, conversation_id: ConversationId | None, refused: IdSet
+        self, conversation_id: ConversationId | None, refused: IdSet, boundary: Boundary
     ) -> SearchScope:
-        """Return the scope of all other conversations, without hidden and refused passages."""
+        """Return the scope of other conversations inside a boundary, without hidden and refused passages."""
         left_out = self._search.pools().excluded | refused
         if conversation_id is not None:
             left_out |= IdSet(self._passages.of_conversations([conversation_id]))
-        return SearchScope(None, left_out)
+        return SearchScope(None, left_out).inside(boundary)
+
+    def _boundary(self, retrieval: "_Retrieval") -> Boundary:
+        return self._search.boundaries.of(retrieval.segment.project)
 
 
 @dataclass(slots=True)

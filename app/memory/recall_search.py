@@ -29,7 +29,6 @@ from app.memory.search import (
     CANDIDATES,
     SearchScope,
     SearchService,
-    ranked_with_relevance,
     with_any_word,
 )
 from app.memory.vector_search import QueryVector
@@ -182,16 +181,13 @@ def ranked_in(
 def _ranked_alone(
     search: SearchService, prepared: PreparedQuery, scope: SearchScope, prior: float
 ) -> list[Ranked]:
-    if not search.size(scope):
-        return []
     try:
-        found = search.ranking_input(prepared.query, prepared.vector, scope)
+        ranked = search.ranked(prepared.query, prepared.vector, scope, prior)
     except IndexUnavailable:
         if prepared.vector is None:
             raise
         return _by_meaning_alone(prepared.vector, scope)
-    ranked = ranked_with_relevance(found, prior)
-    return ranked if found.nearness is not None else with_any_word(ranked)
+    return ranked if prepared.vector is not None else with_any_word(ranked)
 
 
 def best_by_passage(ranked: Iterable[Ranked], limit: int) -> list[Ranked]:

@@ -18,6 +18,7 @@ from app.index.relevance import Background, with_relevance
 from app.index.text_index import TantivyTextIndex
 from app.index.text_snapshot import CandidateTable
 from app.index.text_sync import TextIndexSync
+from app.memory.boundaries import Boundaries, Boundary
 from app.memory.result_merging import SIDE_KINDS, fused_with_cosine, merge_side_results, side_limit
 from app.memory.results import ResultBuilder
 from app.memory.vector_search import QueryTokens, QueryVector, VectorSearch
@@ -31,19 +32,33 @@ _SIDE_CANDIDATES = 60  # of a kind of which a few are shown
 _NO_ANSWER = 0.25  # the highest relevance of a non-answer
 _BEHIND_BEST = 0.5  # and its highest share of the best result's
 _ALL = 1_000_000
+_PREFERENCE = 1.0  # log odds of what a project prefers
 
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
     """The passages to search: `allowed` (None: all) without `left_out`; `candidates` of each list.
 
-    `kind` may be given if all of `allowed` are of it: that is faster.
+    `kind` may be given if all of `allowed` are of it: that is faster. `preferred` passages rank by
+    themselves, with more relevance, so that others cannot crowd them out.
     """
 
     allowed: IdSet | None
     left_out: IdSet
     candidates: int = CANDIDATES
     kind: PassageKind | None = None
+    preferred: IdSet | None = None
+
+    def inside(self, boundary: Boundary | None) -> "SearchScope":
+        """Return what of it lies inside a boundary; None: all of it."""
+        if boundary is None:
+            return self
+        allowed, within = self.allowed, boundary.within
+        if within is not None:
+            within = within.without(self.left_out)
+            allowed = within if allowed is None else allowed & within
+        left_out = self.left_out | boundary.beyond
+        return replace(self, allowed=allowed, left_out=left_out, preferred=boundary.preferred)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +117,7 @@ class SearchService:
 
     Attributes:
         index: The text index, kept up to date by `sync`.
+        boundaries: The recall boundaries of projects.
         vector_search: Search by meaning; None where only words are searched.
     """
 
@@ -115,6 +131,7 @@ class SearchService:
     ) -> None:
         self._passages = Passages(store)
         self._results = ResultBuilder(self._passages, settings)
+        self.boundaries = Boundaries(store)
         self.index = index
         self.sync = sync
         self.vector_search = vector_search
@@ -130,11 +147,13 @@ class SearchService:
         *,
         by_meaning: bool = True,
         among: Collection[int] | None = None,
+        boundary: Boundary | None = None,
     ) -> SearchResponse:
         """Return the results of a query in the search language, best first.
 
         Without `by_meaning` only words rank, which needs no embedding; `among` are the passages that may be
-        found, None for all. Summaries of exchanges are found only when `kinds` contains them: their turns rank
+        found, None for all; nothing outside the `boundary` is searched, None for the user's own search of
+        everything. Summaries of exchanges are found only when `kinds` contains them: their turns rank
         better. Facts, memories, tool summaries and manual pages rank apart, each kind by itself, and take at most
         a quarter of the places from turns, unless `kinds` contains them. So do non-answers, by words only, after
         all possible answers. Raises InvalidInput for an invalid query or limit, IndexUnavailable.
@@ -143,11 +162,11 @@ class SearchService:
         query = parse_query(text, limit)
         vector: QueryVector | None = None
         if query.is_list:
-            listed = self._listed(query, kinds, among)
+            listed = self._listed(query, kinds, among, boundary)
             (results,) = self._results.of_each(query, [(listed, limit)])
         else:
             vector = self.query_vector(query) if by_meaning else None
-            results = self._found(query, vector, kinds, among)
+            results = self._found(query, vector, kinds, among, boundary)
         took_ms = (time.perf_counter() - started) * 1000
         problem = self.vector_search.problem if self.vector_search and by_meaning else ""
         return SearchResponse(
@@ -156,14 +175,18 @@ class SearchService:
         )  # fmt: skip
 
     def by_sentence(
-        self, sentence: str, limit: int, kinds: Collection[PassageKind]
+        self,
+        sentence: str,
+        limit: int,
+        kinds: Collection[PassageKind],
+        boundary: Boundary | None,
     ) -> tuple[SearchResult, ...]:
-        """Return the passages of some kinds that a sentence finds, best first.
+        """Return the passages of some kinds that a sentence finds inside a boundary, best first.
 
         It is read as plain words; archived conversations are left out. Raises as `search`.
         """
         query = sentence_query(sentence, limit)
-        return tuple(self._found(query, self.query_vector(query), kinds))
+        return tuple(self._found(query, self.query_vector(query), kinds, None, boundary))
 
     def parts_ranked(
         self,
@@ -207,44 +230,52 @@ class SearchService:
         query: SearchQuery,
         vector: QueryVector | None,
         kinds: Collection[PassageKind] | None,
-        among: Collection[int] | None = None,
+        among: Collection[int] | None,
+        boundary: Boundary | None,
     ) -> list[SearchResult]:
         """Return the results, best first; without `kinds`, turns merged with side results."""
         scope = self._scope(query, kinds)
+        allowed = scope.allowed
         if among is not None:
             chosen = IdSet(among)
-            allowed = chosen if scope.allowed is None else scope.allowed & chosen
+            allowed = chosen if allowed is None else allowed & chosen
             scope = replace(scope, allowed=allowed)
-        ranked = ranked_with_relevance(self.ranking_input(query, vector, scope))
+        ranked = self.ranked(query, vector, scope.inside(boundary))
         if kinds is not None and set(kinds) <= set(SIDE_KINDS):
             ranked = fused_with_cosine(ranked)
         ranked = ranked if vector is not None else with_any_word(ranked)
-        sides = self._sides(query, vector, scope.allowed) if kinds is None else []
+        sides = self._sides(query, vector, allowed, boundary) if kinds is None else []
         if kinds is None or PassageKind.TURN in kinds:
             most = max((_BEHIND_BEST * each.relevance for each in ranked[:1]), default=1.0)
-            sides.append(self._unanswered(query, scope.allowed, min(most, _NO_ANSWER)))
+            sides.append(self._unanswered(query, allowed, boundary, min(most, _NO_ANSWER)))
         most = side_limit(query.limit, len({passage_id_of(each.part_id) for each in ranked}))
         rankings = [(ranked, query.limit), *((side, most) for side in sides)]
         results, *beside = self._results.of_each(query, rankings)
         return merge_side_results(results, beside, query.limit)
 
     def _sides(
-        self, query: SearchQuery, vector: QueryVector | None, allowed: IdSet | None
+        self,
+        query: SearchQuery,
+        vector: QueryVector | None,
+        allowed: IdSet | None,
+        boundary: Boundary | None,
     ) -> list[list[Ranked]]:
         """Return the ranking of each kind that ranks apart."""
         ranked = []
         for kind, side in self.pools().sides.items():
             kept = side if allowed is None else side & allowed
-            if len(kept):
-                scope = SearchScope(kept, IdSet(), _SIDE_CANDIDATES, kind)
-                ranked.append(
-                    fused_with_cosine(
-                        ranked_with_relevance(self.ranking_input(query, vector, scope))
-                    )
-                )
+            scope = SearchScope(kept, IdSet(), _SIDE_CANDIDATES, kind).inside(boundary)
+            if found := self.ranked(query, vector, scope):
+                ranked.append(fused_with_cosine(found))
         return ranked
 
-    def _unanswered(self, query: SearchQuery, allowed: IdSet | None, most: float) -> list[Ranked]:
+    def _unanswered(
+        self,
+        query: SearchQuery,
+        allowed: IdSet | None,
+        boundary: Boundary | None,
+        most: float,
+    ) -> list[Ranked]:
         """Return the non-answers, with at most this relevance.
 
         The same question asked before contains all of its words and answers none of them.
@@ -252,13 +283,8 @@ class SearchService:
         pools = self.pools()
         asked = pools.unanswered
         kept = asked.without(pools.hidden) if allowed is None else asked & allowed
-        if not len(kept):
-            return []
-        ranked = with_any_word(
-            ranked_with_relevance(
-                self.ranking_input(query, None, SearchScope(kept, IdSet(), _SIDE_CANDIDATES))
-            )
-        )
+        scope = SearchScope(kept, IdSet(), _SIDE_CANDIDATES).inside(boundary)
+        ranked = with_any_word(self.ranked(query, None, scope))
         return [each.with_relevance(min(each.relevance, most)) for each in ranked]
 
     def query_vector(self, query: SearchQuery) -> QueryVector | None:
@@ -266,6 +292,30 @@ class SearchService:
         if self.vector_search is None or not query.words:
             return None
         return self.vector_search.query_vector(parse_question(query.words).core)
+
+    def ranked(
+        self,
+        query: SearchQuery,
+        vector: QueryVector | None,
+        scope: SearchScope,
+        prior: float = 0.0,
+    ) -> list[Ranked]:
+        """Return the parts of a scope, best first; `prior` is added to the log odds of their relevance.
+
+        What is preferred ranks by itself. Raises IndexUnavailable.
+        """
+        if (own := scope.preferred) is not None:
+            others = replace(scope, left_out=scope.left_out | own, preferred=None)
+            kept = own.without(scope.left_out) if scope.allowed is None else scope.allowed & own
+            first = replace(scope, allowed=kept, preferred=None)
+            found = [
+                *self.ranked(query, vector, first, prior + _PREFERENCE),
+                *self.ranked(query, vector, others, prior),
+            ]
+            return sorted(found, key=lambda each: -each.relevance)
+        if scope.allowed is not None and not len(scope.allowed):
+            return []
+        return ranked_with_relevance(self.ranking_input(query, vector, scope), prior)
 
     def ranking_input(
         self,
@@ -333,12 +383,17 @@ class SearchService:
         query: SearchQuery,
         kinds: Collection[PassageKind] | None,
         among: Collection[int] | None = None,
+        boundary: Boundary | None = None,
     ) -> list[Ranked]:
         """Return the newest passages that the filters leave, when nothing ranks."""
         left_out = self.index.excluded_passages(query)
         newest = self._passages.newest(query, kinds or (PassageKind.TURN,))
         kept = [
-            each for each in newest if each not in left_out and (among is None or each in among)
+            each
+            for each in newest
+            if each not in left_out
+            and (among is None or each in among)
+            and (boundary is None or boundary.holds(each))
         ][: query.limit]
         return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in kept]
 

@@ -356,7 +356,7 @@ class Book:
     def finds_asker(self) -> bool:
         """Return whether the text index finds the asker's turn by the canary."""
         self.services.index_sync.catch_up(lambda: False)
-        found = self.services.search.by_sentence("canary 7f3a9c", 10, (PassageKind.TURN,))
+        found = self.services.search.by_sentence("canary 7f3a9c", 10, (PassageKind.TURN,), None)
         return self.asker.conversation.id in {each.conversation_id for each in found}
 
 

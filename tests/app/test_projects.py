@@ -10,6 +10,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages import Passages
 from app.storage.tables.projects import stored_projects
+from tests.fakes.command_line import Console
 from tests.fakes.stored import add_conversation, killed, opened, tables
 
 GARDEN = Project("g", "Garden", "Name plants in Latin.", "#2e7d32", "/home/me/g", RecallRule.ONLY)
@@ -51,3 +52,26 @@ def test_a_project_filter_leaves_the_conversations_of_that_project(store: Store)
     assert left("project:HOUSE") == {paint.conversation.id}
     store.save(ProjectRemoved("g"))
     assert left("project:garden") == set(), "a removed project has no conversations"
+
+
+def test_the_command_line_adds_changes_moves_and_removes_projects(cli: Console) -> None:
+    words = ("--recall", "only", "--instructions", "Name plants in Latin.", "--color", "#2E7D32")
+    added = cli.json("project", "add", "Garden", *words)
+    here = cli.json("ask", "--model", "recall:", "--project", "garden", "Where are my roses?")
+    first, second = (row["conversation_id"] for row in cli.json("list")["conversations"][1:3])
+    assert cli.json("project", "move", "garden", first, second)["moved"] == [first, second]
+    (listed,) = cli.json("project", "list")["projects"]
+    assert listed["project_id"] == added["project_id"]
+    assert listed["conversations"] == 3
+    assert listed["color"] == "#2e7d32"
+    assert here["conversation_id"] not in (first, second)
+    cli.done("project", "move", "none", second)
+    edited = cli.json("project", "edit", "garden", "--recall", "all", "--color", "")
+    assert edited["project_id"] == added["project_id"]
+    (listed,) = cli.json("project", "list")["projects"]
+    assert (listed["recall"], listed["color"], listed["conversations"]) == ("all", "", 2)
+    assert listed["instructions"] == "Name plants in Latin."
+    assert cli("project", "move", "garten", first).code == 1
+    assert cli("project", "list", "--color", "#000000").code == 2
+    cli.done("project", "remove", "garden")
+    assert cli.json("project", "list")["projects"] == []

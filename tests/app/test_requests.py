@@ -14,6 +14,7 @@ from app.chat.context_fetcher import ContextFetcher, RecallLimits
 from app.chat.history import HistoryReader
 from app.chat.inspector import InspectionService
 from app.chat.presets import Presets
+from app.chat.projects import Projects
 from app.chat.request_builder import RequestBuilder
 from app.chat.tools.toolbox import Toolbox
 from app.chat.typed_recall import RetrievalCache, TypedRecall
@@ -132,6 +133,7 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
                 fetcher,
                 Toolbox([NOTHING]),
                 Presets(store, settings),
+                Projects(store),
                 expected.append,
             )
             chat = stack.enter_context(open_chat(store, scripts, [NOTHING], prepare, settings))

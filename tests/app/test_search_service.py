@@ -312,7 +312,7 @@ def test_each_kind_is_found_by_itself_and_without_a_conversation(library: Librar
         assert (each.conversation_id, each.exchange_id, each.message_id) == (None, None, None)
         assert [each.kind for each in library.search("quinces", 20, kind)] == [kind]
     for sentence in ("quinces?", "what about quinces"):
-        (found,) = library.service.by_sentence(sentence, 5, {MEMORY})
+        (found,) = library.service.by_sentence(sentence, 5, {MEMORY}, None)
         assert found.kind is MEMORY
 
 

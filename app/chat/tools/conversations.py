@@ -1,6 +1,7 @@
 """Tools to search earlier conversations and to read one.
 
-Private conversations and those in the trash are never shown; archived ones only by their id.
+Private conversations, those in the trash and those beyond the boundary of a project are never shown; archived
+ones only by their id.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +61,7 @@ class ConversationTools:
         self._exchanges = Exchanges(store)
         self._summaries = Summaries(store)
         self._answers = AnswerFinder(store, search)
+        self._boundaries = search.boundaries
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools, for conversations with memory."""
@@ -93,8 +95,9 @@ class ConversationTools:
 
     # -- searching
 
-    def _find(self, arguments: Mapping[str, Any], _: ToolContext) -> str:
-        found = self._answers.find(arguments["query"], arguments["limit"], _ABOUT_CONVERSATIONS)
+    def _find(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        project, kinds = context.conversation.project, _ABOUT_CONVERSATIONS
+        found = self._answers.find(arguments["query"], arguments["limit"], kinds, project)
         return found_list(
             {
                 **as_tool_entry(each.result, CONVERSATION_TOOL),
@@ -106,21 +109,21 @@ class ConversationTools:
 
     # -- reading
 
-    def _fetch(self, arguments: Mapping[str, Any], _: ToolContext) -> str:
+    def _fetch(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         exchange_id, conversation_id = arguments["exchange_id"], arguments["conversation_id"]
         whole = arguments["include_full_transcript"]
         if exchange_id is not None:
-            text = self._exchange(exchange_id, whole=whole)
+            text = self._exchange(exchange_id, context.conversation, whole=whole)
         elif conversation_id is not None:
-            text = self._conversation(conversation_id, whole=whole)
+            text = self._conversation(conversation_id, context.conversation, whole=whole)
         else:
             raise InvalidInput(
                 "Neither conversation_id nor exchange_id was given", f"{SEARCH} finds ids."
             )
         return page(text, arguments["offset"])
 
-    def _conversation(self, conversation_id: int, *, whole: bool) -> str:
-        conversation = self._shown(conversation_id, f"conversation {conversation_id}")
+    def _conversation(self, conversation_id: int, asked_in: Conversation, *, whole: bool) -> str:
+        conversation = self._shown(conversation_id, asked_in, f"conversation {conversation_id}")
         path = shown_path(conversation, self._exchanges.of(conversation_id))
         summary = self._summaries.latest("conversation", [conversation_id]).get(conversation_id)
         head = {
@@ -155,12 +158,12 @@ class ConversationTools:
                     **_sides(messages, None if whole else _SIDE_CHARS),
                 }
 
-    def _exchange(self, exchange_id: int, *, whole: bool) -> str:
+    def _exchange(self, exchange_id: int, asked_in: Conversation, *, whole: bool) -> str:
         missing = f"exchange {exchange_id}"
         exchange = self._exchanges.by_ids([exchange_id]).get(ExchangeId(exchange_id))
         if exchange is None:
             raise _not_found(missing)
-        conversation = self._shown(exchange.conversation_id, missing)
+        conversation = self._shown(exchange.conversation_id, asked_in, missing)
         messages = self._exchanges.messages_of(exchange)
         summary = self._summaries.latest("exchange", [exchange_id]).get(exchange_id)
         head = {
@@ -177,10 +180,16 @@ class ConversationTools:
             return json_list(head, "messages", map(_message, messages))
         return json_line({"note": NOTE, **head, **_sides(messages, None)})
 
-    def _shown(self, conversation_id: int, missing: str) -> Conversation:
-        """Return a conversation that may be shown; raise the same NotFound for all others."""
+    def _shown(self, conversation_id: int, asked_in: Conversation, missing: str) -> Conversation:
+        """Return a conversation that may be shown in another; raise the same NotFound for all others."""
         found = self._conversations.by_ids([conversation_id]).get(ConversationId(conversation_id))
-        if found is None or found.private or found.deleted_at is not None:
+        boundary = self._boundaries.of(asked_in.project)
+        if (
+            found is None
+            or found.private
+            or found.deleted_at is not None
+            or not boundary.allows(found.project)
+        ):
             raise _not_found(missing)
         return found
 

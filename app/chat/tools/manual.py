@@ -34,7 +34,7 @@ def manual_tools(
 
     def find(arguments: Mapping[str, Any], _: ToolContext) -> str:
         query = arguments["query"]
-        found = search.by_sentence(query, _LIMIT, (PassageKind.MAN_PAGE,))
+        found = search.by_sentence(query, _LIMIT, (PassageKind.MAN_PAGE,), None)
         if not found and not _status(statuses).done:
             raise NotFound(
                 "No manual page is indexed", "The user can switch indexing on with /index-man on."

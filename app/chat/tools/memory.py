@@ -4,7 +4,7 @@ What these write is shown under its turn at once; the user can take it back, and
 proposals (`app.memory.memory_writes`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ _KINDS = tuple(
     kind for kind in PassageKind if kind not in (PassageKind.MAN_PAGE, PassageKind.EXCHANGE_SUMMARY)
 )
 
-
+CORE_TOOLS = ("core_memory_append", "core_memory_replace")
 _TEXT: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": LIMIT_CHARS}
 
 
@@ -37,13 +37,16 @@ class MemoryTools:
         answers: AnswerFinder,
         core: CoreMemoryService,
         writes: MemoryWriteService,
+        is_bounded: Callable[[Conversation], bool] = lambda _: False,
     ) -> None:
+        """`is_bounded` is whether a conversation's project keeps what it learns to itself."""
+        self._is_bounded = is_bounded
         self._answers = answers
         self._core = core
         self._writes = writes
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return the tools, for conversations with memory."""
+        """Return the tools, for conversations with memory; core memory is not changed from bounded projects."""
         tools = (
             Tool(
                 "memory_search",
@@ -83,12 +86,22 @@ class MemoryTools:
                 writes=True,
             ),
         )
-        return tuple(replace(each, is_usable=is_recall_on) for each in tools)
+        return tuple(
+            replace(
+                each,
+                is_usable=self._may_change_core if each.name in CORE_TOOLS else is_recall_on,
+            )
+            for each in tools
+        )
+
+    def _may_change_core(self, conversation: Conversation) -> bool:
+        return is_recall_on(conversation) and not self._is_bounded(conversation)
 
     # -- reading
 
-    def _find(self, arguments: Mapping[str, Any], _: ToolContext) -> str:
-        found = self._answers.find(arguments["query"], arguments["limit"], _KINDS)
+    def _find(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        project = context.conversation.project
+        found = self._answers.find(arguments["query"], arguments["limit"], _KINDS, project)
         return found_list(map(_entry, found))
 
     # -- writing

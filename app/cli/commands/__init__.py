@@ -14,6 +14,7 @@ from app.cli.commands import (
     memory,
     presets,
     profile,
+    projects,
     providers,
     recall,
     search,
@@ -72,7 +73,15 @@ def _work(s: Services, given: Namespace, terminal: Terminal) -> int:
 
 COMMANDS: Mapping[str, Command] = {
     "ask": lambda s, *rest: ask.ask(
-        s.chat, s.models, s.presets, s.prompts, s.attachments, s.index_sync, s.vector_search, *rest
+        s.chat,
+        s.models,
+        s.presets,
+        s.projects,
+        s.prompts,
+        s.attachments,
+        s.index_sync,
+        s.vector_search,
+        *rest,
     ),
     "search": lambda s, *rest: search.search(s.search, s.index_sync, s.explainer, s.library, *rest),
     "probes": lambda s, *rest: search.probes(s.probes, s.library, s.index_sync, *rest),
@@ -114,7 +123,8 @@ COMMANDS: Mapping[str, Command] = {
     "preset": lambda s, *rest: presets.preset(s.presets, s.models, s.tools(), *rest),
     "secrets": lambda s, *rest: secrets.secrets(s.store, *rest),
     "mcp": lambda s, *rest: mcp.programs(s.mcp_access, *rest),
-    "brief": lambda s, *rest: mcp.brief(s.briefs, s.index_sync, *rest),
+    "project": lambda s, *rest: projects.project(s.projects, *rest),
+    "brief": lambda s, *rest: mcp.brief(s.briefs, s.projects, s.index_sync, *rest),
     "sources": lambda s, *rest: sources.sources(s.sources, s.background, *rest),
     "price": lambda s, *rest: providers.price(s.own_prices, s.background, *rest),
     "window": lambda s, *rest: providers.window(s.models.windows, *rest),

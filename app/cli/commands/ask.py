@@ -8,6 +8,7 @@ from typing import Any
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
+from app.chat.projects import Projects
 from app.chat.reply import Reply
 from app.cli.arguments import UsageError
 from app.cli.commands.providers import unlock_keys
@@ -63,6 +64,7 @@ def ask(
     chat: ExchangeLoop,
     models: ModelDirectory,
     presets: Presets,
+    projects: Projects,
     prompts: Prompts,
     files: AttachmentFiles,
     sync: TextIndexSync,
@@ -73,16 +75,21 @@ def ask(
     """Ask, stream the answer, print where it is stored."""
     if given.private and given.conversation is not None:
         raise UsageError("--private starts a new conversation", "Leave out --conversation.")
+    if given.project is not None and given.conversation is not None:
+        raise UsageError("--project is of a new conversation", "Move it with 'project move'.")
     text = terminal.read_input() if given.text == "-" else given.text
     conversation_id = None if given.conversation is None else ConversationId(given.conversation)
     model = None if given.model is None else models.check_name(given.model)
     unlock_keys(models, model or "", terminal)
     preset = None if given.preset is None else presets.named(given.preset).uid
+    project = None if given.project is None else projects.named(given.project).uid
     attached = _attached(files, given.attach, terminal)
     sync.catch_up_a_little(terminal.cancelled)
     meaning.query_vector(text)  # loads the embedder: recall would not wait for that
     blocks = (Text(text), *attached)
-    sent = chat.send(conversation_id, blocks, model=model, private=given.private, preset=preset)
+    sent = chat.send(
+        conversation_id, blocks, model=model, private=given.private, preset=preset, project=project
+    )
     reply = sent.result()
     ref = ModelRef.parse(reply.plan.exchange.model or "")
     if any(isinstance(each, Image) for each in attached) and models.sees_images(ref) is False:

@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from typing import TextIO
 
+from app.chat.projects import Projects
 from app.cli.arguments import wrong_arguments
 from app.cli.commands.maintenance import catch_up_index
 from app.cli.terminal import Terminal
@@ -104,11 +105,14 @@ def programs(access: McpAccess, given: Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def brief(briefs: Briefs, sync: TextIndexSync, given: Namespace, terminal: Terminal) -> int:
+def brief(
+    briefs: Briefs, projects: Projects, sync: TextIndexSync, given: Namespace, terminal: Terminal
+) -> int:
     """Print what memory holds on a question."""
+    project = None if given.project is None else projects.named(given.project).uid
     question = terminal.read_input() if given.question == "-" else given.question
     catch_up_index(sync, terminal)
-    text = briefs.write(question.strip(), given.tokens)
+    text = briefs.write(question.strip(), given.tokens, project)
     if terminal.as_json:
         terminal.document({"question": question.strip(), "max_tokens": given.tokens, "text": text})
     else:

@@ -19,6 +19,7 @@ from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS
 from app.storage.tables.fact_visibility import VISIBLE_FACTS, visible_facts
+from app.storage.tables.projects import BOUNDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +148,14 @@ class Facts:
         )
 
     def lasting(self, categories: Iterable[FactCategory], limit: int) -> Sequence[Fact]:
-        """Return visible current facts that are pinned or of some categories, the newest first."""
-        condition = "f.valid_until IS NULL AND (f.pinned OR f.category IN (SELECT unnest(?)))"
+        """Return visible current facts that are pinned or of some categories, the newest first.
+
+        Those of bounded projects are left out.
+        """
+        condition = (
+            "f.valid_until IS NULL AND (f.pinned OR f.category IN (SELECT unnest(?))) "
+            f"AND coalesce(f.conversation_id, 0) NOT IN (SELECT id FROM {BOUNDED})"
+        )
         values: list[object] = [[each.value for each in categories], limit]
         return self._facts(f"{condition} {_NEWEST_FIRST} LIMIT ?", values, _FACTS)
 

@@ -178,6 +178,20 @@ class Passages:
             "SELECT id FROM passage WHERE conversation_id IN (SELECT unnest(?))", [list(ids)]
         )
 
+    def by_project(self) -> Mapping[str, Ids]:
+        """Return the passages of the conversations in projects, by the project's uid."""
+
+        def query(cursor: Connection) -> Any:
+            return cursor.execute(
+                "SELECT c.project, p.id FROM passage p JOIN conversation c "
+                "ON c.id = p.conversation_id WHERE c.project IS NOT NULL ORDER BY c.project"
+            ).fetchnumpy()
+
+        rows = self._store.read(query)
+        ids = np.asarray(rows["id"], np.int64)
+        uids, starts = np.unique(np.asarray(rows["project"], object), return_index=True)
+        return dict(zip(uids.tolist(), np.split(ids, starts[1:]), strict=False))
+
     def count_at(self, position: int) -> tuple[int, int]:
         """Return the minimum and maximum number of passages in an index that is at `position`.
 

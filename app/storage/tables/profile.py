@@ -24,6 +24,7 @@ from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.facts import VERSION_SEEN
+from app.storage.tables.projects import BOUNDED
 
 _VERSION_COLUMNS = "made_at, author, lines"
 _REVIEW_COLUMNS = "only_row, made_at, facts_key, author, proposed_at, lines"
@@ -90,13 +91,15 @@ def drop_unsupported_lines(connection: Connection) -> None:
 def _texts(
     cursor: Connection, lines: Iterable[ProfileLine], *, visible: bool = False
 ) -> Mapping[FactSource, str]:
-    """Return the texts of the sources that exist."""
+    """Return the texts of the sources that exist; those in bounded projects are not visible."""
     ids = {source.fact_id for line in lines for source in line.sources}
-    rest = f"AND {VERSION_SEEN}" if visible else ""
+    rest = f"AND {VERSION_SEEN} AND {_OUTSIDE}" if visible else ""
     columns = "v.fact_id, v.made_at, v.text"
     rows = select_in(cursor, "fact_version v", columns, ids, "v.fact_id", rest) if ids else []
     return {FactSource(fact_id, from_db(made_at)): text for fact_id, made_at, text in rows}
 
+
+_OUTSIDE = f"coalesce(v.conversation_id, 0) NOT IN (SELECT id FROM {BOUNDED})"
 
 # -- queries
 

@@ -1,11 +1,19 @@
 """Projects: their rows. `conversation.project` is the uid of a conversation's project, if any."""
 
+from collections.abc import Iterable, Mapping
+
 from app.domain.changes import ProjectPut, ProjectRemoved
+from app.domain.ids import ConversationId
 from app.domain.projects import Project
-from app.storage.engine.aggregate import Aggregate, Batch, Rule, Table, reader, row_of
+from app.storage.engine.aggregate import Aggregate, Batch, Rule, Table, reader, row_of, select_in
 from app.storage.engine.store import Store
 
 _COLUMNS = "uid, name, instructions, color, folder, recall"
+BOUNDED = (
+    "(SELECT b.id, b.project FROM conversation b JOIN project ON project.uid = b.project "
+    "WHERE project.recall = 'only')"
+)
+"""The conversations in bounded projects, with the project's uid: a table."""
 
 
 def _put(batch: Batch, change: ProjectPut) -> None:
@@ -38,6 +46,24 @@ def stored_projects(store: Store) -> tuple[Project, ...]:
     """Return the projects, by name. Blocking."""
     rows = store.rows(f"SELECT {_COLUMNS} FROM project ORDER BY lower(name), uid")
     return tuple(map(_read, rows))
+
+
+def conversations_in_projects(store: Store) -> Mapping[str, int]:
+    """Return how many conversations each project has, without those in the trash. Blocking."""
+    return dict(
+        store.rows(
+            "SELECT project, count(*) FROM conversation WHERE project IS NOT NULL "
+            "AND deleted_at IS NULL GROUP BY project"
+        )
+    )
+
+
+def bounded_projects(
+    store: Store, conversation_ids: Iterable[int | None]
+) -> Mapping[ConversationId | None, str]:
+    """Return the bounded projects of the conversations that are in one. Blocking."""
+    wanted = {each for each in conversation_ids if each is not None}
+    return dict(store.read(select_in, f"{BOUNDED} c", "c.id, c.project", wanted, "c.id"))
 
 
 _read = reader(Project)

@@ -2,7 +2,8 @@
 
 Exchanges may be read in any order, and again after an edit, so statements are ordered by their time.
 Of what patterns find, two facts with one subject supersede each other; of what a model finds, a fact
-supersedes the one that the model names. A fact that the user edited or pinned stays as it is.
+supersedes the one that the model names. A fact that the user edited or pinned stays as it is. What a
+conversation of a bounded project states concerns the facts of that project only, and theirs no others.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,6 +26,7 @@ from app.memory.fact_matching import (
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.facts import Facts, fact_changes
+from app.storage.tables.projects import bounded_projects
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionState, ExtractionWork
 from app.workers.jobs.fact_reader import ExtractedFact
 
@@ -65,8 +67,24 @@ class FactWriter:
         """Return what stores the facts of exchanges that may still be read, and how many may be."""
         state = self._work.state(each.exchange.id for each in read)
         kept = [each for each in read if each.exchange.id in state.may_be_read]
+        bounded = bounded_projects(self._store, {one.exchange.conversation_id for one in kept})
+        by_project: dict[str, list[ReadExchange]] = {}
+        for each in kept:
+            project = bounded.get(each.exchange.conversation_id, "")
+            by_project.setdefault(project, []).append(each)
+        changes = [
+            change
+            for project, own in by_project.items()
+            for change in self._changes(own, state, project)
+        ]
+        return changes, len(kept)
+
+    def _changes(
+        self, kept: Sequence[ReadExchange], state: ExtractionState, project: str
+    ) -> list[Change]:
+        """Return what stores the facts of exchanges of one bounded project; "": of none."""
         refused = self._refused(kept)
-        known = self._known(kept, state)
+        known = self._known(kept, state, project)
         done: list[Change] = []
         for each in sorted(kept, key=lambda one: one.exchange.id):
             said = () if each.exchange.id in state.outdated else each.facts
@@ -84,7 +102,7 @@ class FactWriter:
                     each.model, len(touched), known.moment(),
                 )
             )  # fmt: skip
-        return [*known.changes(), *done], len(kept)
+        return [*known.changes(), *done]
 
     def _refused(self, kept: Sequence[ReadExchange]) -> frozenset[str]:
         texts = (fact.stated.text for each in kept for fact in each.facts)
@@ -93,7 +111,9 @@ class FactWriter:
         )
         return self._facts.refused([*map(content_hash, texts), *messages])
 
-    def _known(self, kept: Sequence[ReadExchange], state: ExtractionState) -> "_AffectedFacts":
+    def _known(
+        self, kept: Sequence[ReadExchange], state: ExtractionState, project: str
+    ) -> "_AffectedFacts":
         stated = [fact for each in kept for fact in each.facts]
         sources: set[int] = {each.exchange.id for each in kept}
         sources.update(other for each in tuple(sources) for other in state.replaced.get(each, ()))
@@ -107,7 +127,8 @@ class FactWriter:
             *self._work.learned_from(sources),
         ]
         found += self._work.superseded_by(fact.id for fact in found)
-        facts = {fact.id: fact for fact in found}
+        homes = bounded_projects(self._store, {fact.conversation_id for fact in found})
+        facts = {fact.id: fact for fact in found if homes.get(fact.conversation_id, "") == project}
         return _AffectedFacts(self._store, facts, self._work.versions(facts))
 
 

@@ -48,7 +48,7 @@ READERS = (
 _MOST_KNOWN_FACTS = 20
 _LEAST_CONTEXT_TOKENS = 2_000
 
-NearestFacts = Callable[[Sequence[str], int], Sequence[Fact]]
+NearestFacts = Callable[[Sequence[str], int, str | None], Sequence[Fact]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class RunningReaders:
 class PartReader:
     """Reads parts with the background model and stores all that comes of them. Blocking.
 
-    `nearest` returns the current facts that are nearest to some texts.
+    `nearest` returns the current facts that are nearest to some texts, of those that a project may recall.
 
     Attributes:
         running: The workers that run.
@@ -253,7 +253,8 @@ class PartReader:
         if not again:
             return ()
         texts = [turn.text.asked for turn in part.turns if turn.wants_facts and turn.text.asked]
-        found = self._nearest(texts, _MOST_KNOWN_FACTS + len(again))
+        most = _MOST_KNOWN_FACTS + len(again)
+        found = self._nearest(texts, most, part.conversation.project)
         kept = [each for each in found if each.exchange_id not in again or is_kept(each)]
         return kept[:_MOST_KNOWN_FACTS]
 
@@ -392,7 +393,7 @@ def _line(turn: PartTurn, line: str, model: str) -> SummaryText:
 
 
 def _newest(store: Store) -> NearestFacts:
-    def newest(_texts: Sequence[str], limit: int) -> Sequence[Fact]:
+    def newest(_texts: Sequence[str], limit: int, _project: str | None) -> Sequence[Fact]:
         return [known.fact for known in Facts(store).listed(FactFilter(limit=limit))]
 
     return newest

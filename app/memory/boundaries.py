@@ -1,0 +1,95 @@
+"""Recall boundaries of projects: what memory may bring to a conversation, applied before anything ranks.
+
+A bounded project has the rule `RecallRule.ONLY`. A removed project counts as none.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.domain.changes import ChangeSet
+from app.domain.passages import PassageKind
+from app.domain.projects import Project, RecallRule
+from app.index.id_set import IdSet
+from app.storage.engine.store import Store
+from app.storage.tables.passages import Passages
+from app.storage.tables.projects import stored_projects
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """What may be recalled in the conversations of `project`; None: in those of no project, and elsewhere.
+
+    `within` are the passages of a bounded project and manual pages; None: all but those `beyond`, which are the
+    passages of other bounded projects. `closed` are the uids of these. `preferred` rank higher than others.
+    """
+
+    project: Project | None
+    within: IdSet | None
+    beyond: IdSet
+    preferred: IdSet | None
+    closed: frozenset[str]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether nothing from outside the project is recalled."""
+        return self.project is not None and self.project.is_bounded
+
+    def allows(self, project: str | None) -> bool:
+        """Return whether a conversation of some project, by its uid, may be recalled or read."""
+        if self.project is not None and self.project.is_bounded:
+            return project == self.project.uid
+        return project not in self.closed
+
+    def holds(self, passage: int) -> bool:
+        """Return whether a passage may be recalled."""
+        return passage in self.within if self.within is not None else passage not in self.beyond
+
+
+class Boundaries:
+    """The boundaries of the stored projects, cached until something changes. Thread-safe; blocking."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._passages = Passages(store)
+        self._found: dict[str | None, Boundary] = {}
+        self._changes = 0
+        self._lock = threading.Lock()
+        store.subscribe(self._on_changed)
+
+    def of(self, project: str | None) -> Boundary:
+        """Return the boundary of a project, by its uid; None for no project."""
+        with self._lock:
+            known, changes = self._found.get(project), self._changes
+        if known is not None:
+            return known
+        made = self._made(project)
+        with self._lock:
+            if changes == self._changes:
+                self._found[project] = made
+        return made
+
+    def _made(self, uid: str | None) -> Boundary:
+        projects = {each.uid: each for each in stored_projects(self._store)}
+        own = projects.get(uid) if uid is not None else None
+        passages = self._of_projects(projects)
+        within = preferred = None
+        if own is not None and own.is_bounded:
+            within = passages[own.uid] | IdSet(self._passages.of_kind(PassageKind.MAN_PAGE))
+        elif own is not None and own.recall is RecallRule.FIRST:
+            preferred = passages[own.uid]
+        closed = {each for each, one in projects.items() if one.is_bounded and one is not own}
+        beyond = IdSet()
+        for each in closed:
+            beyond |= passages[each]
+        return Boundary(own, within, beyond, preferred, frozenset(closed))
+
+    def _of_projects(self, projects: Mapping[str, Project]) -> Mapping[str, IdSet]:
+        found = self._passages.by_project() if projects else {}
+        return {each: IdSet(found.get(each, ())) for each in projects}
+
+    def _on_changed(self, changed: ChangeSet) -> None:
+        if changed.conversations or changed.passages or changed.projects:
+            with self._lock:
+                self._changes += 1
+                self._found = {}

@@ -1,0 +1,256 @@
+"""Recall boundaries: nothing of a bounded project is recalled outside it, and nothing from outside in it."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from app.bootstrap import RunMode, Services, build
+from app.chat.recall_preview import Preview
+from app.chat.tools.conversations import ConversationTools
+from app.chat.tools.memory import CORE_TOOLS, MemoryTools
+from app.chat.tools.toolbox import Toolbox, ToolContext
+from app.commands.command import CommandContext, parse
+from app.domain.conversations import Conversation, Draft, RecallChoice, ToolCall
+from app.domain.diagnostics import ObstacleCause
+from app.domain.ids import ConversationId, new_uid
+from app.domain.links import link_to
+from app.domain.projects import Project, RecallRule
+from app.domain.recall import RecallSettings, RecentTurn, SegmentContext
+from app.mcp.access import Access
+from app.system.paths import DataPaths
+from tests.fakes.searchable import Library
+from tests.fakes.stored import ConversationRecord, add_conversation
+from tests.fakes.summarizers import summarized
+
+ENDS = ("ander", "ibex", "ollow", "urst", "emble")
+STEMS = tuple(f"{a}{b}{c}" for a in "bdfghklmnp" for b in "aeiou" for c in "rl")
+WARES = tuple(f"{stem}{end}" for end in ENDS for stem in STEMS)  # 500
+TURNS = 5  # of a conversation
+SHARE = 15
+SECRETS = {"Garden": "zqgarden", "House": "zqhouse"}
+
+
+def question(ware: str) -> str:
+    return f"Which supplier delivers the {ware} in spring?"
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A turn of a bounded project, and what must not leave it."""
+
+    ware: str
+    project: Project
+    record: ConversationRecord
+    turn: int
+
+    @property
+    def word(self) -> str:
+        return SECRETS[self.project.name]
+
+
+class Bounded:
+    """Two bounded projects of 250 turns each with facts, saved texts and summaries, and one talk in each, and outside."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.store = services.store
+        self.projects = [
+            services.projects.save(Project("", name, recall=RecallRule.ONLY)) for name in SECRETS
+        ]
+        self.secrets: list[Secret] = []
+        for project, wares in zip(self.projects, (WARES[:250], WARES[250:]), strict=True):
+            for start in range(0, len(wares), TURNS):
+                self._add(project, wares[start : start + TURNS])
+        self.talks: dict[str | None, Conversation] = {None: self._talk(None)}
+        for project in self.projects:
+            self.talks[project.uid] = self._talk(project)
+        services.mcp_access.decide("other", Access.ALLOWED)
+        of_memory = MemoryTools(
+            services.answers, services.core_memory, services.memory_writes
+        ).tools()
+        own = ConversationTools(self.store, services.search).tools()
+        self.tools = Toolbox((*own, *of_memory))
+        services.index_sync.catch_up(lambda: False)
+
+    def _add(self, project: Project, wares: tuple[str, ...]) -> None:
+        word = SECRETS[project.name]
+        said = [(question(each), f"The {each} comes from {word} by boat.") for each in wares]
+        record = add_conversation(self.store, *said, title=f"Orders of {word} {wares[0]}")
+        self.services.projects.move([record.conversation.id], project.uid)
+        facts = Library.fact(self, f"Buys {wares[0]} from {word}", record)  # type: ignore[arg-type]
+        assert facts.conversation_id == record.conversation.id
+        summarized(self.store, record, f"Orders {wares[1]} from {word}", conversation=True)
+        self.services.memories.save(f"{word} delivers {wares[2]}", record.conversation.id)
+        self.secrets += [Secret(ware, project, record, turn) for turn, ware in enumerate(wares)]
+
+    def _talk(self, project: Project | None) -> Conversation:
+        name = project.name if project else "nobody"
+        record = add_conversation(self.store, f"hello from {name}", title=f"Talk of {name}")
+        if project is not None:
+            self.services.projects.move([record.conversation.id], project.uid)
+        return self.services.conversations.get(record.conversation.id)
+
+    def tool(self, name: str, here: Conversation, **arguments: object) -> str:
+        exchange = self.services.exchanges.of(here.id)[0]
+        context = ToolContext(here, exchange.id, "openai:m")
+        return self.tools.run(ToolCall(new_uid(), name, json.dumps(arguments)), context).text
+
+    def command(self, text: str, here: Conversation) -> str:
+        return self.services.commands.run(parse(text, CommandContext(here.id))).markdown
+
+    def mcp(self, name: str, **arguments: object) -> str:
+        return self.services.mcp_tools.call(name, arguments, "other").text
+
+    def previewed(self, asked: str, here: Conversation) -> str:
+        found = self.services.previews.fetch(asked, here.id)
+        preview: Preview = self.services.previews.preview(found, {})
+        return f"{found.fetched.found} {preview}"
+
+
+@pytest.fixture(scope="module")
+def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bounded]:
+    services = build(DataPaths(tmp_path_factory.mktemp("bounded")), RunMode.COMMAND_LINE)
+    yield Bounded(services)
+    services.close()
+
+
+def retrieved(b: Bounded, asked: str, here: Conversation, **segment: object) -> str:
+    context = SegmentContext(project=here.project, **segment)  # type: ignore[arg-type]
+    found = b.services.recall.retrieve(asked, here.id, context, RecallSettings().widest())
+    assert not found.notice
+    return str(found)
+
+
+def answered(b: Bounded, asked: str, here: Conversation, *mentioned: ConversationId) -> str:
+    choice = RecallChoice(mentioned=mentioned)
+    return str(b.services.recall.answers(asked, (), here.id, 6, choice))
+
+
+Path = Callable[[Bounded, Secret, Conversation], str]
+FROM_CONVERSATIONS: dict[str, Path] = {
+    "recall": lambda b, s, here: retrieved(b, question(s.ware), here),
+    "a follow-up": lambda b, s, here: retrieved(
+        b, "And who delivers it?", here, recent=(RecentTurn(question(s.ware), ""),)
+    ),
+    "a mention": lambda b, s, here: retrieved(
+        b, question(s.ware), here, mentioned=(s.record.conversation.id,)
+    ),
+    "a preview": lambda b, s, here: b.previewed(question(s.ware), here),
+    "typing": lambda b, s, here: str(
+        b.services.typed_recall.prepare(Draft(question(s.ware)), here.id)
+    ),
+    "Recall": lambda b, s, here: answered(b, question(s.ware), here),
+    "a mention to Recall": lambda b, s, here: answered(
+        b, question(s.ware), here, s.record.conversation.id
+    ),
+    "conversation_search": lambda b, s, here: b.tool(
+        "conversation_search", here, query=question(s.ware)
+    ),
+    "memory_search": lambda b, s, here: b.tool("memory_search", here, query=question(s.ware)),
+    "fetch of a conversation": lambda b, s, here: b.tool(
+        "fetch_conversation_details", here, conversation_id=s.record.conversation.id
+    ),
+    "fetch of an exchange": lambda b, s, here: b.tool(
+        "fetch_conversation_details", here, exchange_id=s.record.exchanges[s.turn].id
+    ),
+    "brief": lambda b, s, here: b.services.briefs.write(question(s.ware), 4_000, here.project),
+    "/brief": lambda b, s, here: b.command(f"/brief {question(s.ware)}", here),
+    "/search": lambda b, s, here: b.command(f"/search {s.ware} supplier", here),
+    "known facts": lambda b, s, here: str(
+        b.services.fact_service.nearest([f"Buys {s.ware}"], 5, here.project)
+    ),
+}  # fmt: skip
+FROM_OUTSIDE: dict[str, Path] = {
+    "MCP search": lambda b, s, _: b.mcp("search", query=question(s.ware)),
+    "MCP search_conversations": lambda b, s, _: b.mcp(
+        "search_conversations", query=f"{s.ware} supplier project:{s.project.name}"
+    ),
+    "MCP project": lambda b, s, _: b.mcp(
+        "search_conversations", query=f"{s.ware} supplier", project=s.project.name
+    ),
+    "MCP recall": lambda b, s, _: b.mcp("recall", question=question(s.ware)),
+    "MCP fetch": lambda b, s, _: b.mcp("fetch", id=link_to(s.record.conversation.id, s.turn)),
+    "MCP get_turns": lambda b, s, _: b.mcp(
+        "get_turns", conversation=s.record.conversation.id, turn=s.turn
+    ),
+}
+
+
+def test_500_questions_across_two_bounded_projects_leak_nothing_on_any_path(
+    bounded: Bounded,
+) -> None:
+    """Each question takes every 15th path, so that each path is taken by at least 33 questions."""
+    leaks: list[tuple[str, str]] = []
+    other = {bounded.projects[0].uid: bounded.projects[1].uid}
+    other |= {there: here for here, there in other.items()}
+    assert len(bounded.secrets) == 500
+    for number, secret in enumerate(bounded.secrets):
+        outside = bounded.talks[None]
+        here = outside if number % 2 else bounded.talks[other[secret.project.uid]]
+        for place, paths in ((here, FROM_CONVERSATIONS), (outside, FROM_OUTSIDE)):
+            leaks += [
+                (name, secret.ware)
+                for name, path in [*paths.items()][number % SHARE :: SHARE]
+                if secret.word in path(bounded, secret, place)
+            ]
+    assert leaks == []
+
+
+def test_each_path_finds_in_the_project_what_it_holds(bounded: Bounded) -> None:
+    asked = bounded.secrets[::25]
+    for name, path in FROM_CONVERSATIONS.items():
+        found = [
+            secret.word in path(bounded, secret, bounded.talks[secret.project.uid])
+            for secret in asked
+        ]
+        assert sum(found) >= 0.9 * len(asked), name
+
+
+def test_a_bounded_project_is_closed_from_inside_too(bounded: Bounded) -> None:
+    said = ("What does the harbor master charge?", "The zqoutside charge is 40.")
+    record = add_conversation(bounded.store, said, title="Harbor")
+    bounded.services.index_sync.catch_up(lambda: False)
+    secret = Secret("", replace(bounded.projects[0], name="Garden"), record, 0)
+    inside = bounded.talks[bounded.projects[0].uid]
+    asked = said[0]
+    assert "zqoutside" in retrieved(bounded, asked, bounded.talks[None])
+    assert "zqoutside" not in retrieved(bounded, asked, inside)
+    assert "zqoutside" not in bounded.tool("memory_search", inside, query=asked)
+    for name in ("fetch of a conversation", "fetch of an exchange"):
+        assert "zqoutside" not in FROM_CONVERSATIONS[name](bounded, secret, inside)
+
+
+def test_a_search_names_a_project_to_find_what_it_keeps(bounded: Bounded) -> None:
+    secret, here = bounded.secrets[3], bounded.talks[None]
+    assert secret.word in bounded.command(f"/search {secret.ware} project:garden", here)
+    assert [each.conversation_title for each in bounded.services.search.search(secret.ware).results]
+
+
+def test_why_not_recalled_names_the_other_project(bounded: Bounded) -> None:
+    secret = bounded.secrets[3]
+    exchange = secret.record.exchanges[secret.turn]
+    explain = bounded.services.explainer.explain
+
+    def causes(project: Project | None) -> set[ObstacleCause]:
+        uid = project.uid if project else None
+        return {
+            each.cause for each in explain(question(secret.ware), exchange.id, 20, uid).obstacles
+        }
+
+    assert ObstacleCause.OTHER_PROJECT in causes(None)
+    assert ObstacleCause.OTHER_PROJECT in causes(bounded.projects[1])
+    assert ObstacleCause.OTHER_PROJECT not in causes(secret.project)
+
+
+def test_core_memory_is_not_changed_from_a_bounded_project(bounded: Bounded) -> None:
+    toolbox = bounded.services.chat._toolbox
+
+    def offered(project: str | None) -> set[str]:
+        return {each.name for each in toolbox.offered_in(bounded.talks[project])}
+
+    assert offered(None) >= {*CORE_TOOLS}
+    inside = offered(bounded.projects[0].uid)
+    assert inside.isdisjoint(CORE_TOOLS)
+    assert "memory_save" in inside
