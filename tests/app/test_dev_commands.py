@@ -112,6 +112,7 @@ def test_the_readme_names_the_commands_that_exist() -> None:
         "embeddings",
         "get",
         "key",
+        "move",
         "remove",
         "reset",
         "set",
