@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 _SHOWN = 40
+_ROWS = Path(os.environ.get("COSTS_FILE", "build/costs.tsv")).resolve()  # tests change the folder
 
 
 def _processor_s() -> float:
@@ -35,7 +36,7 @@ def _measure(item: pytest.Item, phase: str) -> Generator[None, object, object]:
         return (yield)
     finally:
         # One short append is atomic, so parallel workers share the file.
-        with Path(os.environ["COSTS_FILE"]).open("a", encoding="utf-8") as rows:
+        with _ROWS.open("a", encoding="utf-8") as rows:
             rows.write(f"{_processor_s() - before:.2f}\t{phase}\t{item.nodeid}\n")
 
 
@@ -56,14 +57,16 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 def _print_totals(rows: Path) -> None:
     """Print processor seconds by phase, by file and by test, largest first."""
-    totals: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    totals: dict[str, dict[str, float]] = {
+        group: collections.defaultdict(float) for group in ("phase", "file", "test")
+    }
     for row in rows.read_text(encoding="utf-8").splitlines():
-        seconds, phase, test = row.split("\t", 2)
+        spent_s, phase, test = row.split("\t", 2)
         for group, key in (("phase", phase), ("file", test.split("::")[0]), ("test", test)):
-            totals[group][key] += float(seconds)
+            totals[group][key] += float(spent_s)
     for group, counted in totals.items():
-        sys.stdout.write(f"\n{group} ({len(counted)}), {counted.total():.1f} s\n")
-        for key, seconds in counted.most_common(_SHOWN):
+        sys.stdout.write(f"\n{group} ({len(counted)}), {sum(counted.values()):.1f} s\n")
+        for key, seconds in sorted(counted.items(), key=lambda item: -item[1])[:_SHOWN]:
             sys.stdout.write(f"{seconds:8.2f}  {key}\n")
 
 
