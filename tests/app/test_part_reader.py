@@ -223,37 +223,28 @@ def test_pieces_are_labelled_and_only_the_user_s_own_words_are_theirs(bench: Ben
 
 
 @pytest.mark.parametrize(
-    "claim",
+    ("text", "claim", "facts"),
     [
-        said("The user rows.", turn=2),
-        said("The user rows.", turn=0),
-        said("The user rows.", turn=-1),
-        said("The user rows.", op="none"),
-        said("  "),
-        {"op": "end", "source_turn": 1, "id": 1},
+        ("I sail.", said("The user rows.", turn=2), set()),
+        ("I sail.", said("The user rows.", turn=0), set()),
+        ("I sail.", said("The user rows.", turn=-1), set()),
+        ("I sail.", said("The user rows.", op="none"), set()),
+        ("I sail.", said("  "), set()),
+        ("I sail.", {"op": "end", "source_turn": 1, "id": 1}, set()),
+        ("> I live in Rome.", said("The user lives in Rome."), set()),
+        ("Ich heiße Ada und esse kein Fleisch.", said("Die Nutzerin ist Vegetarierin."),
+         {"Die Nutzerin ist Vegetarierin."}),
     ],
+    ids=["a later turn", "no turn", "an earlier turn", "no operation", "no text", "an unknown fact",
+         "a quotation alone", "other words"],
 )  # fmt: skip
-def test_claims_that_point_to_no_words_of_the_user_give_no_fact(
-    bench: Bench, claim: dict[str, Any]
+def test_a_claim_needs_a_turn_in_which_the_user_said_something(
+    bench: Bench, text: str, claim: dict[str, Any], facts: set[str]
 ) -> None:
-    add_conversation(bench.store, "I sail.")
+    add_conversation(bench.store, text)
     bench.asker.replies_with(part_answer(claim))
     bench.run()
-    assert bench.facts(ended=True) == {}
-
-
-def test_a_quotation_alone_states_nothing(bench: Bench) -> None:
-    add_conversation(bench.store, "> I live in Rome.")
-    bench.asker.replies_with(part_answer(said("The user lives in Rome.")))
-    bench.run()
-    assert bench.facts() == {}
-
-
-def test_a_fact_needs_no_words_of_its_message(bench: Bench) -> None:
-    add_conversation(bench.store, "Ich heiße Ada und esse kein Fleisch.")
-    bench.asker.replies_with(part_answer(said("Die Nutzerin ist Vegetarierin.")))
-    bench.run()
-    assert set(bench.facts()) == {"Die Nutzerin ist Vegetarierin."}
+    assert set(bench.facts(ended=True)) == facts
 
 
 # -- what a model says of known facts
