@@ -72,7 +72,6 @@ from app.storage.safety.attachments import AttachmentFiles
 from app.storage.safety.backup import Backup, make_backup
 from app.storage.safety.maintenance import Maintenance
 from app.storage.safety.recovery import open_store
-from app.storage.tables.attempts import Attempts
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts
@@ -90,11 +89,10 @@ from app.system.logs import configure_logging
 from app.system.paths import DataPaths
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.model_choice import MODEL_WORKERS, BackgroundModelChoice
+from app.workers.model_choice import BackgroundModelChoice
 from app.workers.regeneration import EmbeddingRegeneration, FactRegeneration, SummaryRegeneration
 from app.workers.sources import FollowedSources
 from app.workers.spend_limits import SpendLimits
-from app.workers.workload import Workloads
 
 if TYPE_CHECKING:
     from app.check import CheckReport
@@ -251,15 +249,11 @@ class Services:
         self.coverage = TurnCoverage(
             store, settings, self._index, lambda: self.vector_search.answering_space, board.statuses
         )
-        load = Workloads(store, settings)
-        attempts = [Attempts(store, name) for name in MODEL_WORKERS]
-        self.background = choice = BackgroundModelChoice(
-            settings, registry, prices, load.all(), attempts
-        )
+        self.background = choice = BackgroundModelChoice(store, settings, registry, prices)
         self.sources = FollowedSources(self.paths, settings, choice)
-        self.summary_regeneration = SummaryRegeneration(settings, load, choice, board)
+        self.summary_regeneration = SummaryRegeneration(store, settings, choice, board)
         self.embedding_regeneration = EmbeddingRegeneration(settings, board, self.embedders)
-        self.fact_regeneration = FactRegeneration(store, settings, load, choice, board)
+        self.fact_regeneration = FactRegeneration(store, settings, choice, board)
 
     def _wire_chat(self, keys: KeyStore) -> None:
         store, settings, core_memory = self.store, self.settings, self.core_memory

@@ -8,7 +8,7 @@ from app.domain.translation import format_number, tr
 from app.memory.facts import FactService, parse_fact_id
 from app.storage.tables.facts import FactFilter, Facts, KnownFact
 from app.workers.board import WorkerBoard
-from app.workers.regeneration import EXTRACTORS, FactRegeneration
+from app.workers.regeneration import FactRegeneration
 
 _LIMIT = 20
 _FORMS = (
@@ -35,7 +35,7 @@ def facts_command(
             case ("forget", number):
                 return forget(number)
             case ("rebuild",):
-                return confirm_regeneration(regeneration, workers, EXTRACTORS)
+                return confirm_regeneration(regeneration, workers)
         raise wrong_form(call, _FORMS)
 
     def forget(number: str) -> Outcome:

@@ -13,9 +13,8 @@ from app.memory.embedders import EmbedderDirectory
 from app.memory.overview import OverviewService
 from app.workers.board import WorkerBoard
 from app.workers.regeneration import (
-    SUMMARIZERS,
     EmbeddingRegeneration,
-    FactRegeneration,
+    ModelRegeneration,
     SummaryRegeneration,
 )
 from app.workers.status_text import worker_text
@@ -69,7 +68,7 @@ def worker_commands(
 
     def summarizer(call: CommandCall) -> Outcome:
         if call.words == ("rebuild",):
-            return confirm_regeneration(redo, workers, SUMMARIZERS)
+            return confirm_regeneration(redo, workers)
         names, on = _choice(call)
         if on is not None:
             also = (_PIPELINE,) if on and len(names) > 1 else ()
@@ -147,16 +146,12 @@ def _on_and_off(*starts: str) -> tuple[Form, ...]:
     return tuple(Form(f"{start} {word}", help="") for start in starts for word in _SWITCH)
 
 
-def confirm_regeneration(
-    regeneration: SummaryRegeneration | FactRegeneration,
-    workers: WorkerBoard,
-    names: Collection[WorkerName],
-) -> Outcome:
-    """Describe a regeneration, which the workers `names` do once the user confirms it."""
+def confirm_regeneration(regeneration: ModelRegeneration, workers: WorkerBoard) -> Outcome:
+    """Describe a regeneration, which begins once the user confirms it."""
 
     def begin() -> Outcome:
         regeneration.begin()
-        return Outcome(status_text(workers, names))
+        return Outcome(status_text(workers, regeneration.workers))
 
     plan = regeneration.plan()
     return Outcome(escape_markdown(plan.text), on_confirmed=begin if plan.count else None)

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from app.domain.conversations import (
     Attachment,
@@ -16,7 +17,7 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.ids import MessageId, PassageId, part_id
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, part_id
 from app.domain.passages import Passage, PassageKind, PassagePart
 from app.domain.wording import count_words, is_question
 
@@ -123,6 +124,22 @@ def turn_passage(
         created_at=exchange.started_at,
         tokens=estimate_tokens(text) if counts else 0,
     )
+
+
+def text_passage(
+    passage_id: PassageId,
+    kind: PassageKind,
+    source_id: int,
+    conversation_id: ConversationId | None,
+    exchange_id: ExchangeId | None,
+    text: str,
+    created_at: datetime,
+) -> Passage:
+    """Return the passage of a text that is embedded whole."""
+    return Passage(
+        passage_id, kind, source_id, conversation_id, exchange_id, content_hash(text), created_at,
+        estimate_tokens(text),
+    )  # fmt: skip
 
 
 def is_statement(words: TurnText) -> bool:

@@ -16,9 +16,9 @@ from app.domain.changes import (
 from app.domain.errors import InvalidInput
 from app.domain.facts import BY_USER, Memory
 from app.domain.ids import ConversationId, ExchangeId, new_uid
-from app.domain.passages import Passage, PassageKind
+from app.domain.passages import PassageKind
 from app.domain.text import clean
-from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.turn_text import estimate_tokens, text_passage
 from app.memory.user_texts import checked_text, later_than, version_at
 from app.storage.deletion.forget import finish_forgetting, remains_of_files
 from app.storage.engine.store import Store
@@ -172,9 +172,9 @@ class ArchivalMemoryService:
         memory = Memory(
             self._store.ids.passage(), new_uid(), words, now(), conversation_id, exchange_id
         )
-        passage = Passage(
-            memory.id, PassageKind.MEMORY, memory.id, conversation_id, exchange_id,
-            content_hash(words), memory.saved_at, estimate_tokens(words),
+        passage = text_passage(
+            memory.id, PassageKind.MEMORY, memory.id, conversation_id, exchange_id, words,
+            memory.saved_at,
         )  # fmt: skip
         also = (more(memory),) if more else ()
         self._store.save(MemoryPut(memory), PassagesPut((passage,)), *also)

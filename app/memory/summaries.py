@@ -7,12 +7,9 @@ newest, and the user's remains an earlier version. Blocking.
 from datetime import datetime
 from enum import StrEnum
 
-from app.domain.changes import PassagesPut, SummaryPut
 from app.domain.errors import InvalidInput
 from app.domain.facts import BY_USER
-from app.domain.ids import ConversationId, ExchangeId
-from app.domain.passages import Passage, PassageKind
-from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.memory.user_texts import checked_text, later_than, version_at
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -30,12 +27,6 @@ class SummaryTarget(StrEnum):
 
     EXCHANGE = "exchange"
     CONVERSATION = "conversation"
-
-
-_PASSAGES = {
-    SummaryTarget.EXCHANGE: PassageKind.EXCHANGE_SUMMARY,
-    SummaryTarget.CONVERSATION: PassageKind.CONVERSATION_SUMMARY,
-}
 
 
 class SummaryService:
@@ -60,47 +51,25 @@ class SummaryService:
         return self._put(of, source_id, version.text, version.model)
 
     def _put(self, of: SummaryTarget, source_id: int, text: str, model: str) -> Summary:
-        conversation_id, exchange_id, stamp, said_at = self._source(of, source_id)
+        source, stamp = self._source(of, source_id)
         latest = self._summaries.latest(of, [source_id]).get(source_id)
         at = now() if latest is None else later_than(latest.made_at)
-        summary = Summary(source_id, text, model, at)
-        put = SummaryPut(
-            kind=of.value,
-            source_id=source_id,
-            conversation_id=conversation_id,
-            text=text,
-            model=model,
-            source_hash=stamp,
-            made_at=at,
-        )
-        passage = Passage(
-            id=self._store.ids.passage(),
-            kind=_PASSAGES[of],
-            source_id=source_id,
-            conversation_id=conversation_id,
-            exchange_id=exchange_id,
-            content_hash=content_hash(text),
-            created_at=said_at,
-            tokens=estimate_tokens(text),
-        )
-        replaced = self._passages.of_source(_PASSAGES[of], source_id)
-        self._store.save(put, PassagesPut((passage,), replaced))
-        return summary
+        replaced = tuple(self._passages.of_source(source.passage_kind, source_id))
+        summary, own = SummaryText(text, model, stamp), self._store.ids.passage()
+        self._store.save(*summary_changes(source, summary, at, own, replaced))
+        return Summary(source_id, text, model, at)
 
-    def _source(
-        self, of: SummaryTarget, source_id: int
-    ) -> tuple[ConversationId, ExchangeId | None, str, datetime]:
-        """Return conversation, exchange, stamp of the current state, and the time of the passage."""
+    def _source(self, of: SummaryTarget, source_id: int) -> tuple[SummarySource, str]:
+        """Return the source and the stamp of its current state."""
         if of is SummaryTarget.EXCHANGE:
             exchange = self._exchanges.get(source_id)
             conversation = self._conversations.get(exchange.conversation_id)
-            exchange_id: ExchangeId | None = exchange.id
-            said_at = exchange.started_at
+            source = SummarySource(conversation.id, exchange.id, exchange.started_at)
         else:
             conversation = self._conversations.get(source_id)
-            exchange_id, said_at = None, conversation.updated_at
+            source = SummarySource(conversation.id, None, conversation.updated_at)
         if conversation.private:
             raise InvalidInput(
                 "A private conversation has no summary", "It is never summarized or indexed."
             )
-        return conversation.id, exchange_id, self._work.stamp(of.value, source_id), said_at
+        return source, self._work.stamp(of.value, source_id)

@@ -43,7 +43,7 @@ from app.transfer.existing import (
     uid_of,
 )
 from app.transfer.presets import known_uids
-from app.transfer.summaries import summary_changes
+from app.transfer.summaries import imported_summary_changes
 from app.transfer.turns import imported_exchanges, with_records
 
 _UNTITLED = "Untitled conversation"
@@ -207,7 +207,7 @@ class ConversationImporter:
             changes.append(TagsChanged(conversation_id, found.tags))
         if not found.private:
             changes.append(self._turn_passages(exchanges, messages))
-            changes += summary_changes(
+            changes += imported_summary_changes(
                 found.summaries, conversation, exchanges, ids, self._store.ids.passage
             )
         return changes, ImportCounts(1, len(exchanges), len(messages))
@@ -282,7 +282,7 @@ class ConversationImporter:
             if (before := latest.get(each.last_message and ids.get(each.last_message))) is None
             or each.made_at > before
         ]
-        return summary_changes(
+        return imported_summary_changes(
             newer, known.conversation, exchanges, ids, self._store.ids.passage,
             self._passages.of_source,
         )  # fmt: skip

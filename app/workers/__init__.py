@@ -7,7 +7,7 @@ retries           error classification, backoff, circuit breaker, failed items
 progress          a worker's counts and rate; `status_text` shows them as text
 ui_priority       makes background work yield to the user
 background_model  requests to the background model; `json_output`, `prompts` are used by it
-model_choice      the choice of that model, its price and consent; `workload` counts what waits
+model_choice      the choice of that model: the work that waits for it, its price and consent
 spend_limits      reservations under the daily and monthly limits
 regeneration      summaries, facts and vectors that are made again
 """

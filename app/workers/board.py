@@ -15,7 +15,6 @@ from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts, FailedItems
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
-from app.storage.work.summary_work import SummaryWork
 from app.workers.background_model import MODEL_KEYS, ModelClient
 from app.workers.job import ActiveEmbedder, Clock, Job, SystemClock
 from app.workers.jobs import JobParts, build_jobs, embedding_pipeline
@@ -71,7 +70,7 @@ class WorkerBoard:
     ) -> None:
         self._store = store
         self._settings = settings
-        self._open_conversation = OpenConversation(SummaryWork(store), settings)
+        self._open_conversation = OpenConversation(store, settings)
         self._clock = clock or SystemClock()
         self.ui_priority = UiPriority(self._clock)
         opened = self._open_conversation

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
@@ -13,6 +13,9 @@ from app.domain.ports import Embedder
 from app.domain.workers import UsageTotals, WorkerName
 from app.storage.engine.times import now
 from app.storage.work.queue import Tally
+
+if TYPE_CHECKING:
+    from app.workers.jobs import JobParts
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -79,6 +82,9 @@ class Job(Generic[Item, Result]):
 
     name: WorkerName
     concerned: frozenset[str] = frozenset()
+
+    def __init__(self, parts: "JobParts") -> None:
+        """Take what the job needs of the parts."""
 
     @property
     def pace(self) -> Pace:

@@ -1,6 +1,7 @@
-"""The choice of the background model: what it would do and cost, consent, and the choice itself."""
+"""The choice of the background model: the work that waits for it, its price, consent, and the choice."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.domain.chat import ModelRef, UsageReported
@@ -8,18 +9,30 @@ from app.domain.errors import InvalidInput, KnownError
 from app.domain.formatting import format_estimate
 from app.domain.translation import format_number, tr, trn
 from app.domain.workers import WorkerName
+from app.memory.profile import ENABLED
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import PriceList
 from app.providers.registry import ProviderRegistry
 from app.providers.vendors.recall import RECALL
+from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.settings import Settings
+from app.storage.work.part_work import PartWork, WantedResults
+from app.storage.work.summary_work import SummaryWork
+from app.storage.work.tool_call_work import ToolCallWork
 from app.workers.background_model import CONSENTS, consent, lacks_consent
 from app.workers.spend_limits import SPEND_LIMIT_KEYS
 
 _HOSTED_REQUEST_S = 2.5  # one or two sentences from a small hosted model
 _LOCAL_INPUT_PER_S, _LOCAL_OUTPUT_PER_S = 500, 25  # a model of 8 billion weights on a small card
 _KEY = "background_model"
+
+_MOST_TURNS_OF_A_PART = 25
+_TURN_READS_TOKENS = 6_000
+_SUMMARY_TOKENS, _OFFERED_FACTS_TOKENS = 225, 800  # what came before; 20 known facts
+_PART_PROMPT_TOKENS, _PART_ANSWER_TOKENS, _TURN_ANSWER_TOKENS = 1_400, 180, 130
+_CALLS_OF_A_REQUEST, _CALL_READS_TOKENS, _CALL_ANSWER_TOKENS = 10, 400, 40
+_FACT_TOKENS, _PROFILE_PROMPT_TOKENS, _PROFILE_READS_TOKENS = 20, 900, 8_000
 
 MODEL_WORKERS = (
     WorkerName.EXCHANGE_SUMMARIZER,
@@ -38,6 +51,92 @@ class Workload:
     requests: int
     input_tokens: int
     output_tokens: int
+
+
+class Workloads:
+    """Estimates the work of the workers that are on and may use a model. Blocking."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._work = SummaryWork(store)
+        self._parts = PartWork(store)
+
+    def all(self) -> tuple[Workload, ...]:
+        """Return the estimates, one for each kind of request."""
+        parts = self.parts()
+        return parts, self.tool_calls(), self._profile(parts.turns)
+
+    def parts(self) -> Workload:
+        """Return the work of the summarizers and the extractor, which read conversations together."""
+        lines, summaries = self._least_sizes()
+        flag = self._settings.flag
+        wanted = WantedResults(
+            lines if flag("summarizer_exchange_enabled") else None,
+            summaries if flag("summarizer_conversation_enabled") else None,
+            flag("knowledge_extractor_enabled"),
+        )
+        return self._of_parts(wanted)
+
+    def summaries_again(self) -> tuple[int, int, Workload]:
+        """Return how many summaries of exchanges and of conversations others than the model made.
+
+        With them, the work of regenerating them.
+        """
+        least = self._least_sizes()
+        load = self._of_parts(WantedResults(*least, facts=False), again=True)
+        return *self._work.count_by_other_models(*least), load
+
+    def facts_again(self) -> Workload:
+        """Return the work of extracting other models' facts again."""
+        return self._of_parts(WantedResults(None, None, facts=True), again=True)
+
+    def _least_sizes(self) -> tuple[int, int]:
+        number = self._settings.number
+        return (
+            number("min_messages_for_exchange_summary"),
+            number("min_exchanges_for_conversation_summary"),
+        )
+
+    def _of_parts(self, wanted: WantedResults, *, again: bool = False) -> Workload:
+        sizes = self._parts.unread(wanted, again=again).values()
+        turns = sum(sizes)
+        requests = sum(math.ceil(size / _MOST_TURNS_OF_A_PART) for size in sizes)
+        around = _PART_PROMPT_TOKENS + _SUMMARY_TOKENS + wanted.facts * _OFFERED_FACTS_TOKENS
+        read = turns * self._mean(_TURN_READS_TOKENS) + requests * around
+        made = turns * _TURN_ANSWER_TOKENS + requests * _PART_ANSWER_TOKENS
+        return Workload(turns, requests, round(read), made)
+
+    def tool_calls(self) -> Workload:
+        """Return the work of the tool-call summarizer."""
+        if not self._settings.flag("tool_summarizer_enabled"):
+            return Workload(0, 0, 0, 0)
+        tally = ToolCallWork(self._store).tally()
+        count = tally.total - tally.done
+        requests = math.ceil(count / _CALLS_OF_A_REQUEST)
+        return Workload(0, requests, count * _CALL_READS_TOKENS, count * _CALL_ANSWER_TOKENS)
+
+    def _profile(self, turns: int) -> Workload:
+        """Return the work of the profile writer: a request with the facts there are and those of `turns`.
+
+        None without turns that wait to be read.
+        """
+        flag = self._settings.flag
+        if not (flag(ENABLED) and flag("knowledge_extractor_enabled")):
+            return Workload(0, 0, 0, 0)
+        if not (new_tokens := turns * _FACT_TOKENS):
+            return Workload(0, 0, 0, 0)
+        row = self._store.row("SELECT sum(tokens) FROM passage WHERE kind = 'fact'")
+        known_tokens = int(row[0] or 0) if row else 0
+        read = _PROFILE_PROMPT_TOKENS + min(_PROFILE_READS_TOKENS, known_tokens + new_tokens)
+        return Workload(0, 1, read, 2 * self._settings.number("profile_max_tokens"))
+
+    def _mean(self, limit: int) -> float:
+        """Return the mean tokens of a turn, each up to `limit`."""
+        row = self._store.row(
+            "SELECT avg(least(tokens, $1)) FROM passage WHERE kind = 'turn'", [limit]
+        )
+        return float(row[0]) if row and row[0] is not None else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +161,18 @@ class BackgroundPlan:
 class BackgroundModelChoice:
     """Plans, chooses and allows background models. Thread-safe; blocks.
 
-    `loads` return the work that waits, one for each worker that may use the model; `attempts` are
-    the failed attempts of those workers.
+    Attributes:
+        workloads: The work that waits for the model.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        registry: ProviderRegistry,
-        prices: PriceList,
-        loads: Sequence[Callable[[], Workload]],
-        attempts: Sequence[Attempts],
+        self, store: Store, settings: Settings, registry: ProviderRegistry, prices: PriceList
     ) -> None:
         self._settings = settings
         self._registry = registry
         self._prices = prices
-        self._loads = loads
-        self._attempts = attempts
+        self._attempts = [Attempts(store, name) for name in MODEL_WORKERS]
+        self.workloads = Workloads(store, settings)
 
     def plan(
         self, model: str | None = None, loads: Sequence[Workload] | None = None
@@ -92,7 +186,7 @@ class BackgroundModelChoice:
         ref, config = self._checked(name)
         base_url = config.url()
         if loads is None:
-            loads = [load() for load in self._loads]
+            loads = self.workloads.all()
         given = sum(each.input_tokens for each in loads)
         made = sum(each.output_tokens for each in loads)
         requests = max((each.requests for each in loads), default=0)

@@ -1,10 +1,11 @@
 """A worker's progress: counts of the database and of this session, spending, and the rate."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from app.domain.changes import SpendAdded
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
 from app.storage.work.queue import Tally
 from app.workers.job import Clock, Saved
@@ -156,3 +157,13 @@ def plus(first: UsageTotals, second: UsageTotals) -> UsageTotals:
     )
     estimated_usd = first.estimated_usd + second.estimated_usd
     return UsageTotals(first.tokens + second.tokens, cost, estimated_usd)
+
+
+def total_usage(spent: Sequence[SpendAdded]) -> UsageTotals:
+    """Return the usage of requests together; an unknown price makes the sum unknown."""
+    totals = UsageTotals()
+    for each in spent:
+        estimated_usd = (each.cost_usd or 0.0) if each.is_estimated else 0.0
+        tokens = each.input_tokens + each.output_tokens
+        totals = plus(totals, UsageTotals(tokens, each.cost_usd, estimated_usd))
+    return totals

@@ -16,47 +16,48 @@ from app.memory.embedders import EmbedderDirectory
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
-from app.storage.work.queue import FACTS, SUMMARIES, request_regeneration
+from app.storage.work.queue import FACTS, SUMMARIES, RegeneratedKind, request_regeneration
 from app.workers.board import WorkerBoard
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from app.workers.jobs.part_reader import READERS
 from app.workers.model_choice import BackgroundModelChoice, BackgroundPlan, Workload
-from app.workers.workload import Workloads
 
-SUMMARIZERS = (WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER)
-EXTRACTORS = (WorkerName.KNOWLEDGE_EXTRACTOR,)
 _PATTERNS = "the patterns on this computer"
 _EXTRACTIVE = "the extractive summarizer on this computer"
 
 
 @dataclass(frozen=True, slots=True)
 class RegenerationPlan:
-    """How many items would be made again, and a description with the price; 0 is nothing to do."""
+    """How many items would be made again, and a description with the price; 0 is nothing to do.
+
+    Of embeddings, `vectors` of `space` would be deleted.
+    """
 
     count: int
     text: str
+    space: str = ""
+    vectors: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingPlan(RegenerationPlan):
-    """The same for vectors: those of `space` that would be deleted."""
+class ModelRegeneration:
+    """Makes again what others than the chosen model made. Thread-safe; blocks.
 
-    space: str
-    vectors: int
+    Attributes:
+        workers: The workers that do it.
+    """
 
-
-class SummaryRegeneration:
-    """Makes again the summaries that others than the chosen model made. Thread-safe; blocks."""
+    workers: tuple[WorkerName, ...]
+    _what: RegeneratedKind
 
     def __init__(
         self,
+        store: Store,
         settings: Settings,
-        workloads: Workloads,
         choice: BackgroundModelChoice,
         board: WorkerBoard,
     ) -> None:
+        self._work = ExtractionWork(store)
         self._settings = settings
-        self._workloads = workloads
         self._choice = choice
         self._board = board
 
@@ -65,7 +66,23 @@ class SummaryRegeneration:
 
         Raises InvalidInput or NotFound if the chosen model does not exist or lacks consent.
         """
-        exchanges, conversations, load = self._workloads.summaries_again()
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Start it, for the workers that are on. Raises StorageError."""
+        request_regeneration(self._settings, self._what)
+        self._board.wake(READERS)  # any of them may be the one that asks the model
+
+
+class SummaryRegeneration(ModelRegeneration):
+    """Makes again the summaries that others than the chosen model made."""
+
+    workers = (WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER)
+    _what = SUMMARIES
+
+    def plan(self) -> RegenerationPlan:
+        """Return which summaries would be regenerated."""
+        exchanges, conversations, load = self._choice.workloads.summaries_again()
         plan = _allowed_plan(self._choice, load)
         count = exchanges + conversations
         maker = _EXTRACTIVE if plan is None else plan.model
@@ -90,32 +107,16 @@ class SummaryRegeneration:
             ),
         )
 
-    def begin(self) -> None:
-        """Start it, for the workers that are on. Raises StorageError."""
-        request_regeneration(self._settings, SUMMARIES)
-        self._board.wake(READERS)  # any of them may be the one that asks the model
 
+class FactRegeneration(ModelRegeneration):
+    """Reads again the exchanges that others than the chosen model read."""
 
-class FactRegeneration:
-    """Reads again the exchanges that others than the chosen model read. Thread-safe; blocks."""
-
-    def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        workloads: Workloads,
-        choice: BackgroundModelChoice,
-        board: WorkerBoard,
-    ) -> None:
-        self._work = ExtractionWork(store)
-        self._settings = settings
-        self._workloads = workloads
-        self._choice = choice
-        self._board = board
+    workers = (WorkerName.KNOWLEDGE_EXTRACTOR,)
+    _what = FACTS
 
     def plan(self) -> RegenerationPlan:
-        """Return what would be read again. Raises as `SummaryRegeneration.plan`."""
-        load = self._workloads.facts_again()
+        """Return how many exchanges would be read again."""
+        load = self._choice.workloads.facts_again()
         plan = _allowed_plan(self._choice, load)
         maker = _PATTERNS if plan is None else plan.model
         if not load.turns:
@@ -139,11 +140,6 @@ class FactRegeneration:
             text += tr(" The knowledge extractor is off: nothing happens until it is on.")
         return RegenerationPlan(load.turns, text)
 
-    def begin(self) -> None:
-        """Start it, for the extractor once it is on. Raises StorageError."""
-        request_regeneration(self._settings, FACTS)
-        self._board.wake(READERS)
-
 
 class EmbeddingRegeneration:
     """Deletes the vectors of the embedder in use and makes them again. Thread-safe; blocks."""
@@ -155,7 +151,7 @@ class EmbeddingRegeneration:
         self._board = board
         self._embedders = embedders
 
-    def plan(self, kinds: Sequence[PassageKind] = ()) -> EmbeddingPlan:
+    def plan(self, kinds: Sequence[PassageKind] = ()) -> RegenerationPlan:
         """Return what would be deleted and embedded, of some kinds of passages or (empty) all.
 
         Raises NotFound or EmbedderUnavailable without a usable embedder.
@@ -163,7 +159,7 @@ class EmbeddingRegeneration:
         amount = self._pipeline.amount(kinds)
         count = max(amount.passages, amount.vectors)
         if not count:
-            return EmbeddingPlan(0, tr("There is nothing to embed yet."), amount.space, 0)
+            return RegenerationPlan(0, tr("There is nothing to embed yet."), amount.space, 0)
         estimate = self._embedders.estimate(amount.passages, amount.tokens)
         text = tr(
             "This deletes the {vectors} of {space} and embeds {passages} again: about {tokens} tokens, {format_estimate}. Until a passage has a vector again, search finds it by its words only. No messages are lost."
@@ -181,7 +177,7 @@ class EmbeddingRegeneration:
                 " The embedding pipeline is off: nothing is embedded, and search uses words only, "
                 "until it is on."
             )
-        return EmbeddingPlan(count, text, amount.space, amount.vectors)
+        return RegenerationPlan(count, text, amount.space, amount.vectors)
 
     def begin(self, kinds: Sequence[PassageKind] = ()) -> None:
         """Delete the vectors and wake the pipeline. Raises as `plan`, and StorageError."""

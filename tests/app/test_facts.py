@@ -23,7 +23,7 @@ from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
 from app.storage.work.queue import FACTS, request_regeneration
 from app.workers.board import WorkerBoard
-from app.workers.workload import Workloads
+from app.workers.model_choice import Workloads
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.jobs import JumpingClock
 from tests.fakes.searchable import Library

@@ -19,7 +19,7 @@ from app.storage.tables.spending import Spending, Spent, by_month
 from app.storage.work.queue import SUMMARIES, request_regeneration
 from app.workers.board import WorkerBoard
 from app.workers.jobs.part_reader import READERS
-from app.workers.workload import Workloads
+from app.workers.model_choice import Workloads
 from tests.fakes.background import ScriptedAsker, part_answer
 from tests.fakes.command_line import CommandLine, Ran
 from tests.fakes.jobs import until
@@ -153,11 +153,11 @@ def test_the_estimate_of_requests_is_what_is_asked(store: Store) -> None:
     add_conversation(store, *(f"I live in town number {number}." for number in range(50)))
     add_conversation(store, "I sail.")
     loads = Workloads(store, Settings(store))
-    load, profile, asker = loads.parts(), loads.profile(), ScriptedAsker()
+    (load, _, profile), asker = loads.all(), ScriptedAsker()
     WorkerBoard(store, Settings(store), model=asker).run_until_idle(READERS)
     assert (load.turns, load.requests) == (51, 3)
     assert len(asker.asked) == load.requests
-    assert (profile.requests, loads.profile().requests) == (1, 0), "the profile follows once"
+    assert (profile.requests, loads.all()[-1].requests) == (1, 0), "the profile follows once"
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["missing", "regenerated"])

@@ -22,10 +22,10 @@ from app.storage.engine.times import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.facts import fact_changes
 from app.storage.tables.profile import ProfileRows
-from app.storage.work.summary_work import SummaryWork
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.profile_writer import ProfileWriter
 from tests.fakes.background import ScriptedAsker
@@ -65,8 +65,9 @@ class Library:
         self.settings.set("knowledge_extractor_enabled", False)
         self.asker = ScriptedAsker(model="")
         self.clock = JumpingClock()
-        opened_here = OpenConversation(SummaryWork(self.store), self.settings)
-        self.job = ProfileWriter(self.store, self.settings, opened_here, self.asker)
+        opened_here = OpenConversation(self.store, self.settings)
+        parts = JobParts(self.store, self.settings, opened_here, model=self.asker)
+        self.job = ProfileWriter(parts)
         self.board = WorkerBoard(self.store, self.settings, (self.job,), clock=self.clock)
         self.talk = add_conversation(self.store, "We spoke.")
 

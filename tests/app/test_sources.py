@@ -19,6 +19,8 @@ from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.settings import Settings
 from app.transfer import source_files
 from app.transfer.importing import import_files
+from app.workers.jobs import JobParts
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.source_reader import SourceReader
 from tests.fakes.command_line import Console
 from tests.fakes.export_files import claude_code_records, write
@@ -45,7 +47,9 @@ class Followed:
         self.restart()
 
     def restart(self) -> None:
-        self.job = SourceReader(self.store, self.settings)
+        self.job = SourceReader(
+            JobParts(self.store, self.settings, OpenConversation(self.store, self.settings))
+        )
 
     def read(self) -> int:
         """Read what changed; return the number of files."""

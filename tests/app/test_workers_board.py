@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -23,9 +22,8 @@ from app.storage.work.summary_work import SummaryWork
 from app.system.keys import KeyStore
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.job import IsCancelled, Job
-from app.workers.jobs.conversation_summarizer import ConversationSummarizer
-from app.workers.jobs.exchange_summarizer import ExchangeSummarizer
+from app.workers.job import IsCancelled
+from app.workers.jobs import JobParts
 from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_reader import READERS
 from tests.fakes.embedders import BagOfWords
@@ -59,8 +57,7 @@ class Scripted:
         self.settings = settings
         self.summarizer = ScriptedSummarizer()
         self.busy = threading.Semaphore(0)
-        parts = (store, settings, OpenConversation(SummaryWork(store), settings), self.summarizer)
-        jobs: list[Job[Any, Any]] = [ExchangeSummarizer(*parts), ConversationSummarizer(*parts)]
+        jobs = self.summarizer.jobs(JobParts(store, settings, OpenConversation(store, settings)))
         self.board = WorkerBoard(store, settings, jobs)
 
     def hang(self) -> None:
@@ -422,8 +419,8 @@ def test_until_idle_waits_for_work_that_one_worker_makes_for_another(
 ) -> None:
     maker, summarizer = ListJob(store, [1]), ScriptedSummarizer()
     maker.name = WorkerName.TOOL_SUMMARIZER
-    opened = OpenConversation(SummaryWork(store), settings)
-    taker = ExchangeSummarizer(store, settings, opened, summarizer)
+    parts = JobParts(store, settings, OpenConversation(store, settings))
+    taker, _ = summarizer.jobs(parts)
     add_conversation(store, "tea")
 
     def make_more(*_: object) -> None:

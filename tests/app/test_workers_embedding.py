@@ -27,9 +27,10 @@ from app.storage.tables.spending import Spending
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
 from app.workers.job import Blocked
-from app.workers.jobs import embedding_pipeline
+from app.workers.jobs import JobParts, embedding_pipeline
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from app.workers.jobs.limited_embedding import PageRateLimit
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.spend_limits import MaxUsage, SpendLimits
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import JumpingClock, hosted, until
@@ -521,7 +522,10 @@ class Pages:
         self.embedder = BagOfWords()
         self.limit = PageRateLimit(lambda: self.now_s, self._sleep)
         settings = Settings(store)
-        pipeline = EmbeddingPipeline(store, settings, lambda: self.embedder, self.limit)
+        pipeline = EmbeddingPipeline(
+            JobParts(store, settings, OpenConversation(store, settings), lambda: self.embedder),
+            self.limit,
+        )
         self.board = WorkerBoard(store, settings, [pipeline], clock=JumpingClock())
         names = [f"page{number}" for number in range(count)]
         pages = [ManualPage(name, "1", f"about {name}", "s", AT) for name in names]

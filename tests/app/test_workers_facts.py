@@ -29,8 +29,8 @@ from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
-from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
 from app.workers.jobs.open_conversation import OpenConversation
 from tests.fakes.jobs import JumpingClock, count_rows
@@ -60,9 +60,9 @@ class Bench:
         embedder: LocalEmbedder | None = None,
     ) -> None:
         self.store = store
-        self.opened = OpenConversation(SummaryWork(store), Settings(store))
+        self.opened = OpenConversation(store, Settings(store))
         active = None if embedder is None else lambda: embedder
-        self.job = KnowledgeExtractor(store, self.opened, active)
+        self.job = KnowledgeExtractor(JobParts(store, Settings(store), self.opened, active))
         self.board = WorkerBoard(store, Settings(store), (self.job,), clock=JumpingClock())
 
     def run(self) -> WorkerStatus:

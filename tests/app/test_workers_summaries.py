@@ -37,8 +37,7 @@ from app.storage.tables.summaries import Summaries
 from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
 from app.workers.job import IsCancelled
-from app.workers.jobs.conversation_summarizer import ConversationSummarizer
-from app.workers.jobs.exchange_summarizer import ExchangeSummarizer
+from app.workers.jobs import JobParts
 from app.workers.jobs.open_conversation import OpenConversation
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import AT, add_conversation, killed, new_conversation, opened
@@ -56,11 +55,10 @@ class Bench:
         self.settings = Settings(store)
         self.summarizer = ScriptedSummarizer()
         self.work = SummaryWork(store)
-        self.opened = OpenConversation(self.work, self.settings)
+        self.opened = OpenConversation(store, self.settings)
         self.clock = JumpingClock()
         self.conversations = Conversations(store)
-        parts = (store, self.settings, self.opened, self.summarizer)
-        self.jobs = (ExchangeSummarizer(*parts), ConversationSummarizer(*parts))
+        self.jobs = self.summarizer.jobs(JobParts(store, self.settings, self.opened))
         self.board = WorkerBoard(store, self.settings, self.jobs, clock=self.clock)
 
     def run(self, *names: WorkerName) -> list[WorkerStatus]:

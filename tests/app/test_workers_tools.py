@@ -13,8 +13,8 @@ from app.domain.workers import WorkerName, WorkerStatus
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
-from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.tool_summarizer import ToolSummarizer
 from tests.fakes.background import ScriptedAsker
@@ -32,8 +32,8 @@ class Bench:
 
     def __init__(self, store: Store, asker: ScriptedAsker | None = None) -> None:
         self.store = store
-        self.opened = OpenConversation(SummaryWork(store), Settings(store))
-        self.job = ToolSummarizer(store, asker, self.opened)
+        self.opened = OpenConversation(store, Settings(store))
+        self.job = ToolSummarizer(JobParts(store, Settings(store), self.opened, model=asker))
         self.board = WorkerBoard(store, Settings(store), (self.job,), clock=JumpingClock())
 
     def run(self) -> WorkerStatus:

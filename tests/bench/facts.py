@@ -21,8 +21,8 @@ from app.memory.fact_matching import contains_value
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
-from app.storage.work.summary_work import SummaryWork
 from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
 from app.workers.jobs.open_conversation import OpenConversation
 from tests.bench.shared.measuring import ROOT, Figures, options, print_json, timed
@@ -97,8 +97,7 @@ def learned(talk: Talk) -> list[Fact]:
 def read_facts(store: Store) -> list[Fact]:
     """Read a library without a model and return its current facts."""
     settings = Settings(store)
-    opened_now = OpenConversation(SummaryWork(store), settings)
-    job = KnowledgeExtractor(store, opened_now)
+    job = KnowledgeExtractor(JobParts(store, settings, OpenConversation(store, settings)))
     board = WorkerBoard(store, settings, (job,), clock=JumpingClock())
     board.run_until_idle([WorkerName.KNOWLEDGE_EXTRACTOR])
     return [known.fact for known in Facts(store).listed(FactFilter())]

@@ -18,6 +18,8 @@ from pathlib import Path
 from app.bootstrap import RunMode, Services, build
 from app.domain.sources import SOURCES, SourceName
 from app.system.paths import DataPaths
+from app.workers.jobs import JobParts
+from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.source_reader import SourceReader
 from tests.bench.shared.measuring import options, peak_mb, print_json, timed
 
@@ -41,7 +43,13 @@ def _measure(paths: DataPaths, home: Path, size_bytes: int) -> dict[str, float]:
     services = build(paths, RunMode.COMMAND_LINE)
     try:
         services.settings.set(SOURCES[SourceName.CLAUDE_CODE].setting, True)
-        job = SourceReader(services.store, services.settings)
+        job = SourceReader(
+            JobParts(
+                services.store,
+                services.settings,
+                OpenConversation(services.store, services.settings),
+            )
+        )
         before_mb = peak_mb()
         read = timed(lambda: _read_all(job))
         indexed = timed(services.index_sync.catch_up)

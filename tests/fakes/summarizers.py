@@ -4,18 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded, PassagesPut
+from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message, Role, Text
 from app.domain.ids import PassageId, new_uid
+from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.language.extractive.summaries import TurnMarkdown
 from app.storage.engine.store import Store
+from app.storage.engine.times import now
 from app.workers.job import IsCancelled
-from app.workers.jobs.summarizers import (
-    SummaryText,
-    conversation_passage,
-    exchange_passage,
-    summary_changes,
-)
+from app.workers.jobs import JobParts
+from app.workers.jobs.conversation_summarizer import ConversationSummarizer
+from app.workers.jobs.exchange_summarizer import ExchangeSummarizer
 from tests.fakes.stored import AT, ConversationRecord
 
 
@@ -29,6 +28,13 @@ class ScriptedSummarizer:
         self.read: list[str] = []
         self.poison: set[str] = set()
         self.before: Callable[[str, IsCancelled], None] = lambda _, __: None
+
+    def jobs(self, parts: JobParts) -> tuple[ExchangeSummarizer, ConversationSummarizer]:
+        """Return the two summarizers, which ask this one."""
+        made = ExchangeSummarizer(parts), ConversationSummarizer(parts)
+        for each in made:
+            each.summarize = self
+        return made
 
     def __call__(self, turns: Sequence[TurnMarkdown], is_cancelled: IsCancelled) -> str:
         asked = " ".join(turn.asked for turn in turns)
@@ -76,11 +82,8 @@ def summarized(
 ) -> PassageId:
     """Store a summary of a conversation's first turn, or of all of it; return its passage."""
     talk, exchange = whole.conversation.id, whole.exchanges[0].id
-    passage = exchange_passage(exchange, talk, AT)
-    if conversation:
-        passage = conversation_passage(talk, AT)
-    changes = summary_changes(store, passage, SummaryText(text, "extractive", "stamp"), ())
-    store.save(*changes)
-    (_, put) = changes
-    assert isinstance(put, PassagesPut)
-    return put.passages[0].id
+    source = SummarySource(talk, None if conversation else exchange, AT)
+    made = SummaryText(text, "extractive", "stamp")
+    put, passages = summary_changes(source, made, now(), store.ids.passage())
+    store.save(put, passages)
+    return passages.passages[0].id

@@ -15,13 +15,7 @@ from app.storage.safety.restore import restore_backup
 from app.system.logs import configure_logging
 from app.system.paths import DataPaths
 from app.workers.board import WorkerBoard
-from app.workers.regeneration import (
-    EXTRACTORS,
-    SUMMARIZERS,
-    EmbeddingRegeneration,
-    FactRegeneration,
-    SummaryRegeneration,
-)
+from app.workers.regeneration import EmbeddingRegeneration, ModelRegeneration
 
 if TYPE_CHECKING:
     from app.check import CheckReport
@@ -112,23 +106,18 @@ def rebuild_embeddings(
 
 
 def regenerate(
-    regeneration: SummaryRegeneration | FactRegeneration,
-    workers: WorkerBoard,
-    given: Namespace,
-    terminal: Terminal,
+    regeneration: ModelRegeneration, workers: WorkerBoard, given: Namespace, terminal: Terminal
 ) -> int:
     """Regenerate summaries or facts, once the user has confirmed the cost."""
-    names, done = {
-        "summaries": (SUMMARIZERS, "summaries were regenerated"),
-        "facts": (EXTRACTORS, "exchanges were read again"),
-    }[given.what]
+    is_of_facts = given.what == "facts"
+    done = "exchanges were read again" if is_of_facts else "summaries were regenerated"
     plan = regeneration.plan()
     terminal.err(plan.text)
     waiting = 0
     if plan.count:
         terminal.require_confirmation(given.yes, "Nothing was changed")
         regeneration.begin()
-        ran = workers.run_until_idle(names, is_cancelled=terminal.cancelled)
+        ran = workers.run_until_idle(regeneration.workers, is_cancelled=terminal.cancelled)
         waiting = sum(each.total - each.done for each in ran)
     lines = [f"{plan.count:,} {done}."] if plan.count and not waiting else []
     document = {"rebuilt": given.what, "asked_for": plan.count, "waiting": waiting}

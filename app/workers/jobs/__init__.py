@@ -1,4 +1,4 @@
-"""The workers' jobs: each worker's job is in the module of its name, made by its `build`.
+"""The workers' jobs: each worker's job is made by `build` of the module of its name.
 
 To add a worker, add its row to `app.domain.workers` and a module here.
 """

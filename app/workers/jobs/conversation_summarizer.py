@@ -1,23 +1,15 @@
-"""The conversation summarizer: two or three sentences."""
+"""The conversation summarizer: two or three sentences, one of them on how it ended."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
+from app.domain.summaries import SummarySource
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import TurnMarkdown
+from app.language.extractive.summaries import TurnMarkdown, summarize_conversation
 from app.storage.work.queue import Tally
 from app.storage.work.summary_work import Summarizable, WaitingConversation
-from app.workers.job import IsCancelled, Job
-from app.workers.jobs import JobParts
-from app.workers.jobs.part_reader import ReadingJob
-from app.workers.jobs.summarizers import (
-    Summarized,
-    SummaryJob,
-    conversation_passage,
-    extract_conversation,
-)
+from app.workers.jobs.summarizers import Summarize, Summarized, SummaryJob
 
 
 class ConversationSummarizer(SummaryJob):
@@ -26,22 +18,21 @@ class ConversationSummarizer(SummaryJob):
     name = WorkerName.CONVERSATION_SUMMARIZER
     minimum = "min_exchanges_for_conversation_summary"
     batch = 25
+    summarize: Summarize = staticmethod(lambda turns, _: summarize_conversation(turns))
 
-    def find(self, at: datetime) -> Sequence[WaitingConversation]:
+    def find_own(self, at: datetime) -> Sequence[WaitingConversation]:
         """Return conversations whose summary is missing or outdated, latest changed first."""
         minimum = self._settings.number(self.minimum)
         return self._work.conversations(self.batch, minimum, self._opened.skipped(at), at)
 
-    def describe(self, item: WaitingConversation) -> str:
+    def describe_own(self, item: WaitingConversation) -> str:
         """Return the title."""
         return one_line(item.title, 60) or f"conversation {item.id}"
 
-    def make(self, items: Sequence[WaitingConversation], is_cancelled: IsCancelled) -> Summarized:
-        """Return the summary of the one conversation given."""
-        (item,) = items
+    def summarized(self, item: WaitingConversation) -> Summarized:
+        """Return the turns of a conversation."""
         turns = [TurnMarkdown(text.asked, text.answered) for text in item.texts]
-        passage = conversation_passage(item.id, item.said_at)
-        return Summarized(item, passage, self._summarize(turns, is_cancelled))
+        return Summarized(item, SummarySource(item.id, None, item.said_at), turns)
 
     def tally(self) -> Tally:
         """Return the counts of conversations that should have a summary and that have a current one."""
@@ -51,9 +42,4 @@ class ConversationSummarizer(SummaryJob):
         return self._work.summarizable_conversations(ids)
 
 
-def build(parts: JobParts) -> Job[Any, Any]:
-    """Return the job."""
-    job = ConversationSummarizer(
-        parts.store, parts.settings, parts.open_conversation, extract_conversation
-    )
-    return job if parts.reader is None else ReadingJob(job, parts.reader)
+build = ConversationSummarizer

@@ -13,11 +13,9 @@ from app.domain.passages import PassageKind, PassageText, Space
 from app.domain.ports import Embedder, TokenVectors, token_embedder
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.passages import Passages
-from app.storage.tables.settings import Settings
 from app.storage.tables.vector_rows import (
     BadVectors,
     EmbeddedPassage,
@@ -26,7 +24,7 @@ from app.storage.tables.vector_rows import (
 )
 from app.storage.tables.vectors import Vectors
 from app.storage.work.queue import Tally
-from app.workers.job import ActiveEmbedder, IsCancelled, Pace, PrefetchingJob, Saved
+from app.workers.job import IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.limited_embedding import (
     MAX_PAGES_PER_REQUEST,
@@ -35,14 +33,12 @@ from app.workers.jobs.limited_embedding import (
     PageRateLimit,
     is_server,
 )
-from app.workers.spend_limits import SpendLimits
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from app.index.token_index import TokenizedPassage
-    from app.index.token_sync import TokenIndexSync
 
 _MOST_AT_ONCE = 100
 _FIRST_TEXTS = 32  # in the first request to a server, whose speed is not known
@@ -92,7 +88,7 @@ class EmbeddingAmount:
 class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
     """A `Job`: chunks of passages become vectors, a batch of texts a request, stored atomically.
 
-    `active` returns the embedder to use now; it raises `EmbedderUnavailable`, `Blocked` or a
+    `parts.embedder` returns the embedder to use now; it raises `EmbedderUnavailable`, `Blocked` or a
     `ProviderError` while there is none. Spaces are kept when another becomes active, so going back
     to one costs nothing. An embedder may have a `space_name` that is known without a request.
 
@@ -111,23 +107,16 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         )
     )
 
-    def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        active: ActiveEmbedder,
-        page_rate: PageRateLimit | None = None,
-        limits: SpendLimits | None = None,
-        tokens: "TokenIndexSync | None" = None,
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._token_indexes = tokens
+    def __init__(self, parts: JobParts, page_rate: PageRateLimit | None = None) -> None:
+        assert parts.embedder is not None
+        self._attempts = Attempts(parts.store, self.name)
+        self._settings = parts.settings
+        self._token_indexes = parts.tokens
         self.is_stopping: IsCancelled = lambda: False
-        self._active = active
-        self._limited = LimitedEmbedding(store, settings, limits)
-        self._passages = Passages(store)
-        self._vectors = Vectors(store)
+        self._active = parts.embedder
+        self._limited = LimitedEmbedding(parts.store, parts.settings, parts.limits)
+        self._passages = Passages(parts.store)
+        self._vectors = Vectors(parts.store)
         self._embedder: Embedder | None = None
         self._space: Space | None = None
         self._page_rate = page_rate or PageRateLimit()
@@ -257,7 +246,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
             self._vectors.drop_kinds(name, kinds)
         else:
             self._vectors.drop(name)
-        Attempts(self._store, self.name).clear_failures()
+        self._attempts.clear_failures()
         self.is_outdated = True
 
     # -- inside
@@ -274,7 +263,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
             self._fitting_texts = _FIRST_TEXTS
             if self._space is not None:
                 # Another model may accept what one refused.
-                Attempts(self._store, self.name).clear_failures()
+                self._attempts.clear_failures()
             self.prefetched = ()
         self._embedder, self._space = embedder, space
         return space
@@ -458,9 +447,5 @@ def _space_name(embedder: Embedder) -> str:
 
 
 def build(parts: JobParts) -> EmbeddingPipeline | None:
-    """Return the job."""
-    if parts.embedder is None:
-        return None
-    return EmbeddingPipeline(
-        parts.store, parts.settings, parts.embedder, limits=parts.limits, tokens=parts.tokens
-    )
+    """Return the job, or None without an embedder."""
+    return None if parts.embedder is None else EmbeddingPipeline(parts)

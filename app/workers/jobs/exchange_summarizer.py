@@ -1,23 +1,19 @@
-"""The exchange summarizer: one or two sentences for each completed exchange, newest first."""
+"""The exchange summarizer: one or two sentences for each completed exchange, newest first.
+
+They say what was asked, what was done, and how it ended.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
+from app.domain.summaries import SummarySource
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import TurnMarkdown
+from app.language.extractive.summaries import TurnMarkdown, summarize_exchange
 from app.storage.work.queue import Tally
 from app.storage.work.summary_work import Summarizable, WaitingExchange
-from app.workers.job import IsCancelled, Job, PrefetchingJob
-from app.workers.jobs import JobParts
-from app.workers.jobs.part_reader import ReadingJob
-from app.workers.jobs.summarizers import (
-    Summarized,
-    SummaryJob,
-    exchange_passage,
-    extract_exchange,
-)
+from app.workers.job import PrefetchingJob
+from app.workers.jobs.summarizers import Summarize, Summarized, SummaryJob
 
 _PREFETCH = 1_000  # finding them takes 10 ms in a library of 10,000
 
@@ -28,8 +24,9 @@ class ExchangeSummarizer(PrefetchingJob[WaitingExchange, Summarized], SummaryJob
     name = WorkerName.EXCHANGE_SUMMARIZER
     minimum = "min_messages_for_exchange_summary"
     batch = 100
+    summarize: Summarize = staticmethod(lambda turns, _: summarize_exchange(turns[0]))
 
-    def find(self, at: datetime) -> Sequence[WaitingExchange]:
+    def find_own(self, at: datetime) -> Sequence[WaitingExchange]:
         """Return the newest completed exchanges without a current summary, with their text.
 
         They come from a prefetched list; `save` checks again whether each may have a summary.
@@ -43,16 +40,14 @@ class ExchangeSummarizer(PrefetchingJob[WaitingExchange, Summarized], SummaryJob
                 return items
         return ()
 
-    def describe(self, item: WaitingExchange) -> str:
+    def describe_own(self, item: WaitingExchange) -> str:
         """Return the beginning of the question."""
         return one_line(item.text.asked or item.text.answered, 60) or f"exchange {item.id}"
 
-    def make(self, items: Sequence[WaitingExchange], is_cancelled: IsCancelled) -> Summarized:
-        """Return the summary of the one exchange given."""
-        (item,) = items
-        passage = exchange_passage(item.id, item.conversation_id, item.said_at)
-        turn = TurnMarkdown(item.text.asked, item.text.answered)
-        return Summarized(item, passage, self._summarize([turn], is_cancelled))
+    def summarized(self, item: WaitingExchange) -> Summarized:
+        """Return the turn of an exchange."""
+        source = SummarySource(item.conversation_id, item.id, item.said_at)
+        return Summarized(item, source, [TurnMarkdown(item.text.asked, item.text.answered)])
 
     def tally(self) -> Tally:
         """Return the counts of exchanges that should have a summary and that do."""
@@ -62,7 +57,4 @@ class ExchangeSummarizer(PrefetchingJob[WaitingExchange, Summarized], SummaryJob
         return self._work.summarizable_exchanges(ids)
 
 
-def build(parts: JobParts) -> Job[Any, Any]:
-    """Return the job."""
-    job = ExchangeSummarizer(parts.store, parts.settings, parts.open_conversation, extract_exchange)
-    return job if parts.reader is None else ReadingJob(job, parts.reader)
+build = ExchangeSummarizer

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +14,13 @@ from app.domain.workers import WorkerName
 from app.language.sentences import content_terms
 from app.memory.fact_matching import similar_facts
 from app.providers.embedders.local import LocalEmbedder
-from app.storage.engine.store import Store
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionWork
 from app.storage.work.queue import FACTS, Tally
 from app.workers.background_model import MODEL_KEYS
-from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, PrefetchingJob, Saved
+from app.workers.job import IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.fact_reader import ExtractedFact, read_by_patterns
 from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange
-from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_reader import ReadingJob
 
 _PREFETCH = 1_000
@@ -32,30 +29,26 @@ _MOST_MESSAGES = 20
 ExchangesRead = Sequence[ReadExchange]
 
 
-class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead]):
+class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead], ReadingJob):
     """A `Job`: finds facts in exchanges by patterns, 20 messages at a time, each batch in one commit.
 
-    `embedder` decides whether statements have the same meaning; only a local one is used. Without
+    The embedder decides whether statements have the same meaning; only a local one is used. Without
     it their words are compared.
     """
 
     name = WorkerName.KNOWLEDGE_EXTRACTOR
     concerned = MODEL_KEYS.union(("summarizer_quiet_minutes", FACTS.key))
-    pace = Pace(_MOST_MESSAGES, save_items=1)
+    own_pace = Pace(_MOST_MESSAGES, save_items=1)
 
-    def __init__(
-        self,
-        store: Store,
-        opened: OpenConversation,
-        embedder: ActiveEmbedder | None = None,
-    ) -> None:
-        self._store = store
-        self._opened = opened
-        self._embedder = embedder
-        self._work = ExtractionWork(store)
-        self._writer = FactWriter(store)
+    def __init__(self, parts: JobParts) -> None:
+        super().__init__(parts)
+        self._store = parts.store
+        self._opened = parts.open_conversation
+        self._embedder = parts.embedder
+        self._work = ExtractionWork(parts.store)
+        self._writer = FactWriter(parts.store)
 
-    def find(self, at: datetime) -> Sequence[ExchangeToRead]:
+    def find_own(self, at: datetime) -> Sequence[ExchangeToRead]:
         """Return the newest exchanges that were not read in their present form: 20 messages, or one exchange."""
         skipped = self._opened.skipped(at)
         self.refetch(lambda: self._work.exchange_ids(_PREFETCH, skipped, at))
@@ -71,12 +64,12 @@ class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead]):
                 return items
         return ()
 
-    def describe(self, item: ExchangeToRead) -> str:
+    def describe_own(self, item: ExchangeToRead) -> str:
         """Return the beginning of the first message."""
         text = next((one_line(each.text, 60) for each in item.messages), "")
         return text or f"exchange {item.id}"
 
-    def make(self, items: Sequence[ExchangeToRead], is_cancelled: IsCancelled) -> ExchangesRead:
+    def make_own(self, items: Sequence[ExchangeToRead], is_cancelled: IsCancelled) -> ExchangesRead:
         """Return the facts of exchanges, and the known facts with the same meaning."""
         found = read_by_patterns(items, is_cancelled)
         compared = self._compared([one for each in found for one in each])
@@ -86,7 +79,7 @@ class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead]):
             read.append(ReadExchange(item, tuple(own), BY_PATTERNS))
         return read
 
-    def save(self, results: Sequence[ExchangesRead]) -> Saved:
+    def save_own(self, results: Sequence[ExchangesRead]) -> Saved:
         """Store facts and passages, and that exchanges were read, unless they may no longer be."""
         read = [each for result in results for each in result]
 
@@ -145,7 +138,4 @@ def _same(
     return tuple(fact.id for fact in known if float(vectors[fact.text] @ own) >= least)
 
 
-def build(parts: JobParts) -> Job[Any, Any]:
-    """Return the job."""
-    job = KnowledgeExtractor(parts.store, parts.open_conversation, parts.embedder)
-    return job if parts.reader is None else ReadingJob(job, parts.reader)
+build = KnowledgeExtractor

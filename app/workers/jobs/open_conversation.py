@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from app.domain.ids import ConversationId
+from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.work.summary_work import SummaryWork
 
@@ -14,8 +15,8 @@ class OpenConversation:
         id: Set by the window, from any thread.
     """
 
-    def __init__(self, work: SummaryWork, settings: Settings) -> None:
-        self._work = work
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._work = SummaryWork(store)
         self._settings = settings
         self.id: ConversationId | None = None
 

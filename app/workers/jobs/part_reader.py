@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.domain.changes import Change, ConversationEdited, SpendAdded, TagsChanged
 from app.domain.conversations import TitleOrigin
 from app.domain.errors import ContextTooLong, KnownError
 from app.domain.facts import Fact
+from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.extractive.summaries import MODEL, TurnMarkdown, summarize_exchange
@@ -24,21 +25,18 @@ from app.storage.engine.times import now
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
 from app.storage.work.part_work import ConversationPart, PartTurn, PartWork, WantedResults
-from app.storage.work.queue import FACTS, SUMMARIES, Tally, is_superseded
-from app.storage.work.summary_work import SummaryWork
+from app.storage.work.queue import FACTS, SUMMARIES, is_superseded
+from app.storage.work.summary_work import Summarizable, SummaryWork
 from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
 from app.workers.job import PAID, Blocked, IsCancelled, Job, Pace, Saved
 from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange, is_kept
 from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_request import PartAnswer, PartRequest, part_request
-from app.workers.jobs.summarizers import (
-    SummaryText,
-    conversation_passage,
-    exchange_passage,
-    summary_changes,
-    total_usage,
-)
+from app.workers.progress import total_usage
 from app.workers.retries import classify
+
+if TYPE_CHECKING:
+    from app.workers.jobs import JobParts
 
 READERS = (
     WorkerName.CONVERSATION_SUMMARIZER,
@@ -67,6 +65,14 @@ class StoredByAnother:
     """How many results of a worker another worker has stored with its own."""
 
     count: int
+
+
+class PartItem(NamedTuple):
+    """What a reader finds for a worker, with the item's id and title."""
+
+    id: int
+    title: str
+    found: ConversationPart | StoredByAnother
 
 
 class RunningReaders:
@@ -142,19 +148,24 @@ class PartReader:
 
     def find(
         self, name: WorkerName, at: datetime, has_work: Callable[[], bool]
-    ) -> "Sequence[ConversationPart | StoredByAnother]":
+    ) -> Sequence[PartItem]:
         """Return the next part for a worker, or what another one has stored for it; () for none.
 
         Raises what keeps another worker from reading if this one `has_work`.
         """
         if count := self._stored_for.pop(name, 0):
-            return (StoredByAnother(count),)
+            return (PartItem(0, "", StoredByAnother(count)),)
         if not self.running.leads(name):
             if self._block is not None and has_work():
                 raise self._block
             return ()
         part = self._work.next(name, self._wanted(name), self._opened.skipped(at), at)
-        return () if part is None else (part,)
+        if part is None:
+            return ()
+        own = part.conversation
+        is_of_conversation = name is WorkerName.CONVERSATION_SUMMARIZER
+        item_id = own.id if is_of_conversation else part.turns[0].exchange.id
+        return (PartItem(item_id, one_line(own.title, 60) or f"conversation {own.id}", part),)
 
     def read(self, name: WorkerName, part: ConversationPart, is_cancelled: IsCancelled) -> PartRead:
         """Return the answer for as many turns as fit; fewer where they prove too many.
@@ -268,8 +279,8 @@ class PartReader:
         if not covered or own.id not in stored.ids:
             return [], 0
         summary = SummaryText(answer.summary, read.model, covered[-1].covered)
-        passage = conversation_passage(own.id, own.updated_at)
-        changes = summary_changes(self._store, passage, summary, stored.passages.get(own.id, ()))
+        source = SummarySource(own.id, None, own.updated_at)
+        changes = self._summary_changes(source, summary, stored)
         if answer.title and own.title_origin is TitleOrigin.FIRST_WORDS:
             origin = TitleOrigin.SUMMARISER
             changes.append(ConversationEdited(own.id, title=answer.title, title_origin=origin))
@@ -288,10 +299,15 @@ class PartReader:
         for own, (place, turn) in turns.items():
             if own in stored.ids:
                 summary = _line(turn, read.answer.lines.get(place, ""), read.model)
-                passage = exchange_passage(own, turn.exchange.conversation_id, turn.said_at)
-                replaced = stored.passages.get(own, ())
-                changes += summary_changes(self._store, passage, summary, replaced)
+                source = SummarySource(turn.exchange.conversation_id, own, turn.said_at)
+                changes += self._summary_changes(source, summary, stored)
         return changes, len(stored.ids)
+
+    def _summary_changes(
+        self, source: SummarySource, summary: SummaryText, stored: Summarizable
+    ) -> list[Change]:
+        replaced = stored.passages.get(source.id, ())
+        return [*summary_changes(source, summary, now(), self._store.ids.passage(), replaced)]
 
     def _of_facts(self, read: PartRead) -> tuple[list[Change], int]:
         return self._writer.changes(
@@ -308,79 +324,55 @@ class PartReader:
 
 
 class ReadingJob(Job[Any, Any]):
-    """One of the three workers: parts while a model is chosen, otherwise its own work.
+    """One of the three workers: parts while a model is chosen, otherwise its own items.
 
-    `local` does that work without a model. The item of a part is its conversation for the
-    conversation summarizer, and the first exchange that lacks its result for the others.
+    The item of a part is its conversation for the conversation summarizer, and the first exchange
+    that lacks its result for the others. `find_own`, `describe_own`, `make_own` and `save_own` are
+    the methods of `Job` for the work without a model.
     """
 
-    def __init__(self, local: Job[Any, Any], reader: PartReader) -> None:
-        self._local = local
-        self._reader = reader
-        self.name = local.name
-        self.concerned = local.concerned
+    own_pace: Pace
+
+    def __init__(self, parts: "JobParts") -> None:
+        self._reader = parts.reader
 
     @property
     def pace(self) -> Pace:
         """One part at a time: it is paid for."""
-        return PAID if self._reader.is_chosen else self._local.pace
+        return PAID if self._reader is not None and self._reader.is_chosen else self.own_pace
 
     def find(self, at: datetime) -> Sequence[Any]:
-        """Return one part, or the local work."""
-        if self._reader.is_chosen:
+        """Return one part, or own items."""
+        if self._reader is not None and self._reader.is_chosen:
             return self._reader.find(self.name, at, self._has_work)
-        return self._local.find(at)
-
-    def item_id(self, item: Any) -> int:
-        """Return the item's id in the table of attempts."""
-        if isinstance(item, StoredByAnother):
-            return 0
-        if not isinstance(item, ConversationPart):
-            return self._local.item_id(item)
-        if self.name is WorkerName.CONVERSATION_SUMMARIZER:
-            return int(item.conversation.id)
-        return int(item.turns[0].exchange.id)
+        return self.find_own(at)
 
     def describe(self, item: Any) -> str:
         """Return the title of the conversation."""
-        if isinstance(item, StoredByAnother):
-            return ""
-        if not isinstance(item, ConversationPart):
-            return self._local.describe(item)
-        return one_line(item.conversation.title, 60) or f"conversation {item.conversation.id}"
+        return item.title if isinstance(item, PartItem) else self.describe_own(item)
 
     def make(self, items: Sequence[Any], is_cancelled: IsCancelled) -> Any:
-        """Return what a part or local items give."""
-        if isinstance(items[0], ConversationPart):
-            (part,) = items
-            return self._reader.read(self.name, part, is_cancelled)
-        if isinstance(items[0], StoredByAnother):
-            return items[0]
-        return self._local.make(items, is_cancelled)
+        """Return what a part or own items give."""
+        if self._reader is None or not isinstance(items[0], PartItem):
+            return self.make_own(items, is_cancelled)
+        (item,) = items
+        if isinstance(item.found, StoredByAnother):
+            return item.found
+        return self._reader.read(self.name, item.found, is_cancelled)
 
     def save(self, results: Sequence[Any]) -> Saved:
         """Store the results; of parts, those of all three workers."""
-        if isinstance(results[0], PartRead):
-            return self._reader.save(self.name, results)
         if isinstance(results[0], StoredByAnother):
             return Saved(sum(each.count for each in results))
-        return self._local.save(results)
-
-    def tally(self) -> Tally:
-        """Return the counts of this worker's own items."""
-        return self._local.tally()
+        if self._reader is not None and isinstance(results[0], PartRead):
+            return self._reader.save(self.name, results)
+        return self.save_own(results)
 
     def _has_work(self) -> bool:
         tally = self.tally()
         return tally.done + tally.abandoned < tally.total
 
-    def poll_interval_s(self) -> float:
-        """Return the idle time between two polls."""
-        return self._local.poll_interval_s()
-
-    def wakes_for(self, changed: Any) -> bool:
-        """Return whether a change may have caused work."""
-        return self._local.wakes_for(changed)
+    find_own, describe_own, make_own, save_own = Job.find, Job.describe, Job.make, Job.save
 
 
 def _line(turn: PartTurn, line: str, model: str) -> SummaryText:

@@ -23,19 +23,16 @@ from app.memory.profile_lines import (
     source_of,
 )
 from app.providers.pricing.estimated_tokens import estimated_tokens
-from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.profile import ProfileRows
-from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
 from app.storage.work.queue import Tally
 from app.workers.background_model import MODEL_KEYS, ModelClient
 from app.workers.job import PAID, IsCancelled, Job, Saved
 from app.workers.jobs import JobParts
-from app.workers.jobs.open_conversation import OpenConversation
-from app.workers.jobs.summarizers import total_usage
 from app.workers.json_output import Schema
+from app.workers.progress import total_usage
 from app.workers.prompts import Prompt, Quoted, fill_prompt
 
 _EXTRACTOR_KEY = WORKERS[WorkerName.KNOWLEDGE_EXTRACTOR].enabled_key
@@ -100,20 +97,14 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
     pace = PAID
     concerned = MODEL_KEYS.union((ENABLED, "profile_max_tokens"))
 
-    def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        opened: OpenConversation,
-        model: ModelClient | None = None,
-    ) -> None:
-        self._settings = settings
-        self._opened = opened
-        self._model = model
-        self._profile = ProfileService(store, settings)
-        self._rows = ProfileRows(store)
-        self._attempts = Attempts(store, self.name)
-        self._extraction = ExtractionWork(store)
+    def __init__(self, parts: JobParts) -> None:
+        self._settings = parts.settings
+        self._opened = parts.open_conversation
+        self._model = parts.model
+        self._profile = ProfileService(parts.store, parts.settings)
+        self._rows = ProfileRows(parts.store)
+        self._attempts = Attempts(parts.store, self.name)
+        self._extraction = ExtractionWork(parts.store)
 
     def find(self, at: datetime) -> Sequence[DueProfile]:
         """Return the profile when it is due, facts changed, and the change matters."""
@@ -234,6 +225,4 @@ def _day_number(at: datetime) -> int:
     return at.astimezone().toordinal()
 
 
-def build(parts: JobParts) -> ProfileWriter:
-    """Return the job."""
-    return ProfileWriter(parts.store, parts.settings, parts.open_conversation, parts.model)
+build = ProfileWriter

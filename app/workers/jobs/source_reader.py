@@ -7,8 +7,6 @@ from app.domain.changes import ChangeSet
 from app.domain.errors import ImportRefused, NotFound
 from app.domain.sources import SOURCES, SourceName
 from app.domain.workers import WorkerName
-from app.storage.engine.store import Store
-from app.storage.tables.settings import Settings
 from app.storage.work.queue import Tally
 from app.transfer.importer import ConversationImporter
 from app.transfer.importing import batches
@@ -32,10 +30,10 @@ class SourceReader(Job[SourceFile, FileRead]):
     pace = Pace(save_items=_TAKEN, retries=2)
     concerned = frozenset(spec.setting for spec in SOURCES.values())
 
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self._store = store
-        self._settings = settings
-        self._files = SourceFiles(store.paths)
+    def __init__(self, parts: JobParts) -> None:
+        self._store = parts.store
+        self._settings = parts.settings
+        self._files = SourceFiles(parts.store.paths)
 
     def find(self, at: datetime) -> Sequence[SourceFile]:  # noqa: ARG002 - nothing is postponed
         """Return the next files to read."""
@@ -89,6 +87,4 @@ class SourceReader(Job[SourceFile, FileRead]):
         return [name for name, spec in SOURCES.items() if self._settings.flag(spec.setting)]
 
 
-def build(parts: JobParts) -> SourceReader:
-    """Return the job."""
-    return SourceReader(parts.store, parts.settings)
+build = SourceReader

@@ -8,21 +8,19 @@ from typing import Any
 
 from app.domain.changes import Change, PassagesPut, SpendAdded, ToolSummaryPut
 from app.domain.ids import PassageId
-from app.domain.passages import Passage, PassageKind
+from app.domain.passages import PassageKind
 from app.domain.text import clean, one_line
-from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.turn_text import text_passage
 from app.domain.workers import WorkerName
 from app.language.extractive.summaries import MODEL
-from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.work.queue import Tally
 from app.storage.work.tool_call_work import ToolCallWork, WaitingCall
-from app.workers.background_model import MODEL_KEYS, ModelClient
+from app.workers.background_model import MODEL_KEYS
 from app.workers.job import IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
-from app.workers.jobs.open_conversation import OpenConversation
-from app.workers.jobs.summarizers import total_usage
 from app.workers.json_output import Schema
+from app.workers.progress import total_usage
 from app.workers.prompts import Quoted, fill_prompt
 
 LINE_LIMIT_CHARS = 240
@@ -125,11 +123,11 @@ class ToolSummarizer(Job[WaitingCall, Summed]):
     pace = Pace(_BATCH, save_items=1)
     concerned = MODEL_KEYS.union(("summarizer_quiet_minutes",))
 
-    def __init__(self, store: Store, model: ModelClient | None, opened: OpenConversation) -> None:
-        self._store = store
-        self._model = model
-        self._opened = opened
-        self._work = ToolCallWork(store)
+    def __init__(self, parts: JobParts) -> None:
+        self._store = parts.store
+        self._model = parts.model
+        self._opened = parts.open_conversation
+        self._work = ToolCallWork(parts.store)
 
     def find(self, at: datetime) -> Sequence[WaitingCall]:
         """Return the newest calls without a line, at most ten."""
@@ -190,19 +188,11 @@ def _records(passage_id: PassageId, call: WaitingCall, line: str, model: str) ->
         passage_id, call.conversation_id, call.exchange_id, call.message_id, call.number, line,
         model, now(),
     )  # fmt: skip
-    passage = Passage(
-        id=passage_id,
-        kind=PassageKind.TOOL_SUMMARY,
-        source_id=passage_id,
-        conversation_id=call.conversation_id,
-        exchange_id=call.exchange_id,
-        content_hash=content_hash(line),
-        created_at=call.called_at,
-        tokens=estimate_tokens(line),
-    )
+    passage = text_passage(
+        passage_id, PassageKind.TOOL_SUMMARY, passage_id, call.conversation_id, call.exchange_id,
+        line, call.called_at,
+    )  # fmt: skip
     return [put, PassagesPut((passage,))]
 
 
-def build(parts: JobParts) -> ToolSummarizer:
-    """Return the job."""
-    return ToolSummarizer(parts.store, parts.model, parts.open_conversation)
+build = ToolSummarizer
