@@ -32,14 +32,14 @@ _KINDS = {
 }
 _SUMMARIZER_FORMS = (
     Form("/summarizer", help="Show the summarizers"),
-    Form("/summarizer on", help="Start both, and the embedding pipeline"),
+    Form("/summarizer on", help="Start both, and search by meaning"),
     Form("/summarizer off", help="Stop both"),
     Form("/summarizer rebuild", help="Regenerate summaries by other models, after confirmation"),
     Form("/summarizer conversation", "[on|off]", "Only the conversation summarizer"),
-    Form("/summarizer exchange", "[on|off]", "Only the exchange summarizer"),
+    Form("/summarizer exchange", "[on|off]", "Only the summaries of turns"),
 )
 _EMBEDDINGS_FORMS = (
-    Form("/embeddings", help="Show the embedding pipeline"),
+    Form("/embeddings", help="Show the state of search by meaning"),
     Form("/embeddings on", help="Start it"),
     Form("/embeddings off", help="Stop it; existing vectors are still searched"),
     Form("/embeddings rebuild", "[conversations|exchanges|turns]",
@@ -47,7 +47,7 @@ _EMBEDDINGS_FORMS = (
 )  # fmt: skip
 _EMBEDDINGS_KINDS = (
     Form("/embeddings rebuild conversations", help="Vectors of conversation summaries"),
-    Form("/embeddings rebuild exchanges", help="Vectors of exchange summaries"),
+    Form("/embeddings rebuild exchanges", help="Vectors of turn summaries"),
     Form("/embeddings rebuild turns", help="Vectors of turns"),
 )
 _MAN_FORMS = (

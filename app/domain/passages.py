@@ -24,7 +24,7 @@ class PassageKind(StrEnum):
 
 KIND_TITLES: Mapping[PassageKind, str] = {
     PassageKind.TURN: "Turns",
-    PassageKind.EXCHANGE_SUMMARY: "Exchange summaries",
+    PassageKind.EXCHANGE_SUMMARY: "Turn summaries",
     PassageKind.CONVERSATION_SUMMARY: "Conversation summaries",
     PassageKind.FACT: "Facts",
     PassageKind.MEMORY: "Memories",

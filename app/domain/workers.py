@@ -26,7 +26,7 @@ class WorkerName(StrEnum):
 class ItemKind(StrEnum):
     """What a worker works on, one by one."""
 
-    EXCHANGE = "exchange"
+    EXCHANGE = "turn"
     CONVERSATION = "conversation"
     PASSAGE = "passage"
     TOOL_CALL = "tool call"
@@ -41,7 +41,7 @@ class WorkerSpec:
 
     `title` stands on its card, `label` in a sentence. `setting` and `setting_help` are the label
     and the help of `enabled_key`, the setting that switches it on. One with `off_at_start` is
-    switched off whenever the program starts. `waiting` follows a count of items: "exchanges
+    switched off whenever the program starts. `waiting` follows a count of items: "turns
     without a summary". `skips_open` means that it leaves out the open conversation until it is quiet.
     `follows` is a worker after which it looks for work, once that one is idle.
     """
@@ -81,23 +81,23 @@ WORKERS: Mapping[WorkerName, WorkerSpec] = {
         skips_open=True,
     ),
     WorkerName.EXCHANGE_SUMMARIZER: WorkerSpec(
-        "Exchange summaries",
-        "the exchange summarizer",
+        "Turn summaries",
+        "the turn summarizer",
         ItemKind.EXCHANGE,
         "without a summary",
         "summarizer_exchange_enabled",
-        "Summarize exchanges",
-        "Write one or two sentences for each exchange.",
+        "Summarize turns",
+        "Write one or two sentences for each turn.",
         skips_open=True,
     ),
     WorkerName.EMBEDDING_PIPELINE: WorkerSpec(
-        "Embeddings",
+        "Search by meaning",
         "the embedding pipeline",
         ItemKind.PASSAGE,
         "without an embedding",
         "embedding_pipeline_enabled",
-        "Embed for search by meaning",
-        "Embed all turns, summaries and facts.",
+        "Read for search by meaning",
+        "Have the search model read all turns, summaries and facts.",
     ),
     WorkerName.KNOWLEDGE_EXTRACTOR: WorkerSpec(
         "Facts",

@@ -75,7 +75,7 @@ class TurnCoverage:
             why = tr("It is not embedded yet: {as_sentence}").format(
                 as_sentence=_as_sentence(status.blocked_by)
             )
-        why = why or (_WAITING if space is not None else tr("No embedder is available now."))
+        why = why or (_WAITING if space is not None else tr("No search model is available now."))
         return TurnSearchStatus(in_index, meaning=False, why=why)
 
 

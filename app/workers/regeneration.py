@@ -99,7 +99,7 @@ class SummaryRegeneration(ModelRegeneration):
                 "{capital} would regenerate {exchanges} and {conversations}: {price}. Earlier versions are kept, and what you wrote yourself does not change."
             ).format(
                 capital=_capital(maker),
-                exchanges=trn("{count} exchange summary", "{count} exchange summaries", exchanges),
+                exchanges=trn("{count} turn summary", "{count} turn summaries", exchanges),
                 conversations=trn(
                     "{count} conversation summary", "{count} conversation summaries", conversations
                 ),
@@ -123,14 +123,14 @@ class FactRegeneration(ModelRegeneration):
             return RegenerationPlan(
                 0,
                 tr(
-                    "Every exchange was read for facts by {maker}: there is nothing to read again."
+                    "Every turn was read for facts by {maker}: there is nothing to read again."
                 ).format(maker=maker),
             )
         text = tr(
             "{capital} would read {turns} again: {price}. {facts_by_other_models} found there stay current until then. A fact that is not found again becomes a past fact and keeps its earlier versions. What you wrote, edited, pinned or forgot does not change."
         ).format(
             capital=_capital(maker),
-            turns=trn("{count} exchange", "{count} exchanges", load.turns),
+            turns=trn("{count} turn", "{count} turns", load.turns),
             price=_price(plan),
             facts_by_other_models=trn(
                 "{count} fact", "{count} facts", self._work.facts_by_other_models()

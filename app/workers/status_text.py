@@ -111,13 +111,13 @@ def activity_text(statuses: Sequence[WorkerStatus]) -> str:
     if working:
         left = sum(max(0, each.total - each.done - each.abandoned) for each in working)
         return (
-            tr("Workers: {left} left").format(left=format_number(left))
+            tr("Background: {left} left").format(left=format_number(left))
             if left
-            else tr("Workers: working")
+            else tr("Background: working")
         )
     if any(each.state is WorkerState.BLOCKED for each in statuses):
-        return tr("Workers waiting")
-    return tr("Workers idle") if any(each.enabled for each in statuses) else tr("Workers off")
+        return tr("Background waiting")
+    return tr("Background idle") if any(each.enabled for each in statuses) else tr("Background off")
 
 
 def format_spent(spent: Spent) -> str:

@@ -185,7 +185,7 @@ def test_status(cli: Console) -> None:
         "embedded in all_minilm_l6_v2: 0%", "spent: $0.00 today, $0.00 this month",
     ):  # fmt: skip
         assert line in ran.out
-    assert "6 exchanges without a summary" in ran.err
+    assert "6 turns without a summary" in ran.err
 
 
 # -- check, backup, restore, rebuild
@@ -301,7 +301,7 @@ def test_summaries_and_facts_of_other_models_are_rebuilt_after_a_confirmation(
     idle.services.store.write_derived(lambda c: c.execute(change) and None).result()
     ran = idle("rebuild", "facts")
     assert (ran.code, ran.out) == (1, "")
-    assert "would read 6 exchanges again: at no cost" in ran.err
+    assert "would read 6 turns again: at no cost" in ran.err
     assert "Nothing was changed" in ran.err
     assert idle.json("rebuild", "facts", "--yes") == {
         "rebuilt": "facts", "asked_for": 6, "waiting": 0,

@@ -163,7 +163,9 @@ def test_workers_are_switched_on_and_off(desk: Desk) -> None:
     ):
         text = desk.says(command)
         assert (command, desk.flags(*keys)) == (command, flags)
-        assert ("**Embeddings**" in text) == (command in ("/embeddings off", "/summarizer on"))
+        assert ("**Search by meaning**" in text) == (
+            command in ("/embeddings off", "/summarizer on")
+        )
     assert "Conversation summaries" not in desk.says("/summarizer exchange")
     assert "Conversation summaries" in desk.says("/summarizer")
     assert "**Manual pages**" in desk.says("/index-man")
@@ -212,7 +214,7 @@ def test_summaries_of_other_models_are_regenerated_after_a_confirmation(desk: De
     for kind, source, text, stamp in store.read(lambda cursor: cursor.execute(query).fetchall()):
         store.save(SummaryPut(kind, source, own, text, "local:other", stamp, now()))
     text = desk.says("/summarizer rebuild")
-    assert "1 exchange summary and 1 conversation summary: at no cost" in text
+    assert "1 turn summary and 1 conversation summary: at no cost" in text
     assert "Nothing was changed" in desk.says("no")
     desk.says("/summarizer rebuild")
     assert desk.says("yes").count("0 of 1") == 2
@@ -231,7 +233,7 @@ def test_facts_of_other_models_are_regenerated_after_a_confirmation(desk: Desk) 
     change = "UPDATE extraction SET model = 'local:other'"
     store.write_derived(lambda connection: connection.execute(change) and None).result()
     text = desk.says("/facts rebuild")
-    assert "read 1 exchange again: at no cost" in text
+    assert "read 1 turn again: at no cost" in text
     assert "2 facts found there" in text
     assert "Nothing was changed" in desk.says("no")
     desk.says("/facts rebuild")

@@ -42,7 +42,7 @@ def test_all_lines_of_a_working_worker() -> None:
         last_error="It was late",
     )  # fmt: skip
     text = worker_text(status)
-    assert (text.title, text.state) == ("Embeddings", "working")
+    assert (text.title, text.state) == ("Search by meaning", "working")
     assert [line.split(DOT) for line in text.lines] == [
         ["3 of 1,200", "70 a minute", "2 min left"],
         ["This session: 2 done", "1 failed", "4 skipped"],
@@ -112,12 +112,12 @@ def test_why_an_idle_worker_has_not_done_everything(name: WorkerName, text: str)
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({}, "Workers: 1,197 left"),
-        ({"done": 3, "total": 5, "abandoned": 1}, "Workers: 1 left"),
-        ({"done": 4, "total": 5, "abandoned": 1}, "Workers: working"),
-        ({"state": WorkerState.BLOCKED}, "Workers waiting"),
-        ({"state": WorkerState.IDLE}, "Workers idle"),
-        ({"state": WorkerState.STOPPED, "enabled": False}, "Workers off"),
+        ({}, "Background: 1,197 left"),
+        ({"done": 3, "total": 5, "abandoned": 1}, "Background: 1 left"),
+        ({"done": 4, "total": 5, "abandoned": 1}, "Background: working"),
+        ({"state": WorkerState.BLOCKED}, "Background waiting"),
+        ({"state": WorkerState.IDLE}, "Background idle"),
+        ({"state": WorkerState.STOPPED, "enabled": False}, "Background off"),
     ],
 )
 def test_the_activity_of_all_workers(changes: dict[str, object], text: str) -> None:
@@ -126,12 +126,12 @@ def test_the_activity_of_all_workers(changes: dict[str, object], text: str) -> N
 
 def test_workers_that_wait() -> None:
     names = [WorkerName.EXCHANGE_SUMMARIZER, WorkerName.KNOWLEDGE_EXTRACTOR]
-    assert blocked_text(names[:1], "No key.") == "The exchange summarizer is waiting: No key."
+    assert blocked_text(names[:1], "No key.") == "The turn summarizer is waiting: No key."
     assert blocked_text(names, "No key.") == (
-        "The exchange summarizer and the knowledge extractor are waiting: No key."
+        "The turn summarizer and the knowledge extractor are waiting: No key."
     )
     assert waiting_text(WorkerName.MAN_INDEXER, 1) == "1 manual page not indexed"
-    assert waiting_text(names[0], 2_000) == "2,000 exchanges without a summary"
+    assert waiting_text(names[0], 2_000) == "2,000 turns without a summary"
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,7 @@ def test_warnings_count_what_waits_for_workers_that_are_off(
     scripted.board.refresh()
     first, second = scripted.board.warnings()
     assert (first.partition(":")[0], second.partition(":")[0]) == (
-        "27 exchanges without a summary", "1 conversation without a summary",
+        "27 turns without a summary", "1 conversation without a summary",
     )  # fmt: skip
 
 

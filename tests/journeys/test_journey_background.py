@@ -88,7 +88,7 @@ async def test_a_model_is_chosen_priced_and_taken_back(user: User, server: Loopb
     chooser.use.click()
     await user.until(lambda: LOCAL in chooser.state.text(), "in force")
     chooser.regenerate.click()
-    await answer(user, "Regenerate", "2 exchange summaries and 1 conversation summary")
+    await answer(user, "Regenerate", "2 turn summaries and 1 conversation summary")
     await summarized(user, LOCAL)
     spent = await user.ask(lambda services: services.spending.today())
     assert (spent.known_usd > 0, spent.unknown) == (True, 0)
@@ -158,7 +158,7 @@ async def test_facts_are_extracted_again_after_a_question(user: User, server: Lo
         WorkerName.EMBEDDING_PIPELINE
     ).regenerate.isVisible()
     card.regenerate.click()
-    await answer(user, "Extract again", f"{LOCAL} would read 2 exchanges again")
+    await answer(user, "Extract again", f"{LOCAL} would read 2 turns again")
     await user.until_so(lambda services: services.facts.count(FactFilter()) == 0)
     await user.until_so(lambda services: services.fact_regeneration.plan().count == 0)
     assert await user.ask(lambda services: services.facts.count(FactFilter(ended=True))) == 1

@@ -81,7 +81,7 @@ _COUNTS: Mapping[WorkerName, tuple[str, str]] = {  # what is done, and all there
     WorkerName.SOURCE_READER: ("SELECT 0",) * 2,
 }
 _TITLES = {
-    "turn": "Turns", "exchange_summary": "Exchange summaries", "fact": "Facts",
+    "turn": "Turns", "exchange_summary": "Turn summaries", "fact": "Facts",
     "conversation_summary": "Conversation summaries", "memory": "Memories",
     "tool_summary": "Tool summaries", "man_page": "Manual pages", "document": "Documents",
 }  # fmt: skip

@@ -96,7 +96,7 @@ async def switched(user: User, page: EmbedderPage, embedder: str) -> None:
     """Pick an embedder that needs no consent, and use it."""
     user.choose(page.chooser.box, embedder)
     await user.until(page.chooser.use.isEnabled, "what it takes")
-    user.click("Use this embedder")
+    user.click("Use this search model")
     await user.until(lambda: page.state.title.text() == embedder, "the embedder in use")
 
 
@@ -118,7 +118,7 @@ async def test_a_paraphrase_finds_its_turn_through_every_change_of_embedder(
     await set_pipeline(user, on=False)
     page = await opened_page(user)
     await switched(user, page, LOCAL)
-    await user.sees("Embedding your history: 0%", f"{BUILT_IN} stays in use")
+    await user.sees("Reading your history: 0%", f"{BUILT_IN} stays in use")
     await user.sees("the embedding pipeline is off")
     await user.dismiss()
     await finds(user, PARAPHRASE, FOUND)
@@ -171,7 +171,7 @@ async def test_a_server_needs_consent_and_a_folder_a_usable_model(
         ("Cancel", 0, BUILT_IN), ("Send and use", 1, "text-embedding-3-small at openai")
     ):  # fmt: skip
         await user.until(page.chooser.use.isEnabled)
-        user.click("Use this embedder")
+        user.click("Use this search model")
         await user.sees(question)
         user.click(button)
         await user.sees_no_more(question)
@@ -185,7 +185,7 @@ async def test_a_server_needs_consent_and_a_folder_a_usable_model(
     await choose_folder(user, SHIPPED)
     await user.until(page.chooser.use.isEnabled)
     await user.sees_no_more("there is no model.onnx in it")
-    user.click("Use this embedder")
+    user.click("Use this search model")
     await user.until(lambda: str(SHIPPED) in page.state.title.text())
     await user.dismiss()
     await finds(user, PARAPHRASE, FOUND)
@@ -206,9 +206,9 @@ async def test_kept_vectors_are_deleted_and_those_in_use_made_again_after_a_ques
     await user.until_so(is_all_embedded)
 
     asked = len(server.posts)
-    question = "Delete all vectors of this embedder"
+    question = "Read everything again with this search model"
     for button in ("Cancel", "Delete and embed again"):
-        user.click("Embed everything again\u2026")
+        user.click("Read everything again\u2026")
         await user.sees(question)
         user.click(button)
         await user.sees_no_more(question)

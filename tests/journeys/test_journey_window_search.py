@@ -220,7 +220,7 @@ async def test_any_query_has_an_answer_and_a_line_says_what_is_not_searched(
 
     await user.ask(lambda services: services.index_sync.rebuild())
     sidebar.search.show_query("deposit")
-    await user.sees("Text search only: the embedding pipeline is off (0% embedded).")
+    await user.sees("Search by words only: search by meaning is off (0% read).")
     assert "Landlord keeps part of the deposit" in user.results()
     await user.until_so(is_covered)
     await user.ask(lambda services: setattr(services.index_sync, "covered_share", 0.87))

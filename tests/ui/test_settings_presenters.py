@@ -623,7 +623,7 @@ def test_the_dashboard_starts_and_steers_the_workers(dashboard: Any, desk: Desk)
     view, bar, calls = dashboard.view, dashboard.bar, dashboard.board.calls
     assert len(desk.bridge.hosted) == 1
     assert view.card(EXCHANGES).state.text() == "idle"
-    assert bar.worker_status.text() == "Workers idle"
+    assert bar.worker_status.text() == "Background idle"
     assert not view.allow.isHidden()
     view.switched.emit(EXCHANGES, False)
     view.run_requested.emit(EXCHANGES)

@@ -228,7 +228,11 @@ def completeness_of(
     if coverage is None:
         return "", False
     if coverage.share >= 1:
-        text = "" if answer.by_meaning else tr("Text search only: vectors are being loaded\u2026")
+        text = (
+            ""
+            if answer.by_meaning
+            else tr("Search by words only: search by meaning is being loaded\u2026")
+        )
         return text, bool(text)
     share = format_percent(coverage.share)
     if answer.by_meaning:
@@ -237,7 +241,9 @@ def completeness_of(
             share=share, ending=ending
         ), False
     if not is_embedding:
-        return tr("Text search only: the embedding pipeline is off ({share} embedded).").format(
+        return tr("Search by words only: search by meaning is off ({share} read).").format(
             share=share
         ), False
-    return tr("Text search only: embedding is in progress ({share}).").format(share=share), True
+    return tr("Search by words only: the search model is still reading ({share}).").format(
+        share=share
+    ), True

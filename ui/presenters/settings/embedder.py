@@ -120,8 +120,8 @@ class EmbedderPresenter(Presenter):
             tr("Delete vectors"),
             tr("Delete the vectors of {model}?").format(model=model),
             tr(
-                "No messages are lost. If you use this embedder again, everything has to be embedded "
-                "again."
+                "No messages are lost. If you use this search model again, it has to read "
+                "everything again."
             ),
             tr("Delete"),
             is_warning=True,
@@ -133,7 +133,7 @@ class EmbedderPresenter(Presenter):
         await self._show()
 
     def _on_regeneration_requested(self) -> None:
-        question = tr("Delete all vectors of this embedder and embed everything again?")
+        question = tr("Read everything again with this search model?")
         offer(
             self._bridge,
             self._vectors,

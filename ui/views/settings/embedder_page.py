@@ -22,10 +22,10 @@ _USES = {
     SpaceUse.FILLS: tr("being filled"),
     SpaceUse.KEPT: "kept",
 }
-_COLUMNS = (tr("Embedder"), tr("Passages"), tr("Share"), tr("Size"))
+_COLUMNS = (tr("Search model"), tr("Passages"), tr("Share"), tr("Size"))
 _ABOUT_SPACES = tr(
-    "Vectors of an embedder that is no longer in use are kept: you can go back to it at once and at "
-    "no cost."
+    "What a search model has read is kept when you use another one: you can "
+    "go back to it at once and at no cost."
 )
 
 
@@ -40,9 +40,9 @@ class EmbedderPage(QWidget):
         super().__init__(parent)
         about = PlainLabel(
             tr(
-                "An embedder makes a vector of each passage of your history. Search then finds passages "
-                "with the same meaning, even if the words differ. A passage without a vector is found "
-                "by its words only."
+                "A search model compares texts by their meaning, so that search finds "
+                "what you mean even if the words differ. What it has not read yet is "
+                "found by its words only."
             ),
             self,
             wordWrap=True,
@@ -65,7 +65,7 @@ class _StateCard(Card):
     """The embedder in use, its progress, and what keeps it from being used."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(tr("The embedder in use"), parent, title="")
+        super().__init__(tr("The search model in use"), parent, title="")
         self.title.setWordWrap(True)
         self.text = self.line()
         self.bar = progress_bar(self, tr("Share that is embedded"))
@@ -73,7 +73,7 @@ class _StateCard(Card):
         self.column.addWidget(self.bar)
         self.problem = self.line("warning")
         self.problem.hide()
-        self.regenerate = button(self, tr("Embed everything again\u2026"))
+        self.regenerate = button(self, tr("Read everything again\u2026"))
         self.column.addLayout(row_of(self.regenerate, None))
 
     def show_state(self, state: EmbeddingStatus) -> None:
@@ -89,9 +89,13 @@ class _EmbedderChooser(ChooserCard):
     """Embedders to choose from, and a button for a folder; `use` waits for the plan of a choice."""
 
     def __init__(self, parent: QWidget) -> None:
-        title = tr("Use another embedder")
+        title = tr("Use another search model")
         super().__init__(
-            tr("Another embedder"), parent, tr("Embedder"), tr("Use this embedder"), title
+            tr("Another search model"),
+            parent,
+            tr("Search model"),
+            tr("Use this search model"),
+            title,
         )
         self.folder = button(self, tr("ONNX folder\u2026"))
         self.folder.setToolTip(tr("A folder with model.onnx, tokenizer.json and config.json"))
@@ -146,7 +150,7 @@ class _SpacesCard(TableCard):
     deletion_requested = Signal(str, str)
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(tr("Embedded passages"), _COLUMNS, parent, about=_ABOUT_SPACES)
+        super().__init__(tr("Read for search by meaning"), _COLUMNS, parent, about=_ABOUT_SPACES)
         self._shown: Sequence[SpaceStatus] | None = None
 
     def show_rows(self, rows: Sequence[SpaceStatus]) -> None:
@@ -185,7 +189,7 @@ def plan_text(plan: EmbedderSwitchPlan) -> str:
         if place
         else tr("Nothing leaves this computer.")
     )
-    return tr("{amount_text}. {sent} Until then the previous embedder stays in use.").format(
+    return tr("{amount_text}. {sent} Until then the previous search model stays in use.").format(
         amount_text=_amount_text(plan), sent=sent
     )
 
@@ -209,7 +213,8 @@ def _amount_text(plan: EmbedderSwitchPlan) -> str:
 def _state_text(state: EmbeddingStatus) -> str:
     if state.previous_title:
         return tr(
-            "Embedding your history: {share} of {total} passages. Until this is done, {previous_title} stays in use."
+            "Reading your history: {share} of {total} passages. Until this is done, "
+            "{previous_title} stays in use."
         ).format(
             share=format_percent(state.share),
             total=format_number(state.total),
