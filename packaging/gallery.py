@@ -209,8 +209,7 @@ async def _steps(gallery: Gallery) -> None:
     await asyncio.sleep(_SETTLE_S)
     chat.composer.box.setPlainText("Which train did I want to take?")
     chat.composer.send_requested.emit(chat.composer.text)
-    await asyncio.sleep(1)
-    await gallery.until(lambda: not chat.transcript.is_streaming)
+    await gallery.until(lambda: _is_answered(chat.transcript))
     await asyncio.sleep(1)
     await gallery.shot("answer-from-memory")
     memory.open_page("sources")
@@ -278,6 +277,12 @@ async def _replies(gallery: Gallery) -> None:
         gallery.presenters.compose.stop()
         await asyncio.sleep(1)
     silent.close()
+
+
+def _is_answered(transcript: Any) -> bool:
+    """Return whether the reply of the first turn is there to its end."""
+    turn = transcript.turn_widget(0) if transcript.turn_count == 1 else None
+    return turn is not None and turn.content is not None and turn.content.status == "completed"
 
 
 def _is_chosen(chat: Any, model: str) -> bool:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QLabel, QPushButton, QTextBrowser
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTextBrowser
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import StorageError
@@ -20,6 +20,7 @@ from ui.models.facts import FactListModel, maker_text, source_text, subtitle_tex
 from ui.theme import DARK, Theme
 from ui.views.dialogs.summaries_dialog import SummariesDialog, SummarySource
 from ui.views.memory.facts_view import FactQuery, FactsView
+from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.rows import first_lines
 from ui.widgets.versions import ShownVersion, VersionsView, diff_html
 
@@ -236,3 +237,14 @@ def test_the_summary_of_a_source_is_shown_saved_and_restored(qtbot: QtBot) -> No
     assert restored.args == [whole, AT - timedelta(days=1)]
     dialog.show_error(StorageError("It failed", "Try again."))
     assert "It failed. Try again." in words(dialog)
+
+
+def test_a_low_window_shows_a_part_of_a_fact_instead_of_growing(qtbot: QtBot) -> None:
+    view = KnowledgeView(Theme())
+    qtbot.addWidget(view)
+    before = view.minimumSizeHint().height()
+    view.facts.pane.show_fact(known(1), ())
+    view.show()
+    QApplication.processEvents()
+    assert view.facts.minimumSizeHint().height() > before
+    assert view.minimumSizeHint().height() == before

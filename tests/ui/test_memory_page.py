@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QListView, QSlider, QSpinBox
+from PySide6.QtWidgets import QApplication, QListView, QScrollArea, QSlider, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from app.chat.recall_preview import BudgetUse, Preview
@@ -222,3 +222,15 @@ def test_saved_texts_are_rows_with_their_source(qtmodeltester: object) -> None:
     assert source_text(own).startswith("You saved it")
     assert source_text(said).startswith("A model wrote and saved it")
     qtmodeltester.check(model)  # type: ignore[attr-defined]
+
+
+def test_a_narrow_page_cuts_no_setting(page: MemoryPage) -> None:
+    page.resize(720, 500)
+    page.show()
+    QApplication.processEvents()
+    page.resize(700, 500)
+    QApplication.processEvents()
+    area = page.findChildren(QScrollArea)[0]
+    content = area.widget()
+    assert content is not None
+    assert content.minimumSizeHint().width() <= content.width() <= area.viewport().width()
