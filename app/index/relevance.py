@@ -133,6 +133,9 @@ def sigmoid(log_odds: float) -> float:
     )
 
 
+HIGHEST_RELEVANCE = sigmoid(MAX_LOG_ODDS)
+
+
 def _log_odds(found: Mapping[str, float]) -> float:
     name = next(each for each, of_profile in PROFILES.items() if found.keys() >= set(of_profile))
     weights: Mapping[str, float] = _fitted()["profiles"][name]

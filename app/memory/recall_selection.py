@@ -23,6 +23,7 @@ from app.domain.recall import (
     RetrievedFact,
     RetrievedMessage,
 )
+from app.index.relevance import HIGHEST_RELEVANCE
 from app.language.sentences import content_terms
 from app.memory import recalled_text
 from app.memory.fact_matching import may_be_same
@@ -45,6 +46,7 @@ from app.memory.token_budget import TokenBudget, size_of, tokens_of
 
 _MIN_EXCERPT_BYTES = 80  # of an earlier message; less than a sentence says nothing
 _MAX_HINTS = 3
+_LEAST_SHARE = 0.15  # of the budget: room for two hints
 _SAID_SHARE = 0.6  # of the words of a fact are in one sentence that says the same
 _GROUPS = (
     RecallLayer.MENTION, RecallLayer.FACT, RecallLayer.CONVERSATION, RecallLayer.HISTORY, RecallLayer.HINT,
@@ -75,9 +77,12 @@ def select_recalled(
     related_tokens: int,
     earlier_tokens: int,
 ) -> Selection:
-    """Return what fits of facts, conversations and turns, and of earlier messages, in these budgets."""
+    """Return what fits of facts, conversations and turns, and of earlier messages, in these budgets.
+
+    The less relevant the best of what was found, the less of `related_tokens` is used.
+    """
     introduction = recalled_text.INTRO + (recalled_text.MORE if context.can_fetch else "")
-    budget = TokenBudget(related_tokens, introduction)
+    budget = TokenBudget(round(related_tokens * _budget_share(found)), introduction)
     selector = _Selector(settings, context, budget, found)
     selector.select_mentioned(found.mentioned)
     selector.select_conversations(found.conversations)
@@ -90,6 +95,22 @@ def select_recalled(
     selector.select_earlier(found.earlier)
     items = selector.items()
     return Selection((*parts, *selector.budget.parts(items)), items)
+
+
+def _budget_share(found: RetrievalResult) -> float:
+    """Return the share (0-1) of the budget that what was found is worth: tokens are lost where nothing answers."""
+    if found.mentioned:
+        return 1.0
+    turns = [*found.history, *(each for one in found.conversations for each in one.exchanges)]
+    best = max(
+        (
+            *(each.match.relevance for each in found.conversations),
+            *(each.match.relevance for each in turns),
+            *(each.match.relevance for each in found.facts),
+        ),
+        default=0.0,
+    )
+    return min(1.0, max(_LEAST_SHARE, (best / HIGHEST_RELEVANCE) ** 2))
 
 
 @dataclass(slots=True)

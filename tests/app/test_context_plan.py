@@ -231,6 +231,20 @@ def test_what_is_left_out_is_hinted_at_in_one_line() -> None:
     assert not injected(none, RecallLayer.HINT)
 
 
+def test_the_less_relevant_the_best_the_fewer_tokens_are_used() -> None:
+    def tokens(relevance: float) -> int:
+        turns = (turn(700, "The long way to the mill.\n" * 400, relevance, conversation_id=70),)
+        settings = RecallSettings(rag_min_similarity=0.2)
+        return part(
+            planned(RetrievalResult(history=turns), settings=settings), PlanPartKind.RELATED
+        ).tokens
+
+    budget = SETTINGS.rag_max_tokens
+    assert 0.9 * budget < tokens(0.95) <= budget
+    assert 0.4 * budget < tokens(0.7) < 0.6 * budget
+    assert 0.1 * budget < tokens(0.2) < 0.2 * budget
+
+
 def test_the_budget_goes_to_the_sentences_of_most_worth_and_a_turn_keeps_one() -> None:
     units = [QuoteUnit(f"Sentence {each} is here.", each, worth=each / 40) for each in range(40)]
     long = replace(turn(600), texts=(QuotableText(False, tuple(units)),))
