@@ -18,6 +18,7 @@ from app.domain.ids import PassageId, part_number, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.recall import RecentTurn, Verdict
 from app.domain.translation import tr
+from app.domain.wording import question_share
 from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked
@@ -96,10 +97,14 @@ def prepare(
 
 
 def _asks_in_full(question: str) -> bool:
-    """Return whether a message is a question of some words; two characters without spaces count as one."""
+    """Return whether a message has a question of some words; two characters without spaces count as one.
+
+    What it states beside the question does not count: "Done. What next?" names nothing.
+    """
     words = surface_words_of(question)
     count = sum(0.5 if is_one_character_word(word) else 1.0 for word in words)
-    return count >= _FULL_WORDS and is_question(question)
+    asked = count * (question_share(question) or 1.0)
+    return asked >= _FULL_WORDS and is_question(question)
 
 
 def _with_recent(question: str, recent: Sequence[RecentTurn]) -> str:

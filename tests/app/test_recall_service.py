@@ -340,6 +340,7 @@ ABOUT_THE_CAT = SegmentContext(recent=(RecentTurn(WHO, "I do not know. What is s
         ("And when is that?", ABOUT_THE_CAT, ["Minka"]),
         ("And when is that?", SegmentContext(), []),
         ("Thanks, that is all.", ABOUT_THE_CAT, []),
+        ("Done. What next?", ABOUT_THE_CAT, []),
         ("What does a mortgage broker charge?", ABOUT_THE_CAT, ["charge"]),
         ("How long does sourdough proof in a cold kitchen?", ABOUT_THE_CAT, ["kitchen"]),
     ],
