@@ -66,7 +66,7 @@ from app.providers.http.endpoint import check_ca_bundle, check_proxy_url
 from app.providers.pricing.prices import OwnPrices, PriceList
 from app.providers.registry import network_of, provider_registry
 from app.providers.wire.streaming import RetryPolicy
-from app.storage.deletion.forget import forget, forget_message, forget_turn
+from app.storage.deletion.forget import forget, forget_messages, forget_turn
 from app.storage.engine.errors import from_os_error
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.safety.backup import Backup, make_backup
@@ -145,9 +145,9 @@ class Services:
         """Erase the content of a turn everywhere; see `app.storage.deletion.forget`. Blocking."""
         return self._then_index(forget_turn(self.store, exchange_id))
 
-    def forget_message(self, message_id: int) -> tuple[str, ...]:
-        """Erase the content of a message everywhere; see `app.storage.deletion.forget`. Blocking."""
-        return self._then_index(forget_message(self.store, message_id))
+    def forget_messages(self, message_ids: Sequence[int]) -> tuple[str, ...]:
+        """Erase the content of messages everywhere; see `app.storage.deletion.forget`. Blocking."""
+        return self._then_index(forget_messages(self.store, message_ids))
 
     def _then_index(self, left: tuple[str, ...]) -> tuple[str, ...]:
         self.index_sync.catch_up_soon()
@@ -193,6 +193,7 @@ class Services:
         store, settings = self.store, self.settings
         self._index = index = TantivyTextIndex(self.paths.index / "text", store.generation)
         self.index_sync = TextIndexSync(store, index)
+        self.maintenance.erase_index = self.index_sync.erase
         self.embedders = EmbedderDirectory(settings, provider_registry(settings, keys))
         self._vectors = vectors = Vectors(store)
         sync = VectorIndexSync(store, vectors)

@@ -191,6 +191,7 @@ def _add_conversations(command: _Adder) -> None:
     )
     forget.text("ids", "ID", forget_help, nargs="+")
     forget.flag("--yes", "confirm the deletion")
+    forget.flag("--now", "remove the bytes from all files now, not at a quiet time")
     tag = command("tag", "tag a conversation")
     tag.number("id", "ID")
     tag.text("names", "TAG", "tags to add; none lists them", nargs="*")

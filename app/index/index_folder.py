@@ -37,6 +37,8 @@ class IndexManifest:
 
     `position` is the journal position the index goes up to. `opstamp` is tantivy's
     operation count at that commit. `languages` counts the passages by the language of their words.
+    `clean` is the journal position up to which no words of forgotten passages are in the files, None for
+    `position`.
     """
 
     format: str
@@ -45,6 +47,7 @@ class IndexManifest:
     position: int = 0
     opstamp: int = 0
     languages: tuple[tuple[str, int], ...] = ()
+    clean: int | None = None
 
 
 class OpenSegments:

@@ -98,37 +98,45 @@ class TantivyTextIndex:
         return (self._answering or self._manifest).position
 
     @property
+    def clean_position(self) -> int:
+        """The journal position up to which the files contain no words of forgotten passages."""
+        clean = self._manifest.clean
+        return self._manifest.position if clean is None else clean
+
+    @property
     def passage_count(self) -> int:
         """The number of passages in the last commit."""
         return self._reader.passage_count if self._reader else 0
 
-    def start_over(self) -> None:
+    def start_over(self, clean: int = 0) -> None:
         """Delete everything and start empty. Raises IndexUnavailable when the disk refuses.
 
-        Then `put` all passages, with commits in between.
+        Then `put` all passages, with commits in between. Of those no words were forgotten up to the journal
+        position `clean`.
         """
         with self._lock, self._as_unavailable("could not be started over"):
             self.close()
             self._index = self._reader = self._answering = None
             self.needs_rebuild = RebuildReason.MISSING
             clear_folder(self._folder)
-            self._manifest, self._languages, self._highest_put = self._new_manifest(), Counter(), 0
+            self._manifest, self._languages = self._new_manifest(clean), Counter()
+            self._highest_put = 0
             files = self._folder / self._manifest.files
             files.mkdir(mode=0o700)
             self._use(tantivy.Index(self._schema, path=str(files)))
             write_manifest(self._folder, self._manifest)
             self.needs_rebuild = None
 
-    def start_anew(self) -> None:
-        """Start empty beside the present files, which answer until `finish`. Raises IndexUnavailable.
+    def start_anew(self, clean: int) -> None:
+        """Start empty beside the present files, which answer until `finish`; `clean` as in `start_over`.
 
-        After a crash before that the present files are there again, at their position.
+        Raises IndexUnavailable. After a crash before that the present files are there again, at their position.
         """
         with self._lock, self._as_unavailable("could not be started anew"):
             self._answering = self._answering or self._manifest
             self._writer, self._dirty = None, False
             remove_files(self._folder, self._answering.files)
-            self._manifest, self._languages = self._new_manifest(), Counter()
+            self._manifest, self._languages = self._new_manifest(clean), Counter()
             files = self._folder / self._manifest.files
             files.mkdir(mode=0o700)
             self._use(tantivy.Index(self._schema, path=str(files)))
@@ -184,7 +192,11 @@ class TantivyTextIndex:
             with self._as_unavailable("could not be saved"):
                 languages = tuple(self._languages.items())
                 manifest = replace(
-                    self._manifest, position=position, opstamp=opstamp, languages=languages
+                    self._manifest,
+                    position=position,
+                    opstamp=opstamp,
+                    languages=languages,
+                    clean=self.clean_position,
                 )
                 if self._answering is None:
                     write_manifest(self._folder, manifest)
@@ -289,9 +301,10 @@ class TantivyTextIndex:
             self._reader = TextSnapshot(self._index.searcher(), self._schema, likely)
             self._segments.follow(self._folder / self._manifest.files)
 
-    def _new_manifest(self) -> IndexManifest:
+    def _new_manifest(self, clean: int = 0) -> IndexManifest:
         made_with = f"{FORMAT}/{Stemmer.version()}/{unicodedata.unidata_version}"
-        return IndexManifest(made_with, self._generation, f"words-{uuid.uuid4().hex[:12]}")
+        name = f"words-{uuid.uuid4().hex[:12]}"
+        return IndexManifest(made_with, self._generation, name, clean=clean)
 
     def _usable(self) -> TextSnapshot:
         if self._reader is None:

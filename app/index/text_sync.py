@@ -36,7 +36,6 @@ class TextIndexSync(Follower):
         self._passages = Passages(store)
         self._index = index
         self._is_counted = False
-        self._clean_position = 0  # deletions up to this journal position are not in the index
         self.covered_share = self._share()
         self.throttle: Callable[[], None] = lambda: None
 
@@ -73,6 +72,24 @@ class TextIndexSync(Follower):
             self._start_over("requested")
         self.catch_up_soon(is_cancelled)
 
+    @property
+    def owes_erasure(self) -> bool:
+        """Whether words of forgotten passages, which no search finds, are still in the files."""
+        return self._passages.forgetting()[0] > self._index.clean_position
+
+    def erase(self, is_cancelled: IsCancelled = lambda: False) -> None:
+        """Rebuild the index if it `owes_erasure`, beside the present one, which answers meanwhile.
+
+        Removing a passage leaves its words in the files until they are merged, and the binding cannot merge
+        chosen files. Blocking; as `catch_up`.
+        """
+        with self._busy:
+            self._catch_up(is_cancelled)
+            if self.owes_erasure and not is_cancelled():
+                _log.info("the text index is rebuilt: it contains forgotten passages")
+                self._index.start_anew(self._passages.forgetting()[1])
+                self._follow(is_cancelled)
+
     def _is_relevant(self, changed: ChangeSet) -> bool:
         return changed.passages
 
@@ -91,38 +108,22 @@ class TextIndexSync(Follower):
         if reason is not None:
             self._start_over(reason)
         self._is_counted = True
-        while not self._follow(is_cancelled):
-            self._start_anew("it contains forgotten passages")
+        self._follow(is_cancelled)
 
     def _start_over(self, reason: str) -> None:
         _log.info("the text index is rebuilt: %s", reason)
-        _, self._clean_position = self._passages.forgetting()
-        self._index.start_over()
+        self._index.start_over(self._passages.forgetting()[1])
         self.covered_share = self._share()
 
-    def _start_anew(self, reason: str) -> None:
-        """Rebuild beside the present index, which is complete but for what must not stay on disk."""
-        _log.info("the text index is rebuilt: %s", reason)
-        _, self._clean_position = self._passages.forgetting()
-        self._index.start_anew()
-
-    def _follow(self, is_cancelled: IsCancelled) -> bool:
-        """Index what came after the index's position, until the end or a stop.
-
-        Returns False at once when passages were forgotten that the index may contain: removing them would
-        leave their words in the files.
-        """
+    def _follow(self, is_cancelled: IsCancelled) -> None:
+        """Index what came after the index's position, until the end or a stop."""
         committed_at = time.monotonic()
         done, written = self._index.position, 0
-        self._clean_position = max(self._clean_position, done)
         while True:
             is_last = self._stopping.is_set() or is_cancelled()
             is_whole = False
             if not is_last:
                 work = self._passages.work_since(done, _BATCH)
-                # Read after the work, so that later deletions have a later position.
-                if self._passages.forgetting()[0] > self._clean_position:
-                    return False
                 if work.removed:
                     self._index.remove(work.removed)
                 if work.added:
@@ -140,7 +141,7 @@ class TextIndexSync(Follower):
             if is_due:
                 self.covered_share = self._share()
             if is_last:
-                return True
+                return
 
     def _throttled(self, texts: Iterable[PassageText]) -> Iterator[PassageText]:
         """Yield texts, throttled before each."""

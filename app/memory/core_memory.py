@@ -20,7 +20,7 @@ from app.domain.passages import PassageKind
 from app.domain.text import clean
 from app.domain.turn_text import estimate_tokens, text_passage
 from app.memory.user_texts import checked_text, later_than, version_at
-from app.storage.deletion.forget import finish_forgetting, remains_of_files
+from app.storage.deletion.forget import remains_of_files
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.memories import ArchivalMemories, CoreMemory, CoreMemoryText, KnownMemory
@@ -97,7 +97,6 @@ class CoreMemoryService:
             )
             if earlier:
                 self._store.save(CoreMemoryForgotten(earlier))
-                finish_forgetting(self._store)
         return earlier, (_CALLS_REMAIN, *remains_of_files(self._store))
 
     def check(self, text: str) -> None:
@@ -183,9 +182,8 @@ class ArchivalMemoryService:
     def forget(self, memory_id: int) -> tuple[str, ...]:
         """Erase a text, also from stored prompts and backups; return descriptions of what remains.
 
-        Raises NotFound, StorageError; after the latter it is hidden at once, and maintenance completes the rest.
+        Raises NotFound, StorageError.
         """
         memory = self._memories.get(memory_id)
         self._store.save(MemoryForgotten(memory.id), PassagesPut((), (memory.id,)))
-        finish_forgetting(self._store)
         return remains_of_files(self._store)

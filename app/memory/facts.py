@@ -19,7 +19,7 @@ from app.domain.turn_text import content_hash
 from app.memory.fact_matching import blocked_message_hash
 from app.memory.search import SearchService
 from app.memory.user_texts import checked_text, later_than, version_at
-from app.storage.deletion.forget import finish_forgetting, remains_of_files
+from app.storage.deletion.forget import remains_of_files
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.facts import FactFilter, Facts, KnownFact, fact_changes
@@ -133,8 +133,7 @@ class FactService:
         """Erase a fact with all versions; return descriptions of what remains elsewhere.
 
         None of its texts is extracted again, nor anything new from its source messages, which could phrase it
-        differently. Raises NotFound, StorageError; after the latter the fact is hidden at once, and maintenance
-        completes the rest.
+        differently. Raises NotFound, StorageError.
         """
         fact = self._facts.get(fact_id).fact
         versions = self._facts.versions(fact_id)
@@ -151,7 +150,6 @@ class FactService:
         }
         refused = (FactForgotten(fact.id, each) for each in sorted(hashes))
         self._store.save(*refused, PassagesPut((), (fact.id,)))
-        finish_forgetting(self._store)
         source = () if fact.conversation_id is None else (_SOURCE_REMAINS,)
         return (*source, _OTHER_PHRASINGS_REMAIN, *remains_of_files(self._store))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from app.domain.passages import PassageKind
 from app.index.text_sync import TextIndexSync
+from app.storage.deletion.erasure import deletions_owed
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.passages import Passages
@@ -26,7 +27,7 @@ class Overview:
     """Totals at one moment.
 
     `searchable_share` (0-1) is the share found by words; `embedded` that found by meaning, None without an
-    embedder. Spend is since local midnight and since the first of the month.
+    embedder. `deletions_owed` are those whose bytes are still in the files. Spend is since local midnight and since the first of the month.
     """
 
     conversations: int
@@ -36,6 +37,7 @@ class Overview:
     spent_today: Spent
     spent_month: Spent
     embedded: EmbeddingCoverage | None = None
+    deletions_owed: int = 0
 
 
 class OverviewService:
@@ -67,4 +69,5 @@ class OverviewService:
             spent_today=self._spending.today(at),
             spent_month=self._spending.this_month(at),
             embedded=self._embedded(),
+            deletions_owed=max(deletions_owed(self._store), int(self._sync.owes_erasure)),
         )

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from app.domain import codec
 from app.domain.changes import (
     FORGETTING,
     Change,
@@ -57,6 +58,7 @@ _KEEP_INDEX = (
     "INSERT OR IGNORE INTO meta SELECT 'unindexed_at', "
     "coalesce((SELECT value FROM meta WHERE key = 'forgotten_at'), '0')"
 )
+_OWE = "INSERT OR REPLACE INTO erasure VALUES (?, ?)"
 AGGREGATES: Sequence[Aggregate] = (
     CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, PROJECTS, SUMMARIES,
     SPENDING, FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS, FORGOTTEN_UIDS,
@@ -144,8 +146,9 @@ def apply_records(
     run: Records = []
     for record in records:
         run.append(record)
-        if not FORGETTING.isdisjoint(map(type, record[1])):
+        if forgotten := tuple(each for each in record[1] if type(each) in FORGETTING):
             written.news += _apply_together(connection, run, throttle).news
+            connection.execute(_OWE, [record[0], codec.dumps(forgotten)])
             run = []
     if run or not records:
         written.news += _apply_together(connection, run, throttle).news
@@ -179,7 +182,7 @@ def _apply_together(
                 _erase_conversations(connection, list(forgotten), positions[-1])
             else:
                 _erase_known(connection, name, batch, positions[-1])
-    if positions:  # the bytes are still there until the file has been rewritten
+    if positions:
         forgotten_at = [str(max(positions))]
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", forgotten_at)
         if not is_unindexed:

@@ -375,7 +375,7 @@ def test_a_kill_while_forgetting_leaves_no_file_for_long(
     def fail(*_args: object) -> None:
         raise StorageError("Killed")
 
-    monkeypatch.setattr("app.storage.deletion.forget.finish_forgetting", fail)
+    monkeypatch.setattr("app.storage.deletion.forget.remove_unreferenced", fail)
     make_backup(store)
     with pytest.raises(StorageError):
         forget(store, [shared[0].conversation.id])

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import re
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -30,7 +32,6 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.errors import StorageError
 from app.domain.facts import Fact, Memory
 from app.domain.ids import ConversationId, PassageId, new_uid
 from app.domain.passages import PassageKind
@@ -39,20 +40,22 @@ from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.turn_text import RECALL_MODEL, turn_passage
 from app.providers.vendors.recall import RecallModel
 from app.storage.apply import AGGREGATES
-from app.storage.deletion import forget as forget_module
+from app.storage.deletion import erasure
 from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints
-from app.storage.deletion.forget import finish_forgetting, forget, purge_trash
+from app.storage.deletion.erasure import deletions_owed, erase_bytes
+from app.storage.deletion.forget import forget, purge_trash
 from app.storage.deletion.quotes import QuoteContext, redact_answer
 from app.storage.engine.journal import segments
 from app.storage.engine.store import Store
 from app.storage.safety import image
 from app.storage.safety.backup import backups_of, list_backups, make_backup
+from app.storage.safety.restore import restore_backup
 from app.storage.tables.attempts import CALLS_PER_MESSAGE, Attempts
 from app.storage.tables.facts import FactFilter, fact_changes
 from app.storage.tables.passages import Passages
 from app.system.paths import DataPaths
 from tests.fakes import stored
-from tests.fakes.canary import CANARY, files_with, plain_databases
+from tests.fakes.canary import CANARY, files_after_erasing, files_with, plain_databases
 from tests.fakes.libraries import zero
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened, tables, titles
 
@@ -95,26 +98,81 @@ def add_secret(store: Store) -> ConversationId:
 
 def test_forgotten_text_is_in_no_file_and_the_rest_is_unchanged(store: Store) -> None:
     stays = add_conversation(store, "something else", title="Stays")
+    empty = make_backup(store)
     gone = add_secret(store)
     store.checkpoint().result()
-    before = {make_backup(store).path for _ in range(2)}
+    before = [make_backup(store), make_backup(store)]
     add_conversation(store, "later", title="Later")
     assert len(files_with(store.paths.root)) == 4, "database, journal and backups"
     position = store.journal.last_position
+    untouched = empty.path.read_bytes()
     assert len(forget(store, [gone])) == 2
-    assert files_with(store.paths.root) == set()
+    assert deletions_owed(store) == 1
     assert titles(store) == {"Stays", "Later"}
+    assert files_after_erasing(store) == set()
+    assert deletions_owed(store) == 0
     assert tables(store)["message"][0][0] == stays.messages[0].id
     assert check(store).problems == ()
-    after = {each.path for each in backups_of(store.paths.backups, store.uid)}
-    assert len(after - before) == 2
-    assert set(store.paths.backups.iterdir()) == after
+    after = backups_of(store.paths.backups, store.uid)
+    assert after[2:] == [*reversed(before), empty], "backups keep their dates and positions"
+    assert set(store.paths.backups.iterdir()) == {each.path for each in after}
+    assert empty.path.read_bytes() == untouched, "what does not contain it is not written again"
     for each in after:
-        image.verify(each)
+        image.verify(each.path)
     assert set(Passages(store).work_since(position, 10).removed) == {2, 3, 4}
     store.paths.damaged.mkdir()
     (store.paths.damaged / "old.duckdb").write_text(CANARY)
     assert str(store.paths.damaged) in forget(store, [])[-1], "what may contain it is named"
+
+
+def test_several_deletions_are_removed_from_the_files_by_one_rewrite(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [add_conversation(store, f"{CANARY} {n}", title=f"T{n}") for n in range(3)]
+    make_backup(store)
+    copies = Mock(side_effect=image.copy_into)
+    monkeypatch.setattr(image, "copy_into", copies)
+    for each in made:
+        forget(store, [each.conversation.id])
+    assert (deletions_owed(store), copies.call_count) == (3, 0)
+    assert files_after_erasing(store) == set()
+    assert copies.call_count == 2, "the database and one backup"
+
+
+def test_a_backup_restored_before_the_quiet_time_does_not_bring_it_back(
+    store: Store, tmp_path: Path
+) -> None:
+    add_conversation(store, "something else", title="Stays")
+    gone = add_secret(store)
+    chosen = make_backup(store)
+    add_conversation(store, "later", title="Later")
+    forget(store, [gone])
+    killed = DataPaths(stored.killed(store, tmp_path / "killed"))
+    restore_backup(killed, killed.backups / chosen.path.name)
+    with opened(killed.root) as again:
+        assert titles(again) == {"Stays"}
+        assert deletions_owed(again) == 1
+        assert check(again).problems == ()
+        erase_bytes(again)
+        shutil.rmtree(killed.damaged)  # what the restore has replaced
+        assert files_with(killed.root) == set()
+
+
+def test_a_backup_that_was_cleaned_is_a_whole_library(store: Store, tmp_path: Path) -> None:
+    stays = add_conversation(store, "something else", title="Stays")
+    gone = add_secret(store)
+    chosen = make_backup(store)
+    forget(store, [gone])
+    erase_bytes(store)
+    killed = DataPaths(stored.killed(store, tmp_path / "killed"))
+    restore_backup(killed, killed.backups / chosen.path.name)
+    with opened(killed.root) as again:
+        assert titles(again) == {"Stays"}
+        assert (deletions_owed(again), check(again).problems) == (0, ())
+        later = add_conversation(again, f"{CANARY} again", title="Later")
+        forget(again, [later.conversation.id, stays.conversation.id])
+        assert deletions_owed(again) == 1
+        assert titles(again) == set()
 
 
 def test_nothing_comes_back_after_a_kill_or_a_restore(store: Store, tmp_path: Path) -> None:
@@ -161,15 +219,17 @@ def test_others_read_and_write_meanwhile(store: Store) -> None:
         finally:
             stop.set()
     assert titles(store) == {*(f"T{n}" for n in range(10)), *working.result()}
-    assert files_with(store.paths.root) == set()
+    assert files_after_erasing(store) == set()
     assert check(store).problems == ()
 
 
 @pytest.mark.parametrize(
     ("is_done", "step"),
     [
-        (False, "_begin_clean_segment"), (False, "_rewrite"), (True, "_swap"),
-        (True, "_renew_backups"), (False, "_record_erased"),
+        (False, "_clean_backup"), (False, "_mark_cleaned"), (True, "_mark_cleaned"),
+        (True, "_clean_backup"), (False, "_begin_clean_segment"), (False, "_rewrite"),
+        (True, "_swap"), (False, "_remove_unfinished"), (True, "_rewrite"),
+        (False, "_record_erased"), (True, "_record_erased"),
     ],
 )  # fmt: skip
 def test_after_a_kill_at_any_step_forgetting_is_completed_later(
@@ -177,26 +237,33 @@ def test_after_a_kill_at_any_step_forgetting_is_completed_later(
 ) -> None:
     add_conversation(store, "something else", title="Stays")
     gone = add_secret(store)
-    make_backup(store)
-    do: Callable[..., object] = getattr(forget_module, step)
+    made = make_backup(store)
+    do: Callable[..., object] = getattr(erasure, step)
+    copied: list[Path] = []
 
     def killed_here(*given: object) -> object:
         if is_done:
             do(*given)
-        raise StorageError("killed here")
+        copied.append(stored.killed(store, tmp_path / "killed"))
+        raise _KilledError
 
+    forget(store, [gone])
     with monkeypatch.context() as patch:
-        patch.setattr(forget_module, step, killed_here)
-        with pytest.raises(StorageError, match="killed here"):
-            forget(store, [gone])
+        patch.setattr(erasure, step, killed_here)
+        with pytest.raises(_KilledError):
+            erase_bytes(store)
     assert titles(store) == {"Stays"}
-    after_kill = stored.killed(store, tmp_path / "killed")
-    with opened(after_kill) as again:
-        assert [finish_forgetting(again), finish_forgetting(again)] == [True, False]
+    with opened(copied[0]) as again:
+        assert [erase_bytes(again), erase_bytes(again)] == [True, False]
         assert titles(again) == {"Stays"}
         assert check(again).problems == ()
+        assert made.path.name in {each.path.name for each in list_backups(again.paths.backups)}
         again.checkpoint().result()
-        assert files_with(after_kill) == set()
+        assert files_with(copied[0]) == set()
+
+
+class _KilledError(Exception):
+    """The program was killed."""
 
 
 def test_conversations_in_the_trash_for_too_long_are_forgotten(store: Store) -> None:
@@ -211,8 +278,8 @@ def test_conversations_in_the_trash_for_too_long_are_forgotten(store: Store) -> 
     forget(store, [])
     assert store.journal.last_position == position, "nothing is written when nothing goes"
     forget(store, [ConversationId(77), ConversationId(77)])
+    assert [erase_bytes(store), erase_bytes(store)] == [True, False]
     assert len(list_backups(store.paths.backups)) == 2
-    assert finish_forgetting(store) is False
 
 
 def test_every_table_that_names_a_conversation_is_erased(store: Store) -> None:
@@ -345,11 +412,12 @@ class Book:
                 changes.FactForgotten(each.id, "h") if is_fact else changes.MemoryForgotten(each.id)
             )
             self.store.save(gone, changes.PassagesPut((), (each.id,)))
-        finish_forgetting(self.store)
+        erase_bytes(self.store)
         return self.texts()
 
     def holds(self, *texts: str) -> set[str]:
         """Return those of some texts that any message or file holds."""
+        self.services.maintenance.erase()
         stays, root = self.texts(), self.store.paths.root
         return {text for text in texts if text in stays or files_with(root, text)}
 
@@ -399,7 +467,8 @@ def test_every_quote_of_a_forgotten_conversation_is_redacted(book: Book, tmp_pat
 
     book.store.save(changes.ConversationForgotten(book.gone.conversation.id))
     after_kill = stored.killed(book.store, tmp_path / "killed")
-    finish_forgetting(book.store)
+    erase_bytes(book.store)
+    book.services.index_sync.erase()
     assert not book.holds(CANARY)
     assert not book.finds_asker()
     assert [each.probe.question for each in book.services.probes.listed()] == ["coal prices"]
@@ -420,8 +489,10 @@ def test_every_quote_of_a_forgotten_conversation_is_redacted(book: Book, tmp_pat
 
     services = build(DataPaths(after_kill), RunMode.COMMAND_LINE)
     try:
-        assert finish_forgetting(services.store) is True
-        services.index_sync.catch_up(lambda: False)
+        assert erase_bytes(services.store) is True
+        services.index_sync.catch_up()
+        assert services.index_sync.owes_erasure
+        services.index_sync.erase()
         services.store.checkpoint().result()
         assert files_with(after_kill) == set()
     finally:

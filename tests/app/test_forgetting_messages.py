@@ -35,7 +35,7 @@ from app.domain.recall import (
 )
 from app.domain.turn_text import content_hash
 from app.memory.core_memory import CoreMemoryService
-from app.storage.deletion.forget import forget_message, forget_turn
+from app.storage.deletion.forget import forget_messages, forget_turn
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.safety.backup import make_backup
@@ -48,7 +48,7 @@ from app.storage.tables.vectors import Vectors
 from app.storage.work.extraction_work import ExtractionWork
 from app.storage.work.summary_work import SummaryWork
 from tests.fakes import stored
-from tests.fakes.canary import CANARY, files_with, plain_databases
+from tests.fakes.canary import CANARY, files_after_erasing, files_with, plain_databases
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened, tables
 
 TURNS = (
@@ -162,7 +162,7 @@ def test_a_forgotten_turn_is_in_no_file_and_everything_else_stays(
     make_backup(store)
     left = forget_turn(store, turn.id)
     assert left
-    assert files_with(store.paths.root) == set()
+    assert files_after_erasing(store) == set()
     assert check(store).problems == ()
     messages = Exchanges(store).messages_in(talk.conversation.id)
     assert [each.text for each in messages] == [*TURNS[0], "", "", *TURNS[2]]
@@ -205,7 +205,7 @@ def test_only_what_is_forgotten_of_a_turn_goes_from_its_passage(
     store: Store, talk: ConversationRecord
 ) -> None:
     turn = talk.exchanges[1]
-    forget_message(store, turn.message_ids[0])
+    forget_messages(store, [turn.message_ids[0]])
     (passage,) = Passages(store).of_source(PassageKind.TURN, turn.id)
     ((hash_,),) = store.rows("SELECT content_hash FROM passage WHERE id = ?", [passage])
     assert hash_ == content_hash(TURNS[1][1])
@@ -214,11 +214,11 @@ def test_only_what_is_forgotten_of_a_turn_goes_from_its_passage(
     assert turn.id in stamps(store), "facts are extracted again from what is left"
     (sent,) = SentTurns(store).of([turn], now())
     assert [each.text for each in sent.whole] == [FORGOTTEN, TURNS[1][1]]
-    forget_message(store, turn.message_ids[1])
+    forget_messages(store, [turn.message_ids[1]])
     (sent,) = SentTurns(store).of([turn], now())
     assert sent.whole == ()
     assert Passages(store).of_source(PassageKind.TURN, turn.id) == ()
-    assert files_with(store.paths.root) == set()
+    assert files_after_erasing(store) == set()
 
 
 def test_what_a_worker_had_read_before_is_not_saved_after(
@@ -244,7 +244,7 @@ def test_what_a_worker_had_read_before_is_not_saved_after(
     store.save(changes.SummaryPut("exchange", turn.id, here, CANARY, "m", old, now()))
     store.save(changes.SummaryPut("context", turn.id, here, CANARY, "m", "h", now()))
     stored.learned(store, talk, CANARY, message_id=turn.message_ids[0])
-    assert files_with(store.paths.root) == set()
+    assert files_after_erasing(store) == set()
     assert check(store).problems == ()
     store.save(changes.SummaryPut("conversation", here, here, "Ferns", "m", fresh.stamp, now()))
     assert store.rows("SELECT text FROM summary") == [("Ferns",)]
@@ -285,7 +285,7 @@ def test_quotes_by_tools_of_a_forgotten_turn_are_redacted_and_of_its_neighbors_k
     kept = Exchanges(store).messages([result.id])[result.id].blocks
     texts = [each.text for each in kept if isinstance(each, ToolResult)]
     assert all(FORGOTTEN in text and "Ferns, mostly." in text for text in texts)
-    assert files_with(store.paths.root) == set()
+    assert files_after_erasing(store) == set()
     assert Exchanges(store).messages([question.id])[question.id].text == "What did we hide?"
 
 
@@ -307,15 +307,15 @@ def test_a_forgotten_call_takes_its_results_along_and_a_result_alone_stays_one(
         exchange, id=store.ids.exchange(), uid=new_uid(), message_ids=(asked.id, call.id, result.id)
     )
     store.save(changes.MessagesAdded((call, result)), changes.ExchangePut(other))
-    forget_message(store, result.id)
+    forget_messages(store, [result.id])
     assert Exchanges(store).messages([result.id])[result.id].blocks == (
         ToolResult("c", "man_search", FORGOTTEN),
     )
-    forget_message(store, call.id)
+    forget_messages(store, [call.id])
     found = Exchanges(store).messages([call.id, result.id, answered.id])
     assert [found[each].is_forgotten for each in (call.id, result.id)] == [True, True]
     assert found[answered.id].text == "Found it."
-    assert files_with(store.paths.root) == set()
+    assert files_after_erasing(store) == set()
 
 
 def test_every_answer_to_a_forgotten_question_goes_and_edited_versions_are_named(
@@ -351,7 +351,7 @@ def test_earlier_texts_of_core_memory_are_in_no_file_and_what_still_holds_stays(
     core.set("Likes ferns")
     times, _ = core.forget_earlier()
     assert len(times) == 1
-    assert files_with(store.paths.root) == set()
+    assert files_after_erasing(store) == set()
     assert [each.text for each in core.versions()] == ["Likes ferns"]
     assert [row[0] for row in store.rows("SELECT uid FROM memory_write")] == [kept.uid]
     assert core.forget_earlier()[0] == ()
@@ -369,4 +369,4 @@ def test_nothing_is_forgotten_while_a_reply_runs_and_unknown_ids_are_refused(
     with pytest.raises(NotFound):
         forget_turn(store, 99)
     with pytest.raises(NotFound):
-        forget_message(store, 99)
+        forget_messages(store, [99])

@@ -29,7 +29,7 @@ from app.workers.jobs import JobParts
 from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.profile_writer import ProfileWriter
 from tests.fakes.background import ScriptedAsker
-from tests.fakes.canary import CANARY, files_with, plain_databases
+from tests.fakes.canary import CANARY, files_after_erasing, plain_databases
 from tests.fakes.command_line import Console
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import (
@@ -315,7 +315,7 @@ def test_a_forgotten_conversation_leaves_no_byte_of_its_lines(library: Library) 
     library.services.forget([source.conversation.id])
     assert library.texts() == ["I am tall"]
     assert library.profile.state().proposal is None
-    assert files_with(library.store.paths.root) == set()
+    assert files_after_erasing(library.store) == set()
     assert sorted(sent_profile(library)) == ["- I am tall\n", *[FORGOTTEN] * 3]
     assert check(library.store).problems == ()
 

@@ -8,7 +8,8 @@ import pytest
 
 from app.domain.changes import DraftPut, SettingPut
 from app.domain.errors import DiskFull
-from app.storage.deletion.forget import finish_forgetting, forget
+from app.storage.deletion.erasure import erase_bytes
+from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.safety.backup import backups_of, make_backup
 from app.storage.safety.recovery import open_store
@@ -98,13 +99,14 @@ def test_a_backup_or_a_deletion_without_disk_space_finishes_later(disk: SmallDis
         with pytest.raises(DiskFull):
             make_backup(store)
         assert list(store.paths.backups.iterdir()) == [first.path]
+        forget(store, [gone.conversation.id])
         with pytest.raises(DiskFull):
-            forget(store, [gone.conversation.id])
+            erase_bytes(store)
         assert titles(store) == {"T0"}
         disk.free()
         later = make_backup(store)
         assert backups_of(store.paths.backups, store.uid) == [later, first]
-        assert finish_forgetting(store) is True
+        assert erase_bytes(store) is True
         assert titles(store) == {"T0"}
 
 

@@ -259,7 +259,7 @@ def test_a_failed_task_is_reported_and_retried_while_others_go_on(
         time_.pass_s(RETRY_S)
         maintenance.run_due()
         assert refuse.call_count == 2
-    for name in ("purge_trash", "finish_forgetting"):
+    for name in ("purge_trash", "erase_bytes"):
         monkeypatch.setattr(maintenance_module, name, Mock(side_effect=ZeroDivisionError))
     settle(maintenance, time_)
     assert list(maintenance.problems) != ["There is no room. Free some space."]

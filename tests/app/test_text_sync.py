@@ -41,13 +41,13 @@ class Spied(TantivyTextIndex):
         self.put_count += len(wanted)
         super().put(wanted)
 
-    def start_over(self) -> None:
+    def start_over(self, clean: int = 0) -> None:
         self.started_over += 1
-        super().start_over()
+        super().start_over(clean)
 
-    def start_anew(self) -> None:
+    def start_anew(self, clean: int) -> None:
         self.started_over += 1
-        super().start_anew()
+        super().start_anew(clean)
 
     def commit(self, position: int) -> None:
         super().commit(position)
@@ -204,7 +204,7 @@ def test_a_replaced_passage_is_removed_but_stays_in_the_files(
 
 
 @pytest.mark.parametrize("when", ["running", "stopped", "during a batch"])
-def test_forgotten_words_are_removed_from_the_files(
+def test_forgotten_words_are_not_found_and_later_removed_from_the_files(
     store: Store, sync_of: SyncOf, when: str
 ) -> None:
     secret = add_conversation(store, "xylocarp")
@@ -229,13 +229,20 @@ def test_forgotten_words_are_removed_from_the_files(
         sync, index = sync_of(store)
         started_over = 1
     sync.catch_up()
-    assert (index.started_over, index.finds("sourdough")) == (started_over, 1)
+    assert (index.finds("xylocarp"), index.finds("sourdough")) == (0, 1)
+    assert (index.started_over, sync.owes_erasure) == (started_over - 1, True)
+    sync.stop()
+    sync, index = sync_of(store)
+    assert sync.owes_erasure, "also after a start"
+    sync.erase()
+    assert (index.started_over, index.finds("sourdough"), sync.owes_erasure) == (1, 1, False)
     assert not index.contains("xylocarp")
-    sync.catch_up()
+    sync.erase()
     sync.stop()
     sync, again = sync_of(store)
     sync.catch_up()
-    assert (index.started_over, again.started_over) == (started_over, 0), "once is enough"
+    sync.erase()
+    assert (index.started_over, again.started_over) == (1, 0), "once is enough"
 
 
 def test_what_is_left_is_found_while_forgotten_words_are_removed(
@@ -248,7 +255,7 @@ def test_what_is_left_is_found_while_forgotten_words_are_removed(
     seen: list[tuple[int, float]] = []
     index.before_put = lambda: seen.append((index.finds("sourdough"), sync.covered_share))
     forget(store, [secret.conversation.id])
-    sync.catch_up()
+    sync.erase()
     assert seen == [(1, 1.0)]
     assert (index.finds("sourdough"), sync.covered_share) == (1, 1.0)
     assert not index.contains("xylocarp")
@@ -265,11 +272,11 @@ def test_a_removal_that_was_interrupted_begins_again_at_the_next_start(
     sync.catch_up()
     forget(store, [secret.conversation.id])
     monkeypatch.setattr(index, "finish", lambda: None)  # killed just before
-    sync.catch_up()
+    sync.erase()
     index.close()
     second, again = sync_of(store)
     assert (again.finds("sourdough"), again.contains("xylocarp")) == (1, True)
-    second.catch_up()
+    second.erase()
     assert (again.finds("sourdough"), again.contains("xylocarp")) == (1, False)
 
 
@@ -282,12 +289,12 @@ def test_forgetting_a_private_conversation_leaves_the_index_alone(
     sync, index = sync_of(store)
     sync.catch_up()
     forget(store, [private.conversation.id])
-    sync.catch_up()
+    sync.erase()
     assert index.started_over == 1
     secret = add_conversation(store, "xylocarp")
     sync.catch_up()
     forget(store, [secret.conversation.id])
-    sync.catch_up()
+    sync.erase()
     assert (index.started_over, index.contains("xylocarp")) == (2, False)
 
 

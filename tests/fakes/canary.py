@@ -8,8 +8,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from app.storage.deletion.erasure import erase_bytes
 from app.storage.engine.database import Connection
 from app.storage.engine.frames import frames
+from app.storage.engine.store import Store
 
 CANARY = "canary-7f3a9c-in-the-coal-mine"
 
@@ -43,3 +45,9 @@ def files_with(root: Path, words: str = CANARY) -> set[str]:
         if wanted in content or wanted in unpacked or base64.b64encode(wanted)[:20] in content:
             found.add(path.name)
     return found
+
+
+def files_after_erasing(store: Store, words: str = CANARY) -> set[str]:
+    """Return the files that contain `words` after the work of a quiet time."""
+    erase_bytes(store)
+    return files_with(store.paths.root, words)

@@ -35,7 +35,7 @@ from app.domain.changes import (
 from app.domain.conversations import ExchangeStatus, Message, Role, Text
 from app.domain.ids import new_uid
 from app.domain.turn_text import turn_passage
-from app.storage.deletion.forget import finish_forgetting
+from app.storage.deletion.erasure import erase_bytes
 from app.storage.engine.store import Store
 from app.storage.safety.backup import make_backup
 from app.storage.safety.recovery import open_store
@@ -146,7 +146,7 @@ class Writer:
         )  # fmt: skip
 
     def _maintain(self) -> None:
-        finish_forgetting(self._store)
+        erase_bytes(self._store)
         threading.Event().wait(random.random() * 0.2)
         if random.random() < 0.5:
             self._store.checkpoint().result()

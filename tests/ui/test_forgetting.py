@@ -14,13 +14,13 @@ def _presenter(parts: Parts, service: Recorder, shown: SimpleNamespace) -> Forge
     return parts.make(
         ForgetPresenter,
         forget_turn=service.forget_turn,
-        forget_message=service.forget_message,
+        forget_messages=service.forget_messages,
         conversation=shown,
     )
 
 
 def test_only_the_question_or_only_the_answer_is_forgotten_after_a_yes(parts: Parts) -> None:
-    service, went = Recorder(forget_message=("A backup remains.",)), list[tuple[Any, ...]]()
+    service, went = Recorder(forget_messages=("A backup remains.",)), list[tuple[Any, ...]]()
     view = view_of(5, 6, number=3)
     shown = SimpleNamespace(view=view, open=lambda *given: went.append(given))
     presenter = _presenter(parts, service, shown)
@@ -34,13 +34,13 @@ def test_only_the_question_or_only_the_answer_is_forgotten_after_a_yes(parts: Pa
     presenter.ask_messages(1, (question,))
     asked = [parts.banner.window().findChildren(QMessageBox)[-1].text()]
     press("Forget", parts.banner)
-    assert service.calls == [("forget_message", question)]
+    assert service.calls == [("forget_messages", (question,))]
     presenter.ask_messages(1, answers)
     asked.append(parts.banner.window().findChildren(QMessageBox)[-1].text())
     press("Forget", parts.banner)
     assert "message" in asked[0]
     assert "answer" in asked[1]
-    assert service.calls[1:] == [("forget_message", each) for each in answers]
+    assert service.calls[1:] == [("forget_messages", answers)]
     assert went == [(exchange.conversation_id, exchange.id)] * 2
     assert parts.banner.messages == ["A backup remains."] * 2
 

@@ -164,7 +164,7 @@ class Presenters(QObject):
             bridge, self._removal.forget, self._banner, self.conversation
         )
         self.forgetting = ForgetPresenter(
-            bridge, services.forget_turn, services.forget_message, self._banner, self.conversation
+            bridge, services.forget_turn, services.forget_messages, self._banner, self.conversation
         )
         self.find = FindPresenter(
             bridge, services.library, chat.find_bar, self._transcript, self.conversation

@@ -204,8 +204,9 @@ class ConversationCommands(Presenter):
             self._messages.window(),
             f"'{conversation.title}'",
             tr(
-                "It is deleted from the database, the journal and every backup. Exports that you made "
-                "elsewhere are not touched. This cannot be undone."
+                "It is deleted at once, and at a quiet time its bytes are removed from the database, the "
+                "journal and every backup. Exports that you made elsewhere are not touched. This cannot be "
+                "undone."
             ),
             lambda: self._forget(conversation),
         )

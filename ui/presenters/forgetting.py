@@ -1,6 +1,6 @@
 """Forgetting a turn of the open conversation, or a message of it, after a question."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from app.domain.conversations import Exchange
 from app.domain.formatting import format_turn
@@ -16,7 +16,7 @@ class ForgetPresenter(Presenter):
     """Deletes what was said for good. What forgets returns what remains elsewhere; it blocks."""
 
     _forget_turn: Callable[[ExchangeId], tuple[str, ...]]
-    _forget_message: Callable[[MessageId], tuple[str, ...]]
+    _forget_messages: Callable[[Sequence[MessageId]], tuple[str, ...]]
     _messages: Banner
     _conversation: ConversationPresenter
 
@@ -33,10 +33,8 @@ class ForgetPresenter(Presenter):
         is_question = ids[0] == exchange.message_ids[0]
         name = tr("only the message in {turn}") if is_question else tr("only the answer in {turn}")
 
-        def forget() -> tuple[str, ...]:
-            return tuple(dict.fromkeys(left for each in ids for left in self._forget_message(each)))
-
-        self._confirm(exchange, name.format(turn=format_turn(turn)), forget)
+        name = name.format(turn=format_turn(turn))
+        self._confirm(exchange, name, lambda: self._forget_messages(ids))
 
     def _shown(self, turn: int) -> Exchange | None:
         view = self._conversation.view
@@ -53,8 +51,9 @@ class ForgetPresenter(Presenter):
             self._messages.window(),
             name,
             tr(
-                "It is deleted from the database, the journal and every backup. Exports that you made "
-                "elsewhere are not touched. This cannot be undone."
+                "It is deleted at once, and at a quiet time its bytes are removed from the database, the "
+                "journal and every backup. Exports that you made elsewhere are not touched. This cannot be "
+                "undone."
             ),
             lambda: self._bridge.save(forget, show),
         )

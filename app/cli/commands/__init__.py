@@ -41,12 +41,16 @@ def _forget(s: Services, given: Namespace, terminal: Terminal) -> None:
         case "turn":
             forgetting.turns(s.library, s.forget_turn, words, given, terminal)
         case "message":
-            forgetting.messages(s.exchanges, s.forget_message, words, given, terminal)
+            forgetting.messages(s.exchanges, s.forget_messages, words, given, terminal)
         case "fact":
             forgetting.facts(s.facts, s.fact_service, s.index_sync, words, given, terminal)
         case _:
             parts = (s.conversations, s.exchanges, s.chat, s.forget)
             forgetting.conversations(*parts, given, terminal)
+    if given.now:
+        s.maintenance.erase()
+    elif s.overview.read().deletions_owed:
+        terminal.err(forgetting.OWED)
 
 
 def _rebuild(s: Services, given: Namespace, terminal: Terminal) -> int | None:

@@ -23,6 +23,10 @@ from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts
 
 _SHOWN_CHARS = 100
+OWED = (
+    "Its bytes are removed from database file, journal, index and backups at a quiet time, within an hour while "
+    "the program runs; 'forget ... --now' does it at once."
+)
 
 
 def conversations(
@@ -68,12 +72,12 @@ def turns(
 
 def messages(
     stored: Exchanges,
-    erase: Callable[[int], Sequence[str]],
+    erase: Callable[[Sequence[int]], Sequence[str]],
     words: Sequence[str],
     given: Namespace,
     terminal: Terminal,
 ) -> None:
-    """Forget single messages."""
+    """Forget single messages, all or none."""
     ids = [MessageId(_number(word, "a message ID")) for word in _given(words)]
     known = stored.messages(ids)
     if missing := [each for each in ids if each not in known]:
@@ -81,7 +85,7 @@ def messages(
         raise NotFound(f"There is no message {missing[0]}", hint)
     lines = [f"{each}: {known[each].role}: {_shown([known[each]])}" for each in ids]
     _confirm("These messages, with the results of their tool calls,", lines, given, terminal)
-    _erase(ids, ids, erase, terminal)
+    terminal.show_forgotten(ids, erase(ids))
 
 
 def facts(

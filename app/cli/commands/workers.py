@@ -96,7 +96,7 @@ def status(
         "searchable_percent": round(overview.searchable_share * 100, 1),
         "embedded_percent": round(embedded.share * 100, 1) if embedded else None,
         "embedding_space": embedded.space if embedded else None,
-        **members(overview, "database_bytes", "conversations"),
+        **members(overview, "database_bytes", "conversations", "deletions_owed"),
         "spend": _spend(spending, overview),
     }
     terminal.show(document, *_lines(overview, statuses))
@@ -124,6 +124,8 @@ def _lines(overview: Overview, statuses: Sequence[WorkerStatus]) -> Iterator[str
         yield f"embedded in {overview.embedded.space}: {overview.embedded.share:.0%}"
     yield f"conversations: {overview.conversations:,}"
     yield f"database: {overview.database_bytes:,} bytes"
+    if overview.deletions_owed:
+        yield f"deletions whose bytes are still in files: {overview.deletions_owed:,}"
     today, month = format_spent(overview.spent_today), format_spent(overview.spent_month)
     yield f"spent: {today} today, {month} this month"
     if most_usd := overview.spent_month.estimated_usd:

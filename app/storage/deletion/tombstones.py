@@ -35,6 +35,7 @@ from app.domain.recall import PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.turn_text import is_recall_reply
 from app.storage.deletion.deletion_set import (
     DeletionSet,
+    TextFingerprints,
     conversation_deletion_set,
     fact_deletion_set,
     message_deletion_set,
@@ -78,6 +79,15 @@ class Tombstones:
             elif not each.within:
                 self._known |= each.passages
             self._deleted.append(each)
+
+    def release_texts(self) -> None:
+        """Free what recognizes quotes by their text, up to 50 MB a deletion; the ids stay."""
+        if self._deleted:
+            together = (
+                frozenset[int]().union(*(getattr(each, name) for each in self._deleted))
+                for name in ("conversations", "exchanges", "passages")
+            )
+            self._deleted = [DeletionSet(*together, TextFingerprints(()))]
 
     def deletions(self, cursor: Connection, changes: Iterable[Change]) -> list[DeletionSet]:
         """Return what changes will delete, read while it is still there."""

@@ -226,6 +226,16 @@ _UIDS = _script(
     "CREATE TABLE forgotten_uid (uid VARCHAR PRIMARY KEY)",
 )
 
+# What was forgotten and still has bytes in the files: the changes by the journal's position, NULL from an
+# earlier version, which kept only the position, '' once the backups are clean.
+_ERASURE = _script(
+    "CREATE TABLE erasure (position BIGINT PRIMARY KEY, changes VARCHAR)",
+    """INSERT INTO erasure SELECT f.value::BIGINT, NULL FROM meta f WHERE f.key = 'forgotten_at'
+       AND f.value::BIGINT > coalesce(
+           (SELECT e.value::BIGINT FROM meta e WHERE e.key = 'erased_until'), 0)""",
+    "DELETE FROM meta WHERE key = 'erased_until'",
+)
+
 
 def _fill_uids(connection: duckdb.DuckDBPyConnection) -> None:
     """Give earlier exchanges and summaries the uids that their records would get if replayed."""
@@ -256,7 +266,7 @@ _PROJECTS = _script(
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
-    _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS,
+    _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS, _ERASURE,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import Cancelled, KnownError, StorageError
-from app.storage.deletion.forget import finish_forgetting, purge_trash
+from app.storage.deletion.erasure import erase_bytes
+from app.storage.deletion.forget import purge_trash
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -28,6 +29,11 @@ OVERDUE_S = 600.0
 RETRY_S = 300.0
 BACKUP_EVERY_S = 1800.0
 REST_EVERY_S = 30.0
+ERASE_EVERY_S = 120.0
+ERASE_QUIET_S = 60.0
+ERASE_WITHIN_S = 3600.0
+"""Forgotten text is removed from the files together, after a minute without writes, within an hour."""
+
 STOP_WITHIN_S = 3.0
 TRASH_KEPT_FOR = timedelta(days=30)
 _DAY = timedelta(days=1)
@@ -53,10 +59,17 @@ class _Task:
     every_s: float
     due_at: float
     problem: str = ""
+    quiet_s: float = QUIET_S
+    overdue_s: float = OVERDUE_S
 
 
 class Maintenance:
-    """Maintains one store from `start` to `stop`. No method raises."""
+    """Maintains one store from `start` to `stop`. Only `erase` raises.
+
+    Attributes:
+        erase_index: Removes what was forgotten from the files of an index; called with a function that
+            says whether to stop.
+    """
 
     def __init__(
         self,
@@ -68,6 +81,7 @@ class Maintenance:
         self._store = store
         self._clock = clock
         self._notify = notify
+        self.erase_index: Callable[[Callable[[], bool]], object] = lambda _: None
         self._condition = threading.Condition()
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -77,12 +91,18 @@ class Maintenance:
         self._checkpoint = _Task(self._write_checkpoint, _NEVER, at)
         self._tasks = (
             self._checkpoint,
-            _Task(lambda: finish_forgetting(store), _LOOK_EVERY_S, at),
             _Task(self._back_up, BACKUP_EVERY_S, at + self._until_backup_s()),
             _Task(lambda: purge_trash(store, clock.now() - TRASH_KEPT_FOR), _LOOK_EVERY_S, at + 30),
             _Task(lambda: remove_unreferenced(store), _LOOK_EVERY_S, at + 45),
             _Task(self._read_all, _LOOK_EVERY_S, at + 60),
             _Task(store.database.release_memory, REST_EVERY_S, at + REST_EVERY_S),
+            _Task(
+                self.erase,
+                ERASE_EVERY_S,
+                at + ERASE_EVERY_S,
+                quiet_s=ERASE_QUIET_S,
+                overdue_s=ERASE_WITHIN_S,
+            ),
         )
 
     @property
@@ -112,10 +132,18 @@ class Maintenance:
         if thread.is_alive():
             _log.warning("maintenance is still busy; it continues at the next start")
 
+    def erase(self) -> None:
+        """Remove the bytes of what was forgotten from all files now. Blocking.
+
+        Raises Cancelled when the program stops, StorageError, IndexUnavailable.
+        """
+        erase_bytes(self._store, lambda: self._stopping)
+        self.erase_index(lambda: self._stopping)
+
     def finish_command(self) -> None:
         """Do what a command that ends would leave to nobody, where no window is ever opened. Blocking.
 
-        Once a day the trash is emptied and a backup made, if something changed.
+        Once a day the trash is emptied, a backup made, if something changed, and forgotten text removed.
         """
         newest = backups_of(self._store.paths.backups, self._store.uid)[:1]
         position = int(self._store.read(read_state)[0])
@@ -128,6 +156,9 @@ class Maintenance:
             with suppress(KnownError):  # the log has it, the next command tries again
                 purge_trash(self._store, self._clock.now() - TRASH_KEPT_FOR)
             try_backup(self._store)
+            with suppress(KnownError):
+                erase_bytes(self._store)
+                self.erase_index(lambda: False)
 
     def run_due(self) -> float:
         """Run what is due; return in how many seconds something will be. The thread calls it."""
@@ -168,7 +199,7 @@ class Maintenance:
         return max(0.0, min(map(self._due_in_s, self._tasks)))
 
     def _due_in_s(self, task: _Task) -> float:
-        quiet_at = min(self._written_at + QUIET_S, task.due_at + OVERDUE_S)
+        quiet_at = min(self._written_at + task.quiet_s, task.due_at + task.overdue_s)
         return max(task.due_at, quiet_at) - self._clock.monotonic()
 
     def _on_changed(self, _changed: ChangeSet) -> None:

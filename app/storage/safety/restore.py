@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 
 from app.domain.errors import DatabaseTooNew, InvalidInput
+from app.storage.deletion.erasure import forget_again, owed_in
 from app.storage.engine import migrations
 from app.storage.engine.database import connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
@@ -37,7 +38,11 @@ def restore_backup(paths: DataPaths, chosen: Path) -> Path | None:
     copy = paths.backups / _pending(paths).name
     try:
         image.restore_into(copy, chosen)
-        with connect(copy, paths.backups, read_only=True) as connection:
+        with connect(copy, paths.backups) as connection:
+            found = image.identify(connection)
+            if owed := owed_in(paths.database, paths.backups, found.uid):
+                forget_again(connection, found.position, owed)
+                connection.execute("CHECKPOINT")
             restore_files(paths, connection, chosen)
         copy.replace(_pending(paths))
         fsync_folder(paths.root)

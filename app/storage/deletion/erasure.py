@@ -1,0 +1,290 @@
+"""Erasure: removing the bytes of what was forgotten from the database file, the journal and the backups.
+
+Deleting rows leaves their text in the file (reliability F6); only copying a database into a new file removes
+it. That costs as much as the library is large, so it waits for a quiet time: each forgetting adds a row to the
+table `erasure` in its own transaction, and `erase_bytes` does the work of all rows together. Backups keep their
+dates: what was forgotten since is forgotten in each of them too, one after the other. A kill may come after any
+step; the rows are deleted last.
+"""
+
+import logging
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import duckdb
+
+from app.domain import codec
+from app.domain.changes import (
+    Change,
+    ConversationForgotten,
+    CoreMemoryForgotten,
+    ExchangePut,
+    FactForgotten,
+    MemoryForgotten,
+    MessagesForgotten,
+)
+from app.domain.errors import Cancelled, DiskFull, ReadOnlyStorage, StorageError
+from app.storage.apply import apply_records
+from app.storage.engine import migrations
+from app.storage.engine.database import Connection, Database, connect
+from app.storage.engine.errors import from_duckdb_error, from_os_error
+from app.storage.engine.store import Store
+from app.storage.engine.times import to_db
+from app.storage.safety import image
+from app.storage.safety.attachments import keep_for_backups
+from app.storage.safety.backup import KEEP_ALWAYS, Backup, backups_of, list_backups, name_backup
+from app.storage.safety.image import fsync_path
+from app.storage.safety.interrupted import grown_since, running_exchanges
+from app.storage.safety.replay import replay
+from app.system.paths import fsync_folder
+
+_log = logging.getLogger(__name__)
+_REWRITTEN, _COPIED, _CLEANED = "rewritten.duckdb", "copied.duckdb", "cleaned.duckdb"
+_CLEANED_UNTIL = "cleaned_until"  # in a backup: the journal position up to which it was cleaned
+
+Changes = tuple[Change, ...]
+Owed = Sequence[tuple[int, Changes | None]]
+"""(journal position, what was forgotten), in order; None when only an earlier version knew that."""
+
+
+def deletions_owed(store: Store) -> int:
+    """Return how many deletions still have bytes in the files. Blocking."""
+    row = store.row("SELECT count(*) FROM erasure")
+    return int(row[0]) if row else 0
+
+
+def erase_bytes(store: Store, is_cancelled: Callable[[], bool] = lambda: False) -> bool:
+    """Remove the bytes of all that was forgotten until now; return whether there was anything.
+
+    Blocking, for as long as a copy of the database takes, and one of each backup that contains some of it;
+    others read and write meanwhile. `is_cancelled` is called between backups. Raises Cancelled, StorageError;
+    then the next call continues.
+    """
+    row = store.row("SELECT max(position) FROM erasure")
+    if row is None or row[0] is None:
+        return False
+    pending = int(row[0])
+    clean: set[Path] = set()
+    while True:
+        if is_cancelled():
+            raise Cancelled("Forgotten text is removed from the files later")
+        with store.backup_lock:
+            uncleaned = (each for each in _own_backups(store) if each.path not in clean)
+            if (backup := next(uncleaned, None)) is None:
+                _replace_database(store, pending)
+                return True
+            try:
+                _clean_backup(store, backup, store.read(_owed))
+            except OSError as error:
+                raise from_os_error(error, "A backup") from error
+            clean.add(backup.path)
+
+
+def forget_again(connection: Connection, position: int, owed: Owed) -> bool:
+    """Forget in an older database what was forgotten after its position; return whether any was in it.
+
+    The bytes are still in its file then. Raises duckdb.Error.
+    """
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", [_CLEANED_UNTIL]).fetchone()
+    since = max(position, int(row[0]) if row else 0)
+    later = [changes or () for at, changes in owed if at > since]
+    there = tuple(each for changes in later for each in changes if _contains(connection, each))
+    if not there:
+        return False
+    migrations.migrate(connection)
+    connection.execute("BEGIN")
+    apply_records(connection, [(position, there)])
+    connection.execute("COMMIT")
+    return True
+
+
+def owed_in(path: Path, backups: Path, database_uid: str) -> Owed:
+    """Return what is owed in a closed database with that uid; nothing if it cannot be read."""
+    if not path.exists():
+        return ()
+    try:
+        with connect(path, backups, read_only=True) as connection:
+            return _owed(connection) if image.identify(connection).uid == database_uid else ()
+    except duckdb.Error:
+        return ()
+
+
+# -- backups
+
+
+def _own_backups(store: Store) -> list[Backup]:
+    return backups_of(store.paths.backups, store.uid)
+
+
+def _owed(cursor: Connection) -> Owed:
+    rows = cursor.execute(
+        "SELECT position, changes FROM erasure WHERE changes IS NULL OR changes <> '' ORDER BY position"
+    ).fetchall()
+    return [
+        (at, None if changes is None else codec.loads(Changes, changes)) for at, changes in rows
+    ]
+
+
+def _contains(connection: Connection, change: Change) -> bool:
+    """Return whether a database of any version contains what a change forgets."""
+    keys: Iterable[object]
+    match change:
+        case ConversationForgotten(conversation_id=each):
+            table, key, keys = "conversation", "id", [each]
+        case MessagesForgotten(message_ids=ids):
+            table, key, keys = "message", "id", list(ids)
+        case FactForgotten(fact_id=each):
+            table, key, keys = "fact", "id", [each]
+        case MemoryForgotten(memory_id=each):
+            table, key, keys = "memory", "id", [each]
+        case CoreMemoryForgotten(made_at=times):
+            table, key, keys = "core_memory", "made_at", [to_db(each) for each in times]
+        case _:
+            return True
+    try:
+        statement = f"SELECT 1 FROM {table} WHERE {key} IN (SELECT unnest(?)) LIMIT 1"
+        return connection.execute(statement, [keys]).fetchone() is not None
+    except duckdb.CatalogException:
+        return False  # it is older than the table
+
+
+def _clean_backup(store: Store, backup: Backup, owed: Owed) -> None:
+    """Replace a backup by one without what was forgotten since; delete it if that is impossible.
+
+    Raises OSError, DiskFull, ReadOnlyStorage, Cancelled.
+    """
+    if any(changes is None and at > backup.position for at, changes in owed):
+        backup.path.unlink()
+        return
+    folder = store.paths.backups
+    copied, cleaned = folder / _COPIED, folder / _CLEANED
+    try:
+        if _is_clean(backup, owed):
+            return
+        _remove(folder, _COPIED, _CLEANED)
+        shutil.copyfile(backup.path, copied)
+        copied.chmod(0o600)
+        with connect(copied, folder) as connection:
+            forget_again(connection, backup.position, owed)
+            _mark_cleaned(connection, owed)
+            _, counts = image.copy_into(connection, cleaned)
+        image.verify(cleaned, counts)
+        fsync_path(cleaned)
+        cleaned.replace(backup.path)
+    except (duckdb.Error, StorageError) as error:
+        problem = from_duckdb_error(error) if isinstance(error, duckdb.Error) else error
+        if isinstance(problem, DiskFull | ReadOnlyStorage):
+            raise problem from error
+        _log.warning("the backup %s cannot be cleaned and is deleted: %s", backup.path.name, error)
+        backup.path.unlink(missing_ok=True)
+    finally:
+        _remove(folder, _COPIED, _CLEANED)
+        fsync_folder(folder)
+
+
+def _is_clean(backup: Backup, owed: Owed) -> bool:
+    """Return whether nothing that was forgotten is in a backup; raises duckdb.Error."""
+    with connect(backup.path, backup.path.parent, read_only=True) as connection:
+        row = connection.execute(
+            "SELECT value FROM meta WHERE key = ?", [_CLEANED_UNTIL]
+        ).fetchone()
+        since = max(backup.position, int(row[0]) if row else 0)
+        later = [each for at, changes in owed if at > since for each in changes or ()]
+        return not any(_contains(connection, each) for each in later)
+
+
+def _mark_cleaned(connection: Connection, owed: Owed) -> None:
+    until = str(max(at for at, _ in owed))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [_CLEANED_UNTIL, until])
+    connection.execute("DELETE FROM erasure")
+
+
+def _remove(folder: Path, *names: str) -> None:
+    for name in names:
+        image.remove(folder / name)
+
+
+# -- the database and its journal
+
+
+def _replace_database(store: Store, pending: int) -> None:
+    """Replace file, journal and the newest backups by copies without what was forgotten."""
+    done = "UPDATE erasure SET changes = '' WHERE position <= ?"
+    store.write_derived(lambda connection: connection.execute(done, [pending])).result()
+    last = store.on_writer(lambda: _begin_clean_segment(store)).result()
+    _rewrite(store)
+    store.on_writer(lambda: store.journal.cut_behind(last)).result()
+    store.write_derived(lambda connection: _record_erased(connection, pending)).result()
+    store.on_writer(lambda: _release_texts(store)).result()
+
+
+def _record_erased(connection: Connection, pending: int) -> None:
+    connection.execute("DELETE FROM erasure WHERE position <= ?", [pending])
+
+
+def _release_texts(store: Store) -> None:
+    """Free what recognizes forgotten text, unless a reply that runs may still quote it."""
+    if not running_exchanges(store):
+        store.tombstones.release_texts()
+
+
+def _begin_clean_segment(store: Store) -> int:
+    """Start a segment that does not need the earlier ones; return the last position of those.
+
+    Running replies, which recovery would still need, are written once more.
+    """
+    running = running_exchanges(store)
+    grown = grown_since(store, running) if running else {}
+    store.journal.begin_segment()
+    last = store.journal.last_position
+    for exchange, _ in running:
+        store.commit_now(ExchangePut(exchange), *grown[exchange.id])
+    return last
+
+
+def _rewrite(store: Store) -> None:
+    """Make a copy of the database and replace the file by it; two more are the newest backups.
+
+    They are two because the journal, which leads from an older one to the present, is cut.
+    """
+    folder = store.paths.backups
+    target = folder / _REWRITTEN
+    _remove(folder, _REWRITTEN, _COPIED)
+    with store.database.snapshot_cursor() as cursor:
+        position, counts = image.copy_into(cursor, target)
+        image.verify(target, counts)
+        keep_for_backups(store.paths, cursor)
+    try:
+        for _ in range(KEEP_ALWAYS):
+            shutil.copyfile(target, folder / _COPIED)
+            (folder / _COPIED).chmod(0o600)
+            name_backup(folder / _COPIED, position, store.uid)
+    except OSError as error:
+        raise from_os_error(error, "The backup") from error
+    store.on_writer(lambda: _swap(store, target)).result()
+    _remove_unfinished(folder)
+
+
+def _swap(store: Store, target: Path) -> None:
+    """On the writer thread: replay what was written since the copy was made, then replace the file."""
+    coming = Database(target, store.paths.backups)
+    try:
+        replay(coming, store.paths, store.uid)
+        coming.checkpoint()
+    finally:
+        coming.close()
+    if target.with_name(target.name + ".wal").exists():
+        raise DiskFull("There is not enough disk space for a copy", "Free some space.")
+    fsync_path(target)
+    store.database.replace_file(target)
+    fsync_folder(store.paths.root)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Delete the copies that a kill has left in the folder of backups."""
+    finished = {each.path for each in list_backups(folder)}
+    for path in folder.glob("*.duckdb*"):
+        if path.is_file() and path not in finished:
+            path.unlink()
+    fsync_folder(folder)
