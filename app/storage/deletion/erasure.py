@@ -27,6 +27,7 @@ from app.domain.changes import (
 from app.domain.errors import Cancelled, DiskFull, ReadOnlyStorage, StorageError
 from app.storage.apply import apply_records
 from app.storage.engine import migrations
+from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection, Database, connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.storage.engine.store import Store
@@ -41,7 +42,6 @@ from app.system.paths import fsync_folder
 
 _log = logging.getLogger(__name__)
 _REWRITTEN, _COPIED, _CLEANED = "rewritten.duckdb", "copied.duckdb", "cleaned.duckdb"
-_CLEANED_UNTIL = "cleaned_until"  # in a backup: the journal position up to which it was cleaned
 
 Changes = tuple[Change, ...]
 Owed = Sequence[tuple[int, Changes | None]]
@@ -81,22 +81,16 @@ def erase_bytes(store: Store, is_cancelled: Callable[[], bool] = lambda: False) 
             clean.add(backup.path)
 
 
-def forget_again(connection: Connection, position: int, owed: Owed) -> bool:
-    """Forget in an older database what was forgotten after its position; return whether any was in it.
+def forget_again(connection: Connection, position: int, owed: Owed) -> None:
+    """Forget in an older database, which is at `position`, what is owed and it still contains.
 
     The bytes are still in its file then. Raises duckdb.Error.
     """
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", [_CLEANED_UNTIL]).fetchone()
-    since = max(position, int(row[0]) if row else 0)
-    later = [changes or () for at, changes in owed if at > since]
-    there = tuple(each for changes in later for each in changes if _contains(connection, each))
-    if not there:
-        return False
-    migrations.migrate(connection)
-    connection.execute("BEGIN")
-    apply_records(connection, [(position, there)])
-    connection.execute("COMMIT")
-    return True
+    if there := _contained(connection, owed):
+        migrations.migrate(connection)
+        connection.execute("BEGIN")
+        apply_records(connection, [(position, there)])
+        connection.execute("COMMIT")
 
 
 def owed_in(path: Path, backups: Path, database_uid: str) -> Owed:
@@ -126,27 +120,34 @@ def _owed(cursor: Connection) -> Owed:
     ]
 
 
+def _contained(connection: Connection, owed: Owed) -> Changes:
+    """Return what is owed and still in a database of any version."""
+    changes = (each for _, together in owed for each in together or ())
+    return tuple(each for each in changes if _contains(connection, each))
+
+
 def _contains(connection: Connection, change: Change) -> bool:
-    """Return whether a database of any version contains what a change forgets."""
-    keys: Iterable[object]
     match change:
         case ConversationForgotten(conversation_id=each):
-            table, key, keys = "conversation", "id", [each]
+            return bool(_found(connection, "conversation", "id", [each]))
         case MessagesForgotten(message_ids=ids):
-            table, key, keys = "message", "id", list(ids)
+            there = _found(connection, "message", "id", ids)
+            return bool(there - _found(connection, "forgotten_message", "message_id", ids))
         case FactForgotten(fact_id=each):
-            table, key, keys = "fact", "id", [each]
+            return bool(_found(connection, "fact", "id", [each]))
         case MemoryForgotten(memory_id=each):
-            table, key, keys = "memory", "id", [each]
+            return bool(_found(connection, "memory", "id", [each]))
         case CoreMemoryForgotten(made_at=times):
-            table, key, keys = "core_memory", "made_at", [to_db(each) for each in times]
+            return bool(_found(connection, "core_memory", "made_at", map(to_db, times)))
         case _:
             return True
+
+
+def _found(connection: Connection, table: str, key: str, keys: Iterable[object]) -> set[object]:
     try:
-        statement = f"SELECT 1 FROM {table} WHERE {key} IN (SELECT unnest(?)) LIMIT 1"
-        return connection.execute(statement, [keys]).fetchone() is not None
+        return {each for (each,) in select_in(connection, table, key, keys, key)}
     except duckdb.CatalogException:
-        return False  # it is older than the table
+        return set()  # it is older than the table
 
 
 def _clean_backup(store: Store, backup: Backup, owed: Owed) -> None:
@@ -167,7 +168,7 @@ def _clean_backup(store: Store, backup: Backup, owed: Owed) -> None:
         copied.chmod(0o600)
         with connect(copied, folder) as connection:
             forget_again(connection, backup.position, owed)
-            _mark_cleaned(connection, owed)
+            connection.execute("DELETE FROM erasure")
             _, counts = image.copy_into(connection, cleaned)
         image.verify(cleaned, counts)
         fsync_path(cleaned)
@@ -186,18 +187,7 @@ def _clean_backup(store: Store, backup: Backup, owed: Owed) -> None:
 def _is_clean(backup: Backup, owed: Owed) -> bool:
     """Return whether nothing that was forgotten is in a backup; raises duckdb.Error."""
     with connect(backup.path, backup.path.parent, read_only=True) as connection:
-        row = connection.execute(
-            "SELECT value FROM meta WHERE key = ?", [_CLEANED_UNTIL]
-        ).fetchone()
-        since = max(backup.position, int(row[0]) if row else 0)
-        later = [each for at, changes in owed if at > since for each in changes or ()]
-        return not any(_contains(connection, each) for each in later)
-
-
-def _mark_cleaned(connection: Connection, owed: Owed) -> None:
-    until = str(max(at for at, _ in owed))
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [_CLEANED_UNTIL, until])
-    connection.execute("DELETE FROM erasure")
+        return not _contained(connection, owed)
 
 
 def _remove(folder: Path, *names: str) -> None:
