@@ -13,6 +13,7 @@ import pytest
 
 from app.domain.changes import ConversationEdited, ConversationForgotten
 from app.domain.errors import DiskFull, StorageError
+from app.storage.deletion.erasure import deletions_owed
 from app.storage.engine.store import Store
 from app.storage.safety import backup as backup_module
 from app.storage.safety import image
@@ -20,6 +21,8 @@ from app.storage.safety import maintenance as maintenance_module
 from app.storage.safety.backup import backups_of, list_backups, make_backup
 from app.storage.safety.maintenance import (
     BACKUP_EVERY_S,
+    ERASE_EVERY_S,
+    ERASE_WITHIN_S,
     QUIET_S,
     RETRY_S,
     Maintenance,
@@ -198,9 +201,29 @@ def test_pending_deletions_are_completed_at_the_next_start(store: Store, time_: 
     gone = add_conversation(store, "secret", title="Gone")
     before = make_backup(store)
     store.save(ConversationForgotten(gone.conversation.id))
-    start_quietly(store, time_)
-    assert not before.path.exists()
-    assert len(list_backups(store.paths.backups)) == 2
+    maintenance = Maintenance(store, time_.clock())
+    erased = Mock()
+    maintenance.erase_index = erased
+    time_.pass_s(ERASE_EVERY_S - 1)
+    maintenance.run_due()
+    assert (deletions_owed(store), erased.call_count) == (1, 0)
+    time_.pass_s(2)
+    maintenance.run_due()
+    assert (deletions_owed(store), erased.call_count) == (0, 1)
+    assert before.path in {each.path for each in list_backups(store.paths.backups)}
+
+
+def test_deletions_are_removed_from_the_files_within_the_hour_of_a_busy_store(
+    store: Store, maintenance: Maintenance, time_: FakeClock
+) -> None:
+    store.save(ConversationForgotten(add_conversation(store, "secret").conversation.id))
+    waited_s = 0.0
+    while deletions_owed(store):
+        time_.pass_s(50)
+        waited_s += 50
+        add_conversation(store, "more")
+        maintenance.run_due()
+    assert ERASE_WITHIN_S <= waited_s <= ERASE_WITHIN_S + ERASE_EVERY_S + 100
 
 
 def test_every_table_is_read_once_a_day(

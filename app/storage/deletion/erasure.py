@@ -240,20 +240,27 @@ def _rewrite(store: Store) -> None:
     """
     folder = store.paths.backups
     target = folder / _REWRITTEN
-    _remove(folder, _REWRITTEN, _COPIED)
-    with store.database.snapshot_cursor() as cursor:
-        position, counts = image.copy_into(cursor, target)
-        image.verify(target, counts)
-        keep_for_backups(store.paths, cursor)
     try:
-        for _ in range(KEEP_ALWAYS):
-            shutil.copyfile(target, folder / _COPIED)
-            (folder / _COPIED).chmod(0o600)
-            name_backup(folder / _COPIED, position, store.uid)
+        _remove(folder, _REWRITTEN)
+        with store.database.snapshot_cursor() as cursor:
+            position, counts = image.copy_into(cursor, target)
+            image.verify(target, counts)
+            keep_for_backups(store.paths, cursor)
+        first = _copied_as_backup(store, target, position)
+        store.on_writer(lambda: _swap(store, target)).result()
+        for _ in range(KEEP_ALWAYS - 1):
+            _copied_as_backup(store, first.path, position)
     except OSError as error:
         raise from_os_error(error, "The backup") from error
-    store.on_writer(lambda: _swap(store, target)).result()
-    _remove_unfinished(folder)
+    finally:
+        _remove_unfinished(folder)
+
+
+def _copied_as_backup(store: Store, source: Path, position: int) -> Backup:
+    copied = store.paths.backups / _COPIED
+    shutil.copyfile(source, copied)
+    copied.chmod(0o600)
+    return name_backup(copied, position, store.uid)
 
 
 def _swap(store: Store, target: Path) -> None:

@@ -82,12 +82,14 @@ class Tombstones:
 
     def release_texts(self) -> None:
         """Free what recognizes quotes by their text, up to 50 MB a deletion; the ids stay."""
-        if self._deleted:
-            together = (
-                frozenset[int]().union(*(getattr(each, name) for each in self._deleted))
-                for name in ("conversations", "exchanges", "passages")
+        if every := self._deleted:
+            merged = DeletionSet(
+                frozenset[int]().union(*(each.conversations for each in every)),
+                frozenset[int]().union(*(each.exchanges for each in every)),
+                frozenset[int]().union(*(each.passages for each in every)),
+                TextFingerprints(()),
             )
-            self._deleted = [DeletionSet(*together, TextFingerprints(()))]
+            self._deleted = [merged]
 
     def deletions(self, cursor: Connection, changes: Iterable[Change]) -> list[DeletionSet]:
         """Return what changes will delete, read while it is still there."""

@@ -53,14 +53,17 @@ class MaintenanceClock:
 
 @dataclass(slots=True)
 class _Task:
-    """Work that runs when it is due and the store is quiet; `every_s` later it is due again."""
+    """Work that runs when it is due and the store is quiet; `every_s` later it is due again.
+
+    `quiet_s` and `overdue_s` are longer than the usual times, or 0.
+    """
 
     work: Callable[[], object]
     every_s: float
     due_at: float
     problem: str = ""
-    quiet_s: float = QUIET_S
-    overdue_s: float = OVERDUE_S
+    quiet_s: float = 0.0
+    overdue_s: float = 0.0
 
 
 class Maintenance:
@@ -199,7 +202,8 @@ class Maintenance:
         return max(0.0, min(map(self._due_in_s, self._tasks)))
 
     def _due_in_s(self, task: _Task) -> float:
-        quiet_at = min(self._written_at + task.quiet_s, task.due_at + task.overdue_s)
+        quiet_at = self._written_at + max(QUIET_S, task.quiet_s)
+        quiet_at = min(quiet_at, task.due_at + max(OVERDUE_S, task.overdue_s))
         return max(task.due_at, quiet_at) - self._clock.monotonic()
 
     def _on_changed(self, _changed: ChangeSet) -> None:
