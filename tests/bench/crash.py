@@ -10,41 +10,18 @@ left, runs the check and compares with what had been acknowledged. `lost` must b
 import tempfile
 from pathlib import Path
 
-from tests.bench.shared.measuring import options, print_json, timed
-from tests.fakes.crash_rounds import Lost, Rounds
+from tests.bench.shared.measuring import options, print_json
+from tests.bench.shared.rounds import run_rounds
+from tests.fakes.crash_rounds import Rounds
 
 
 def main() -> int:
     """Run and print; the exit code is 1 when something was lost."""
     given = options(__doc__, rounds=1000, seed=1)
     with tempfile.TemporaryDirectory(prefix="commonplace-crash-") as folder:
-        rounds = Rounds(Path(folder), given.seed)
-        took = timed(lambda: _first_loss(rounds, given.rounds))
-        seen, lost = rounds.figures, took.result
-        figures = {
-            "rounds": seen.rounds,
-            "killed_while_opening": seen.killed_while_opening,
-            "restored": seen.restored,
-            "slowest_open_ms": round(seen.slowest_open_ms),
-            "acknowledged": seen.acknowledged,
-            "in_doubt": seen.in_doubt,
-            "rounds_that_lost_what_was_in_doubt": seen.in_doubt_lost,
-            "lost": len(lost),
-            "what": lost,
-            "seconds": round(took.wall_s),
-        }
+        figures = run_rounds(Rounds(Path(folder), given.seed), given.rounds)
     print_json(figures)
-    return 1 if lost else 0
-
-
-def _first_loss(rounds: Rounds, count: int) -> list[str]:
-    """Run until something is lost: what follows would be compared with a wrong account."""
-    try:
-        for _ in range(count):
-            rounds.one()
-    except Lost as loss:
-        return [f"round {rounds.figures.rounds}: {loss}"]
-    return []
+    return 1 if figures["lost"] else 0
 
 
 if __name__ == "__main__":

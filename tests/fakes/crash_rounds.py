@@ -1,4 +1,4 @@
-"""Rounds of killing the writer: start it, let it write, kill it, open what it left, compare.
+"""Rounds of killing the writer: start it, let it write, end it, open what it left, compare.
 
 What was acknowledged must be there; of what was handed in and not acknowledged, only the first writes
 may be, each whole. So the writes are repeated, one after the other, on a copy from before the round,
@@ -12,6 +12,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,14 +35,18 @@ class Lost(AssertionError):
 
 
 class Victim:
-    """A writer in a process of its own; what it says is collected until it is killed."""
+    """A writer in a process of its own; what it says is collected until it ends.
 
-    def __init__(self, root: Path, seed: int) -> None:
+    `prefix` is a command that runs it. `times` has the monotonic second of each of `lines`.
+    """
+
+    def __init__(self, root: Path, seed: int, prefix: Sequence[str] = ()) -> None:
         self.lines: list[str] = []
+        self.times: list[float] = []
         self._acknowledged = 0
         self._news = threading.Condition()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fakes.crash_writer", str(root), str(seed)],
+            [*prefix, sys.executable, "-m", "tests.fakes.crash_writer", str(root), str(seed)],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self._reading = threading.Thread(target=self._read)
@@ -51,24 +57,26 @@ class Victim:
         for line in self._process.stdout:
             with self._news:
                 self.lines.append(line.strip())
+                self.times.append(time.monotonic())
                 self._acknowledged += line.startswith('{"ok"')
                 self._news.notify_all()
         with self._news:
             self._acknowledged = sys.maxsize
             self._news.notify_all()
 
-    def kill_after(self, acknowledged: int, seconds: float) -> None:
-        """Kill it so long after so many writes were acknowledged. Blocking."""
+    def wait(self, acknowledged: int, seconds: float) -> None:
+        """Wait until so many writes were acknowledged, and so long after, or until it ends."""
         with self._news:
             self._news.wait_for(lambda: self._acknowledged >= acknowledged, WAIT_S)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+
+    def kill(self) -> str:
+        """Kill it; return why it ended before by itself, "" if it did not."""
+        self._process.kill()
         self._reading.join()
         _, complaints = self._process.communicate()
-        if self._process.returncode != -9:
-            raise Lost(f"the writer ended by itself: {complaints}")
+        return complaints or "silently" if self._process.returncode != -9 else ""
 
 
 @dataclass
@@ -85,29 +93,44 @@ class Figures:
 
 
 class Rounds:
-    """One data directory, killed over and over; a fresh one every ten rounds."""
+    """One data directory, killed over and over; a fresh one every ten rounds.
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    Other ways to end it are subclasses: `_start` starts the writer, `_end` ends it.
+    """
+
+    def __init__(self, folder: Path, seed: int, root: Path | None = None) -> None:
+        """Use `folder`; the data directory is in it, or at `root`."""
         self._folder = folder
-        self._chance = random.Random(seed)
+        self._root = root or folder / "live"
+        self.chance = random.Random(seed)
         self._seed = seed
         self.figures = Figures()
+
+    def _start(self, seed: int) -> Victim:
+        return Victim(self._root, seed)
+
+    def _end(self, victim: Victim) -> list[str]:
+        """End the writer; return the lines of what must have been kept."""
+        if why := victim.kill():
+            raise Lost(f"the writer ended by itself: {why}")
+        return victim.lines
 
     def one(self) -> None:
         """Kill, open, compare; raise Lost when something acknowledged is not there."""
         number = self.figures.rounds
-        root, before = self._folder / "live", self._folder / "before"
+        root, before = self._root, self._folder / "before"
         if number % FRESH_EVERY == 0:
             shutil.rmtree(root, ignore_errors=True)
         made(root)
         shutil.rmtree(before, ignore_errors=True)
         shutil.copytree(root, before)
         self.figures.rounds += 1
-        victim = Victim(root, self._seed * 10_000 + number)
-        if self._chance.random() < 0.15:
-            victim.kill_after(0, self._chance.uniform(0.2, 1.0))
+        victim = self._start(self._seed * 10_000 + number)
+        if self.chance.random() < 0.15:
+            victim.wait(0, self.chance.uniform(0.2, 1.0))
         else:
-            victim.kill_after(self._chance.randint(0, 20), self._chance.uniform(0, 0.05))
+            victim.wait(self.chance.randint(0, 20), self.chance.uniform(0, 0.05))
+        lines = self._end(victim)
         self.figures.killed_while_opening += not victim.lines
         began = time.perf_counter()
         store = open_store(made(root))
@@ -115,12 +138,12 @@ class Rounds:
         self.figures.slowest_open_ms = max(self.figures.slowest_open_ms, took_ms)
         try:
             self.figures.restored += any("backup" in notice for notice in store.notices)
-            found, problems = _rows(store), check(store).problems
+            found, problems = comparable_rows(store), check(store).problems
         finally:
             store.close()
         if problems:
             raise Lost(f"problems: {problems}")
-        self._compare(victim.lines, found, before)
+        self._compare(lines, found, before)
 
     def _compare(self, lines: list[str], found: dict[str, Any], before: Path) -> None:
         """Repeat what the writer said it did until that comes to `found`; raise Lost."""
@@ -134,31 +157,33 @@ class Rounds:
         with opened(before) as store:
             for count in range(len(writes) + 1):
                 if count:
-                    _repeat(store, writes[count - 1])
-                if count >= len(sure) and _after_a_kill(store, self._folder / "image") == found:
+                    repeat(store, writes[count - 1])
+                if count >= len(sure) and after_a_kill(store, self._folder / "image") == found:
                     self.figures.in_doubt_lost += count < len(writes)
                     return
         raise Lost(f"{len(sure)} of {len(writes)} writes were acknowledged, and that is not there")
 
 
-def _repeat(store: Store, write: dict[str, str]) -> None:
+def repeat(store: Store, write: dict[str, str]) -> None:
+    """Do once more what a writer said it would do."""
     changes: tuple[Change, ...] = codec.loads(tuple[Change, ...], write["do"])
     getattr(store, write["kind"])(*changes).result()
 
 
-def _after_a_kill(store: Store, image: Path) -> dict[str, Any]:
+def after_a_kill(store: Store, image: Path) -> dict[str, Any]:
     """Return the rows that the next start would find, which ends running replies."""
     shutil.rmtree(image, ignore_errors=True)
     with opened(killed(store, image)) as again:
-        return _rows(again)
+        return comparable_rows(again)
 
 
-def _rows(store: Store) -> dict[str, Any]:
+def comparable_rows(store: Store) -> dict[str, Any]:
     """Return all rows but for journal positions, and for the uids of messages that recovery made."""
     return tables(
         store,
         "meta",
         "state",
+        "erasure",
         "passage_gone",
         "exchange.position",
         "passage.position",
