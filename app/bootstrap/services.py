@@ -62,6 +62,7 @@ from app.memory.search import SearchService
 from app.memory.spaces import SpaceService
 from app.memory.summaries import SummaryService
 from app.memory.vector_search import VectorSearch
+from app.privacy import PrivacyService
 from app.providers.http.endpoint import check_ca_bundle, check_proxy_url
 from app.providers.pricing.prices import OwnPrices, PriceList
 from app.providers.registry import network_of, provider_registry
@@ -261,6 +262,7 @@ class Services:
         connections = ToolConnections(partial(network_of, settings))
         self._closers.append(connections.close)
         self.tool_servers = ToolServers(settings, keys, connections)
+        self.privacy = PrivacyService(settings, self.models, self.tool_servers)
         toolbox = Toolbox(
             (
                 *ConversationTools(store, self.search).tools(),

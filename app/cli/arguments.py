@@ -307,6 +307,7 @@ def _add_models(command: _Adder) -> None:
     project.text("--color", "#RRGGBB", "'' for none")
     project.text("--folder", "PATH", "the folder it belongs to; '' for none")
     command("quick", "show the quick search of the open window")
+    command("privacy", "list every connection the program can make, why, and whether it is on")
     command("secrets", "list the messages that hold keys, tokens or passwords")
     mcp = command("mcp", "serve memory to another program over MCP; list, allow and deny programs")
     mcp.add_argument("action", choices=("list", "log", "allow", "deny"), nargs="?")

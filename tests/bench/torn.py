@@ -15,7 +15,7 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -215,8 +215,11 @@ def _states(folder: Path, before: Path, said: bytes) -> list[dict[str, Any]]:
 def _moved(operation: Operation, renamed: dict[str, str]) -> Operation:
     """Return an operation on the copy of the folder that was recorded."""
     ((copy, root),) = renamed.items()
-    names = (each.replace(root, copy, 1) for each in (operation.name, operation.other))
-    return Operation(operation.what, *names, operation.offset, operation.content)
+    return replace(
+        operation,
+        name=operation.name.replace(root, copy, 1),
+        other=operation.other.replace(root, copy, 1),
+    )
 
 
 def _put(image: dict[str, bytearray], root: Path, target: Path) -> None:
