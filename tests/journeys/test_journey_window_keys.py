@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
 
 from tests.fakes.user import User
 from ui.views.dialogs.about_dialog import AboutDialog
+from ui.views.dialogs.privacy_dialog import PrivacyDialog
 from ui.views.dialogs.probes_dialog import ProbesDialog
 from ui.views.dialogs.shortcuts_dialog import ShortcutsDialog
 from ui.views.dialogs.summaries_dialog import SummariesDialog
@@ -34,6 +35,7 @@ OPENED: dict[str, type[QDialog]] = {
     "export_all": QFileDialog,
     "forget": QMessageBox,
     "about": AboutDialog,
+    "privacy": PrivacyDialog,
     "shortcuts": ShortcutsDialog,
     "check": QMessageBox,
 }

@@ -20,7 +20,17 @@ from gallery import texts_of
 from tests.fakes.user import User
 
 PAGES = ("sources", "sent", "facts", "profile", "core", "saved", "activity")
-DIALOGS = ("why", "probes", "summaries", "palette", "shortcuts", "about", "forget", "check")
+DIALOGS = (
+    "why",
+    "probes",
+    "summaries",
+    "palette",
+    "shortcuts",
+    "about",
+    "privacy",
+    "forget",
+    "check",
+)
 
 
 async def screens(user: User) -> AsyncIterator[tuple[str, QWidget]]:

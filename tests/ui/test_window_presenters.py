@@ -22,6 +22,7 @@ from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId
 from app.domain.transfer import ExportReport
+from app.privacy import ConnectionRow, ConnectionState
 from tests.fakes.screens import (
     AT,
     TALK,
@@ -43,6 +44,7 @@ from ui.theme import Theme
 from ui.views.actions import add_actions
 from ui.views.dialogs.about_dialog import AboutDialog
 from ui.views.dialogs.page_dialog import PageDialog
+from ui.views.dialogs.privacy_dialog import PrivacyDialog
 from ui.views.sidebar import FOLDERS, Sidebar
 from ui.widgets.model_rows import ModelGroup
 
@@ -396,7 +398,13 @@ def test_backup_check_and_repair_report_what_they_did(
         return CheckReport({"a": 3}, (), ("One was wrong.",)) if repair else report
 
     backup = Recorder(make=SimpleNamespace(path=Path("kept.zip")))
-    presenter = parts.make(MaintenancePresenter, back_up=backup.make, check=check, folder=tmp_path)
+    row = ConnectionRow(
+        "tool_server", "Tool server: x", "x --y", "Now", "Words", ConnectionState.ON, True
+    )
+    presenter = parts.make(
+        MaintenancePresenter, back_up=backup.make, check=check, folder=tmp_path,
+        connections=lambda: (row,),
+    )  # fmt: skip
     presenter.back_up()
     assert "kept.zip" in parts.banner.messages[0]
     presenter.check()
@@ -426,6 +434,13 @@ def test_backup_check_and_repair_report_what_they_did(
     about.table.setCurrentItem(by_name["lucide"])
     assert "ISC License" in about.license.toPlainText()
     about.reject()
+    presenter.show_privacy()
+    privacy = parts.dialog(PrivacyDialog)
+    (item,) = [privacy.table.topLevelItem(n) for n in range(privacy.table.topLevelItemCount())]
+    assert item is not None
+    assert (item.text(0), item.text(2)) == (row.title, row.address)
+    assert all(each in privacy.detail.toPlainText() for each in (row.when, row.what))
+    privacy.reject()
 
 
 # -- the model picker

@@ -215,7 +215,12 @@ class Presenters(QObject):
         self.mcp_consent = McpConsentPresenter(bridge, services.mcp_access, banner)
         ToolPermissionPresenter(bridge, services.tool_servers, banner, self._window)
         self.maintenance = MaintenancePresenter(
-            bridge, services.back_up, services.check, services.paths.root, banner
+            bridge,
+            services.back_up,
+            services.check,
+            services.paths.root,
+            banner,
+            services.privacy.connections,
         )
         self.conversation_commands = ConversationCommands(
             bridge, services.library, services.conversations, self._removal,
@@ -385,6 +390,7 @@ class Presenters(QObject):
             "backup": self.maintenance.back_up,
             "check": self.maintenance.check,
             "open_folder": self.maintenance.open_folder,
+            "privacy": self.maintenance.show_privacy,
             "about": self.maintenance.show_about,
         }
         actions = self._window.actions_by_name

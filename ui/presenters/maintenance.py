@@ -1,6 +1,6 @@
-"""Maintenance commands of the Help menu: back up, check and repair, the data folder, About."""
+"""Maintenance commands of the Help menu: back up, check and repair, privacy, the data folder, About."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QUrl
@@ -8,11 +8,13 @@ from PySide6.QtGui import QDesktopServices
 
 from app.check import CheckReport
 from app.domain.translation import format_number, tr, trn
+from app.privacy import ConnectionRow
 from app.storage.safety.backup import Backup
 from app.system.licenses import program_version, third_party_parts
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.about_dialog import AboutDialog
 from ui.views.dialogs.confirm import inform
+from ui.views.dialogs.privacy_dialog import PrivacyDialog
 from ui.widgets.banner import Banner
 
 
@@ -23,6 +25,7 @@ class MaintenancePresenter(Presenter):
     _check: Callable[..., CheckReport]
     _folder: Path
     _messages: Banner
+    _connections: Callable[[], Sequence[ConnectionRow]]
 
     def back_up(self) -> None:
         """Make a verified backup."""
@@ -54,6 +57,14 @@ class MaintenancePresenter(Presenter):
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
         self._bridge.load("licenses", third_party_parts, dialog.show_parts)
+
+    def show_privacy(self) -> None:
+        """Show every connection that the program can make."""
+        dialog = PrivacyDialog(self._messages.window())
+        dialog.finished.connect(lambda: self._bridge.cancel("privacy"))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+        self._bridge.load("privacy", self._connections, dialog.show_connections)
 
     def _show_report(self, report: CheckReport, *, offers_repair: bool) -> None:
         found, repaired = len(report.problems), len(report.repaired)

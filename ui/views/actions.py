@@ -79,7 +79,8 @@ _ROWS = (
     ActionRow("slash_commands", tr("&Help"), tr("&Slash commands")),
     ActionRow("backup", tr("&Help"), tr("&Back up now"), separated=True),
     ActionRow("check", tr("&Help"), tr("&Check the database")),
-    ActionRow("open_folder", tr("&Help"), tr("Show the data &folder"), separated=True),
+    ActionRow("privacy", tr("&Help"), tr("&Privacy\u2026"), separated=True),
+    ActionRow("open_folder", tr("&Help"), tr("Show the data &folder")),
     ActionRow("about", tr("&Help"), tr("&About Commonplace")),
 )
 
