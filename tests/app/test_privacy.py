@@ -29,13 +29,13 @@ def cli(data_dir: Path) -> Iterator[Console]:
 
 def opens(path: Path) -> bool:
     """Return whether a module calls anything that opens a connection."""
-    calls = (
-        each.func for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.Call)
-    )
-    names = {
-        each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in calls
-    }
-    return not names.isdisjoint(OPENS)
+    nodes = [*ast.walk(ast.parse(path.read_text()))]
+    called = {name_of(each.func) for each in nodes if isinstance(each, ast.Call)}
+    return bool(called & OPENS) or not CLIENTS.isdisjoint(map(name_of, nodes))
+
+
+def name_of(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def test_every_module_that_opens_a_connection_is_in_the_list_and_no_other() -> None:
