@@ -5,11 +5,12 @@ The database has primary keys only (storage rule 1), so rules verify what constr
 repairs what can be derived again. Indexes verify themselves.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from app.domain.changes import PassagesPut
 from app.domain.conversations import Exchange, ExchangeStatus, Message
+from app.domain.errors import Cancelled
 from app.domain.ids import PassageId
 from app.domain.turn_text import turn_passage
 from app.storage.apply import RULES
@@ -22,12 +23,12 @@ from app.storage.tables import spaces
 from app.storage.tables.exchanges import Exchanges, exchanges_where
 
 _REPAIR_ROUNDS = 4  # deleting a row can orphan the rows that refer to it
-_TURNS_AT_ONCE = 500
+_TURNS_AT_ONCE = 4_000
 _IDS_PER_RULE = 20
-_TURNS = (
-    "id IN (SELECT e.id FROM exchange e JOIN conversation c ON c.id = e.conversation_id "
-    "WHERE NOT c.private AND e.status <> 'running' AND e.id > ? ORDER BY e.id LIMIT ?)"
-)  # those that belong into the index
+_TURNS = (  # those that belong into the index; a range of ids is read without the rest of the table
+    "id > ? AND id <= ? AND status <> 'running' "
+    "AND conversation_id IN (SELECT id FROM conversation WHERE NOT private)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +53,27 @@ class _Problem:
     is_repairable: bool = False
 
 
-def check(store: Store, *, repair: bool = False) -> CheckReport:
+@dataclass(frozen=True, slots=True)
+class CheckControl:
+    """How a check is watched: `is_cancelled` is called often, `progress` with the turns done and their number."""
+
+    is_cancelled: Callable[[], bool] = lambda: False
+    progress: Callable[[int, int], object] = lambda _done, _total: None
+
+
+def check(
+    store: Store, *, repair: bool = False, control: CheckControl = CheckControl()
+) -> CheckReport:
     """Verify a store; with `repair`, correct what can be derived from intact data.
 
-    Blocking, some seconds for 100,000 messages; others may go on writing. Raises StorageError when
-    the database cannot be read at all.
+    Blocking, some seconds for 100,000 messages; others may go on writing. Raises Cancelled, and StorageError
+    when the database cannot be read at all.
     """
-    problems = tuple(_problems(store))
+    problems = tuple(_problems(store, control))
     repaired: tuple[str, ...] = ()
     if repair and problems:
         _repair(store)
-        left = tuple(_problems(store))
+        left = tuple(_problems(store, control))
         still = {each.text for each in left}
         repaired = tuple(each.text for each in problems if each.text not in still)
         problems = left
@@ -111,14 +122,14 @@ def repair_rule(store: Store, rule: Rule) -> bool:
     return True
 
 
-def _problems(store: Store) -> Iterator[_Problem]:
+def _problems(store: Store, control: CheckControl) -> Iterator[_Problem]:
     for violation in store.read(violations):
         rule, more = violation.rule, violation.count - len(violation.ids)
         for each in violation.ids:
             yield _Problem(rule.problem.format(each), is_repairable=rule.is_repairable)
         if more:
             yield _Problem(f"{more} more like this.", more, rule.is_repairable)
-    for outdated in _outdated_turns(store):
+    for outdated in _outdated_turns(store, control):
         yield _Problem(outdated.text, is_repairable=True)
     for broken in file_problems(store):
         yield _Problem(broken.text, is_repairable=broken.is_repairable)
@@ -157,7 +168,9 @@ class _OutdatedTurn:
         return f"The exchange {exchange} is completed and has no passage."
 
 
-def _outdated_turns(store: Store) -> Iterator[_OutdatedTurn]:
+def _outdated_turns(
+    store: Store, control: CheckControl = CheckControl()
+) -> Iterator[_OutdatedTurn]:
     """Yield the turns whose passage is missing or was made from other text.
 
     The text of a passage can also be out of date because an earlier version of the program made it.
@@ -169,9 +182,12 @@ def _outdated_turns(store: Store) -> Iterator[_OutdatedTurn]:
     )
     exchanges, known = Exchanges(store), {row[0]: row[1:4] for row in rows}
     hashes = {content_hash for _, _, content_hash, _, is_found in rows if is_found}
-    after = 0
-    while turns := store.read(exchanges_where, _TURNS, [after, _TURNS_AT_ONCE]):
-        after = turns[-1].id
+    last = int((store.row("SELECT max(id) FROM exchange") or (0,))[0] or 0)
+    for after in range(0, last, _TURNS_AT_ONCE):
+        if control.is_cancelled():
+            raise Cancelled("The check was canceled")
+        control.progress(after, last)
+        turns = store.read(exchanges_where, _TURNS, [after, after + _TURNS_AT_ONCE])
         messages = exchanges.messages(each for turn in turns for each in turn.message_ids)
         for turn in turns:
             own = tuple(messages[each] for each in turn.message_ids if each in messages)

@@ -132,11 +132,17 @@ class Services:
         """Make a verified backup now. Blocking; raises StorageError."""
         return make_backup(self.store)
 
-    def check(self, *, repair: bool = False) -> "CheckReport":
-        """Verify everything that is stored; `repair` restores what can be derived. Blocking."""
-        from app.check import check
+    def check(
+        self,
+        *,
+        repair: bool = False,
+        is_cancelled: Callable[[], bool] = lambda: False,
+        progress: Callable[[int, int], object] = lambda _done, _total: None,
+    ) -> "CheckReport":
+        """Verify everything that is stored; `repair` restores what can be derived. Blocking; see `app.check`."""
+        from app.check import CheckControl, check
 
-        return check(self.store, repair=repair)
+        return check(self.store, repair=repair, control=CheckControl(is_cancelled, progress))
 
     def forget(self, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
         """Erase conversations everywhere; return what remains elsewhere, as text. Blocking."""

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.check import Violation, check, violations
+from app import check as check_module
+from app.check import CheckControl, Violation, check, violations
 from app.domain import changes
 from app.domain.conversations import Message, Role, Text
+from app.domain.errors import Cancelled
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory, MemoryWrite
 from app.domain.ids import new_uid
 from app.domain.passages import Passage, PassageKind
@@ -297,3 +299,15 @@ def test_an_upgrade_makes_statements_without_a_reply_memory(data_dir: Path) -> N
     with opened(data_dir) as store:
         assert sorted(store.rows("SELECT tokens FROM passage")) == [(0,), (9,)]
         assert not check(store).problems
+
+
+def test_a_check_reports_progress_and_can_be_cancelled(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_module, "_TURNS_AT_ONCE", 2)
+    add_conversation(store, *map(str, range(7)))
+    steps: list[tuple[int, int]] = []
+    control = CheckControl(lambda: len(steps) > 2, lambda *step: steps.append(step))
+    with pytest.raises(Cancelled):
+        check(store, control=control)
+    assert steps == [(0, 7), (2, 7), (4, 7)]

@@ -6,8 +6,10 @@ until that comes to what the kill left.
 """
 
 import json
+import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -48,6 +50,7 @@ class Victim:
         self._process = subprocess.Popen(
             [*prefix, sys.executable, "-m", "tests.fakes.crash_writer", str(root), str(seed)],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
         )  # fmt: skip
         self._reading = threading.Thread(target=self._read)
         self._reading.start()
@@ -73,7 +76,8 @@ class Victim:
 
     def kill(self) -> str:
         """Kill it; return why it ended before by itself, "" if it did not."""
-        self._process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # with the command that runs it
         self._reading.join()
         _, complaints = self._process.communicate()
         return complaints or "silently" if self._process.returncode != -9 else ""

@@ -209,6 +209,9 @@ class FakeBanner(QWidget):
     def show_error(self, error: BaseException) -> None:
         self.errors.append(error)
 
+    def dismiss(self) -> None:
+        pass
+
     def leave(self) -> None:
         pass
 

@@ -393,7 +393,11 @@ def test_backup_check_and_repair_report_what_they_did(
     report = CheckReport({"a": 2, "b": 1}, ("One is wrong.",), repairable=1)
     repairs: list[bool] = []
 
-    def check(*, repair: bool = False) -> CheckReport:
+    def check(*, repair: bool = False, is_cancelled: Callable[[], bool]) -> CheckReport:
+        assert not is_cancelled()
+        assert parts.banner.act is not None
+        parts.banner.act()
+        assert is_cancelled()
         repairs.append(repair)
         return CheckReport({"a": 3}, (), ("One was wrong.",)) if repair else report
 

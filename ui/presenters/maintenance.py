@@ -1,5 +1,6 @@
 """Maintenance commands of the Help menu: back up, check and repair, privacy, the data folder, About."""
 
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -38,12 +39,17 @@ class MaintenancePresenter(Presenter):
 
     def check(self, *, repair: bool = False) -> None:
         """Check the library and show the report, which offers to repair it."""
+        cancelled = threading.Event()
+
+        def show(report: CheckReport) -> None:
+            self._messages.dismiss()
+            self._show_report(report, offers_repair=bool(report.problems) and not repair)
+
+        self._messages.show_message(
+            tr("The library is being checked."), tr("Cancel"), cancelled.set, brief=False
+        )
         self._bridge.load(
-            "check",
-            lambda: self._check(repair=repair),
-            lambda report: self._show_report(
-                report, offers_repair=bool(report.problems) and not repair
-            ),
+            "check", lambda: self._check(repair=repair, is_cancelled=cancelled.is_set), show
         )
 
     def open_folder(self) -> None:

@@ -116,9 +116,7 @@ COMMANDS: Mapping[str, Command] = {
     "status": lambda s, _, terminal: workers.status(
         s.workers, s.overview, s.spending, s.index_sync, s.embedder_suggestions, terminal
     ),
-    "check": lambda s, *rest: maintenance.check_(
-        lambda repair: s.check(repair=repair), s.index_sync, *rest
-    ),
+    "check": lambda s, *rest: maintenance.check_(s.check, s.index_sync, *rest),
     "backup": lambda s, *rest: maintenance.backup(s.back_up, *rest),
     "rebuild": _rebuild,
     "config": lambda s, *rest: settings.config(

@@ -30,13 +30,21 @@ def catch_up_index(sync: TextIndexSync, terminal: Terminal) -> None:
 
 
 def check_(
-    check: Callable[[bool], "CheckReport"],
+    check: Callable[..., "CheckReport"],
     sync: TextIndexSync,
     given: Namespace,
     terminal: Terminal,
 ) -> int:
     """Verify every reference, count and index."""
-    report = check(given.repair)
+    shown = 0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal shown
+        if terminal.is_watched and (tenth := done * 10 // total) > shown:
+            shown = tenth
+            terminal.err(f"{tenth * 10} % of the turns checked")
+
+    report = check(repair=given.repair, is_cancelled=terminal.cancelled, progress=progress)
     catch_up_index(sync, terminal)
     if terminal.as_json:
         terminal.document(asdict(report) | {"ok": not report.problems})

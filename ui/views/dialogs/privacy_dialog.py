@@ -51,15 +51,15 @@ class PrivacyDialog(QDialog):
             item = QTreeWidgetItem(self.table, [row.title, to, row.address, _STATES[row.state]])
             item.setToolTip(2, row.address)
             item.setData(0, Qt.ItemDataRole.UserRole, number)
-        if rows:
-            self.table.setCurrentItem(self.table.topLevelItem(0))
+        if first := self.table.topLevelItem(0):
+            self.table.setCurrentItem(first)
 
     def _on_row_selected(self, item: QTreeWidgetItem | None) -> None:
         row = None if item is None else self._rows[item.data(0, Qt.ItemDataRole.UserRole)]
-        lines = ()
-        if row is not None:
-            lines = (
-                tr("When: {when}").format(when=row.when),
-                tr("What is sent: {what}").format(what=row.what),
-            )
-        self.detail.setPlainText("\n\n".join(lines))
+        if row is None:
+            self.detail.clear()
+            return
+        when = tr("When: {when}").format(when=row.when)
+        self.detail.setPlainText(
+            "\n\n".join((when, tr("What is sent: {what}").format(what=row.what)))
+        )
