@@ -67,7 +67,7 @@ from app.providers.http.endpoint import check_ca_bundle, check_proxy_url
 from app.providers.pricing.prices import OwnPrices, PriceList
 from app.providers.registry import network_of, provider_registry
 from app.providers.wire.streaming import RetryPolicy
-from app.storage.deletion.forget import forget, forget_messages, forget_turn
+from app.storage.deletion.forget import forget, forget_messages, forget_turn, forget_value
 from app.storage.engine.errors import from_os_error
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.safety.backup import Backup, make_backup
@@ -155,6 +155,10 @@ class Services:
     def forget_messages(self, message_ids: Sequence[int]) -> tuple[str, ...]:
         """Erase the content of messages everywhere; see `app.storage.deletion.forget`. Blocking."""
         return self._then_index(forget_messages(self.store, message_ids))
+
+    def forget_value(self, value: str) -> tuple[str, ...]:
+        """Remove a text everywhere; see `app.storage.deletion.forget`. Blocking."""
+        return self._then_index(forget_value(self.store, value))
 
     def _then_index(self, left: tuple[str, ...]) -> tuple[str, ...]:
         self.index_sync.catch_up_soon()

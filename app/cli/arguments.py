@@ -189,7 +189,8 @@ def _add_conversations(command: _Adder) -> None:
     forget_help = (
         "conversations; or 'turn' ID:TURN, 'message' ID or 'fact' ID, one or more of a kind"
     )
-    forget.text("ids", "ID", forget_help, nargs="+")
+    forget.text("ids", "ID", forget_help, nargs="*")
+    forget.text("--value", "TEXT", "a text, such as a key, wherever it is; - reads standard input")
     forget.flag("--yes", "confirm the deletion")
     forget.flag("--now", "remove the bytes from all files now, not at a quiet time")
     tag = command("tag", "tag a conversation")

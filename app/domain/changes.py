@@ -7,7 +7,7 @@ renamed class keeps its `SERIALIZED_NAME`. `ChangeSet` says what a write touched
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import ClassVar
 
@@ -390,6 +390,13 @@ class MessagesForgotten:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueForgotten:
+    """The removal of a text from wherever it is stored; see `app.storage.deletion.values`."""
+
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class UidsRestored:
     """Uids of forgotten records that the user imports again; see `app.storage.tables.forgotten`."""
 
@@ -430,13 +437,21 @@ Change = (
     | FeedbackPut
     | ConversationForgotten
     | MessagesForgotten
+    | ValueForgotten
     | UidsRestored
     | ProjectPut
     | ProjectRemoved
 )
 
 FORGETTING: frozenset[type] = frozenset(
-    (ConversationForgotten, CoreMemoryForgotten, FactForgotten, MemoryForgotten, MessagesForgotten)
+    (
+        ConversationForgotten,
+        CoreMemoryForgotten,
+        FactForgotten,
+        MemoryForgotten,
+        MessagesForgotten,
+        ValueForgotten,
+    )
 )
 """The changes that delete what earlier ones wrote."""
 

@@ -14,10 +14,12 @@ from app.domain.changes import (
     Change,
     ConversationForgotten,
     MessagesForgotten,
+    ValueForgotten,
 )
 from app.storage.deletion.deletion_set import conversation_deletion_set, fact_deletion_set
 from app.storage.deletion.messages import erase_messages
 from app.storage.deletion.redaction import redact_messages, redact_prompts
+from app.storage.deletion.values import erase_value
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
@@ -82,9 +84,19 @@ def _messages_forgotten(batch: Batch, change: MessagesForgotten) -> None:
     batch.mark("memory", "passages")
 
 
+def _value_forgotten(batch: Batch, change: ValueForgotten) -> None:
+    batch.rows["forgotten_value"][change.value] = batch.position
+    batch.announce("settings", PROBES, "system_prompt")
+    batch.mark("memory", "passages")
+
+
 _FOLDS: Mapping[type, Callable[[Batch, Any], None]] = {
     change: fold for aggregate in AGGREGATES for change, fold in aggregate.folds.items()
-} | {ConversationForgotten: _forgotten, MessagesForgotten: _messages_forgotten}
+} | {
+    ConversationForgotten: _forgotten,
+    MessagesForgotten: _messages_forgotten,
+    ValueForgotten: _value_forgotten,
+}
 
 Records = list[tuple[int, tuple[Change, ...]]]
 """(position, changes) in order."""
@@ -173,6 +185,11 @@ def _apply_together(
     for change in batch.rows["forgotten_message_content"].values():
         positions.append(batch.position)
         erase_messages(connection, change, batch.position)
+    for value in batch.rows["forgotten_value"]:
+        positions.append(batch.position)
+        conversations = erase_value(connection, value, batch.position)
+        batch.announce("conversations", *conversations)
+        batch.announce("messages_in", *conversations)
     if is_unindexed := _are_unindexed(connection, batch):
         connection.execute(_KEEP_INDEX)
     for name in ("fact", "memory", "conversation"):
@@ -196,7 +213,9 @@ def _apply_together(
 
 def _are_unindexed(connection: Connection, batch: Batch) -> bool:
     """Return whether no index has words of what is forgotten: it is private, or core memory."""
-    indexed = ("forgotten_fact", "forgotten_memory", "forgotten_message_content")
+    indexed = (
+        "forgotten_fact", "forgotten_memory", "forgotten_message_content", "forgotten_value",
+    )  # fmt: skip
     if any(batch.rows[each] for each in indexed):
         return False
     if batch.rows["forgotten_core_memory"]:

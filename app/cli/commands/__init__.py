@@ -4,6 +4,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 
 from app.bootstrap import Services
+from app.cli.arguments import UsageError
 from app.cli.commands import (
     ask,
     conversations,
@@ -37,8 +38,12 @@ def _change(s: Services, given: Namespace, terminal: Terminal) -> None:
 
 
 def _forget(s: Services, given: Namespace, terminal: Terminal) -> None:
-    kind, *words = given.ids
+    kind, *words = given.ids or [""]
     match kind:
+        case "" if given.value is not None:
+            forgetting.value(s.store, s.forget_value, given, terminal)
+        case _ if given.value is not None:
+            raise UsageError("'--value' takes no ID", "See 'commonplace forget --help'.")
         case "turn":
             forgetting.turns(s.library, s.forget_turn, words, given, terminal)
         case "message":

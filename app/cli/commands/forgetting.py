@@ -18,6 +18,8 @@ from app.domain.links import parse_place
 from app.domain.text import one_line, parse_whole_number
 from app.index.text_sync import TextIndexSync
 from app.memory.facts import FactService, parse_fact_id
+from app.storage.deletion.forget import value_places
+from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts
@@ -102,6 +104,21 @@ def facts(
     ids = [each.id for each in known]
     _erase(ids, ids, service.forget, terminal)
     sync.catch_up_soon()
+
+
+def value(
+    store: Store, erase: Callable[[str], Sequence[str]], given: Namespace, terminal: Terminal
+) -> None:
+    """Forget a text wherever it is stored; it is never printed."""
+    text = terminal.read_secret("Value: ") if given.value == "-" else given.value
+    found = value_places(store, text)
+    if found and not given.yes:
+        for name, count in found.items():
+            terminal.err(f"{name.replace('_', ' ')}: {count:,}")
+        terminal.err("The value is removed there for good, also from backups.")
+    if found:
+        terminal.require_confirmation(given.yes, "Nothing was forgotten")
+    terminal.show_forgotten([], erase(text))
 
 
 def _given(words: Sequence[str]) -> Sequence[str]:

@@ -23,9 +23,11 @@ from app.domain.changes import (
     FactForgotten,
     MemoryForgotten,
     MessagesForgotten,
+    ValueForgotten,
 )
 from app.domain.errors import Cancelled, DiskFull, ReadOnlyStorage, StorageError
 from app.storage.apply import apply_records
+from app.storage.deletion.values import value_counts
 from app.storage.engine import migrations
 from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection, Database, connect
@@ -139,6 +141,8 @@ def _contains(connection: Connection, change: Change) -> bool:
             return bool(_found(connection, "memory", "id", [each]))
         case CoreMemoryForgotten(made_at=times):
             return bool(_found(connection, "core_memory", "made_at", map(to_db, times)))
+        case ValueForgotten(value=value):
+            return bool(value_counts(connection, value))
         case _:
             return True
 

@@ -7,11 +7,12 @@ quiet time (`app.storage.deletion.erasure`).
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
-from app.domain.changes import ConversationForgotten, MessagesForgotten
+from app.domain.changes import ConversationForgotten, MessagesForgotten, ValueForgotten
 from app.domain.conversations import ExchangeStatus, ToolCall, ToolResult
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, MessageId
 from app.language.titles import first_words
+from app.storage.deletion.values import value_counts
 from app.storage.engine.store import Store
 from app.storage.engine.times import to_db
 from app.storage.safety.attachments import (
@@ -22,6 +23,8 @@ from app.storage.safety.attachments import (
 )
 from app.storage.tables.exchanges import Exchanges
 
+_VALUE_CHARS = (4, 1_000)
+_VALUE_REMAINS = "The content of attached files was not searched."
 _UNTITLED = "New conversation"
 _REST_NOT_ERASED = (
     "Summaries, facts and saved texts of its turn were removed too, and quotes by tools and Recall. What "
@@ -120,6 +123,31 @@ def _forget_messages(
         remove_unreferenced(store, files)
     copies, *damaged = remains_of_files(store)
     return (copies, _REST_NOT_ERASED, *damaged)
+
+
+def forget_value(store: Store, value: str) -> tuple[str, ...]:
+    """Remove a text from wherever it is stored; return what remains elsewhere.
+
+    Blocking like `forget`. Raises InvalidInput for a text that is too short or too long, and while a reply is
+    being written; NotFound if nothing contains it; StorageError.
+    """
+    if not _VALUE_CHARS[0] <= len(value.strip()) <= _VALUE_CHARS[1]:
+        raise InvalidInput(
+            f"The value has {len(value.strip()):,} characters", "Give from 4 to 1,000 characters."
+        )
+    if store.row("SELECT 1 FROM exchange WHERE status = 'running'") is not None:
+        raise InvalidInput("A reply is being written", "Stop it or wait for it, then forget.")
+    if not value_places(store, value):
+        raise NotFound("Nothing contains this value", "Capital letters and spaces count.")
+    store.save(ValueForgotten(value.strip()))
+    return (_VALUE_REMAINS, *remains_of_files(store))
+
+
+def value_places(store: Store, value: str) -> Mapping[str, int]:
+    """Return how many records contain a text, by kind (the names of tables). Blocking."""
+    counts = dict(store.read(value_counts, value.strip()))
+    counts.pop("erasure", None)
+    return counts
 
 
 def purge_trash(store: Store, before: datetime) -> int:

@@ -61,7 +61,7 @@ def erase_messages(connection: Connection, change: MessagesForgotten, position: 
     _erase_derived(connection, change.conversation_id, turns, position)
     delete_prompts_of_exchanges(connection, turns, deleted.exchanges)
     drop_probes(connection, deleted.exchanges)
-    _renew_turns(connection, turns, position)
+    renew_turns(connection, turns, position)
     update_fact_passages(connection, {*own_facts, *changed_facts}, position)
     drop_unsupported_lines(connection)
     _replace_title(connection, change, position)
@@ -138,7 +138,7 @@ def _erase_derived(
     connection.execute("DELETE FROM tag WHERE conversation_id = ? AND automatic", [conversation_id])
 
 
-def _renew_turns(connection: Connection, turns: list[int], position: int) -> None:
+def renew_turns(connection: Connection, turns: list[int], position: int) -> None:
     """Calculate the passages of turns again, and have those beside them indexed again."""
     known: dict[int, int] = dict(
         select_in(connection, "passage", "source_id, id", turns, "source_id", "AND kind = 'turn'")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from app.domain import codec
 from app.domain.changes import (
     Change,
     ConversationEdited,
@@ -28,6 +29,7 @@ from app.domain.changes import (
     SummaryPut,
     TagsChanged,
     ToolSummaryPut,
+    ValueForgotten,
 )
 from app.domain.conversations import Message, Role, TitleOrigin
 from app.domain.facts import Fact, Memory
@@ -42,11 +44,13 @@ from app.storage.deletion.deletion_set import (
 )
 from app.storage.deletion.quotes import QuoteContext, redact_answer
 from app.storage.deletion.redaction import call_arguments, redact_message
+from app.storage.deletion.values import without_value
 from app.storage.engine.database import Connection
 from app.storage.tables.settings import PROBES, probes_without
 
 _COMPACTION = "context"  # the kind of `SummaryPut` that `app.chat.compactor` writes
 _COMPACTED_WITHIN_S = 600.0
+_DERIVED = (SummaryPut, FactPut, ToolSummaryPut, TagsChanged, ConversationEdited)
 _KNOWN = re.compile(r"- (?:fact|memory) (\d+) · ")  # as `app.memory.recalled_text` begins it
 
 
@@ -63,9 +67,10 @@ class Tombstones:
         self._deleted_within_at: dict[int, float] = {}
         self._stale: set[tuple[str, int, str]] = set()
         self._deleted: list[DeletionSet] = []
+        self._values: set[str] = set()
 
     def __bool__(self) -> bool:
-        return bool(self._deleted)
+        return bool(self._deleted or self._values)
 
     def add(self, deleted: Iterable[DeletionSet]) -> None:
         """Remember deletions for as long as the program runs: ids are never reused."""
@@ -82,6 +87,7 @@ class Tombstones:
 
     def release_texts(self) -> None:
         """Free what recognizes quotes by their text, up to 50 MB a deletion; the ids stay."""
+        self._values.clear()
         if every := self._deleted:
             merged = DeletionSet(
                 frozenset[int]().union(*(each.conversations for each in every)),
@@ -90,6 +96,10 @@ class Tombstones:
                 TextFingerprints(()),
             )
             self._deleted = [merged]
+
+    def add_values(self, changes: Iterable[Change]) -> None:
+        """Remember forgotten values: nothing that workers derived before may bring them back."""
+        self._values |= {each.value for each in changes if isinstance(each, ValueForgotten)}
 
     def deletions(self, cursor: Connection, changes: Iterable[Change]) -> list[DeletionSet]:
         """Return what changes will delete, read while it is still there."""
@@ -112,7 +122,7 @@ class Tombstones:
 
     def without(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
         """Return `changes` without what would bring deleted data back."""
-        kept = (self._kept(change) for change in changes)
+        kept = (self._kept(change) for change in changes if not self._has_value(change))
         left = tuple(change for change in kept if change is not None)
         return self._without_stale(left) if self._messages else left
 
@@ -158,6 +168,12 @@ class Tombstones:
             if not is_stale:
                 left.append(change)
         return tuple(_without_passages(each, stale, gone) for each in left)
+
+    def _has_value(self, change: Change) -> bool:
+        if not (self._values and isinstance(change, _DERIVED)):
+            return False
+        text = codec.dumps((change,))
+        return any(without_value(text, each) != text for each in self._values)
 
     def _is_late_compaction(self, change: SummaryPut) -> bool:
         deleted_at = self._deleted_within_at.get(change.conversation_id, float("-inf"))

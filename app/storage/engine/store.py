@@ -298,6 +298,8 @@ class Store:
                 self.journal.rewind()
                 raise
         self.tombstones.add(deletions)
+        for write in batch:
+            self.tombstones.add_values(write.changes)
         return applied[-1].changed()
 
     def _is_applied(self, position: int) -> bool:

@@ -1,0 +1,210 @@
+"""Forgetting a value: a key, a number or a name is replaced wherever its text is stored.
+
+Messages, titles, core memory and presets keep the rest of their text. Facts, saved texts, summaries, tags, drafts and
+stored prompts with the value are deleted; what workers derived they derive again. Attached files are not changed.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import duckdb
+
+from app.domain.conversations import (
+    FORGOTTEN,
+    Attachment,
+    Block,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from app.storage.deletion.deletion_set import exchanges_of
+from app.storage.deletion.messages import renew_turns
+from app.storage.engine.aggregate import select_in
+from app.storage.engine.database import Connection
+from app.storage.tables.exchanges import MESSAGE_COLUMNS, message_of, rewrite_messages
+from app.storage.tables.fact_rows import delete_facts
+from app.storage.tables.fact_visibility import update_fact_passages
+from app.storage.tables.passage_rows import remove_passages
+from app.storage.tables.profile import drop_unsupported_lines
+
+_NESTED = 2  # arguments of a tool call are JSON in JSON
+_MESSAGE = ("text", "blocks", "raw")
+_REPLACED: Mapping[str, Sequence[str]] = {
+    "conversation": ("title",), "core_memory": ("text",), "attempt": ("error",),
+    "preset": ("name", "system_prompt"), "prompt": ("notice",), "exchange": ("problem",),
+}  # fmt: skip
+_DELETED: Mapping[str, Sequence[str]] = {
+    "fact": ("text", "subject"), "fact_version": ("text",), "memory": ("text",),
+    "tool_summary": ("text",), "summary": ("text",), "prompt_text": ("text",), "prompt": ("parts",),
+    "tag": ("name",), "draft": ("text", "files"), "memory_write": ("old", "new", "outside"),
+    "profile": ("lines",), "profile_review": ("lines",),
+}  # fmt: skip
+_SETTINGS = ("probe_questions", "system_prompt")
+
+
+def value_counts(connection: Connection, value: str) -> Mapping[str, int]:
+    """Return how many rows of each table of a database of any version contain a value."""
+    found: dict[str, int] = {}
+    places = [("message", _MESSAGE), ("appconfig", ("value",)), ("erasure", ("changes",))]
+    for table, columns in (*places, *_REPLACED.items(), *_DELETED.items()):
+        condition, forms = _contains(columns, value)
+        if table == "appconfig":
+            condition = f"key IN {_SETTINGS} AND ({condition})"
+        try:
+            row = connection.execute(
+                f"SELECT count(*) FROM {table} WHERE {condition}", forms
+            ).fetchone()
+        except (duckdb.CatalogException, duckdb.BinderException):
+            continue  # it is older than the table or the column
+        if row and row[0]:
+            found[table] = found.get(table, 0) + int(row[0])
+    return found
+
+
+def erase_value(connection: Connection, value: str, position: int) -> set[int]:
+    """Remove a value from all rows; return the conversations whose messages or title had it.
+
+    `position` is the journal's. Inside the caller's transaction.
+    """
+    _delete_derived(connection, value, position)
+    messages = _rewrite_messages(connection, value)
+    turns = exchanges_of(connection, messages)
+    changed_in = {each for (each,) in select_in(connection, "message", "conversation_id", messages)}
+    titles = _ids(connection, "conversation", "id", _REPLACED["conversation"], value)
+    for table, columns in _REPLACED.items():
+        condition, forms = _contains(columns, value)
+        changed = ", ".join(f"{each} = {_without(each, len(forms))}" for each in columns)
+        connection.execute(f"UPDATE {table} SET {changed} WHERE {condition}", forms)
+    for table, columns in _DELETED.items():
+        condition, forms = _contains(columns, value)
+        connection.execute(f"DELETE FROM {table} WHERE {condition}", forms)
+    _change_settings(connection, value)
+    renew_turns(connection, turns, position)
+    connection.execute(  # the text index holds the title with each passage
+        "UPDATE passage SET position = greatest(position, ?) "
+        "WHERE conversation_id IN (SELECT unnest(?))",
+        [position, titles],
+    )
+    return changed_in.union(titles)
+
+
+def without_value(text: str, value: str) -> str:
+    """Return a text, or JSON as text, without a value in any form."""
+    for form in _forms(value):
+        text = text.replace(form, FORGOTTEN)
+    return text
+
+
+def _rewrite_messages(connection: Connection, value: str) -> list[int]:
+    """Replace the value in messages; return which. What a provider signed is dropped."""
+    ids = _ids(connection, "message", "id", _MESSAGE, value)
+    messages = map(message_of, select_in(connection, "message", MESSAGE_COLUMNS, ids))
+    rewrite_messages(connection, [_redacted(each, value) for each in messages])
+    return ids
+
+
+def _redacted(message: Message, value: str) -> Message:
+    blocks = tuple(_block(each, value) for each in message.blocks)
+    return replace(message, blocks=blocks, raw=None)
+
+
+def _block(block: Block, value: str) -> Block:
+    match block:
+        case Text() | Thinking() | ToolResult():
+            return replace(block, text=without_value(block.text, value))
+        case ToolCall():
+            return replace(block, arguments=without_value(block.arguments, value))
+        case Attachment():
+            name, text = (without_value(each, value) for each in (block.name, block.text))
+            return replace(block, name=name, text=text)
+        case Image():
+            return replace(block, name=without_value(block.name, value))
+        case _:
+            return block
+
+
+def _delete_derived(connection: Connection, value: str, position: int) -> None:
+    """Delete facts, saved texts and summaries with the value, with their passages."""
+    facts = {
+        *_ids(connection, "fact", "id", _DELETED["fact"], value),
+        *_ids(connection, "fact_version", "fact_id", ("text",), value),
+    }
+    gone = set(facts)
+    for table in ("memory", "tool_summary"):
+        gone.update(_ids(connection, table, "id", ("text",), value))
+    condition, forms = _contains(("text",), value)
+    rows = connection.execute(
+        "SELECT p.id FROM passage p WHERE p.kind IN ('exchange_summary', 'conversation_summary') AND "
+        f"(p.kind, p.source_id) IN (SELECT (kind || '_summary', source_id) FROM summary WHERE {condition})",
+        forms,
+    ).fetchall()
+    remove_passages(connection, [*gone, *(each for (each,) in rows)], position)
+    update_fact_passages(connection, delete_facts(connection, facts), position)
+    drop_unsupported_lines(connection)
+
+
+def _change_settings(connection: Connection, value: str) -> None:
+    """Replace the value in the system prompt; drop test questions with it."""
+    condition, forms = _contains(("value",), value)
+    rows = connection.execute(
+        f"SELECT key, value FROM appconfig WHERE key IN {_SETTINGS} AND ({condition})", forms
+    ).fetchall()
+    for key, stored in rows:
+        text = json.loads(stored)
+        if key == "system_prompt":
+            changed = without_value(text, value)
+        else:
+            kept = [
+                each
+                for each in json.loads(text)
+                if value not in json.dumps(each, ensure_ascii=False)
+            ]
+            changed = without_value(json.dumps(kept, ensure_ascii=False), value)
+        connection.execute(
+            "UPDATE appconfig SET value = ? WHERE key = ?",
+            [json.dumps(changed, ensure_ascii=False), key],
+        )
+
+
+def _ids(
+    connection: Connection, table: str, key: str, columns: Iterable[str], value: str
+) -> list[int]:
+    condition, forms = _contains(columns, value)
+    rows = connection.execute(
+        f"SELECT DISTINCT {key} FROM {table} WHERE {condition}", forms
+    ).fetchall()
+    return [each for (each,) in rows]
+
+
+def _forms(value: str) -> list[str]:
+    """Return a value as text and as it is written in JSON, once or twice, the longest first."""
+    forms = {value}
+    for ascii_only in (False, True):
+        form = value
+        for _ in range(_NESTED):
+            form = json.dumps(form, ensure_ascii=ascii_only)[1:-1]
+            forms.add(form)
+    return sorted(forms, key=lambda each: (-len(each), each))
+
+
+def _contains(columns: Iterable[str], value: str) -> tuple[str, list[str]]:
+    """Return the condition that a column has the value in any form, and its values."""
+    forms = _forms(value)
+    tests = (
+        f"contains({column}, ${number})"
+        for column in columns
+        for number in range(1, len(forms) + 1)
+    )
+    return " OR ".join(tests), forms
+
+
+def _without(column: str, forms: int) -> str:
+    """Return the expression of a column without any form."""
+    expression = column
+    for number in range(1, forms + 1):
+        expression = f"replace({expression}, ${number}, '{FORGOTTEN}')"
+    return expression
