@@ -43,7 +43,10 @@ KINDS: Sequence[ConnectionKind] = (
         tr("Model server"),
         tr("When you send a message, test it or list its models, and for the work named here."),
         tr("The prompt as 'What was sent' shows it, attached files, and your key."),
-        ("app.providers.http.client", "app.providers.http.connection"),
+        (
+            "app.providers.http.client", "app.providers.http.connection",
+            "app.providers.vendors.server_window",
+        ),
     ),
     ConnectionKind(
         "local_servers",

@@ -96,7 +96,7 @@ def test_a_value_is_in_no_row_and_no_file_and_the_rest_stays(store: Store) -> No
     forget_value(store, VALUE)
     assert value_places(store, VALUE) == {}
     assert titles(store) == {"Stays", f"Key {FORGOTTEN}"}
-    messages = Exchanges(store).messages_in(here)  # type: ignore[arg-type]
+    messages = Exchanges(store).messages_in(here)
     assert messages[0].text == f"My key is {FORGOTTEN}, keep it"
     (call,) = [each for each in messages if len(each.blocks) == 3]
     assert call.raw is None
@@ -147,12 +147,18 @@ def test_a_value_that_is_too_short_or_unknown_or_while_a_reply_runs_is_refused(
         forget_value(store, "abcdef")
 
 
-def test_the_command_counts_asks_and_never_prints_the_value(data_dir: Path) -> None:
-    cli = Console(data_dir)
+@pytest.fixture
+def cli(data_dir: Path) -> Iterator[Console]:
+    console = Console(data_dir)
+    yield console
+    console.close()
+
+
+def test_the_command_counts_asks_and_never_prints_the_value(cli: Console) -> None:
     add_conversation(cli.services.store, "My key is hunter2-xyz", title="Keys")
     asked = cli("forget", "--value", "hunter2-xyz")
     assert asked.code == 1
-    assert "message: 1" in asked.err
+    assert "message: 2" in asked.err
     cli.typed = "hunter2-xyz\n"
     done = cli.done("forget", "--value", "-", "--yes", "--now", "--json")
     assert done.document["forgotten"] == []
@@ -161,4 +167,4 @@ def test_the_command_counts_asks_and_never_prints_the_value(data_dir: Path) -> N
     assert cli("forget", "3", "--value", "hunter2-xyz").code == 2
     assert cli("forget").code == 2
     cli.close()
-    assert files_with(data_dir, "hunter2") == set()
+    assert files_with(cli.data_dir, "hunter2") == set()
