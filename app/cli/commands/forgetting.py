@@ -40,7 +40,7 @@ def conversations(
     terminal: Terminal,
 ) -> None:
     """Forget conversations; their replies are stopped."""
-    ids = [ConversationId(_number(word, "a conversation ID")) for word in given.ids]
+    ids = [ConversationId(_number(word, "a conversation ID")) for word in _given(given.ids)]
     found = {each.id: each for each in map(stored.get, ids)}
     if not given.yes:
         for each in found.values():
