@@ -41,7 +41,7 @@ from ui.widgets.transcript.view import TranscriptView
 T = TypeVar("T")
 W = TypeVar("W", bound=QWidget)
 LOOPBACK_MODEL = "loop:test-model"
-_LOOK_EVERY_MS = 5
+_LOOK_EVERY_MS, _LOOK_SELDOM_MS = 5, 200
 _LOOK_SHARE = 8  # it looks for a ninth of the time at most
 _PATIENCE_S = 45.0  # a window in a process of its own, on a machine that is busy elsewhere
 _LEFT = Qt.MouseButton.LeftButton
@@ -138,9 +138,12 @@ class User:
 
     async def until_so(self, question: Callable[[Services], object]) -> None:
         """Wait until the program below the window answers yes."""
-        deadline = time.monotonic() + _PATIENCE_S
+        began = time.monotonic()
+        deadline = began + _PATIENCE_S
         while not await self.ask(question):
             assert time.monotonic() < deadline, "the program never said yes"
+            await asyncio.sleep(_pause_ms(began) / 1000)
+            began = time.monotonic()
 
     # -- looking
 
@@ -150,7 +153,7 @@ class User:
         timer = QTimer(interval=_LOOK_EVERY_MS)
 
         def look() -> None:
-            began = time.perf_counter()
+            began = time.monotonic()
             try:
                 assert not self.failures
                 if condition() and not found.done():
@@ -158,9 +161,7 @@ class User:
             except Exception as error:  # noqa: BLE001 - it belongs to the story, not to Qt's slot
                 if not found.done():
                     found.set_exception(error)
-            # Reading the whole screen takes milliseconds, which the program needs more.
-            took_ms = (time.perf_counter() - began) * 1000
-            timer.setInterval(max(_LOOK_EVERY_MS, int(took_ms * _LOOK_SHARE)))
+            timer.setInterval(_pause_ms(began))
 
         timer.timeout.connect(look)
         timer.start()
@@ -320,6 +321,12 @@ class User:
 
     def _focus(self) -> QWidget:
         return QApplication.focusWidget() or QApplication.activeWindow() or self.window
+
+
+def _pause_ms(began: float) -> int:
+    """Return the time to the next look: to read the whole screen or to search takes processor time."""
+    took_ms = (time.monotonic() - began) * 1000
+    return min(max(_LOOK_EVERY_MS, int(took_ms * _LOOK_SHARE)), _LOOK_SELDOM_MS)
 
 
 def is_searched_by_meaning(services: Services) -> bool:
