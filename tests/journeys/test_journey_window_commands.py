@@ -111,13 +111,12 @@ async def test_a_probe_question_shows_what_a_change_has_moved(user: User) -> Non
     user.press("Ctrl+Shift+A")
     await user.until_so(lambda services: not services.conversations.listed())
 
-    user.action("probes").trigger()
+    user.action("questions").trigger()
     await user.sees("1 of 1 found first")
     assert rows(user)[0][2:] == ["1", "–"]
     user.click("Ask all again")
     await user.sees("0 rose and 1 fell")
     assert rows(user)[0][2:] == ["not found ↓", "1"]
-    await user.dismiss()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
 from tests.fakes.user import User
 from ui.views.dialogs.about_dialog import AboutDialog
 from ui.views.dialogs.privacy_dialog import PrivacyDialog
-from ui.views.dialogs.probes_dialog import ProbesDialog
 from ui.views.dialogs.shortcuts_dialog import ShortcutsDialog
 from ui.views.dialogs.summaries_dialog import SummariesDialog
 from ui.views.dialogs.why_dialog import WhyDialog
@@ -24,7 +23,6 @@ from ui.views.settings.settings_dialog import SettingsDialog
 NEW = "Bees behind the barn"
 OPENED: dict[str, type[QDialog]] = {
     "why": WhyDialog,
-    "probes": ProbesDialog,
     "summaries": SummariesDialog,
     "settings": SettingsDialog,
     "palette": CommandPalette,

@@ -19,18 +19,8 @@ from PySide6.QtWidgets import (
 from gallery import texts_of
 from tests.fakes.user import User
 
-PAGES = ("sources", "sent", "facts", "profile", "core", "saved", "activity")
-DIALOGS = (
-    "why",
-    "probes",
-    "summaries",
-    "palette",
-    "shortcuts",
-    "about",
-    "privacy",
-    "forget",
-    "check",
-)
+PAGES = ("sources", "sent", "facts", "profile", "core", "saved", "questions", "activity")
+DIALOGS = ("why", "summaries", "palette", "shortcuts", "about", "privacy", "forget", "check")
 
 
 async def screens(user: User) -> AsyncIterator[tuple[str, QWidget]]:

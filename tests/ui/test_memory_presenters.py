@@ -48,6 +48,7 @@ from ui.theme import Theme
 from ui.views.command_panel import CommandPanel
 from ui.views.memory.inspector import InspectorView
 from ui.views.memory.knowledge_view import KnowledgeView
+from ui.views.memory.questions_view import QuestionsView
 from ui.views.sidebar import Sidebar
 from ui.widgets.composer import Composer
 from ui.widgets.transcript.heights import AtEnd, Centered
@@ -258,9 +259,12 @@ class Explain:
         self.coverage = Recorder(of_turns=lambda ids: {
             ids[0]: SimpleNamespace(sentence="Found.", words=True, meaning=True)
         })  # fmt: skip
+        self.view = QuestionsView()
+        parts.qtbot.addWidget(self.view)
         self.presenter = parts.make(
-            ExplainPresenter, explainer=self.explainer, probes=self.probes, coverage=self.coverage
-        )
+            ExplainPresenter, explainer=self.explainer, probes=self.probes, coverage=self.coverage,
+            view=self.view,
+        )  # fmt: skip
 
     def details(self, conversation_id: ConversationId | None) -> ProbeDetails:
         return ProbeDetails(self.probe, conversation_id, "Talk", 1)
@@ -325,21 +329,21 @@ def test_coverage_of_a_turn_is_reported(explain: Explain) -> None:
     assert explain.coverage.calls == [("of_turns", [1])]
 
 
-def test_probes_are_listed_run_opened_and_removed(explain: Explain) -> None:
-    shown: list[tuple[Any, ...]] = []
-    dialog = explain.presenter.show_probes(lambda *given: shown.append(given))
-    row = dialog._table.topLevelItem
+def test_test_questions_are_listed_run_opened_and_removed(explain: Explain) -> None:
+    view, shown = explain.view, list[tuple[Any, ...]]()
+    explain.parts.open.open = lambda *given: shown.append(given)  # type: ignore[attr-defined]
+    view.show()
+    row = view._table.topLevelItem
     assert [row(0).text(at) for at in (0, 2)] == ["bread", "1"]  # type: ignore[union-attr]
-    dialog.run_requested.emit()
+    view.run_requested.emit()
     assert row(0).text(2).startswith("4")  # type: ignore[union-attr]
-    dialog.remove_requested.emit(explain.probe)
+    view.remove_requested.emit(explain.probe)
     assert ("drop", explain.probe) in explain.probes.calls
     explain.probes.error = IndexUnavailable("The index is being built")
-    dialog.run_requested.emit()
-    assert "being built" in dialog._words.text()
-    dialog.turn_requested.emit(explain.details(TALK))
+    view.run_requested.emit()
+    assert "being built" in view._words.text()
+    view.turn_requested.emit(explain.details(TALK))
     assert shown == [(TALK, 2, None)]
-    assert not dialog.isVisible()
 
 
 # -- slash commands

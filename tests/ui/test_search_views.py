@@ -26,8 +26,8 @@ from app.domain.results import SearchResponse, SearchResult
 from app.memory.overview import EmbeddingCoverage
 from ui.presenters.search import completeness_of
 from ui.theme import Theme
-from ui.views.dialogs.probes_dialog import ProbesDialog, summary
 from ui.views.dialogs.why_dialog import WhyDialog, figures, headline, matched_words
+from ui.views.memory.questions_view import QuestionsView, summary
 from ui.views.sidebar import Sidebar
 
 NOW = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
@@ -196,7 +196,7 @@ def explained(**fields: object) -> Explanation:
     return replace(whole, **fields)  # type: ignore[arg-type]
 
 
-def on_screen(dialog: WhyDialog | ProbesDialog) -> str:
+def on_screen(dialog: WhyDialog | QuestionsView) -> str:
     words = [each.text() for each in dialog.findChildren(QLabel) if each.isVisibleTo(dialog)]
     for table in dialog.findChildren(QTreeWidget):
         if table.isVisibleTo(dialog):
@@ -207,7 +207,7 @@ def on_screen(dialog: WhyDialog | ProbesDialog) -> str:
     return "\n".join(words)
 
 
-def button(dialog: WhyDialog | ProbesDialog, words: str) -> QPushButton:
+def button(dialog: WhyDialog | QuestionsView, words: str) -> QPushButton:
     return next(each for each in dialog.findChildren(QPushButton) if each.text() == words)
 
 
@@ -268,7 +268,7 @@ def place(number: int, rank: int | None, before: int | None, problem: str = "") 
 
 
 def test_the_probes_show_where_they_stand_and_stood(qtbot: QtBot) -> None:
-    dialog = ProbesDialog()
+    dialog = QuestionsView()
     qtbot.addWidget(dialog)
     assert "There are no test questions yet." in on_screen(dialog)
     gone = ProbeDetails(Probe("old", ExchangeId(9), problem="It is gone"), None, "", None)
@@ -284,7 +284,7 @@ def test_the_probes_show_where_they_stand_and_stood(qtbot: QtBot) -> None:
 
 
 def test_a_probe_is_opened_removed_and_run(qtbot: QtBot) -> None:
-    dialog = ProbesDialog()
+    dialog = QuestionsView()
     qtbot.addWidget(dialog)
     wished: list[object] = []
     dialog.run_requested.connect(lambda: wished.append("run"))

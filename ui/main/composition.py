@@ -176,7 +176,7 @@ class Presenters(QObject):
         update_index = services.index_sync.catch_up_soon
         self.explain = ExplainPresenter(
             bridge, services.explainer, services.probes, services.coverage, banner, conversation,
-            self._transcript,
+            self._transcript, self._window.memory.knowledge.questions,
         )  # fmt: skip
         memory = self._window.memory
         knowledge = memory.knowledge
@@ -383,7 +383,6 @@ class Presenters(QObject):
             "forward": lambda: self._in_sidebar(self.history.forward),
             "open_link": self.links.ask_for_link,
             "why": lambda: self.explain.explain_current(sidebar.query),
-            "probes": lambda: self.explain.show_probes(self.conversation.open),
             "palette": self._show_palette,
             "clean_slate": lambda: self.commands.run("/new"),
             "slash_commands": lambda: self.commands.run("/help"),

@@ -1,5 +1,8 @@
 """Explanations: why a turn is not recalled, whether search finds it, and the test questions."""
 
+from collections.abc import Coroutine
+from typing import Any
+
 from PySide6.QtWidgets import QDialog
 
 from app.domain.diagnostics import Probe, ProbeDetails
@@ -11,9 +14,9 @@ from app.memory.coverage import TurnCoverage, TurnSearchStatus
 from app.memory.explain import Explainer
 from app.memory.probes import ProbeQuestions
 from ui.presenters.conversation import ConversationPresenter
-from ui.presenters.presenter import OpenTurn, Presenter
-from ui.views.dialogs.probes_dialog import ProbesDialog
+from ui.presenters.presenter import Presenter
 from ui.views.dialogs.why_dialog import WhyDialog
+from ui.views.memory.questions_view import QuestionsView
 from ui.widgets.banner import Banner
 from ui.widgets.transcript.heights import AtOffset, Centered
 from ui.widgets.transcript.view import TranscriptView
@@ -23,7 +26,7 @@ _WHY, _KEEP, _PROBES = "why", "keep probe", "probes"
 
 
 class ExplainPresenter(Presenter):
-    """Opens the two dialogs and answers their questions."""
+    """Opens the dialog about a turn, and keeps the page of test questions up to date."""
 
     _explainer: Explainer
     _probes: ProbeQuestions
@@ -31,12 +34,18 @@ class ExplainPresenter(Presenter):
     _messages: Banner
     _conversation: ConversationPresenter
     _transcript: TranscriptView
+    _view: QuestionsView
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._current_turn: int | None = None
         self._last_message = ""
         self._conversation.opened.connect(self._on_conversation_opened)
+        view = self._view
+        view.shown.connect(lambda: self._start(self._list()))
+        view.run_requested.connect(lambda: self._start(self._run()))
+        view.remove_requested.connect(lambda probe: self._start(self._remove(probe)))
+        view.turn_requested.connect(self._on_turn_requested)
 
     # -- one turn
 
@@ -46,8 +55,10 @@ class ExplainPresenter(Presenter):
 
         async def keep(question: str) -> None:
             await self._bridge.write(lambda: self._probes.add(question, exchange_id))
+            if self._view.isVisible():
+                await self._list()
             dialog.show_message(
-                tr("The question was kept. Find \N{RIGHTWARDS ARROW} Test questions asks it again.")
+                tr("The question was kept. View \N{RIGHTWARDS ARROW} Test questions asks it again.")
             )
 
         dialog.asked.connect(
@@ -117,51 +128,38 @@ class ExplainPresenter(Presenter):
     def _on_conversation_opened(self, _conversation: object) -> None:
         self._current_turn = None
 
-    # -- all probes
+    # -- all test questions
 
-    def show_probes(self, show_turn: OpenTurn) -> ProbesDialog:
-        """Open the dialog of all test questions, from which `show_turn` opens one; return it."""
-        dialog = ProbesDialog(self._messages.window())
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._bridge.start(_PROBES, work, self._view.show_error)
 
-        async def remove(probe: Probe) -> None:
-            await self._bridge.write(lambda: self._probes.drop(probe))
-            await list_all()
+    async def _list(self) -> None:
+        self._view.show_places(await self._bridge.run(self._probes.listed))
 
-        async def list_all() -> None:
-            dialog.show_places(await self._bridge.run(self._probes.listed))
+    async def _remove(self, probe: Probe) -> None:
+        await self._bridge.write(lambda: self._probes.drop(probe))
+        await self._list()
 
-        def open_turn(place: ProbeDetails) -> None:
-            assert place.conversation_id is not None
-            dialog.accept()
-            show_turn(place.conversation_id, place.probe.exchange_id, None)
+    def _on_turn_requested(self, place: ProbeDetails) -> None:
+        assert place.conversation_id is not None
+        self._conversation.open(place.conversation_id, place.probe.exchange_id, None)
 
-        start = self._bridge.start
-        dialog.run_requested.connect(lambda: start(_PROBES, self._run(dialog), dialog.show_error))
-        dialog.remove_requested.connect(
-            lambda probe: start(_PROBES, remove(probe), dialog.show_error)
-        )
-        dialog.turn_requested.connect(open_turn)
-        dialog.finished.connect(lambda: self._close(dialog, _PROBES))
-        dialog.open()
-        start(_PROBES, list_all(), dialog.show_error)
-        return dialog
-
-    async def _run(self, dialog: ProbesDialog) -> None:
+    async def _run(self) -> None:
         is_over = False
         progress = (0, 0)
-        dialog.show_progress(*progress)
+        self._view.show_progress(*progress)
 
         def on_progress(done: int, total: int) -> None:
             nonlocal progress
             progress = (done, total)
             show()
 
-        show = self._bridge.on_gui(lambda: None if is_over else dialog.show_progress(*progress))
+        show = self._bridge.on_gui(lambda: None if is_over else self._view.show_progress(*progress))
         try:
             places = await self._bridge.run(lambda: self._probes.run(lambda: is_over, on_progress))
         finally:
             is_over = True
-        dialog.show_places(places)
+        self._view.show_places(places)
 
     def _close(self, dialog: QDialog, *tasks: str) -> None:
         """Delete a dialog and cancel the tasks whose results it was to show."""

@@ -59,7 +59,6 @@ _ROWS = (
     ActionRow(
         "why", tr("&Find"), tr("&Why wasn't this recalled?\u2026"), "Ctrl+Shift+Y", separated=True
     ),
-    ActionRow("probes", tr("&Find"), tr("&Test questions\u2026")),
     ActionRow("sidebar", tr("&View"), tr("&Sidebar"), "Ctrl+B", checkable=True),
     ActionRow(
         "sources", tr("&View"), tr("S&ources"), "Ctrl+Shift+I", checkable=True, separated=True
@@ -69,6 +68,7 @@ _ROWS = (
     ActionRow("profile", tr("&View"), tr("&Profile"), "Ctrl+Shift+K", checkable=True),
     ActionRow("core", tr("&View"), tr("&Core memory"), checkable=True),
     ActionRow("saved", tr("&View"), tr("Sa&ved memories"), checkable=True),
+    ActionRow("questions", tr("&View"), tr("Test &questions"), checkable=True),
     ActionRow("activity", tr("&View"), tr("&Activity"), "Ctrl+Shift+W", checkable=True),
     ActionRow("larger", tr("&View"), tr("&Larger text"), ("Ctrl++", "Ctrl+="), separated=True),
     ActionRow("smaller", tr("&View"), tr("S&maller text"), _K.ZoomOut),

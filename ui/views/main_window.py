@@ -31,7 +31,16 @@ if TYPE_CHECKING:
 _SIDEBAR_PX = 320
 _LEAST_CHAT_PX = 320
 _STATUS_GAP_PX = 6
-_PAGES = ("sources", "sent", "facts", "profile", "core", "saved", "activity")  # of the memory pane
+_PAGES = (
+    "sources",
+    "sent",
+    "facts",
+    "profile",
+    "core",
+    "saved",
+    "questions",
+    "activity",
+)  # of the memory pane
 
 
 class MainWindow(QMainWindow):

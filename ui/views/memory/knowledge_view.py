@@ -1,4 +1,4 @@
-"""What is known: pages for facts, the profile, core memory and the saved texts."""
+"""What is known: pages for facts, the profile, core memory, the saved texts and the test questions."""
 
 from collections.abc import Sequence
 
@@ -14,6 +14,7 @@ from ui.theme import Theme
 from ui.views.memory.facts_view import FactsView
 from ui.views.memory.profile_pane import ProfilePane
 from ui.views.memory.proposed_writes import ProposedWrites
+from ui.views.memory.questions_view import QuestionsView
 from ui.views.memory.standing_text_pane import StandingTextPane
 from ui.views.rows import FactDelegate
 from ui.widgets.controls import (
@@ -38,7 +39,7 @@ _TEXT_PX = 84
 
 
 class KnowledgeView(QTabWidget):
-    """Four pages, `facts`, `profile`, `core` and `saved`, with signals of their own.
+    """Five pages, `facts`, `profile`, `core`, `saved` and `questions`, with signals of their own.
 
     Attributes:
         page: The name of the page that is shown, as these attributes are called.
@@ -59,6 +60,7 @@ class KnowledgeView(QTabWidget):
         self.core = StandingTextPane(theme, tr("Core memory"), _CORE_HELP, self)
         self.proposals = ProposedWrites(self)
         self.saved = SavedPane(theme, self)
+        self.questions = QuestionsView(self)
         core = QWidget(self)
         core.setFocusProxy(self.core.text)
         column_in(core, self.proposals, (self.core, 1), margins=(12, 12, 12, 12), spacing=8)
@@ -70,6 +72,7 @@ class KnowledgeView(QTabWidget):
             "profile": (self.profile, _PROFILE),
             "core": (core, _CORE),
             "saved": (self.saved, tr("Saved")),
+            "questions": (self.questions, tr("Test questions")),
         }
         for view, text in self._pages.values():
             self.addTab(view, text)

@@ -4,55 +4,51 @@ from collections.abc import Sequence
 from html import escape
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QDialog,
-    QProgressBar,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 
 from app.domain.diagnostics import ProbeDetails
 from app.domain.errors import KnownError
 from app.domain.formatting import format_turn
 from app.domain.translation import tr
-from ui.widgets.controls import closing_buttons, column_in, table_view
-from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.controls import button, column_in, progress_bar, row_of, table_view
 from ui.widgets.plain_label import plain_label
 
 _COLUMNS = (tr("Question"), tr("Should find"), tr("Now"), tr("Before"))
 _PLACE = Qt.ItemDataRole.UserRole + 1
 
 
-class ProbesDialog(QDialog):
+class QuestionsView(QWidget):
     """Lists the test questions.
 
     Signals:
+        shown: It became visible.
         run_requested: Ask all again. remove_requested: A `Probe` to remove.
         turn_requested: A `ProbeDetails` whose turn is to be shown.
     """
 
+    shown = Signal()
     run_requested = Signal()
     remove_requested = Signal(object)
     turn_requested = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle(tr("Test questions"))
-        resize_on_screen(self, 720, 420)
-        self._words = plain_label(self, selectable=False)
+        self._words = plain_label(self, "muted", selectable=False)
         self._table = table_view(self, tr("Test questions"), _COLUMNS, narrow=(2, 3))
         self._table.currentItemChanged.connect(self._on_table_current_changed)
         self._table.itemActivated.connect(self._on_open_clicked)
-        self._bar = QProgressBar(self)
-        self._bar.setAccessibleName(tr("Questions asked so far"))
+        self._bar = progress_bar(self, tr("Questions asked so far"))
         self._bar.hide()
-        buttons, (self._run, self._open, self._remove) = closing_buttons(
-            self, tr("Ask all again"), tr("Open the turn"), tr("Remove")
+        self._run = button(self, tr("Ask all again"), self.run_requested)
+        self._open = button(self, tr("Open the turn"), self._on_open_clicked)
+        self._remove = button(self, tr("Remove"), self._on_remove_clicked)
+        buttons = row_of(self._run, self._open, None, self._remove)
+        margins = (12, 12, 12, 12)
+        column_in(
+            self, self._words, (self._table, 1), self._bar, buttons, margins=margins, spacing=8
         )
-        self._run.clicked.connect(self.run_requested)
-        self._open.clicked.connect(self._on_open_clicked)
-        self._remove.clicked.connect(self._on_remove_clicked)
-        column_in(self, self._words, (self._table, 1), self._bar, buttons)
+        self.setFocusProxy(self._table)
         self._places: tuple[ProbeDetails, ...] = ()
         self.show_places(())
 
@@ -105,6 +101,13 @@ class ProbesDialog(QDialog):
     def _on_remove_clicked(self) -> None:
         if (selected := self._selected()) is not None:
             self.remove_requested.emit(selected.probe)
+
+    # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Report it, so that what is shown is refreshed."""
+        super().showEvent(event)
+        self.shown.emit()
 
 
 def turn_text(place: ProbeDetails) -> str:
