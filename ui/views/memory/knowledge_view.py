@@ -67,6 +67,7 @@ class KnowledgeView(QTabWidget):
         facts = scroll_area(self, self.facts, framed=False)  # tall: a low window shows a part
         facts.setMinimumWidth(self.facts.minimumSizeHint().width())
         facts.setFocusProxy(self.facts)
+        facts.setAccessibleName(tr("Facts"))
         self._pages = {
             "facts": (facts, tr("Facts")),
             "profile": (self.profile, _PROFILE),
