@@ -18,6 +18,8 @@ from app.chat.presets import Presets
 from app.chat.projects import Projects
 from app.chat.recall_preview import PREVIEW_LIMIT_S, RecallPreviews
 from app.chat.request_builder import RequestBuilder
+from app.chat.routine_runs import RoutineRuns
+from app.chat.routines import Routines
 from app.chat.segments import SegmentBreaks
 from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import manual_tools
@@ -238,7 +240,7 @@ class Services:
         # Workers retry by themselves, where the user can see it.
         registry = provider_registry(settings, keys, RetryPolicy(tries=1))
         prices = PriceList(registry.find_config, self.own_prices.all)
-        limits = SpendLimits(store, settings)
+        self._limits = limits = SpendLimits(store, settings)
         self.background_model = model = BackgroundModel(
             store, settings, registry, prices, self.models.windows, limits=limits
         )
@@ -250,6 +252,7 @@ class Services:
             limits=limits,
             nearest=self.fact_service.nearest,
             tokens=self.token_sync,
+            routines=lambda: self._routine_runs,
         )
         # Closing the embedders ends requests that workers and questions wait for.
         self._closers += [board.stop, self.embedders.close, model.close]
@@ -323,6 +326,10 @@ class Services:
         self._closers += [preview_fetcher.close, self.context_fetcher.close]
         self.chat = ExchangeLoop(store, settings, self.models, builder, toolbox)
         self._closers.append(self.chat.close)
+        self._routine_runs = RoutineRuns(
+            store, settings, self.chat, self.models, provider_registry(settings, keys), self._limits
+        )
+        self.routines = Routines(store, self.presets, self.models, self._routine_runs)
         self.mcp_access = McpAccess(self.paths, settings)
         self.mcp_tools = McpTools(
             store, settings, self.search, self.answers, self.memories, self.mcp_access

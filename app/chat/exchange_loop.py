@@ -120,6 +120,10 @@ class ExchangeLoop:
         """Run a failed exchange again; one that has text already is continued."""
         return self._start(lambda: self._as_chosen(self._planner.retry(exchange_id), exchange_id))
 
+    def start(self, plan: Callable[[Planner], ExchangePlan]) -> "Future[Reply]":
+        """Run the exchange that a function plans, such as one that no user began."""
+        return self._start(lambda: plan(self._planner))
+
     def _as_chosen(self, plan: ExchangePlan, exchange_id: ExchangeId) -> ExchangePlan:
         """Return a plan with what memory may bring to an exchange, as chosen since the program began."""
         return replace(plan, choice=self._choices.get(exchange_id, ANY_RECALL))

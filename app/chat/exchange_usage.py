@@ -12,6 +12,7 @@ from app.providers.partial_reply import PartialReply
 from app.providers.pricing.usage import UsageEstimator
 from app.providers.vendors.recall import RECALL
 from app.storage.engine.times import now
+from app.storage.tables.spending import CHAT
 
 # Takes the tokens of a request; returns (USD, the price as text), None when the price is unknown.
 PriceOf = Callable[[ModelRef, UsageReported], tuple[float | None, str]]
@@ -30,8 +31,10 @@ class ExchangeUsage:
         price_of: PriceOf,
         estimator: UsageEstimator,
         before: Usage | None = None,
+        purpose: str = CHAT,
     ) -> None:
-        """Start from the usage of an earlier run of the same reply."""
+        """Start from the usage of an earlier run of the same reply; `purpose` is that of its spend."""
+        self._purpose = purpose
         self._ref = ref
         self._price_of = price_of
         self._estimator = estimator
@@ -64,7 +67,7 @@ class ExchangeUsage:
             return []
         return [
             SpendAdded(
-                now(), "chat", str(self._ref), usage.input_tokens, usage.output_tokens,
+                now(), self._purpose, str(self._ref), usage.input_tokens, usage.output_tokens,
                 usage.cached_tokens, usage.cost_usd, exchange_id,
             )
         ]  # fmt: skip

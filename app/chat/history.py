@@ -132,7 +132,12 @@ class HistoryReader:
         `runs` are the exchange's own; the tokens around include its block.
         """
         past = plan.segment[:-1]
-        before = runs[-1] if runs else self._newest(past)
+        number = plan.exchange.segment_number
+        before = (
+            runs[-1]
+            if runs
+            else self._newest([each for each in past if each.segment_number == number])
+        )
         compaction = _compaction_of(before)
         start, shortened = (
             (0, 0) if _lost_compaction(before) else past_position(plan.segment, before)

@@ -4,7 +4,7 @@ Send appends a turn, edit and regenerate create a sibling of one, retry reuses i
 blocks; the exchange loop calls it in a worker thread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,7 +19,9 @@ from app.domain.changes import (
     DraftPut,
     ExchangePut,
     MessagesAdded,
+    SpendAdded,
 )
+from app.domain.chat import ChatRequest
 from app.domain.conversations import (
     ANY_RECALL,
     OWN_SOURCE,
@@ -58,7 +60,7 @@ _PRIVATE = "Private conversation"  # its words stay out of lists and menus
 class NewConversation:
     """The properties of a new conversation; an existing one takes only the model and the preset's uid.
 
-    `project` is the uid of its project.
+    `project` is the uid of its project; a `title` of "" is made of the message.
     """
 
     model: str | None = None
@@ -66,6 +68,23 @@ class NewConversation:
     recalls: bool = True
     preset: str | None = None
     project: str | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unattended:
+    """An exchange that runs without the user: it recalls nothing and calls no tool that writes or asks.
+
+    Attributes:
+        purpose: What its spend is recorded for.
+        admit: Called before each request; may block, and raises KnownError when it must not be sent.
+            What it returns turns the spend of the request into what is stored for it.
+        ends: Returns what is stored together with the end of the exchange.
+    """
+
+    purpose: str
+    admit: Callable[[ChatRequest], Callable[[Sequence[SpendAdded]], Sequence[Change]]]
+    ends: Callable[[Exchange], Sequence[Change]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +98,7 @@ class ExchangePlan:
         replaced: Passages of an earlier run of the same exchange; the end replaces them.
         continues: Whether the reply so far is continued.
         choice: What memory may bring to it.
+        unattended: How it runs without the user; None for a message of theirs.
     """
 
     conversation: Conversation
@@ -89,6 +109,7 @@ class ExchangePlan:
     replaced: tuple[PassageId, ...] = ()
     continues: bool = False
     choice: RecallChoice = ANY_RECALL
+    unattended: Unattended | None = None
 
 
 class Planner:
@@ -115,11 +136,14 @@ class Planner:
         conversation_id: ConversationId | None,
         blocks: tuple[Block, ...],
         new: NewConversation,
+        *,
+        in_own_segment: bool = False,
     ) -> ExchangePlan:
         """Plan to send a message in a conversation, or (None) in a new one.
 
         If the last exchange has no reply, the message is added to it (both questions are answered
-        together), except when it starts a segment; otherwise a new exchange follows.
+        together), except when it starts a segment; otherwise a new exchange follows. A message
+        `in_own_segment` starts one, and leaves the draft of the conversation as it is.
         """
         blocks, at = self._checked(blocks), now()
         shown: tuple[Exchange, ...] = ()
@@ -133,7 +157,7 @@ class Planner:
         parent_id = before[-1].id if before else None
         message = self._message(conversation, parent_id, Role.USER, blocks, at)
         own: tuple[Message, ...] = (message,)
-        starts_segment = last is not None and self._breaks.is_after(last.id)
+        starts_segment = last is not None and (in_own_segment or self._breaks.is_after(last.id))
         exchange = Exchange(
             id=self._ids.exchange(),
             conversation_id=conversation.id,
@@ -158,9 +182,9 @@ class Planner:
                 model=conversation.model or "",
                 preset=conversation.preset,
             )
-        draft = DraftPut(conversation_id, "", at)
+        later = () if in_own_segment else (DraftPut(conversation_id, "", at),)
         added = MessagesAdded((message,))
-        return self._plan(conversation, exchange, shown, own, (head, added), (draft,))
+        return self._plan(conversation, exchange, shown, own, (head, added), later)
 
     def edit(
         self, exchange_id: ExchangeId, message_id: MessageId, blocks: tuple[Block, ...]
@@ -233,9 +257,10 @@ class Planner:
     def _new_conversation(
         self, blocks: tuple[Block, ...], new: NewConversation, at: datetime
     ) -> Conversation:
+        title = new.title or (_PRIVATE if new.private else _title_of(blocks))
         return Conversation(
             self._ids.conversation(), new_uid(),
-            _PRIVATE if new.private else _title_of(blocks), TitleOrigin.FIRST_WORDS,
+            title, TitleOrigin.USER if new.title else TitleOrigin.FIRST_WORDS,
             OWN_SOURCE, at, at, private=new.private, recalls=new.recalls, model=new.model,
             preset=new.preset or self._presets.default().uid, project=new.project,
         )  # fmt: skip

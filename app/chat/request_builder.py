@@ -129,7 +129,9 @@ class RequestBuilder:
         preset = self._presets.of(plan.conversation)
         start = _Start(
             plan,
-            self._toolbox.offered_in(plan.conversation, preset.tools),
+            self._toolbox.offered_in(
+                plan.conversation, preset.tools, is_unattended=plan.unattended is not None
+            ),
             Ceiling(tokens, most),
             replace(preset, system_prompt=self._instructions(plan.conversation, preset)),
             tuple(self._profile(plan.conversation.project))
@@ -198,7 +200,11 @@ class PromptDraft:
 
     def query(self, fetched: FetchedContext) -> RecallQuery | None:
         """Return what to recall; None for nothing, as when the turn has its block already."""
-        if not is_recall_on(self.plan.conversation) or self._run is not None:
+        if (
+            not is_recall_on(self.plan.conversation)
+            or self._run is not None
+            or self.plan.unattended is not None
+        ):
             return None
         recall = self._recall
         is_cut = self.history.is_cut

@@ -57,10 +57,12 @@ from app.domain.recall import StoredPrompt
 from app.domain.translation import in_english
 from app.domain.turn_text import turn_passage
 from app.memory.compaction import WINDOW_SHARE
+from app.providers.http.context_refusal import reply_tokens_after
 from app.providers.partial_reply import PartialReply
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
+from app.storage.tables.spending import CHAT
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -102,7 +104,8 @@ class RunningExchange:
         self._messages = [*plan.messages]
         self._count_before = len(self._messages)
         before = plan.exchange.usage if plan.continues else None
-        self._usage = ExchangeUsage(self._ref, models.price_of, models.usage, before)
+        purpose = CHAT if plan.unattended is None else plan.unattended.purpose
+        self._usage = ExchangeUsage(self._ref, models.price_of, models.usage, before, purpose)
         self._spend: list[Change] = []
         self._partial = PartialReply(store.ids.message())
         self._journal = ReplyJournal(store, plan.exchange.id, str(self._ref))
@@ -193,7 +196,7 @@ class RunningExchange:
             least_share = 0.0
             if not self._was_refused:
                 request, least_share = await self._planned_again(request, refusal), 1 - WINDOW_SHARE
-            most = _reply_tokens(request.max_output_tokens, refusal, least_share)
+            most = reply_tokens_after(request.max_output_tokens, refusal, least_share)
             request = replace(request, max_output_tokens=most)
             await self._stoppable(self._stream(request))
         return request
@@ -221,6 +224,10 @@ class RunningExchange:
     async def _stream(self, request: ChatRequest) -> None:
         stream: Any = None
         is_refused = False
+        unattended = self._reply.plan.unattended
+        settle = None
+        if unattended is not None:
+            settle = await asyncio.to_thread(unattended.admit, request)
         try:
             if self._model is None:
                 self._model = await asyncio.to_thread(self._models.chat_model, self._ref)
@@ -234,8 +241,8 @@ class RunningExchange:
             is_refused = not self._partial.has_begun
             raise
         finally:
-            if not is_refused:
-                self._spend += self._usage.add(self._partial, request, self._exchange.id)
+            spent = [] if is_refused else self._usage.add(self._partial, request, self._exchange.id)
+            self._spend += spent if settle is None else settle(spent)
             if (close := getattr(stream, "aclose", None)) is not None:
                 await close()
 
@@ -346,6 +353,8 @@ class RunningExchange:
         )
         changes.append(ExchangePut(self._exchange))
         plan = self._reply.plan
+        if plan.unattended is not None and not self._reply.is_abandoned:
+            changes += plan.unattended.ends(self._exchange)
         if not plan.conversation.private:
             passage = turn_passage(self._store.ids.passage(), self._exchange, self._messages)
             new = () if passage is None else (passage,)
@@ -378,19 +387,6 @@ class RunningExchange:
             message_id, new_uid(), exchange.conversation_id, exchange.message_ids[-1], role,
             tuple(blocks), now(),
         )  # fmt: skip
-
-
-def _reply_tokens(most: int | None, refusal: ContextTooLong, least_share: float) -> int | None:
-    """Return how long a reply may be after a refusal; None for the model's default.
-
-    `least_share` is the part of the window that its prompt leaves free in any case.
-    """
-    limit = refusal.limit_tokens
-    if limit is None or (most is None and not refusal.is_by_reply):
-        return most
-    prompt = limit if refusal.prompt_tokens is None else refusal.prompt_tokens
-    room = max(limit - prompt, int(limit * least_share))
-    return room if most is None else min(most, room)
 
 
 def _log_failure(commit: "Future[Any]") -> None:

@@ -307,6 +307,20 @@ def _add_models(command: _Adder) -> None:
     project.text("--instructions", "TEXT", "added to its prompts; - reads standard input")
     project.text("--color", "#RRGGBB", "'' for none")
     project.text("--folder", "PATH", "the folder it belongs to; '' for none")
+    routine = command("routine", "prompts that run on a schedule, and the history of their runs")
+    names = {"add": "NAME", "edit": "NAME", "on": "NAME", "off": "NAME", "run": "NAME"}
+    routine.actions({"list": ""} | names | {"history": "NAME", "remove": "NAME"}, default="list")
+    schedule_help = "such as 'every weekday at 9', 'on the 1st at 8', or five fields of cron"
+    routine.text("--schedule", "TEXT", schedule_help)
+    routine.text("--prompt", "TEXT", "the prompt; - reads standard input")
+    routine.text("--model", "PROVIDER:MODEL", "'default' for that of new conversations")
+    routine.text("--preset", "NAME", "instructions, options and tools; 'default' for the default")
+    routine.text("--limit-usd", "N", "the most it may cost in a month, or 'none'")
+    routine.add_argument(
+        "--private", choices=("on", "off"), help="whether its answers stay out of search and memory"
+    )
+    routine.text("--name", "NAME", "with edit: a new name")
+    routine.flag("--yes", "agree to what is sent to a model elsewhere")
     command("quick", "show the quick search of the open window")
     command("privacy", "list every connection the program can make, why, and whether it is on")
     command("secrets", "list the messages that hold keys, tokens or passwords")

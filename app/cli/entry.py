@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 DONE, KNOWN_ERROR, WRONG_USAGE, BY_SIGNAL = 0, 1, 2, 128
 # These hold the library for long: they execute other commands meanwhile, and maintain it.
-_LONG = frozenset(("ask", "check", "export", "forget", "import", "rebuild", "work"))
+_LONG = frozenset(("ask", "check", "export", "forget", "import", "rebuild", "routine", "work"))
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 _OPEN_TIMEOUT_S = 3.0
 _RETRY_S = 0.05

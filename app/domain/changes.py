@@ -19,6 +19,7 @@ from app.domain.presets import Preset
 from app.domain.profile import Profile, ProfileReview
 from app.domain.projects import Project
 from app.domain.recall import StoredPrompt, Verdict
+from app.domain.routines import Routine, RoutineRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,27 @@ class ProjectRemoved:
     """The removal of a project; its conversations have none from then on."""
 
     uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoutinePut:
+    """The current state of a routine."""
+
+    routine: Routine
+
+
+@dataclass(frozen=True, slots=True)
+class RoutineRemoved:
+    """The removal of a routine with the records of its runs; their conversation stays."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoutineRunPut:
+    """The current record of a run or of a due time that was skipped."""
+
+    run: RoutineRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +437,9 @@ Change = (
     | ProviderPut
     | PresetPut
     | PresetRemoved
+    | RoutinePut
+    | RoutineRemoved
+    | RoutineRunPut
     | SummaryPut
     | DraftPut
     | SpendReserved
@@ -469,6 +494,7 @@ class ChangeSet:
         providers: Names of providers added, changed or removed.
         presets: Uids of presets added, changed or removed.
         projects: Uids of projects added, changed or removed.
+        routines: Uids of routines that were added, changed, removed or have a new state of a run.
         passages: Whether passages were added or removed.
         vectors: Names of embedding spaces that got vectors or were emptied.
         memory: Whether facts, memories, core memory, the profile or verdicts changed.
@@ -483,6 +509,7 @@ class ChangeSet:
     providers: frozenset[str] = frozenset()
     presets: frozenset[str] = frozenset()
     projects: frozenset[str] = frozenset()
+    routines: frozenset[str] = frozenset()
     passages: bool = False
     vectors: frozenset[str] = frozenset()
     memory: bool = False

@@ -56,11 +56,6 @@ class Setting:
     pattern_text: str = ""
 
     @property
-    def has_effect(self) -> bool:
-        """Whether the program reads it yet; the dialog shows no others."""
-        return self.key not in _WITHOUT_EFFECT_YET
-
-    @property
     def allowed(self) -> str:
         """The description of the allowed values, for help and errors."""
         if self.kind is bool:
@@ -350,9 +345,6 @@ _ALL = (
     Setting("ca_bundle", str, None, _P.NETWORK, "Certificates",
             "A file with trusted certificates. None uses the system's.", optional=True),
 )  # fmt: skip
-
-# In the specification, but not read before routines exist. Remove a key with its first reader.
-_WITHOUT_EFFECT_YET = frozenset({"context_subagent_history"})
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.key: setting for setting in _ALL})
 

@@ -21,6 +21,7 @@ class WorkerName(StrEnum):
     TOOL_SUMMARIZER = "tool_summarizer"
     PROFILE_WRITER = "profile_writer"
     SOURCE_READER = "source_reader"
+    ROUTINE_RUNNER = "routine_runner"
 
 
 class ItemKind(StrEnum):
@@ -33,6 +34,7 @@ class ItemKind(StrEnum):
     MANUAL_PAGE = "manual page"
     PROFILE = "profile"
     SESSION_FILE = "session file"
+    ROUTINE = "routine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,15 @@ WORKERS: Mapping[WorkerName, WorkerSpec] = {
         "source_reader_enabled",
         "Follow other programs",
         "Import the sessions of the programs that you chose to follow, as they are written.",
+    ),
+    WorkerName.ROUTINE_RUNNER: WorkerSpec(
+        "Routines",
+        "the routine runner",
+        ItemKind.ROUTINE,
+        "due",
+        "routine_runner_enabled",
+        "Run routines",
+        "Run your routines when they are due. None runs before you make one.",
     ),
     WorkerName.MAN_INDEXER: WorkerSpec(
         "Manual pages",

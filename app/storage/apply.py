@@ -51,6 +51,7 @@ from app.storage.tables.presets import PRESETS
 from app.storage.tables.profile import PROFILES, drop_unsupported_lines
 from app.storage.tables.projects import PROJECTS
 from app.storage.tables.prompts import PROMPTS
+from app.storage.tables.routines import ROUTINES
 from app.storage.tables.settings import PROBES, SETTINGS_TABLES
 from app.storage.tables.spaces import SPACES
 from app.storage.tables.spending import SPENDING
@@ -63,7 +64,7 @@ _KEEP_INDEX = (
 _OWE = "INSERT OR REPLACE INTO erasure VALUES (?, ?)"
 AGGREGATES: Sequence[Aggregate] = (
     CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, PROJECTS, SUMMARIES,
-    SPENDING, FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS, FORGOTTEN_UIDS,
+    SPENDING, FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS, ROUTINES, FORGOTTEN_UIDS,
 )  # fmt: skip
 """In the order of writing; rows are erased in the opposite order, dependent rows first."""
 

@@ -29,6 +29,7 @@ from app.workers.ui_priority import UiPriority
 
 if TYPE_CHECKING:
     from app.index.token_sync import TokenIndexSync
+    from app.workers.jobs.routine_runner import RoutineRunner
 
 Host = Callable[[Callable[[], None]], None]
 
@@ -47,7 +48,7 @@ class WorkerBoard:
     """The workers of one store. Thread-safe; methods that block say so.
 
     It has all workers, or those of `jobs`. `model` is the background model, `limits` are the spend
-    limits that all workers share, `nearest` finds the known facts it is told of. Nothing runs before `start` or `run_until_idle`.
+    limits that all workers share, `nearest` finds the known facts it is told of, `routines` returns what runs routines. Nothing runs before `start` or `run_until_idle`.
 
     Attributes:
         embedding: The embedding pipeline; None without `embedder`.
@@ -67,6 +68,7 @@ class WorkerBoard:
         limits: SpendLimits | None = None,
         nearest: NearestFacts | None = None,
         tokens: "TokenIndexSync | None" = None,
+        routines: "Callable[[], RoutineRunner] | None" = None,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -79,7 +81,9 @@ class WorkerBoard:
         )
         if self._reader is not None:
             self._reader.on_stored = self.wake
-        parts = JobParts(store, settings, opened, embedder, model, limits, self._reader, tokens)
+        parts = JobParts(
+            store, settings, opened, embedder, model, limits, self._reader, tokens, routines, clock
+        )
         if jobs is None:
             jobs = build_jobs(parts)
         elif (pipeline := embedding_pipeline.build(parts)) is not None:

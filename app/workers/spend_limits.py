@@ -128,11 +128,15 @@ class SpendLimits:
 
     def release(self, reservation: Reservation) -> None:
         """Cancel the reservation of a request that cost nothing. Blocking: a commit."""
-        self._drop(reservation)
         try:
-            self._store.save(SpendReleased(reservation.uid))
+            self._store.save(self.dropped(reservation))
         except StorageError:  # the next start counts it: too much rather than too little
             _log.warning("a reservation could not be removed")
+
+    def dropped(self, reservation: Reservation) -> SpendReleased:
+        """Cancel a reservation; return the change that the caller stores."""
+        self._drop(reservation)
+        return SpendReleased(reservation.uid)
 
     def _drop(self, reservation: Reservation) -> None:
         with self._lock:

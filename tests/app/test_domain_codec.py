@@ -147,7 +147,7 @@ def test_serialized_names_of_changes_never_change() -> None:
     assert names == [
         "ConversationPut", "ConversationEdited", "MessagesAdded", "ExchangePut", "PassagesPut",
         "TagsChanged", "OriginsAdded", "SettingPut", "ProviderPut", "PresetPut",
-        "PresetRemoved", "SummaryPut", "DraftPut",
+        "PresetRemoved", "RoutinePut", "RoutineRemoved", "RoutineRunPut", "SummaryPut", "DraftPut",
         "SpendHeld", "SpendFreed", "SpendAdded", "ReplyGrew", "FactPut", "FactForgotten",
         "ExtractionDone", "MemoryPut", "MemoryForgotten", "CoreMemoryPut", "CoreMemoryForgotten",
         "MemoryWritePut",

@@ -85,7 +85,7 @@ def listed() -> dict[str, bool]:
     texts = dict.fromkeys((*STATE_TEXTS.values(), ESTIMATED, *FEATURE_LABELS.values()), False)
     texts |= dict.fromkeys((*of_commands(), "ranks higher", "ranks lower"), False)
     for setting in SETTINGS.values():
-        if setting.page is not SettingPage.INTERNAL and setting.has_effect:
+        if setting.page is not SettingPage.INTERNAL:
             for text in (setting.page, setting.label, setting.help, setting.unit):
                 texts[str(text)] = False
             texts[setting.pattern_text] = False

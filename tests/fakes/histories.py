@@ -21,6 +21,9 @@ from app.domain.changes import (
     ProjectRemoved,
     ProviderPut,
     ReplyGrew,
+    RoutinePut,
+    RoutineRemoved,
+    RoutineRunPut,
     SettingPut,
     SpendAdded,
     SpendReleased,
@@ -41,6 +44,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.presets import Preset
 from app.domain.projects import Project, RecallRule
+from app.domain.routines import Outcome, Routine, RoutineRun
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _WORDS = st.sampled_from("abc")
@@ -64,14 +68,9 @@ class History:
     def record(self) -> Record:
         """Draw one more record."""
         kinds = [
-            self.begin,
-            self.setting,
-            self.provider,
-            self.preset,
-            self.project,
-            self.draft,
-            self.spend,
-        ]
+            self.begin, self.setting, self.provider, self.preset, self.project, self.draft,
+            self.spend, self.routine, self.routine_run,
+        ]  # fmt: skip
         if self.conversations:
             kinds += [
                 self.turn, self.turn, self.edit, self.edit, self.put_again, self.retry, self.tag,
@@ -222,6 +221,25 @@ class History:
         uid = self.word()
         put = ProjectPut(Project(uid, self.word(), recall=self.draw(st.sampled_from(RecallRule))))
         return self.draw(st.sampled_from([(put,), (ProjectRemoved(uid),)]))
+
+    def routine(self) -> Record:
+        uid = self.word()
+        put = RoutinePut(Routine(uid, self.word(), "Report.", "0 9 * * *", self.moment()))
+        return self.draw(st.sampled_from([(put,), (put,), (RoutineRemoved(uid),)]))
+
+    def routine_run(self) -> Record:
+        exchange = self.some_exchange()
+        at, outcome = self.moment(), self.draw(st.sampled_from([None, *Outcome]))
+        ended = None if outcome in (None, Outcome.SKIPPED) else at
+        return (
+            RoutineRunPut(
+                RoutineRun(
+                    self.word(), self.moment(), at, ended, outcome,
+                    conversation_id=exchange and exchange.conversation_id,
+                    exchange_id=exchange and exchange.id,
+                )
+            ),
+        )  # fmt: skip
 
     def draft(self) -> Record:
         known = [None, *(each.id for each in self.conversations)]

@@ -77,15 +77,21 @@ class Toolbox:
         return {name: tool.description for name, tool in self._tools().items()}
 
     def offered_in(
-        self, conversation: Conversation, allowed: Collection[str] | None = None
+        self,
+        conversation: Conversation,
+        allowed: Collection[str] | None = None,
+        *,
+        is_unattended: bool = False,
     ) -> tuple[ToolSchema, ...]:
         """Return the usable tools of a conversation among those allowed (None: all).
 
-        In a private conversation there is none that writes. May block.
+        In a private conversation there is none that writes; in an exchange that is unattended, none that
+        writes or waits for the user. May block.
         """
         return tuple(
             ToolSchema(each.name, each.description, json.dumps(each.parameters))
             for each in self._of(conversation, allowed).values()
+            if not (is_unattended and (each.writes or each.waits_for_user))
         )
 
     def writes(self, call: ToolCall) -> bool:

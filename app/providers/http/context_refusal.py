@@ -6,6 +6,8 @@ and Moonshot; llama.cpp adds numbers as fields. Ollama names only by how much a 
 
 import re
 
+from app.domain.errors import ContextTooLong
+
 _NUMBER = r"(\d[\d,]*)"
 _BETWEEN = r"(?:(?! by )[^\d+>]){0,40}?"
 _LIMITS = tuple(
@@ -40,6 +42,20 @@ def refused_sizes(message: str) -> tuple[int | None, int | None]:
         return limit, None  # what else it names contains the reply
     most = max(_tokens(each) for each in _ANY_NUMBER.findall(message))
     return limit, most if limit < most <= _MOST_TOKENS else None
+
+
+def reply_tokens_after(most: int | None, refusal: ContextTooLong, least_share: float) -> int | None:
+    """Return how long a reply may be after a refusal; None for the model's default.
+
+    `most` is how long it might have been, `least_share` the part of the window that its prompt leaves free
+    in any case.
+    """
+    limit = refusal.limit_tokens
+    if limit is None or (most is None and not refusal.is_by_reply):
+        return most
+    prompt = limit if refusal.prompt_tokens is None else refusal.prompt_tokens
+    room = max(limit - prompt, int(limit * least_share))
+    return room if most is None else min(most, room)
 
 
 def _tokens(text: str) -> int:

@@ -263,10 +263,22 @@ _PROJECTS = _script(
     "ALTER TABLE conversation ADD COLUMN project VARCHAR",
 )
 
+_ROUTINES = _script(
+    """CREATE TABLE routine (uid VARCHAR PRIMARY KEY, name VARCHAR NOT NULL, prompt VARCHAR NOT NULL,
+       cron VARCHAR NOT NULL, created_at TIMESTAMP NOT NULL, enabled_at TIMESTAMP, model VARCHAR,
+       preset VARCHAR, cap_usd DOUBLE, is_private BOOLEAN NOT NULL, agreed_to VARCHAR NOT NULL)""",
+    """CREATE TABLE routine_run (routine_uid VARCHAR, due_at TIMESTAMP, started_at TIMESTAMP,
+       finished_at TIMESTAMP, outcome VARCHAR, why VARCHAR NOT NULL, missed INTEGER NOT NULL,
+       conversation_id BIGINT, exchange_id BIGINT, is_manual BOOLEAN NOT NULL,
+       PRIMARY KEY (routine_uid, due_at))""",
+)
+
+
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
     _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS, _ERASURE,
+    _ROUTINES,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

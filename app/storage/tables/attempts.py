@@ -66,6 +66,9 @@ _ITEMS: Mapping[ItemKind, _Items] = {
     ItemKind.SESSION_FILE: _Items(
         "SELECT a.*, 'A session file' AS title, '' AS detail FROM attempt a", "false"
     ),
+    ItemKind.ROUTINE: _Items(
+        "SELECT a.*, 'A routine' AS title, '' AS detail FROM attempt a", "false"
+    ),
 }
 _UNKNOWN = "SELECT a.*, 'Item ' || a.item_id AS title, '' AS detail FROM attempt a"
 _LISTED: Mapping[str, str] = {name: _ITEMS[spec.items].listed for name, spec in WORKERS.items()}

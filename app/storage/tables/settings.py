@@ -204,8 +204,6 @@ class Settings(SettingValues):
     def remarks(self, key: str) -> list[str]:
         """Return remarks for a user who sets `key`, as sentences."""
         remarks = []
-        if not setting_for(key).has_effect:
-            remarks.append(f"{key} is kept, but nothing in this version reads it yet.")
         if variable := self.environment_variable(key):
             remarks.append(f"The environment variable {variable} rules {key} at present.")
         return remarks

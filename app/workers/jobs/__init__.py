@@ -3,6 +3,7 @@
 To add a worker, add its row to `app.domain.workers` and a module here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,14 @@ from app.domain.workers import WorkerName
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.workers.background_model import ModelClient
-from app.workers.job import ActiveEmbedder, Job
+from app.workers.job import ActiveEmbedder, Clock, Job
 from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_reader import PartReader
 from app.workers.spend_limits import SpendLimits
 
 if TYPE_CHECKING:
     from app.index.token_sync import TokenIndexSync
+    from app.workers.jobs.routine_runner import RoutineRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class JobParts:
     limits: SpendLimits | None = None
     reader: PartReader | None = None
     tokens: "TokenIndexSync | None" = None
+    routines: "Callable[[], RoutineRunner] | None" = None
+    clock: Clock | None = None
 
 
 def build_jobs(parts: JobParts) -> tuple[Job[Any, Any], ...]:

@@ -41,7 +41,7 @@ class MemoryPage(QWidget):
         self.editors = [
             SettingEditor(setting, self, steps=True)
             for setting in SETTINGS.values()
-            if setting.page is SettingPage.RECALL and setting.has_effect
+            if setting.page is SettingPage.RECALL
         ]
         self.preview = PreviewPane(Theme(), self)
         back = tr("Go back to the values from when the settings were opened")

@@ -66,7 +66,7 @@ class SettingsDialog(QDialog):
         self._add_page(_BACKGROUND, self.background)
         for editor in (*self.background.limits, *self.memory.editors):
             self._take_editor(editor)
-        shown = {setting.page for setting in SETTINGS.values() if setting.has_effect}
+        shown = {setting.page for setting in SETTINGS.values()}
         for page in SettingPage:
             if page in shown and page not in _OWN_PAGES:
                 is_memory = page is SettingPage.RECALL
@@ -113,7 +113,7 @@ class SettingsDialog(QDialog):
         column.setContentsMargins(16, 8, 16, 16)
         for setting in SETTINGS.values():
             is_here = setting.page is page and setting.key not in _ON_OTHER_PAGES
-            if is_here and setting.has_effect:
+            if is_here:
                 editor = SettingEditor(setting, body)
                 self._take_editor(editor)
                 column.addWidget(editor)

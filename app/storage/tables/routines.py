@@ -1,0 +1,212 @@
+"""Routines and the records of their runs. `app.chat.routines` runs them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from app.domain.changes import RoutinePut, RoutineRemoved, RoutineRunPut
+from app.domain.ids import ConversationId, ExchangeId
+from app.domain.routines import Routine, RoutineRun
+from app.storage.engine.aggregate import (
+    OF_CONVERSATIONS,
+    Aggregate,
+    Batch,
+    Rule,
+    State,
+    Table,
+    delete_where_in,
+    existing_ids,
+    reader,
+    reference,
+    row_of,
+)
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.engine.times import to_db
+
+_ROUTINE = Table(
+    "routine",
+    "uid, name, prompt, cron, created_at, enabled_at, model, preset, cap_usd, is_private, agreed_to",
+    "uid",
+)
+_RUN = Table(
+    "routine_run",
+    "routine_uid, due_at, started_at, finished_at, outcome, why, missed, conversation_id, "
+    "exchange_id, is_manual",
+    "routine_uid, due_at",
+)
+_WITHOUT_ROUTINE = "routine_uid NOT IN (SELECT uid FROM routine)"
+
+
+# -- changes
+
+
+def _put(batch: Batch, change: RoutinePut) -> None:
+    batch.rows["routine"][change.routine.uid] = row_of(change.routine, _ROUTINE.columns)
+    batch.announce("routines", change.routine.uid)
+
+
+def _removed(batch: Batch, change: RoutineRemoved) -> None:
+    batch.rows["routine"][change.uid] = None
+    batch.rows["removed_routine"][change.uid] = None
+    runs = batch.rows["routine_run"]
+    for key in [key for key in runs if key[0] == change.uid]:
+        del runs[key]
+    batch.announce("routines", change.uid)
+
+
+def _run_put(batch: Batch, change: RoutineRunPut) -> None:
+    row = row_of(change.run, _RUN.columns)
+    batch.rows["routine_run"][row[:2]] = row
+    batch.announce("routines", change.run.routine_uid)
+
+
+def _write(connection: Connection, batch: Batch, _state: State) -> None:
+    """Write routines and runs; a run that ends after its routine was removed is dropped.
+
+    A run of a conversation that was forgotten meanwhile keeps its times alone.
+    """
+    if removed := batch.rows["removed_routine"]:
+        delete_where_in(connection, "routine_run", "routine_uid", removed)
+    _ROUTINE.write(connection, batch.rows["routine"])
+    runs = batch.rows["routine_run"]
+    if not runs:
+        return
+    ids = {row[8] for row in runs.values() if row[8] is not None}
+    present = existing_ids(connection, "exchange", batch.rows["exchange"], ids)
+    kept = {
+        key: row if row[8] is None or row[8] in present else (*row[:7], None, None, row[9])
+        for key, row in runs.items()
+    }
+    _RUN.write(connection, kept)
+    connection.execute(f"DELETE FROM routine_run WHERE {_WITHOUT_ROUTINE}")
+
+
+def _erase(connection: Connection, ids: list[int], _position: int) -> None:
+    """Keep the times of runs, so that none is repeated, without their conversation."""
+    connection.execute(
+        "UPDATE routine_run SET conversation_id = NULL, exchange_id = NULL "
+        f"WHERE {OF_CONVERSATIONS}",
+        [ids],
+    )
+
+
+ROUTINES = Aggregate(
+    (_ROUTINE, _RUN),
+    {RoutinePut: _put, RoutineRemoved: _removed, RoutineRunPut: _run_put},
+    _write,
+    _erase,
+    rules=(
+        reference("routine_run.conversation_id", "conversation", "clear"),
+        reference("routine_run.exchange_id", "exchange", "clear"),
+        Rule(
+            "routine_run.routine_uid",
+            "A run refers to the routine {}, which does not exist.",
+            f"SELECT DISTINCT routine_uid FROM routine_run WHERE {_WITHOUT_ROUTINE}",
+            "DELETE FROM routine_run WHERE routine_uid IN (SELECT unnest($1))",
+        ),
+        Rule(
+            "routine_run.outcome",
+            "A run of the routine {} has an outcome and no time at which it ended, or the opposite.",
+            "SELECT DISTINCT routine_uid FROM routine_run WHERE outcome <> 'skipped' "
+            "AND (outcome IS NULL) <> (finished_at IS NULL)",
+        ),
+    ),
+)
+
+
+# -- queries
+
+
+class RoutineRows:
+    """Reads routines and runs. Blocking; raises StorageError."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def listed(self) -> tuple[Routine, ...]:
+        """Return all routines, by name."""
+        rows = self._store.rows(f"SELECT {_ROUTINE.columns} FROM routine ORDER BY lower(name), uid")
+        return tuple(map(_read_routine, rows))
+
+    def runs(self, uid: str, limit: int = 50) -> tuple[RoutineRun, ...]:
+        """Return the runs of a routine, the latest due time first.
+
+        One that failed and was then tried again by the user counts by what it has become.
+        """
+        columns = _RUN.columns.replace(
+            "outcome",
+            "CASE WHEN (SELECT e.status FROM exchange e WHERE e.id = exchange_id) = 'completed' "
+            "AND outcome IS NOT NULL THEN 'completed' ELSE outcome END",
+        )
+        rows = self._store.rows(
+            f"SELECT {columns} FROM routine_run WHERE routine_uid = ? ORDER BY due_at DESC LIMIT ?",
+            [uid, limit],
+        )
+        return tuple(map(_read_run, rows))
+
+    def run_at(self, uid: str, due_at: datetime) -> RoutineRun | None:
+        """Return the run of a due time."""
+        rows = self._store.rows(
+            f"SELECT {_RUN.columns} FROM routine_run WHERE routine_uid = ? AND due_at = ?",
+            [uid, to_db(due_at)],
+        )
+        return _read_run(rows[0]) if rows else None
+
+    def last_due(self, uid: str, until: datetime) -> datetime | None:
+        """Return the latest due time up to a moment that has a record; manual runs do not count."""
+        rows = self._store.rows(
+            f"SELECT {_RUN.columns} FROM routine_run WHERE routine_uid = ? AND due_at <= ? "
+            "AND NOT is_manual ORDER BY due_at DESC LIMIT 1",
+            [uid, to_db(until)],
+        )
+        return _read_run(rows[0]).due_at if rows else None
+
+    def unfinished(self, uid: str) -> RoutineRun | None:
+        """Return the latest run that began and did not end."""
+        rows = self._store.rows(
+            f"SELECT {_RUN.columns} FROM routine_run WHERE routine_uid = ? "
+            "AND started_at IS NOT NULL AND outcome IS NULL ORDER BY due_at DESC LIMIT 1",
+            [uid],
+        )
+        return _read_run(rows[0]) if rows else None
+
+    def conversation_id(self, uid: str, *, is_private: bool) -> ConversationId | None:
+        """Return the conversation of the latest run, if it is not in the trash and as private."""
+        rows = self._store.rows(
+            "SELECT r.conversation_id FROM routine_run r JOIN conversation c "
+            "ON c.id = r.conversation_id WHERE r.routine_uid = ? AND c.deleted_at IS NULL "
+            "AND c.private = ? ORDER BY r.started_at DESC LIMIT 1",
+            [uid, is_private],
+        )
+        return ConversationId(rows[0][0]) if rows else None
+
+    def completed(self, uid: str, conversation_id: int, limit: int) -> tuple[ExchangeId, ...]:
+        """Return the exchanges of the last runs in a conversation that were completed, oldest first."""
+        rows = self._store.rows(
+            "SELECT r.exchange_id FROM routine_run r JOIN exchange e ON e.id = r.exchange_id "
+            "WHERE r.routine_uid = ? AND r.conversation_id = ? AND e.status = 'completed' "
+            "AND r.outcome IS NOT NULL ORDER BY r.started_at DESC LIMIT ?",
+            [uid, conversation_id, limit],
+        )
+        return tuple(ExchangeId(row[0]) for row in reversed(rows))
+
+    def turns(self, runs: Sequence[RoutineRun]) -> dict[int, int]:
+        """Return the turn numbers of runs by the ids of their exchanges."""
+        ids = [run.exchange_id for run in runs if run.exchange_id is not None]
+        rows = self._store.rows(
+            "SELECT id, turn_number FROM exchange WHERE id IN (SELECT unnest(?))", [ids]
+        )
+        return dict(rows)
+
+    def spent_usd(self, uid: str, since: datetime) -> float:
+        """Return what the runs of a routine cost since a moment; unknown prices count as nothing."""
+        rows = self._store.rows(
+            "SELECT coalesce(sum(s.cost_usd), 0) FROM spend s JOIN routine_run r "
+            "ON r.exchange_id = s.exchange_id WHERE r.routine_uid = ? AND s.spent_at >= ?",
+            [uid, to_db(since)],
+        )
+        return float(rows[0][0])
+
+
+_read_routine = reader(Routine)
+_read_run = reader(RoutineRun)
