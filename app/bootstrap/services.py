@@ -327,8 +327,9 @@ class Services:
         self.chat = ExchangeLoop(store, settings, self.models, builder, toolbox)
         self._closers.append(self.chat.close)
         self._routine_runs = RoutineRuns(
-            store, settings, self.chat, self.models, provider_registry(settings, keys), self._limits
-        )
+            store, settings, self.chat, self.models, provider_registry(settings, keys),
+            self._limits, self._get_ready_to_search,
+        )  # fmt: skip
         self.routines = Routines(store, self.presets, self.models, self._routine_runs)
         self.mcp_access = McpAccess(self.paths, settings)
         self.mcp_tools = McpTools(
@@ -341,6 +342,11 @@ class Services:
         self.inspector = InspectionService(store)
         self.segments = SegmentBreaks(settings)
         self.commands = self._command_table()
+
+    def _get_ready_to_search(self, text: str, is_cancelled: Callable[[], bool]) -> None:
+        """Catch the index up and load the embedder, which recall would not wait for."""
+        self.index_sync.catch_up_a_little(is_cancelled)
+        self.vector_search.query_vector(text)
 
     def _is_manual_on(self) -> bool:
         key = WORKERS[WorkerName.MAN_INDEXER].enabled_key

@@ -65,7 +65,10 @@ class RoutineRuns:
         models: ModelDirectory,
         registry: ProviderRegistry,
         limits: SpendLimits,
+        get_ready: Callable[[str, Callable[[], bool]], None] = lambda _text, _is_cancelled: None,
     ) -> None:
+        """Call `get_ready` with the prompt before each run, so that history can be searched."""
+        self._get_ready = get_ready
         self._settings = settings
         self._store = store
         self._chat = chat
@@ -116,6 +119,7 @@ class RoutineRuns:
             record = RoutineRun(routine.uid, due_at, now(), is_manual=is_manual)
             try:
                 self._check_consent(routine)
+                self._get_ready(routine.prompt, is_cancelled)
                 running = _Running(self, routine, record, is_cancelled, may_retry)
                 reply = self._chat.start(running.plan).result()
                 while not reply.done.done():

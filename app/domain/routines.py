@@ -76,11 +76,6 @@ class RoutineRun:
     exchange_id: ExchangeId | None = None
     is_manual: bool = False
 
-    @property
-    def is_unfinished(self) -> bool:
-        """Whether it began and has not ended."""
-        return self.started_at is not None and self.outcome is None
-
 
 def routine_problem(routine: Routine) -> str:
     """Return why a routine cannot be stored as a phrase that follows "it", "" if it can."""

@@ -37,7 +37,9 @@ from tests.fakes.tool_turns import called
 
 EXCHANGES, CONVERSATIONS = WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER
 PIPELINE, MANUAL = WorkerName.EMBEDDING_PIPELINE, WorkerName.MAN_INDEXER
-WITHOUT_WORK = (MANUAL, WorkerName.PROFILE_WRITER, WorkerName.SOURCE_READER)  # without facts
+WITHOUT_WORK = (  # without facts and routines
+    MANUAL, WorkerName.PROFILE_WRITER, WorkerName.SOURCE_READER, WorkerName.ROUTINE_RUNNER,
+)  # fmt: skip
 MAY_BE_PAID = tuple(name for name in WorkerName if name not in WITHOUT_WORK)
 STOPPED, IDLE, BLOCKED = WorkerState.STOPPED, WorkerState.IDLE, WorkerState.BLOCKED
 

@@ -235,8 +235,8 @@ class History:
             RoutineRunPut(
                 RoutineRun(
                     self.word(), self.moment(), at, ended, outcome,
-                    conversation_id=exchange and exchange.conversation_id,
-                    exchange_id=exchange and exchange.id,
+                    conversation_id=None if exchange is None else exchange.conversation_id,
+                    exchange_id=None if exchange is None else exchange.id,
                 )
             ),
         )  # fmt: skip
