@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 
 from app.domain.recall import PromptPiece, QuoteUnit, RetrievedConversation, RetrievedExchange
 from app.memory import recalled_text
-from app.memory.token_budget import TokenBudget
+from app.memory.token_budget import TokenBudget, size_of
 
 _LEAST_WORTH = 0.1  # of a further unit, times the relevance of its turn
 _COMPLETED = 0.9  # of the best relevance
+_LARGE_BYTES = 800  # of a turn with its first unit: a line of code brings its fence
+_NEARLY = 0.5  # of the best worth
+_TRIED = 6  # units
 
 
 @dataclass(slots=True)
@@ -47,13 +50,20 @@ class GrowingQuotation:
         return self.chosen | {text: {*self.chosen.get(text, ()), place}}
 
     def put(self, budget: TokenBudget, heading: str, *before: PromptPiece) -> bool:
-        """Add its best unit to the block, after other pieces; return whether there was room."""
-        best = max(self.places(), key=lambda each: (each[0], -each[1], -each[2]), default=None)
-        chosen = {} if best is None else self.with_unit(best[1], best[2])
+        """Add its first unit to the block, after other pieces; return whether there was room."""
+        chosen = self._first()
         placed = budget.put(heading, *before, self.render(chosen))
         if placed is not None:
             self.heading, self.place, self.chosen = heading, placed, chosen
         return placed is not None
+
+    def _first(self) -> dict[int, set[int]]:
+        """Return the best unit, or one that is nearly as good where that takes the room of other turns."""
+        ranked = sorted(self.places(), key=lambda each: (-each[0], each[1], each[2]))
+        least = _NEARLY * ranked[0][0] if ranked else 0.0
+        good = [self.with_unit(*at) for worth, *at in ranked[:_TRIED] if worth >= least]
+        small = (each for each in good if size_of(self.render(each).text) <= _LARGE_BYTES)
+        return next(small, good[0] if good else {})
 
     def extend(self, budget: TokenBudget, text: int, place: int) -> bool:
         """Quote one more unit if there is room; return whether there was."""

@@ -245,6 +245,18 @@ def test_the_less_relevant_the_best_the_fewer_tokens_are_used() -> None:
     assert 0.1 * budget < tokens(0.2) < 0.2 * budget
 
 
+def test_a_large_unit_gives_way_to_a_small_one_that_is_nearly_as_good() -> None:
+    units = (
+        QuoteUnit("The long way. " * 200, 0, worth=0.6),
+        QuoteUnit("A short one.", 1, worth=0.5),
+    )
+    found = replace(turn(700, conversation_id=70), texts=(QuotableText(is_user=True, units=units),))
+    settings = RecallSettings(rag_max_tokens=400)
+    block = recalled_block(planned(RetrievalResult(history=(found,)), settings=settings).parts)
+    assert "A short one." in block
+    assert "The long way." not in block
+
+
 def test_the_budget_goes_to_the_sentences_of_most_worth_and_a_turn_keeps_one() -> None:
     units = [QuoteUnit(f"Sentence {each} is here.", each, worth=each / 40) for each in range(40)]
     long = replace(turn(600), texts=(QuotableText(False, tuple(units)),))
