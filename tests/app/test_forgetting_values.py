@@ -27,14 +27,15 @@ from app.domain.presets import Preset
 from app.domain.profile import FactSource, Profile, ProfileLine
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.storage.deletion.erasure import deletions_owed, erase_bytes
-from app.storage.deletion.forget import forget_value, value_places
+from app.storage.deletion.forget import forget, forget_value, value_places
+from app.storage.engine import migrations
 from app.storage.engine.store import Store
 from app.storage.safety.backup import list_backups, make_backup
 from app.storage.tables.exchanges import Exchanges
 from tests.fakes import stored
 from tests.fakes.canary import files_after_erasing, files_with, plain_databases
 from tests.fakes.command_line import Console
-from tests.fakes.stored import AT, add_conversation, opened, titles
+from tests.fakes.stored import AT, add_conversation, make_earlier, opened, titles
 
 VALUE = 'pass"word-7f3a9c-ü'
 
@@ -130,6 +131,22 @@ def test_words_of_the_program_are_not_changed_in_its_own_columns(store: Store) -
     assert messages[0].text == f"The {FORGOTTEN} is {FORGOTTEN}"
     assert [each.role for each in messages] == [Role.USER, Role.ASSISTANT]
     assert check(store).problems == ()
+
+
+def test_a_deletion_that_an_earlier_version_left_unfinished_is_finished(data_dir: Path) -> None:
+    with plain_databases(), opened(data_dir) as before:
+        gone = add_conversation(before, "My word is 7f3a9c-windowsill", title="Gone")
+        old = make_backup(before)
+        forget(before, [gone.conversation.id])
+        add_conversation(before, "something else", title="Stays")
+    make_earlier(before.paths.database, migrations.STEPS.index(migrations._ERASURE))
+    with plain_databases(), opened(data_dir) as store:
+        assert deletions_owed(store) == 1
+        assert files_after_erasing(store, "7f3a9c") == set()
+        assert not old.path.exists(), "which rows it has to lose was not kept then"
+        assert len(list_backups(store.paths.backups)) == 3
+        assert titles(store) == {"Stays"}
+        assert check(store).problems == ()
 
 
 def test_a_value_that_is_too_short_or_unknown_or_while_a_reply_runs_is_refused(

@@ -24,7 +24,7 @@ from tests.fakes.small_disk import small_disk
 from tests.fakes.stored import add_conversation, opened, titles
 
 _CALLS = ("write", "pwrite64", "fsync", "fdatasync", "ftruncate", "rename")
-_MOST_CALLS = 300
+_MOST_CALLS = 40  # of a thread, and commits share them
 _GOES_ON_WITHIN_S = 5.0
 
 
@@ -38,9 +38,14 @@ class RefusedCalls(Rounds):
     def _start(self, seed: int) -> Victim:
         call, error = self.chance.choice(_CALLS), self.chance.choice(("ENOSPC", "EIO"))
         which = int(_MOST_CALLS ** self.chance.random())
-        # Its output is a pipe, which `write` would be refused for too: only files are.
         inject = f"inject={call}:error={error}:when={which}"
-        path = ("-P", str(self._root / "commonplace.duckdb"), "-P", str(self._root))
+        # Its output is a pipe, which `write` would be refused for too: only these files are.
+        names = (
+            "commonplace.duckdb",
+            "commonplace.duckdb.wal",
+            "journal/00000000000000000001.journal",
+        )
+        path = [part for name in names for part in ("-P", str(self._root / name))]
         return Victim(
             self._root, seed, ("strace", "-f", "-qq", "-o", "/dev/null", *path, "-e", inject)
         )

@@ -1,4 +1,4 @@
-"""How fast the store is: commits, bulk, replay, opening; prints JSON.
+"""How fast the store is: commits, bulk, replay, opening, forgetting, the check; prints JSON.
 
     python -m tests.bench.storage [--messages N]
 
@@ -11,7 +11,9 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
+from app.check import check
 from app.domain.changes import ReplyGrew, SettingPut
+from app.storage.deletion.erasure import erase_bytes
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.safety.backup import make_backup
@@ -43,6 +45,9 @@ def main() -> None:
             figures["backup_ms"] = median_ms(lambda: make_backup(store), 3)
             deleted = store.read(lambda c: c.execute("SELECT max(id) FROM conversation").fetchall())
             figures["forget_ms"] = median_ms(lambda: forget(store, [deleted[0][0]]), 1)
+            figures["erase_ms"] = median_ms(lambda: erase_bytes(store), 1)
+            checked = timed(lambda: check(store))
+            figures |= {"check_s": round(checked.wall_s, 1), "check_cpu_s": round(checked.cpu_s, 1)}
     print_json(figures)
 
 

@@ -49,6 +49,7 @@ class PrivacyDialog(QDialog):
         for number, row in enumerate(rows):
             to = tr("another computer") if row.leaves_computer else tr("this computer")
             item = QTreeWidgetItem(self.table, [row.title, to, row.address, _STATES[row.state]])
+            item.setToolTip(0, row.title)
             item.setToolTip(2, row.address)
             item.setData(0, Qt.ItemDataRole.UserRole, number)
         if first := self.table.topLevelItem(0):

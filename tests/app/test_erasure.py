@@ -1,0 +1,270 @@
+"""What was forgotten is in no file after the work of a quiet time, also after a kill at any step."""
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from app.check import check
+from app.domain import changes
+from app.domain.facts import Memory
+from app.domain.ids import ConversationId, new_uid
+from app.domain.profile import FactSource, Profile, ProfileLine, ProfileReview
+from app.storage.apply import AGGREGATES
+from app.storage.deletion import erasure
+from app.storage.deletion.erasure import deletions_owed, erase_bytes
+from app.storage.deletion.forget import forget, purge_trash
+from app.storage.engine.journal import segments
+from app.storage.engine.store import Store
+from app.storage.safety import image
+from app.storage.safety.backup import backups_of, list_backups, make_backup
+from app.storage.safety.restore import restore_backup
+from app.storage.tables.attempts import CALLS_PER_MESSAGE, Attempts
+from app.storage.tables.passages import Passages
+from app.system.paths import DataPaths
+from tests.fakes import stored
+from tests.fakes.canary import CANARY, files_after_erasing, files_with, plain_databases
+from tests.fakes.libraries import zero
+from tests.fakes.stored import AT, add_conversation, opened, tables, titles
+
+
+@pytest.fixture
+def store(data_dir: Path) -> Iterator[Store]:
+    with plain_databases(), opened(data_dir) as made:
+        yield made
+
+
+def add_secret(store: Store) -> ConversationId:
+    """Write a conversation with the canary everywhere a text can be."""
+    whole = add_conversation(store, f"{CANARY} one", f"{CANARY} two", title=CANARY)
+    here, exchange = whole.conversation.id, whole.exchanges[0]
+    place, message = (here, exchange.id), exchange.message_ids[0]
+    fact = stored.learned(store, whole, CANARY)
+    line = ProfileLine(CANARY, (FactSource(fact.id, fact.made_at),))
+    profile = Profile((line, ProfileLine("I am tall")), "user", AT)
+    probe = {"question": CANARY, "exchange_id": exchange.id}
+    store.save(
+        changes.SummaryPut("conversation", here, here, CANARY, "m", "h", AT),
+        changes.TagsChanged(here, (CANARY,)),
+        changes.DraftPut(here, CANARY, AT),
+        changes.MemoryPut(Memory(store.ids.passage(), new_uid(), CANARY, AT, *place)),
+        changes.ToolSummaryPut(store.ids.passage(), *place, message, 0, CANARY, "m", AT),
+        changes.ProfilePut(profile),
+        changes.ProfileReviewPut(ProfileReview(AT, "key", profile)),
+        changes.SettingPut("probe_questions", json.dumps(json.dumps([probe]))),
+    )
+    for worker, item in (
+        ("exchange_summarizer", exchange.id), ("conversation_summarizer", here),
+        ("knowledge_extractor", exchange.id), ("embedding_pipeline", fact.id),
+        ("tool_summarizer", message * CALLS_PER_MESSAGE), ("worker_unknown_to_storage", 1),
+    ):  # fmt: skip
+        Attempts(store, worker).failed(item, 1, None, f"refused: {CANARY}")
+    return here
+
+
+def test_forgotten_text_is_in_no_file_and_the_rest_is_unchanged(store: Store) -> None:
+    stays = add_conversation(store, "something else", title="Stays")
+    empty = make_backup(store)
+    gone = add_secret(store)
+    store.checkpoint().result()
+    before = [make_backup(store), make_backup(store)]
+    add_conversation(store, "later", title="Later")
+    assert len(files_with(store.paths.root)) == 4, "database, journal and backups"
+    position = store.journal.last_position
+    untouched = empty.path.read_bytes()
+    assert len(forget(store, [gone])) == 2
+    assert deletions_owed(store) == 1
+    assert titles(store) == {"Stays", "Later"}
+    assert files_after_erasing(store) == set()
+    assert deletions_owed(store) == 0
+    assert tables(store)["message"][0][0] == stays.messages[0].id
+    assert check(store).problems == ()
+    after = backups_of(store.paths.backups, store.uid)
+    assert after[2:] == [*reversed(before), empty], "backups keep their dates and positions"
+    assert set(store.paths.backups.iterdir()) == {each.path for each in after}
+    assert empty.path.read_bytes() == untouched, "what does not contain it is not written again"
+    for each in after:
+        image.verify(each.path)
+    assert set(Passages(store).work_since(position, 10).removed) == {2, 3, 4}
+    store.paths.damaged.mkdir()
+    (store.paths.damaged / "old.duckdb").write_text(CANARY)
+    assert str(store.paths.damaged) in forget(store, [])[-1], "what may contain it is named"
+
+
+def test_several_deletions_are_removed_from_the_files_by_one_rewrite(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [add_conversation(store, f"{CANARY} {n}", title=f"T{n}") for n in range(3)]
+    make_backup(store)
+    copies = Mock(side_effect=image.copy_into)
+    monkeypatch.setattr(image, "copy_into", copies)
+    for each in made:
+        forget(store, [each.conversation.id])
+    assert (deletions_owed(store), copies.call_count) == (3, 0)
+    assert files_after_erasing(store) == set()
+    assert copies.call_count == 2, "the database and one backup"
+
+
+def test_a_backup_restored_before_the_quiet_time_does_not_bring_it_back(
+    store: Store, tmp_path: Path
+) -> None:
+    add_conversation(store, "something else", title="Stays")
+    gone = add_secret(store)
+    chosen = make_backup(store)
+    add_conversation(store, "later", title="Later")
+    forget(store, [gone])
+    killed = DataPaths(stored.killed(store, tmp_path / "killed"))
+    restore_backup(killed, killed.backups / chosen.path.name)
+    with opened(killed.root) as again:
+        assert titles(again) == {"Stays"}
+        assert deletions_owed(again) == 1
+        assert check(again).problems == ()
+        erase_bytes(again)
+        shutil.rmtree(killed.damaged)  # what the restore has replaced
+        assert files_with(killed.root) == set()
+
+
+def test_a_backup_that_was_cleaned_is_a_whole_library(store: Store, tmp_path: Path) -> None:
+    stays = add_conversation(store, "something else", title="Stays")
+    gone = add_secret(store)
+    chosen = make_backup(store)
+    forget(store, [gone])
+    erase_bytes(store)
+    killed = DataPaths(stored.killed(store, tmp_path / "killed"))
+    restore_backup(killed, killed.backups / chosen.path.name)
+    with opened(killed.root) as again:
+        assert titles(again) == {"Stays"}
+        assert (deletions_owed(again), check(again).problems) == (0, ())
+        later = add_conversation(again, f"{CANARY} again", title="Later")
+        forget(again, [later.conversation.id, stays.conversation.id])
+        assert deletions_owed(again) == 1
+        assert titles(again) == set()
+
+
+def test_nothing_comes_back_after_a_kill_or_a_restore(store: Store, tmp_path: Path) -> None:
+    running = stored.add_running(store, "Why?").exchanges[0]
+    reply = store.ids.message()
+    stored.journal_reply(store, running, reply, "Because ")
+    gone = add_secret(store)
+    ((last_message,),) = store.rows("SELECT max(id) FROM message")
+    make_backup(store)
+    forget(store, [gone])
+    erase_bytes(store)
+    assert len(segments(store.paths.journal)) == 1
+    stored.journal_reply(store, running, reply, "it is.")
+    add_conversation(store, "later", title="Later")
+    after_kill = stored.killed(store, tmp_path / "killed")
+    zero(after_kill / "commonplace.duckdb", 12288)
+    with opened(after_kill) as again:
+        assert titles(again) == {"A talk", "Later"}
+        assert "backup of" in again.notices[1]
+        assert again.ids.conversation() > gone
+        assert again.ids.message() > last_message
+        texts = {row[5] for row in tables(again)["message"]}
+        assert {"Why?", "Because it is."} <= texts, "a reply that runs elsewhere survives the cut"
+    assert files_with(after_kill) == set()
+
+
+def test_others_read_and_write_meanwhile(store: Store) -> None:
+    for number in range(10):
+        add_conversation(store, "text " * 500, title=f"T{number}")
+    gone = add_secret(store)
+    stop = threading.Event()
+
+    def work() -> set[str]:
+        written: set[str] = set()
+        while not stop.is_set():
+            add_conversation(store, "meanwhile", title=f"M{len(written)}")
+            written.add(f"M{len(written)}")
+            assert len(titles(store)) >= 10
+        return written
+
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        try:
+            forget(store, [gone])
+        finally:
+            stop.set()
+    assert titles(store) == {*(f"T{n}" for n in range(10)), *working.result()}
+    assert files_after_erasing(store) == set()
+    assert check(store).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("is_done", "step"),
+    [
+        (False, "_clean_backup"), (False, "forget_again"), (True, "forget_again"),
+        (True, "_clean_backup"), (False, "_begin_clean_segment"), (False, "_rewrite"),
+        (True, "_swap"), (False, "_remove_unfinished"), (True, "_rewrite"),
+        (False, "_record_erased"), (True, "_record_erased"),
+    ],
+)  # fmt: skip
+def test_after_a_kill_at_any_step_forgetting_is_completed_later(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_done: bool, step: str
+) -> None:
+    add_conversation(store, "something else", title="Stays")
+    gone = add_secret(store)
+    made = make_backup(store)
+    do: Callable[..., object] = getattr(erasure, step)
+    copied: list[Path] = []
+
+    def killed_here(*given: object) -> object:
+        if is_done:
+            do(*given)
+        copied.append(Path(shutil.copytree(store.paths.root, tmp_path / "killed")))
+        raise _KilledError
+
+    forget(store, [gone])
+    with monkeypatch.context() as patch:
+        patch.setattr(erasure, step, killed_here)
+        with pytest.raises(_KilledError):
+            erase_bytes(store)
+    assert titles(store) == {"Stays"}
+    with opened(copied[0]) as again:
+        assert [erase_bytes(again), erase_bytes(again)] == [True, False]
+        assert titles(again) == {"Stays"}
+        assert check(again).problems == ()
+        assert made.path.name in {each.path.name for each in list_backups(again.paths.backups)}
+        again.checkpoint().result()
+        assert files_with(copied[0]) == set()
+
+
+class _KilledError(Exception):
+    """The program was killed."""
+
+
+def test_conversations_in_the_trash_for_too_long_are_forgotten(store: Store) -> None:
+    ids = {title: add_conversation(store, "x", title=title) for title in ("Old", "New", "Kept")}
+    for title, days in (("Old", 31), ("New", 29)):
+        at = AT - timedelta(days=days)
+        store.save(changes.ConversationEdited(ids[title].conversation.id, deleted_at=at))
+    assert purge_trash(store, AT - timedelta(days=30)) == 1
+    assert titles(store) == {"New", "Kept"}
+    position = store.journal.last_position
+    assert purge_trash(store, AT - timedelta(days=30)) == 0
+    forget(store, [])
+    assert store.journal.last_position == position, "nothing is written when nothing goes"
+    forget(store, [ConversationId(77), ConversationId(77)])
+    assert [erase_bytes(store), erase_bytes(store)] == [True, False]
+    assert len(list_backups(store.paths.backups)) == 2
+
+
+def test_every_table_that_names_a_conversation_is_erased(store: Store) -> None:
+    named = store.rows(
+        "SELECT DISTINCT table_name FROM duckdb_columns() WHERE database_name = current_database() "
+        "AND column_name IN ('conversation_id', 'exchange_id', 'message_id')"
+    )
+    erased = {
+        table.name
+        for aggregate in AGGREGATES
+        for table in aggregate.tables
+        if table.erased or aggregate.erase is not None
+    }
+    by_id = {"fact", "fact_version"}  # `delete_facts_where`
+    assert {name for (name,) in named} - erased == by_id
