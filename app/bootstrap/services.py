@@ -29,6 +29,7 @@ from app.chat.typed_recall import RetrievalCache, TypedRecall
 from app.commands.conversation import conversation_commands
 from app.commands.facts import facts_command
 from app.commands.presets import preset_command
+from app.commands.projects import project_command
 from app.commands.recall import rag_command
 from app.commands.search import search_commands
 from app.commands.secrets import secrets_command
@@ -364,6 +365,7 @@ class Services:
                     self.embedding_regeneration,
                 ),
                 preset_command(self.presets, self.library),
+                project_command(self.projects, self.library),
                 rag_command(self.settings, self.overview, self.previews, self.inspector),
                 facts_command(self.facts, self.fact_service, self.fact_regeneration, board),
                 secrets_command(self.store),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.conversations import ExchangeStatus, Problem, Usage
+from app.domain.projects import Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +91,4 @@ class PortableLibrary:
     spend: tuple[PortableSpend, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     providers: tuple[PortableProvider, ...] = ()
+    projects: tuple[Project, ...] = ()

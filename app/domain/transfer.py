@@ -99,7 +99,7 @@ class ImportedConversation:
     id of the last visible message. `skipped` lists messages that could not be read. An empty `title`
     means none. Only exports of
     Commonplace contain `uid`, `title_origin`, `first_source` (the source of an earlier import), `facts`,
-    `recalls`, `preset` (a uid, "" for the default), `origins` and `turns`; `library`, `presets`, `profile` and facts that the user wrote
+    `recalls`, `preset` (a uid, "" for the default), `project` (a uid, "" for none), `origins` and `turns`; `library`, `presets`, `profile` and facts that the user wrote
     come in a conversation without messages.
     """
 
@@ -123,6 +123,7 @@ class ImportedConversation:
     facts: tuple[PortableFact, ...] = ()
     recalls: bool = True
     preset: str = ""
+    project: str = ""
     origins: tuple[PortableOrigin, ...] = ()
     turns: tuple[PortableTurn, ...] = ()
     library: PortableLibrary | None = None

@@ -189,6 +189,7 @@ class ConversationImporter:
             private=found.private,
             model=found.model if found.source == OWN_SOURCE else None,
             recalls=found.recalls,
+            project=found.project or None,
             preset=(found.preset or None) if self._own or found.preset in self._presets else None,
         )
         new_id = self._store.ids.exchange

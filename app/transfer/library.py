@@ -13,6 +13,7 @@ from app.domain.changes import (
     CoreMemoryPut,
     MemoryPut,
     PassagesPut,
+    ProjectPut,
     ProviderPut,
     SettingPut,
     SpendAdded,
@@ -28,6 +29,8 @@ from app.domain.portable import (
     PortableProvider,
     PortableSpend,
 )
+from app.domain.presets import free_name
+from app.domain.projects import Project, project_problem
 from app.domain.settings_schema import SETTINGS
 from app.domain.turn_text import content_hash, estimate_tokens
 from app.storage.engine.aggregate import select_in
@@ -40,6 +43,7 @@ from app.storage.tables.portable_reads import (
     portable_settings,
     portable_spend,
 )
+from app.storage.tables.projects import stored_projects
 from app.storage.tables.settings import PROBES, Settings
 from app.storage.work.queue import FACTS, SUMMARIES
 
@@ -74,6 +78,7 @@ def portable_library(store: Store) -> PortableLibrary:
             PortableProvider(row.name, row.kind, row.base_url, row.key_env, row.allow_plain_http)
             for row in Settings(store).providers()
         ),
+        projects=stored_projects(store),
     )
 
 
@@ -82,9 +87,11 @@ def import_library(
 ) -> tuple[str, ...]:
     """Store what is new of a library, after its conversations; return what was left out. Blocking.
 
-    What is set here stays.
+    What is set here stays. The instructions of projects are another person's text: only those of one's `own`
+    library are stored.
     """
     _save(store, _memories(store, library.memories, restore_forgotten=restore_forgotten))
+    _save(store, _projects(store, library.projects, own=own))
     if own:
         _save(store, [*_core_memory(store, library), *_settings(store, library)])
         _save(store, _spend(store, library.spend))
@@ -92,6 +99,7 @@ def import_library(
     parts = {
         "core memory": library.core_memory, "settings": library.settings,
         "providers": library.providers, "spend": library.spend,
+        "instructions of projects": any(each.instructions for each in library.projects),
     }  # fmt: skip
     return tuple(name for name, found in parts.items() if found)
 
@@ -103,6 +111,21 @@ def _save(store: Store, changes: Sequence[Change]) -> None:
 
 def _is_portable(key: str) -> bool:
     return key in SETTINGS and key not in _OF_THIS_LIBRARY
+
+
+def _projects(store: Store, imported: Sequence[Project], *, own: bool) -> list[Change]:
+    """Return projects whose uid is not known, each under a free name."""
+    stored = stored_projects(store)
+    uids, names = {each.uid for each in stored}, [each.name for each in stored]
+    changes: list[Change] = []
+    for project in imported:
+        if project.uid in uids or project_problem(project):
+            continue
+        kept = replace(project, name=free_name(project.name, names))
+        changes.append(ProjectPut(kept if own else replace(kept, instructions="")))
+        uids.add(kept.uid)
+        names.append(kept.name)
+    return changes
 
 
 def _memories(

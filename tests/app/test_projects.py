@@ -1,15 +1,22 @@
 """Projects: stored, replayed, and filtered by."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from app.check import check
+from app.commands.command import CommandContext, parse
 from app.domain.changes import ConversationEdited, ProjectPut, ProjectRemoved
+from app.domain.errors import InvalidInput
 from app.domain.projects import Project, RecallRule
 from app.index.query import parse_query
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages import Passages
 from app.storage.tables.projects import stored_projects
+from app.transfer.exporting import ExportFormat, export
+from app.transfer.importing import import_files
 from tests.fakes.command_line import Console
 from tests.fakes.stored import add_conversation, killed, opened, tables
 
@@ -75,3 +82,43 @@ def test_the_command_line_adds_changes_moves_and_removes_projects(cli: Console) 
     assert cli("project", "list", "--color", "#000000").code == 2
     cli.done("project", "remove", "garden")
     assert cli.json("project", "list")["projects"] == []
+
+
+def test_a_project_of_another_library_comes_without_its_instructions(
+    store: Store, tmp_path: Path
+) -> None:
+    roses = add_conversation(store, "Roses")
+    store.save(ProjectPut(GARDEN), ConversationEdited(roses.conversation.id, project="g"))
+    path = tmp_path / "out.json"
+    export(store, path, ExportFormat.JSON)
+    with opened(tmp_path / "other") as other:
+        other.save(ProjectPut(Project("x", "Garden")))
+        report = import_files(other, [path])
+        assert "instructions of projects" in report.left_out
+        brought = replace(GARDEN, name="Garden (2)", instructions="")
+        assert set(stored_projects(other)) == {Project("x", "Garden"), brought}
+        (here,) = Conversations(other).listed()
+        assert Conversations(other).get(here.id).project == "g"
+
+
+def test_a_conversation_is_moved_and_its_project_changed_by_typing(cli: Console) -> None:
+    services = cli.services
+    here = services.conversations.listed()[0].id
+
+    def typed(text: str) -> str:
+        return services.commands.run(parse(text, CommandContext(here))).markdown
+
+    typed("/project add Garden")
+    (garden,) = services.projects.listed()
+    assert services.conversations.get(here).project == garden.uid
+    typed("/project recall only")
+    assert services.projects.listed()[0].recall is RecallRule.ONLY
+    assert "Garden" in typed("/project")
+    with pytest.raises(InvalidInput):
+        typed("/project recall nothing")
+    typed("/project none")
+    assert services.conversations.get(here).project is None
+    typed("/project garden")
+    assert services.conversations.get(here).project == garden.uid
+    with pytest.raises(InvalidInput):
+        services.commands.run(parse("/project garden", CommandContext(None)))

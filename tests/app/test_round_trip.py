@@ -24,6 +24,7 @@ from app.domain.facts import Memory
 from app.domain.ids import ConversationId, new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.presets import Preset
+from app.domain.projects import Project, RecallRule
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages import Passages
@@ -65,14 +66,15 @@ def fill(store: Store, seed: int) -> None:
     """Write a library in which everything that can be exported occurs, by chance."""
     draw = random.Random(seed)
     preset = Preset(new_uid(), "Terse", "Be brief.", temperature=0.5)
-    store.save(changes.PresetPut(preset))
+    project = Project(new_uid(), "Garden", "Name plants.", "#2e7d32", "/g", RecallRule.ONLY)
+    store.save(changes.PresetPut(preset), changes.ProjectPut(project))
     for number in range(draw.randint(2, 5)):
         texts = [f"word {number} {turn}" for turn in range(draw.randint(1, 5))]
         whole = new_conversation(
             store, *texts, title=f"Talk {number}", private=draw.random() < 0.2,
             at=AT + timedelta(days=number),
         )  # fmt: skip
-        add(store, _varied(whole, draw, preset))
+        add(store, _varied(whole, draw, preset, project))
     _add_library(store, draw)
 
 
@@ -85,7 +87,9 @@ def add(store: Store, whole: ConversationRecord) -> None:
     )
 
 
-def _varied(whole: ConversationRecord, draw: random.Random, preset: Preset) -> ConversationRecord:
+def _varied(
+    whole: ConversationRecord, draw: random.Random, preset: Preset, project: Project
+) -> ConversationRecord:
     segment, exchanges = 0, []
     messages = list(whole.messages)
     for place, each in enumerate(whole.exchanges):
@@ -113,6 +117,7 @@ def _varied(whole: ConversationRecord, draw: random.Random, preset: Preset) -> C
         recalls=draw.random() < 0.8,
         model=draw.choice([None, "openai:m"]),
         preset=draw.choice([None, preset.uid]),
+        project=draw.choice([None, project.uid]),
         title_origin=draw.choice([*TitleOrigin]),
     )
     return ConversationRecord(conversation, tuple(messages), tuple(exchanges), whole.changes)
@@ -164,7 +169,9 @@ def test_an_export_of_somebody_else_sets_nothing(tmp_path: Path) -> None:
         exported(store, path)
     with opened(tmp_path / "two") as other:
         report = import_files(other, [path])
-        assert report.left_out == ("core memory", "settings", "providers", "spend")
+        assert report.left_out == (
+            "core memory", "settings", "providers", "spend", "instructions of projects",
+        )  # fmt: skip
         for table in ("core_memory", "provider", "spend"):
             assert other.rows(f"SELECT * FROM {table}") == []
         assert other.rows("SELECT key FROM appconfig") == [("import_history",)]

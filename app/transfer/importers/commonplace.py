@@ -17,6 +17,7 @@ from app.domain.portable import (
 )
 from app.domain.presets import Effort, Preset, one_line_name, preset_problem
 from app.domain.profile import LINE_LIMIT_CHARS
+from app.domain.projects import Project
 from app.domain.text import one_line
 from app.domain.transfer import (
     ImportedConversation,
@@ -101,6 +102,7 @@ class _OwnConversation(Builder):
             facts=_facts(header.get("facts")),
             recalls=header.get("recalls") is not False,
             preset=identity(header.get("preset")),
+            project=identity(header.get("project")),
             origins=_decoded(PortableOrigin, header.get("origins")),
             turns=_turns(header.get("turns")),
         )
@@ -197,6 +199,7 @@ def _library(plain: dict[str, Any]) -> PortableLibrary | None:
             and all(isinstance(text, str) for text in row)
         ),
         _decoded(PortableProvider, plain.get("providers")),
+        _decoded(Project, plain.get("projects")),
     )
     return None if library == PortableLibrary() else library
 
