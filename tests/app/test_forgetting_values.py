@@ -26,6 +26,7 @@ from app.domain.ids import new_uid
 from app.domain.presets import Preset
 from app.domain.profile import FactSource, Profile, ProfileLine
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
+from app.storage.deletion import values
 from app.storage.deletion.erasure import deletions_owed, erase_bytes
 from app.storage.deletion.forget import forget, forget_value, value_places
 from app.storage.engine import migrations
@@ -185,3 +186,29 @@ def test_the_command_counts_asks_and_never_prints_the_value(cli: Console) -> Non
     assert cli("forget").code == 2
     cli.close()
     assert files_with(cli.data_dir, "hunter2") == set()
+
+
+def test_every_column_with_free_text_is_searched(store: Store) -> None:
+    """A new column has to be named in `values`, or here when it never has what a user or model wrote."""
+    searched = {
+        (table, column)
+        for tables in (values._REPLACED, values._DELETED)
+        for table, columns in tables.items()
+        for column in columns
+    }
+    searched |= {("message", each) for each in values._MESSAGE}
+    searched |= {("appconfig", "value"), ("erasure", "changes")}
+    found = store.rows(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal "
+        "AND database_name = current_database() AND data_type = 'VARCHAR'"
+    )
+    apart = {"man_page", "meta", "provider", "space"}
+    rest = {
+        column for table, column in found if (table, column) not in searched and table not in apart
+    }
+    assert rest == {
+        "agreed_to", "author", "category", "color", "content_hash", "cron", "dropped_by", "facts_key",
+        "hash", "key", "kind", "layer", "model", "outcome", "preset", "project", "purpose",
+        "reasoning_effort", "recall", "role", "routine_uid", "source", "source_hash", "source_id",
+        "state", "status", "text_hash", "title_origin", "tools", "uid", "usage", "verdict", "worker",
+    }  # fmt: skip

@@ -36,7 +36,7 @@ _MESSAGE = ("text", "blocks", "raw")
 _REPLACED: Mapping[str, Sequence[str]] = {
     "conversation": ("title",), "core_memory": ("text",), "attempt": ("error",),
     "preset": ("name", "system_prompt"), "prompt": ("notice",), "exchange": ("problem",),
-    "project": ("name", "instructions", "folder"),
+    "project": ("name", "instructions", "folder"), "routine": ("name", "prompt"), "routine_run": ("why",),
 }  # fmt: skip
 _DELETED: Mapping[str, Sequence[str]] = {
     "fact": ("text", "subject"), "fact_version": ("text",), "memory": ("text",),
