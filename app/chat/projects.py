@@ -37,6 +37,11 @@ class Projects:
         """Return how many conversations each project has, by its uid, without those in the trash."""
         return conversations_in_projects(self._store)
 
+    def lists(self) -> tuple[tuple[str, str, int], ...]:
+        """Return (uid, name, conversations) of each project, by name."""
+        counts = self.counts()
+        return tuple((each.uid, each.name, counts.get(each.uid, 0)) for each in self.listed())
+
     def named(self, name: str) -> Project:
         """Return the project with a name, in any case, or a uid; raise NotFound with similar names."""
         wanted, projects = one_line_name(name).casefold(), self.listed()

@@ -30,10 +30,11 @@ class Bulk:
         self.removal = Recorder(forget=("Two backups remain.",))
         self.left: list[int] = []
         self.exported: list[Any] = []
+        self.moved: list[Any] = []
         shown = SimpleNamespace(conversation_id=TWO, begin_new=lambda: self.left.append(1))
         self.presenter = parts.make(
             BulkCommands, library=self.library, removal=self.removal, conversation=shown,
-            ask_for_export=self.exported.append,
+            ask_for_export=self.exported.append, ask_for_project=self.moved.append,
         )  # fmt: skip
 
     def run(self, number: int, **state: Any) -> None:
@@ -65,8 +66,10 @@ def test_archiving_several_is_one_call_and_has_one_undo(bulk: Bulk, archived: bo
 
 def test_deleting_several_leaves_the_open_one_and_can_be_undone(bulk: Bulk) -> None:
     bulk.run(2)
-    assert bulk.exported == [[ONE, TWO]]
+    assert bulk.moved == [[ONE, TWO]]
     bulk.run(3)
+    assert bulk.exported == [[ONE, TWO]]
+    bulk.run(4)
     bulk.undo()
     assert bulk.removal.calls == [("delete", ONE, TWO)]
     assert bulk.library.calls == [("restore", ONE, TWO)]

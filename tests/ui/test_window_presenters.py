@@ -204,11 +204,13 @@ def test_the_list_follows_its_folder_and_changes(
     opened: list[int] = []
     presenter = parts.make(
         ConversationListPresenter, conversations=stored, has_any=lambda: False,
+        projects=lambda: (("g", "Garden", 2),),
         commands=commands.presenter, bulk=Recorder(), sidebar=sidebar, welcome=welcome,
         open_conversation=opened.append,
     )  # fmt: skip
     presenter.show_opened(conversation())
     presenter.refresh()
+    assert "Garden (2)" in [sidebar.folders.itemText(at) for at in range(sidebar.folders.count())]
     assert sidebar.conversations.row_of(OTHER).isValid()
     chosen = sidebar.conversations.value_at(sidebar.conversation_list.currentIndex())
     assert chosen == conversation()  # a list that is loaded later selects it, too

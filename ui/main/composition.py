@@ -57,6 +57,7 @@ from ui.presenters.presenter import Navigation
 from ui.presenters.preset_choice import PresetPickerPresenter
 from ui.presenters.privacy import PrivacyPresenter
 from ui.presenters.profile import ProfilePresenter
+from ui.presenters.project_choice import ProjectChoice
 from ui.presenters.quick_find import QuickFindPresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
@@ -222,9 +223,11 @@ class Presenters(QObject):
             banner,
             services.privacy.connections,
         )
+        self._ask_for_project = ProjectChoice(bridge, services.projects, banner).ask
         self.conversation_commands = ConversationCommands(
             bridge, services.library, services.conversations, self._removal,
             partial(export, services.store, replaces=True), banner, conversation, self._window.actions_by_name,
+            self._ask_for_project,
         )  # fmt: skip
 
     def _create_settings(self) -> None:
@@ -272,10 +275,11 @@ class Presenters(QObject):
         services, bridge, window = self._services, self._bridge, self._window
         bulk = BulkCommands(
             bridge, services.library, self._removal, self._banner, self.conversation,
-            self.conversation_commands.ask_for_export,
+            self.conversation_commands.ask_for_export, self._ask_for_project,
         )  # fmt: skip
         self.conversations = ConversationListPresenter(
-            bridge, services.conversations, lambda: bool(services.overview.read().conversations),
+            bridge, services.conversations, services.projects.lists,
+            lambda: bool(services.overview.read().conversations),
             self.conversation_commands, bulk, window.sidebar, window.chat.welcome, self.conversation.open,
         )  # fmt: skip
         self.filters = FilterPresenter(bridge, services.conversations, window.sidebar.search)

@@ -23,6 +23,7 @@ class BulkCommands(Presenter):
     _messages: Banner
     _conversation: ConversationPresenter
     _ask_for_export: Callable[[Sequence[ConversationId]], object]
+    _ask_for_project: Callable[[Sequence[ConversationId]], object]
 
     def menu_of(self, conversations: Sequence[Conversation]) -> tuple[Entry, ...]:
         """Return the entries of the menu of several conversations: text and what it runs."""
@@ -39,6 +40,7 @@ class BulkCommands(Presenter):
                 lambda: self._archive(conversations, archived=not archived),
             ),
             (tr("Add tags\u2026"), lambda: self._ask_for_tags(conversations)),
+            (tr("Move to project\u2026"), lambda: self._ask_for_project(ids)),
             (tr("Export\u2026"), lambda: self._ask_for_export(ids)),
             (tr("Delete"), lambda: self._delete(conversations)),
         )

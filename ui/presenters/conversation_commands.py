@@ -64,6 +64,7 @@ class ConversationCommands(Presenter):
     _messages: Banner
     _conversation: ConversationPresenter
     _actions: Mapping[str, QAction]
+    _ask_for_project: Callable[[Sequence[ConversationId]], object]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,6 +107,7 @@ class ConversationCommands(Presenter):
             (tr("Unpin") if conversation.pinned else tr("Pin"), self._pin),
             (tr("Unarchive") if conversation.archived else tr("Archive"), self._archive),
             (tr("Tags\u2026"), self._ask_for_tags),
+            (tr("Move to project\u2026"), lambda each: self._ask_for_project([each.id])),
             (tr("Export\u2026"), lambda each: self.ask_for_export([each.id])),
             (tr("Delete"), self._delete),
         )

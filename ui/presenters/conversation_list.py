@@ -1,6 +1,6 @@
 """The list of conversations in the sidebar, and the menu of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QPoint
@@ -22,11 +22,12 @@ _REFRESH_MS = 250
 class ConversationListPresenter(Presenter):
     """Lists the conversations of a folder of the sidebar.
 
-    `has_any` returns whether there are conversations, archived and deleted ones included; it
+    `projects` returns (uid, name, conversations) of each project and blocks. `has_any` returns whether there are conversations, archived and deleted ones included; it
     blocks. `open_conversation` shows one.
     """
 
     _conversations: Conversations
+    _projects: Callable[[], Sequence[tuple[str, str, int]]]
     _has_any: Callable[[], bool]
     _commands: ConversationCommands
     _bulk: BulkCommands
@@ -38,7 +39,7 @@ class ConversationListPresenter(Presenter):
         super().__post_init__()
         self._folder = FOLDERS[0]
         due = Refresh(self, self._bridge, "conversations", _REFRESH_MS, self.load)
-        self._bridge.subscribe(lambda _: due.request(), "conversations")
+        self._bridge.subscribe(lambda _: due.request(), "conversations", "projects")
         self._sidebar.conversation_chosen.connect(lambda each: self._open_conversation(each.id))
         self._sidebar.folder_chosen.connect(self._on_folder_chosen)
         self._sidebar.menu_requested.connect(self._on_menu_requested)
@@ -53,12 +54,19 @@ class ConversationListPresenter(Presenter):
         """Read the list and show it; raises StorageError."""
         folder = self._folder
         which = ListFilter(
-            archived=None if folder.tag else folder.archived, trash=folder.trash, tag=folder.tag
+            archived=None if folder.tag or folder.project else folder.archived,
+            trash=folder.trash,
+            tag=folder.tag,
+            project=folder.project,
         )
-        found, tags = await self._bridge.run(
-            lambda: (self._conversations.listed(which), self._conversations.tag_counts())
+        found, tags, projects = await self._bridge.run(
+            lambda: (
+                self._conversations.listed(which),
+                self._conversations.tag_counts(),
+                self._projects(),
+            )
         )
-        self._sidebar.show_tags(tags)
+        self._sidebar.show_lists(projects, tags)
         self._sidebar.show_conversations(found, folder.empty_text)
         has_any = bool(found) or await self._bridge.run(self._has_any)
         self._welcome.greet(is_newcomer=not has_any)

@@ -39,6 +39,7 @@ class Folder:
     archived: bool = False
     trash: bool = False
     tag: str | None = None
+    project: str | None = None
 
 
 TRASH = Folder(tr("Trash"), tr("The trash is empty."), trash=True)
@@ -121,6 +122,7 @@ class Sidebar(QWidget):
         self.result_list.result_chosen.connect(self.result_chosen)
         self.result_list.menu_requested.connect(self.result_menu_requested)
         self._tags: Sequence[tuple[str, int]] = ()
+        self._projects: Sequence[tuple[str, str, int]] = ()
         self._empty_text = ""
         self._note_text = ""
         self._opens_best = False
@@ -139,15 +141,20 @@ class Sidebar(QWidget):
         if not self.query.strip():
             self._show_list()
 
-    def show_tags(self, tags: Sequence[tuple[str, int]]) -> None:
-        """Offer the lists of conversations with a tag: (tag, number of them), below the folders."""
-        if tags == self._tags:
+    def show_lists(
+        self, projects: Sequence[tuple[str, str, int]], tags: Sequence[tuple[str, int]]
+    ) -> None:
+        """Offer lists below the folders: projects (uid, name, conversations) and tags (tag, conversations)."""
+        if (projects, tags) == (self._projects, self._tags):
             return
-        self._tags, shown = tags, self.folders.currentData()
+        self._projects, self._tags, shown = projects, tags, self.folders.currentData()
         while self.folders.count() > len(FOLDERS):
             self.folders.removeItem(self.folders.count() - 1)
-        if tags:
+        if projects or tags:
             self.folders.insertSeparator(len(FOLDERS))
+        for uid, name, count in projects:
+            folder = Folder(name, tr("No conversation is in this project."), project=uid)
+            self.folders.addItem(f"{name} ({format_number(count)})", folder)
         for name, count in tags:
             folder = Folder(name, tr("No conversation has this tag."), tag=name)
             self.folders.addItem(f"#{name} ({format_number(count)})", folder)

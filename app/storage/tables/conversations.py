@@ -255,6 +255,7 @@ class ListFilter:
     archived: bool | None = False
     trash: bool = False
     tag: str | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +294,9 @@ class Conversations:
                 "id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?))"
             )
             values.append(which.tag)
+        if which.project is not None:
+            conditions.append("project = ?")
+            values.append(which.project)
         rows = self._store.rows(
             f"SELECT {CONVERSATION_COLUMNS} FROM conversation WHERE {' AND '.join(conditions)} "
             "ORDER BY pinned DESC, updated_at DESC, id DESC",
