@@ -64,6 +64,7 @@ from app.memory.recall import RecallService
 from app.memory.search import SearchService
 from app.memory.spaces import SpaceService
 from app.memory.summaries import SummaryService
+from app.memory.topics.service import TopicService
 from app.memory.vector_search import VectorSearch
 from app.privacy import PrivacyService
 from app.providers.http.endpoint import check_ca_bundle, check_proxy_url
@@ -225,6 +226,7 @@ class Services:
         self.answers = AnswerFinder(store, self.search)
         self.memory_writes = MemoryWriteService(store, self.core_memory, self.memories)
         self.summary_service = SummaryService(store)
+        self.topics = TopicService(store)
         self.fact_service = FactService(store, self.search)
         self.probes = ProbeQuestions(store, settings, self.explainer)
         self.overview = OverviewService(store, self.index_sync, self.vector_search.embedded)

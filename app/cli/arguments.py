@@ -241,6 +241,14 @@ def _add_memory(command: _Adder) -> None:
         {"show": "", "accept": "", "reject": "", "edit": text, "on": "", "off": ""}, default="show"
     )
 
+    topics = command("topics", "list, name, merge and hide the subjects of your conversations")
+    topics.actions(
+        {"list": "", "show": "TOPIC", "rename": "TOPIC [NAME] ...", "merge": "TOPIC ... INTO",
+         "split": "TOPIC", "hide": "TOPIC", "unhide": "TOPIC"},
+        default="list",
+    )  # fmt: skip
+    topics.flag("--all", "list hidden ones too")
+
 
 def _add_transfer(command: _Adder) -> None:
     import_ = command("import", "import conversations from another program's export")

@@ -20,6 +20,7 @@ from app.domain.profile import Profile, ProfileReview
 from app.domain.projects import Project
 from app.domain.recall import StoredPrompt, Verdict
 from app.domain.routines import Routine, RoutineRun
+from app.domain.topics import TopicChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,6 +426,13 @@ class UidsRestored:
     uids: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class TopicChosen:
+    """What the user decided about a topic, in the place of an earlier decision."""
+
+    choice: TopicChoice
+
+
 Change = (
     ConversationPut
     | ConversationEdited
@@ -466,6 +474,7 @@ Change = (
     | UidsRestored
     | ProjectPut
     | ProjectRemoved
+    | TopicChosen
 )
 
 FORGETTING: frozenset[type] = frozenset(
@@ -498,6 +507,7 @@ class ChangeSet:
         passages: Whether passages were added or removed.
         vectors: Names of embedding spaces that got vectors or were emptied.
         memory: Whether facts, memories, core memory, the profile or verdicts changed.
+        found_topics: Whether topics of conversations were found, named or chosen.
         spend: Whether a request was recorded.
     """
 
@@ -513,6 +523,7 @@ class ChangeSet:
     passages: bool = False
     vectors: frozenset[str] = frozenset()
     memory: bool = False
+    found_topics: bool = False
     spend: bool = False
 
     @property

@@ -54,6 +54,12 @@ def format_day(at: datetime) -> str:
     return f"{local.day}{dot} {month_name(local.month)} {local.year}"
 
 
+def format_month(at: datetime) -> str:
+    """Return the local month of a moment, such as "May 2026"."""
+    local = at.astimezone()
+    return f"{month_name(local.month, long=True)} {local.year}"
+
+
 def long_day(day: date) -> str:
     """Return a day with its weekday, such as "Sunday, 3 May 2026"."""
     name, month = weekday_name(day.weekday()), month_name(day.month, long=True)

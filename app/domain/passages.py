@@ -118,7 +118,7 @@ class SearchQuery:
 
     `words` rank, in the order typed and those of phrases among them, so they are also the sentence
     to embed. Each of `phrases` must occur as it stands, nothing of `excluded` (words or phrases)
-    may. `titles`, `tags`, `models`, `sources` and `projects` must all hold. Times are UTC: `after` is the
+    may. `titles`, `tags`, `models`, `sources`, `projects` and `topics` must all hold. Times are UTC: `after` is the
     first moment allowed, `before` the first not allowed. `archived` and `pinned` ask for such conversations
     alone; archived ones are left out otherwise.
     """
@@ -131,6 +131,7 @@ class SearchQuery:
     models: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
     after: datetime | None = None
     before: datetime | None = None
     archived: bool = False

@@ -83,6 +83,20 @@ class PortableProvider:
 
 
 @dataclass(frozen=True, slots=True)
+class PortableTopic:
+    """What the user decided about a topic. `number` and `merged_into` refer to each other in one export.
+
+    `conversations` are uids; `name` is "" for the automatic one.
+    """
+
+    number: int
+    name: str
+    conversations: tuple[str, ...]
+    is_hidden: bool = False
+    merged_into: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PortableLibrary:
     """What belongs to the library as a whole. `settings` are (key, JSON value), chosen by the user."""
 
@@ -92,3 +106,4 @@ class PortableLibrary:
     settings: tuple[tuple[str, str], ...] = ()
     providers: tuple[PortableProvider, ...] = ()
     projects: tuple[Project, ...] = ()
+    topics: tuple[PortableTopic, ...] = ()

@@ -22,6 +22,7 @@ class WorkerName(StrEnum):
     PROFILE_WRITER = "profile_writer"
     SOURCE_READER = "source_reader"
     ROUTINE_RUNNER = "routine_runner"
+    TOPIC_FINDER = "topic_finder"
 
 
 class ItemKind(StrEnum):
@@ -132,6 +133,16 @@ WORKERS: Mapping[WorkerName, WorkerSpec] = {
         "Propose changes to your profile when facts changed, at most once a day. None takes effect "
         "until you accept it.",
         follows=WorkerName.KNOWLEDGE_EXTRACTOR,
+    ),
+    WorkerName.TOPIC_FINDER: WorkerSpec(
+        "Topics",
+        "the topic finder",
+        ItemKind.CONVERSATION,
+        "without a topic",
+        "topic_finder_enabled",
+        "Find topics",
+        "Group your conversations by subject, on this computer, and name the groups.",
+        follows=WorkerName.EMBEDDING_PIPELINE,
     ),
     WorkerName.SOURCE_READER: WorkerSpec(
         "Followed sources",

@@ -1,7 +1,7 @@
 """The search language: words, "phrases", -exclusions and filters, parsed into a `SearchQuery`.
 
     flask login "exact phrase" -draft -"not this" title:"my trip" tag:work model:gpt
-    source:chatgpt project:garden after:2024-05 before:2025 is:archived is:pinned
+    source:chatgpt project:garden topic:tea after:2024-05 before:2025 is:archived is:pinned
 
 Words rank in any order. A word that only looks like a filter (`12:30`, `std::vector`) is a word.
 """
@@ -26,6 +26,7 @@ _EXAMPLES = {
     "model": "model:gpt",
     "source": "source:chatgpt",
     "project": "project:garden",
+    "topic": "topic:garden",
     "before": "before:2025, before:2025-03 or before:2025-03-31",
     "after": "after:2025, after:2025-03 or after:2025-03-31",
     "is": "is:archived or is:pinned",
@@ -107,6 +108,7 @@ def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = Non
         models=tuple(filters["model"]),
         sources=tuple(filters["source"]),
         projects=tuple(filters["project"]),
+        topics=tuple(filters["topic"]),
         after=max((_day("after", each, zone) for each in filters["after"]), default=None),
         before=min((_day("before", each, zone) for each in filters["before"]), default=None),
         archived="archived" in states,

@@ -85,13 +85,14 @@ class AnswerFinder:
         limit: int,
         kinds: Collection[PassageKind],
         project: str | None = None,
+        topics: tuple[str, ...] = (),
     ) -> Sequence[FoundAnswer]:
         """Return the results with the sentences that answer. Blocking; raises as `search`.
 
         Only what may be recalled in a project is found, by its uid; None: outside all bounded ones.
         """
         boundary = self._search.boundaries.of(project)
-        found = self._search.by_sentence(sentence, limit, kinds, boundary)
+        found = self._search.by_sentence(sentence, limit, kinds, boundary, topics)
         useful = [each for each in found if each.is_hint or not each.is_weak]
         prepared = prepare(self._search, sentence)
         answers = []

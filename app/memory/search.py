@@ -180,12 +180,15 @@ class SearchService:
         limit: int,
         kinds: Collection[PassageKind],
         boundary: Boundary | None,
+        topics: tuple[str, ...] = (),
     ) -> tuple[SearchResult, ...]:
         """Return the passages of some kinds that a sentence finds inside a boundary, best first.
 
+        `topics` are names that its conversations must belong to.
+
         It is read as plain words; archived conversations are left out. Raises as `search`.
         """
-        query = sentence_query(sentence, limit)
+        query = replace(sentence_query(sentence, limit), topics=topics)
         return tuple(self._found(query, self.query_vector(query), kinds, None, boundary))
 
     def parts_ranked(

@@ -56,6 +56,7 @@ from app.storage.tables.settings import PROBES, SETTINGS_TABLES
 from app.storage.tables.spaces import SPACES
 from app.storage.tables.spending import SPENDING
 from app.storage.tables.summaries import SUMMARIES
+from app.storage.tables.topics import TOPICS, clear_topic_names
 
 _KEEP_INDEX = (
     "INSERT OR IGNORE INTO meta SELECT 'unindexed_at', "
@@ -64,7 +65,8 @@ _KEEP_INDEX = (
 _OWE = "INSERT OR REPLACE INTO erasure VALUES (?, ?)"
 AGGREGATES: Sequence[Aggregate] = (
     CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, PROJECTS, SUMMARIES,
-    SPENDING, FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS, ROUTINES, FORGOTTEN_UIDS,
+    SPENDING, FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS, ROUTINES, TOPICS,
+    FORGOTTEN_UIDS,
 )  # fmt: skip
 """In the order of writing; rows are erased in the opposite order, dependent rows first."""
 
@@ -207,7 +209,7 @@ def _apply_together(
             connection.execute(
                 "INSERT OR REPLACE INTO meta VALUES ('unindexed_at', ?)", forgotten_at
             )
-    _update_facts(connection, batch)
+    _update_hidden(connection, batch)
     _advance(connection, batch)
     return batch
 
@@ -257,11 +259,12 @@ def _erase_known(connection: Connection, table: str, batch: Batch, position: int
     delete_where_in(connection, "feedback", "passage_id", ids)
 
 
-def _update_facts(connection: Connection, batch: Batch) -> None:
-    """Keep exactly the passages of current facts after conversations were hidden or facts put."""
+def _update_hidden(connection: Connection, batch: Batch) -> None:
+    """Keep exactly the passages of current facts, and names of topics that quote nothing hidden."""
     hidden = [edit.conversation_id for edit in batch.rows["edits"].values() if hides(edit)]
     if hidden:
         update_after_hiding(connection, hidden, batch.position)
+        clear_topic_names(connection, hidden)
     if batch.rows["fact"]:
         update_after_put(connection, batch.rows["fact"], batch.position)
 

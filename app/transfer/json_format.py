@@ -12,7 +12,9 @@ The document, version 1. Times are ISO 8601 in UTC; absent members have the defa
                  "settings": [[KEY, JSON text of the value]],
                  "providers": [{"name", "kind", "base_url", "key_env", "allow_plain_http"}],
                  "projects": [{"uid", "name", "instructions", "color", "folder": TEXT or null,
-                               "recall": only|first|all}]},
+                               "recall": only|first|all}],
+                 "topics": [{"number", "name", "conversations": [UUID], "is_hidden": false,
+                             "merged_into": number of another or null}]},
      "profile": [{"text": TEXT, "facts": [{"uid": UUID of a FACT, "made_at": TIME of its VERSION}]}],
      "conversations": [
       {"uid": UUID, "title": TEXT, "title_origin": first_words|summariser|import|user ("user"),

@@ -46,6 +46,7 @@ from app.storage.tables.portable_reads import (
 from app.storage.tables.projects import stored_projects
 from app.storage.tables.settings import PROBES, Settings
 from app.storage.work.queue import FACTS, SUMMARIES
+from app.transfer.topics import import_topics, portable_topics
 
 _ALL = 1_000_000
 _OF_THIS_LIBRARY = frozenset(
@@ -79,6 +80,7 @@ def portable_library(store: Store) -> PortableLibrary:
             for row in Settings(store).providers()
         ),
         projects=stored_projects(store),
+        topics=portable_topics(store),
     )
 
 
@@ -95,10 +97,11 @@ def import_library(
     if own:
         _save(store, [*_core_memory(store, library), *_settings(store, library)])
         _save(store, _spend(store, library.spend))
+        import_topics(store, library.topics)
         return ()
     parts = {
         "core memory": library.core_memory, "settings": library.settings,
-        "providers": library.providers, "spend": library.spend,
+        "providers": library.providers, "spend": library.spend, "topics": library.topics,
         "instructions of projects": any(each.instructions for each in library.projects),
     }  # fmt: skip
     return tuple(name for name, found in parts.items() if found)

@@ -153,7 +153,7 @@ def test_serialized_names_of_changes_never_change() -> None:
         "MemoryWritePut",
         "ProfilePut", "ProfileReviewPut", "ProfileLinesRejected", "ToolSummaryPut",
         "PromptKept", "FeedbackPut", "ConversationForgotten",
-        "MessagesForgotten", "ValueForgotten", "UidsRestored", "ProjectPut", "ProjectRemoved",
+        "MessagesForgotten", "ValueForgotten", "UidsRestored", "ProjectPut", "ProjectRemoved", "TopicChosen",
     ]  # fmt: skip
     freed = codec.dumps((SpendReleased("u"),))
     assert freed == '[{"_":"SpendFreed","uid":"u"}]'

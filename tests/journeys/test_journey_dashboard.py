@@ -80,6 +80,7 @@ _COUNTS: Mapping[WorkerName, tuple[str, str]] = {  # what is done, and all there
     WorkerName.PROFILE_WRITER: ("SELECT count(*) FROM profile_review",) * 2,
     WorkerName.SOURCE_READER: ("SELECT 0",) * 2,
     WorkerName.ROUTINE_RUNNER: ("SELECT 0",) * 2,
+    WorkerName.TOPIC_FINDER: ("SELECT count(*) FROM topic_member",) * 2,
 }
 _TITLES = {
     "turn": "Turns", "exchange_summary": "Turn summaries", "fact": "Facts",

@@ -318,7 +318,7 @@ def test_the_menu_writes_filters(sidebar: Sidebar) -> None:
         tags=(("to read", 3), ("work", 2)), models=(("openai:gpt-5", 7), ("ollama:q", 1)),
         sources=(("commonplace", 5), ("chatgpt", 2)),
     )  # fmt: skip
-    menu = filter_menu(box, values, date(2026, 5, 3))
+    menu = filter_menu(box, values, (), date(2026, 5, 3))
     does = entries(menu)
     for each in (
         "Tag/to read\t3", "Tag/work\t2", "Model/gpt-5\t7", "Model/q\t1", "Source/ChatGPT\t2",
@@ -329,13 +329,13 @@ def test_the_menu_writes_filters(sidebar: Sidebar) -> None:
         'tag:"to read"', "tag:work", "model:ollama:q", "source:chatgpt", "after:2026-05-03",
         "before:2026-01-01", "is:archived",
     )  # fmt: skip
-    again = entries(filter_menu(box, values, date(2026, 5, 3)))
+    again = entries(filter_menu(box, values, (), date(2026, 5, 3)))
     again["Archived"]()
     assert "is:archived" not in box.filters
     again["Remove all filters"]()
     again["Title contains…"]()
     assert box.query == "title:"
-    empty = entries(filter_menu(box, FilterValues(), date(2026, 5, 3)))
+    empty = entries(filter_menu(box, FilterValues(), (), date(2026, 5, 3)))
     assert "Tag/No conversation has a tag." in empty
     menu.popup(QPoint(0, 0))
     menu.close()

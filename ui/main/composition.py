@@ -66,6 +66,7 @@ from ui.presenters.settings.dialog import APPEARANCE_SETTINGS
 from ui.presenters.source_suggestion import SourceSuggestionPresenter
 from ui.presenters.summaries import SummariesPresenter
 from ui.presenters.tool_permission import ToolPermissionPresenter
+from ui.presenters.topics import TopicsPresenter
 from ui.presenters.tour import TourPresenter
 from ui.presenters.tray import TrayPresenter
 from ui.presenters.typed_recall import TypedRecallPresenter
@@ -205,6 +206,10 @@ class Presenters(QObject):
         self.links = LinkPresenter(
             bridge, services.library, services.man_pages, banner, conversation.open
         )
+        self.topics = TopicsPresenter(
+            bridge, services.topics, services.projects, self._window.chat, self._window.sidebar.search, conversation,
+            partial(self._window.actions_by_name["sidebar"].setChecked, True),
+        )  # fmt: skip
         self.embedder_suggestion = EmbedderSuggestionPresenter(
             bridge, services.embedder_suggestions, banner
         )
@@ -282,7 +287,9 @@ class Presenters(QObject):
             lambda: bool(services.overview.read().conversations),
             self.conversation_commands, bulk, window.sidebar, window.chat.welcome, self.conversation.open,
         )  # fmt: skip
-        self.filters = FilterPresenter(bridge, services.conversations, window.sidebar.search)
+        self.filters = FilterPresenter(
+            bridge, services.conversations, services.topics, window.sidebar.search
+        )
         self.history = HistoryPresenter(bridge, self.conversation, self._transcript, window.sidebar)
         self.replies.running_changed.connect(window.sidebar.conversations.show_running)
         self.search = SearchPresenter(
@@ -380,6 +387,7 @@ class Presenters(QObject):
             "summaries": self.summaries.open,
             "import": self.imports.choose,
             "past_imports": self.imports.show_past,
+            "topics": self.topics.open,
             "export_all": self.conversation_commands.ask_for_export,
             "find": self.find.open,
             "search": lambda: self._in_sidebar(sidebar.focus_search),

@@ -74,6 +74,10 @@ class ChatPane(QWidget):
         )
         self._summaries.hide()
         self._has_summaries = False
+        self.trail = button(
+            self, "", kind="quiet", tip=tr("Earlier conversations about this topic")
+        )
+        self.trail.hide()
         self.notice = Notice(self)
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.notice)
@@ -109,7 +113,7 @@ class ChatPane(QWidget):
     @property
     def stops(self) -> list[QWidget]:
         """The tab order, once built."""
-        head = [self.title, self._summaries]
+        head = [self.title, self._summaries, self.trail]
         shown = [*stops_in(self.find_bar), *stops_in(self.welcome), self.transcript]
         return [*head, *shown, self.state.action, *self.composer.stops]
 
@@ -145,6 +149,11 @@ class ChatPane(QWidget):
             self.title.show_text(title)
         self.titled.emit(title)
 
+    def show_trail(self, text: str) -> None:
+        """Say above the conversation which one it is about its topic; "" says nothing."""
+        self.trail.setText(text.replace("&", "&&"))
+        self.trail.setVisible(bool(text))
+
     def show_model(self, model: str) -> None:
         """Show which model (PROVIDER:MODEL) answers here."""
         self.model.show_model(model)
@@ -172,7 +181,9 @@ class ChatPane(QWidget):
         head.setContentsMargins(16, 10, 16, 6)
         parts = (self.status, self.state, self.composer)
         self._foot = filled(QVBoxLayout(), *parts, margins=(_EDGE_PX, 4, _EDGE_PX, 12))
-        column = (self.banner, head, (self._stack, 1), self._foot)
+        trail = row_of(self.trail, None)
+        trail.setContentsMargins(_EDGE_PX - 6, 0, _EDGE_PX, 0)
+        column = (self.banner, head, trail, (self._stack, 1), self._foot)
         self._column = column_in(self, *column, margins=(0, 0, 0, 0), spacing=0)
 
     def _fit_head(self) -> None:

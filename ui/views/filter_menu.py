@@ -1,6 +1,6 @@
 """The menu that writes filters into the search box: title, tags, dates, models, sources, states."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 
 from PySide6.QtCore import QDate, Qt
@@ -16,13 +16,18 @@ from ui.widgets.search_box import SearchBox
 _MOST_VALUES = 25
 
 
-def filter_menu(box: SearchBox, values: FilterValues, today: date) -> QMenu:
-    """Return the menu of what `values` can be filtered by; it writes into `box`."""
+def filter_menu(
+    box: SearchBox, values: FilterValues, topics: Sequence[tuple[str, int]], today: date
+) -> QMenu:
+    """Return the menu of what `values` and topics can be filtered by; it writes into `box`."""
     menu = QMenu(box)
     title = menu.addAction(tr("Title contains\u2026"))
     title.triggered.connect(lambda: box.begin_filter("title"))
     _add_values(
         menu.addMenu(tr("Tag")), box, "tag", values.tags, str, tr("No conversation has a tag.")
+    )
+    _add_values(
+        menu.addMenu(tr("Topic")), box, "topic", topics, str, tr("There are no topics yet.")
     )
     _add_dates(menu.addMenu(tr("After")), box, "after", today)
     _add_dates(menu.addMenu(tr("Before")), box, "before", today)

@@ -50,6 +50,12 @@ _SIDE_CHARS = 200
 _QUESTION_CHARS = 120
 _BATCH = 200
 _ABOUT_CONVERSATIONS = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
+_TOPIC: Mapping[str, Any] = {
+    "type": "string",
+    "description": "Only conversations on this topic: a part of its name.",
+    "maxLength": 80,
+    "default": "",
+}
 _ID: Mapping[str, Any] = {"type": "integer", "minimum": 1, "maximum": 2**62}
 
 
@@ -87,7 +93,7 @@ class ConversationTools:
             Tool(
                 SEARCH,
                 "Find what was said in earlier conversations: the sentences that answer, with ids.",
-                parameters({"query": QUERY, "limit": LIMIT}, "query"),
+                parameters({"query": QUERY, "limit": LIMIT, "topic": _TOPIC}, "query"),
                 self._find,
             ),
         )
@@ -97,7 +103,9 @@ class ConversationTools:
 
     def _find(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         project, kinds = context.conversation.project, _ABOUT_CONVERSATIONS
-        found = self._answers.find(arguments["query"], arguments["limit"], kinds, project)
+        topics = (arguments["topic"],) if arguments["topic"] else ()
+        query, limit = arguments["query"], arguments["limit"]
+        found = self._answers.find(query, limit, kinds, project, topics)
         return found_list(
             {
                 **as_tool_entry(each.result, CONVERSATION_TOOL),

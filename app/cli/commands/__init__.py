@@ -24,6 +24,7 @@ from app.cli.commands import (
     secrets,
     settings,
     sources,
+    topics,
     transfer,
     workers,
 )
@@ -137,6 +138,7 @@ COMMANDS: Mapping[str, Command] = {
     "project": lambda s, *rest: projects.project(s.projects, *rest),
     "brief": lambda s, *rest: mcp.brief(s.briefs, s.projects, s.index_sync, *rest),
     "sources": lambda s, *rest: sources.sources(s.sources, s.background, *rest),
+    "topics": lambda s, *rest: topics.topics(s.topics, *rest),
     "price": lambda s, *rest: providers.price(s.own_prices, s.background, *rest),
     "window": lambda s, *rest: providers.window(s.models.windows, *rest),
 }

@@ -37,6 +37,7 @@ from app.storage.tables.passage_rows import remove_passages, renew_passages
 from app.storage.tables.profile import drop_unsupported_lines
 from app.storage.tables.prompts import delete_prompts_of_exchanges
 from app.storage.tables.settings import drop_probes
+from app.storage.tables.topics import clear_topic_names
 
 _OF_TURNS = "exchange_id IN (SELECT unnest($1))"
 _MADE_TITLES = (TitleOrigin.FIRST_WORDS.value, TitleOrigin.SUMMARISER.value)
@@ -64,6 +65,7 @@ def erase_messages(connection: Connection, change: MessagesForgotten, position: 
     renew_turns(connection, turns, position)
     update_fact_passages(connection, {*own_facts, *changed_facts}, position)
     drop_unsupported_lines(connection)
+    clear_topic_names(connection, [change.conversation_id])
     _replace_title(connection, change, position)
 
 

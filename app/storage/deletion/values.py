@@ -37,6 +37,7 @@ _REPLACED: Mapping[str, Sequence[str]] = {
     "conversation": ("title",), "core_memory": ("text",), "attempt": ("error",),
     "preset": ("name", "system_prompt"), "prompt": ("notice",), "exchange": ("problem",),
     "project": ("name", "instructions", "folder"), "routine": ("name", "prompt"), "routine_run": ("why",),
+    "topic": ("name",), "topic_choice": ("name",),
 }  # fmt: skip
 _DELETED: Mapping[str, Sequence[str]] = {
     "fact": ("text", "subject"), "fact_version": ("text",), "memory": ("text",),
@@ -83,6 +84,7 @@ def erase_value(connection: Connection, value: str, position: int) -> set[int]:
     for table, columns in _DELETED.items():
         condition, forms = _contains(columns, value)
         connection.execute(f"DELETE FROM {table} WHERE {condition}", forms)
+    connection.execute("UPDATE topic SET name = ''")  # a name may quote it in another form
     _change_settings(connection, value)
     renew_turns(connection, turns, position)
     connection.execute(  # the text index holds the title with each passage

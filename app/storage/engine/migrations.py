@@ -273,12 +273,21 @@ _ROUTINES = _script(
        PRIMARY KEY (routine_uid, due_at))""",
 )
 
+_TOPICS = _script(
+    # Derived: a name is "" until it is made again.
+    "CREATE TABLE topic (id BIGINT PRIMARY KEY, name VARCHAR NOT NULL, parent_id BIGINT)",
+    """CREATE TABLE topic_member (conversation_id BIGINT PRIMARY KEY, topic_id BIGINT NOT NULL,
+       strength FLOAT NOT NULL)""",
+    # What the user decided.
+    """CREATE TABLE topic_choice (id BIGINT PRIMARY KEY, name VARCHAR NOT NULL,
+       is_hidden BOOLEAN NOT NULL, merged_into BIGINT)""",
+)
 
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
     _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS, _ERASURE,
-    _ROUTINES,
+    _ROUTINES, _TOPICS,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

@@ -16,6 +16,7 @@ from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import to_db
 from app.storage.tables.passage_texts import PassagePlace, questions_of, shown_of, texts_of
+from app.storage.tables.topics import IN_TOPIC
 
 Ids = npt.NDArray[np.int64]
 _EXCHANGES_PER_QUESTION = 3  # some questions are repeated
@@ -280,6 +281,8 @@ def _filtered(
         require(
             "c.project IN (SELECT uid FROM project WHERE contains(lower(name), lower(?)))", project
         )
+    for topic in query.topics:
+        require(IN_TOPIC, topic)
     if query.after is not None:
         require("p.created_at >= ?", to_db(query.after))
     if query.before is not None:

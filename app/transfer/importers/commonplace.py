@@ -13,6 +13,7 @@ from app.domain.portable import (
     PortableOrigin,
     PortableProvider,
     PortableSpend,
+    PortableTopic,
     PortableTurn,
 )
 from app.domain.presets import Effort, Preset, one_line_name, preset_problem
@@ -200,6 +201,7 @@ def _library(plain: dict[str, Any]) -> PortableLibrary | None:
         ),
         _decoded(PortableProvider, plain.get("providers")),
         _decoded(Project, plain.get("projects")),
+        _decoded(PortableTopic, plain.get("topics")),
     )
     return None if library == PortableLibrary() else library
 

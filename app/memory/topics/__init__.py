@@ -1,0 +1,1 @@
+"""Topics: conversations grouped by their vectors, named by their words, and followed over time."""

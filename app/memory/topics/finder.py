@@ -1,0 +1,208 @@
+"""Topic finder: conversations are grouped, matched with earlier topics, and named. Blocking.
+
+Topics continue from the centroids of their conversations, so no centroid is stored, and what is forgotten
+leaves no trace in one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.domain.passages import Space
+from app.domain.topics import TopicChoice, TopicId
+from app.memory.topics.clusters import (
+    Clusters,
+    Float,
+    Ints,
+    assign,
+    centered,
+    cluster,
+    linked,
+    match,
+    means,
+)
+from app.memory.topics.names import TermCounts, TitledText
+from app.storage.engine.store import Store
+from app.storage.tables.topics import StoredTopic, TopicMember, TopicRows, TopicWork
+
+_MIN_CONVERSATIONS = 8
+_GROWTH = 0.1  # the share of new conversations after which topics are found anew
+_TEXT_CHARS = 240
+_TEXT_MESSAGES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTopics:
+    """Topics with their conversations; `fitted` as for `TopicRows.replace`."""
+
+    topics: Sequence[StoredTopic]
+    members: Sequence[TopicMember]
+    fitted: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """The topics so far: `labels` is (n,), the place in `ids` of each conversation's topic, -1 for none."""
+
+    ids: Sequence[TopicId]
+    labels: Ints
+    topics: Mapping[TopicId, StoredTopic]
+    choices: Mapping[TopicId, TopicChoice]
+
+    @property
+    def chosen(self) -> set[int]:
+        """The places in `ids` of topics about which the user decided."""
+        return {place for place, each in enumerate(self.ids) if each in self.choices}
+
+    def next_id(self, others: Iterable[TopicId] = ()) -> TopicId:
+        """Return the first id above all that are in use, and above `others`."""
+        return TopicId(max((0, *self.topics, *self.choices, *self.ids, *others)) + 1)
+
+
+class TopicFinder:
+    """Finds the topics of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._rows = TopicRows(store)
+
+    def work(self, space: Space) -> TopicWork:
+        """Return what there is to do."""
+        return self._rows.work(space)
+
+    def is_due(self, work: TopicWork) -> bool:
+        """Return whether conversations need a topic or topics a name."""
+        if work.conversations < _MIN_CONVERSATIONS:
+            return False
+        return bool(work.unassigned or work.nameless)
+
+    def find(self, space: Space) -> FoundTopics:
+        """Return all topics anew, or as they are with the new conversations assigned.
+
+        They are found anew when a tenth of the conversations is new.
+        """
+        work = self._rows.work(space)
+        ids, vectors = self._rows.vectors(space)
+        rows = centered(vectors)
+        earlier = self._earlier(ids)
+        grown = work.conversations - work.fitted
+        is_fit = not earlier.ids or grown > max(1, _GROWTH * work.fitted)
+        centroids = means(
+            rows[earlier.labels >= 0], earlier.labels[earlier.labels >= 0], len(earlier.ids)
+        )
+        if is_fit:
+            labels, topic_ids, cosines = _continued(rows, centroids, earlier)
+        else:
+            found = assign(rows, centroids)
+            labels = np.where(earlier.labels >= 0, earlier.labels, found.labels)
+            topic_ids, cosines = list(earlier.ids), (rows * centroids[labels]).sum(axis=1)
+        members = [
+            TopicMember(each, topic_ids[label], float(cosine))
+            for each, label, cosine in zip(
+                ids.tolist(), labels.tolist(), cosines.tolist(), strict=True
+            )
+        ]
+        groups = self._groups(rows, labels, topic_ids, earlier, is_fit=is_fit)
+        if is_fit or work.nameless:
+            topics = self._named(members, groups, earlier)
+        else:
+            topics = list(earlier.topics.values())
+        return FoundTopics(topics, members, len(ids) if is_fit else None)
+
+    def store(self, found: FoundTopics) -> None:
+        """Store what was found."""
+        self._rows.replace(found.topics, found.members, found.fitted)
+
+    def _earlier(self, ids: Ints) -> _Earlier:
+        topics = {each.id: each for each in self._rows.stored()}
+        members = {each.conversation_id: each.topic_id for each in self._rows.members()}
+        known = sorted({members[each] for each in ids.tolist() if each in members})
+        place = {each: number for number, each in enumerate(known)}
+        labels = [place[members[each]] if each in members else -1 for each in ids.tolist()]
+        return _Earlier(known, np.asarray(labels, np.int64), topics, self._rows.choices())
+
+    def _groups(
+        self,
+        rows: Float,
+        labels: Ints,
+        topic_ids: Sequence[TopicId],
+        earlier: _Earlier,
+        *,
+        is_fit: bool,
+    ) -> Mapping[TopicId, TopicId]:
+        """Return the wider topic of each topic that has one."""
+        before = {each.id: each.parent_id for each in earlier.topics.values() if each.parent_id}
+        if not is_fit:
+            return before
+        groups = linked(means(rows, labels, len(topic_ids)))
+        free = earlier.next_id(topic_ids)
+        parents: dict[TopicId, TopicId] = {}
+        taken: set[TopicId] = set()
+        for group in range(int(groups.max(initial=-1)) + 1):
+            own = [topic_ids[each] for each in np.flatnonzero(groups == group).tolist()]
+            votes = [before[each] for each in own if each in before and before[each] not in taken]
+            if votes and votes.count(best := max(votes, key=votes.count)) * 2 > len(own):
+                parent = best
+            else:
+                parent, free = free, TopicId(free + 1)
+            taken.add(parent)
+            parents |= dict.fromkeys(own, parent)
+        return parents
+
+    def _named(
+        self,
+        members: Sequence[TopicMember],
+        parents: Mapping[TopicId, TopicId],
+        earlier: _Earlier,
+    ) -> list[StoredTopic]:
+        texts = self._rows.texts(
+            _TEXT_CHARS, _TEXT_MESSAGES, [each.conversation_id for each in members]
+        )
+        place = {each.conversation_id: number for number, each in enumerate(texts)}
+        terms = TermCounts(TitledText(each.title, each.words) for each in texts)
+        groups: dict[TopicId, list[int]] = {}
+        wider: dict[TopicId, list[int]] = {}
+        for member in members:
+            if (number := place.get(member.conversation_id)) is None:
+                continue
+            choice = earlier.choices.get(member.topic_id)
+            into = choice.merged_into if choice else None
+            for each in filter(None, (member.topic_id, into)):
+                groups.setdefault(each, []).append(number)
+            if (parent := parents.get(member.topic_id)) is not None:
+                wider.setdefault(parent, []).append(number)
+        named = []
+        for level in (groups, wider):
+            before = [earlier.topics[each].name if each in earlier.topics else "" for each in level]
+            names = terms.names(list(level.values()), before)
+            for each, name in zip(level, names, strict=True):
+                fallback = next((texts[one].title for one in level[each] if texts[one].title), "")
+                named.append(StoredTopic(each, name or fallback or f"#{each}", parents.get(each)))
+        return named
+
+
+def _continued(
+    rows: Float, centroids: Float, earlier: _Earlier
+) -> tuple[Ints, list[TopicId], Float]:
+    """Return labels, the topic of each label and cosines, of clusters that continue the earlier ones.
+
+    The conversations of a topic that the user decided about stay together when no cluster continues it.
+    """
+    found: Clusters = cluster(rows, centroids if len(centroids) else None)
+    chosen = earlier.chosen
+    continues = match(found.centroids, centroids, chosen) if len(centroids) else {}
+    free = earlier.next_id()
+    topic_ids: list[TopicId] = []
+    for number in range(len(found.centroids)):
+        if number in continues:
+            topic_ids.append(earlier.ids[continues[number]])
+        else:
+            topic_ids.append(free)
+            free = TopicId(free + 1)
+    labels, cosines = found.labels.copy(), found.cosines.copy()
+    for lost in sorted(chosen - set(continues.values())):
+        own = earlier.labels == lost
+        labels[own] = len(topic_ids)
+        cosines[own] = rows[own] @ centroids[lost]
+        topic_ids.append(earlier.ids[lost])
+    return labels, topic_ids, cosines

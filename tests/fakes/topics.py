@@ -1,0 +1,71 @@
+"""A library with conversations about three subjects, and the workers that find its topics."""
+
+from datetime import timedelta
+from random import Random
+
+from app.domain.topics import Topic
+from app.domain.workers import WorkerName, WorkerStatus
+from app.memory.topics.service import TopicService
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+from app.workers.board import WorkerBoard
+from app.workers.jobs import JobParts
+from app.workers.jobs.open_conversation import OpenConversation
+from app.workers.jobs.topic_finder import TopicJob
+from tests.fakes.embedders import BagOfWords
+from tests.fakes.jobs import JumpingClock
+from tests.fakes.stored import AT, ConversationRecord, add_conversation
+
+SUBJECTS = {
+    "heron": "heron gateway retries timeout requests latency proxy backoff header",
+    "tomato": "tomato seedlings greenhouse watering compost blight harvest trellis soil",
+    "sonata": "sonata violin bowing rehearsal tempo phrasing cello concert tuning",
+}
+
+
+class TopicLibrary:
+    """A store that a topic finder and an embedding pipeline work on when they are told to."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.settings = Settings(store)
+        self.bag = BagOfWords(dimension=256)
+        opened = OpenConversation(store, self.settings)
+        job = TopicJob(JobParts(store, self.settings, opened), lambda: self.bag)
+        self.board = WorkerBoard(
+            store, self.settings, (job,), clock=JumpingClock(), embedder=lambda: self.bag
+        )
+        self.service = TopicService(store)
+        self._random = Random(1)
+        self._count = 0
+
+    def talk(self, subject: str, extra: str = "", **more: object) -> ConversationRecord:
+        """Add a conversation about a subject, a day after the last one."""
+        words = SUBJECTS[subject].split()
+        self._count += 1
+        said = " ".join([words[0], *self._random.sample(words[1:], 6), extra])
+        options = {"title": f"{words[0]} {words[1]}", "at": AT + timedelta(days=self._count)}
+        return add_conversation(self.store, f"{said} please", **(options | more))
+
+    def fill(self, each: int = 8) -> dict[str, list[ConversationRecord]]:
+        """Add conversations about every subject, and find topics."""
+        made = {subject: [self.talk(subject) for _ in range(each)] for subject in SUBJECTS}
+        self.find()
+        return made
+
+    def find(self) -> WorkerStatus:
+        """Embed what is new, then find topics."""
+        statuses = {each.name: each for each in self.board.run_until_idle()}
+        return statuses[WorkerName.TOPIC_FINDER]
+
+    def topic_of(self, record: ConversationRecord) -> Topic:
+        """Return the listed topic that a conversation is in."""
+        found = [
+            topic
+            for topic in self.service.topics(hidden=True)
+            if any(
+                each.id == record.conversation.id for each in self.service.conversations(topic.id)
+            )
+        ]
+        (topic,) = found
+        return topic

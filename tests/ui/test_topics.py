@@ -1,0 +1,164 @@
+"""Topics in the window: the dialog, what it requests, and the trail above a conversation."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QApplication, QInputDialog, QMenu
+
+from app.domain.changes import ChangeSet
+from app.domain.errors import NotFound
+from app.domain.ids import ConversationId
+from app.domain.projects import Project
+from app.domain.topics import Topic, TopicConversation, TopicId, Trail
+from app.index.query import filters_in
+from tests.fakes.screens import Parts, Recorder
+from ui.presenters.topics import TopicsPresenter
+from ui.views.chat_pane import ChatPane
+from ui.widgets.search_box import SearchBox
+
+MARCH, JULY = datetime(2026, 3, 6, tzinfo=UTC), datetime(2026, 7, 9, tzinfo=UTC)
+HERON = Topic(TopicId(1), "Heron gateway", 5, MARCH, JULY, TopicId(9), decision="Retry thrice")
+CELLO = Topic(TopicId(2), "Cello", 6, MARCH, JULY)
+WIDE = Topic(TopicId(9), "Servers", 9, MARCH, JULY)
+EARLIER = tuple(
+    TopicConversation(ConversationId(each), f"Talk {each}", MARCH, MARCH) for each in (3, 4)
+)
+
+
+class FakeConversation(QObject):
+    """The open conversation as the presenter sees it; `shown` are those it opened."""
+
+    opened = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conversation_id: ConversationId | None = None
+        self.shown: list[int] = []
+
+    def open(self, conversation_id: int) -> None:
+        self.shown.append(conversation_id)
+
+
+class Screen:
+    """The presenter over two topics, one of them below a wider one."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.service = Recorder(topics=(CELLO, WIDE, HERON), trail=Trail(HERON, EARLIER))
+        self.chat, self.talk = ChatPane(), FakeConversation()
+        self.box = SearchBox(
+            lambda text: [(each.start, each.end) for each in filters_in(text)], self.chat
+        )
+        self.bridge = parts.bridge
+        parts.qtbot.addWidget(self.chat)
+        self.projects = Recorder(save=Project("u1", "Strings"))
+        self.presenter = TopicsPresenter(
+            parts.bridge, cast(Any, self.service), cast(Any, self.projects), self.chat, self.box, cast(Any, self.talk),
+            lambda: None,
+        )  # fmt: skip
+
+    def dialog(self, *selected: int) -> Any:
+        dialog: Any = self.presenter.open()
+        for each in selected:
+            dialog.table.setCurrentItem(dialog.table.topLevelItem(each))
+        return dialog
+
+    def last_call(self) -> tuple[Any, ...]:
+        return next(each for each in reversed(self.service.calls) if each[0] != "topics")
+
+
+@pytest.fixture
+def screen(parts: Parts) -> Screen:
+    return Screen(parts)
+
+
+def test_topics_are_listed_below_wider_ones(screen: Screen) -> None:
+    dialog = screen.dialog()
+    top = dialog.table.topLevelItem(1)
+    assert [top.text(each) for each in (0, 2)] == ["Servers", "9"]
+    assert [top.child(0).text(each) for each in range(3)] == ["Heron gateway", "Retry thrice", "5"]
+    dialog.box.setText("thrice")
+    assert dialog.table.topLevelItem(0).isHidden()
+    assert not top.isHidden()
+    assert not top.child(0).isHidden()
+
+
+def test_a_topic_is_hidden_and_its_conversations_are_shown(screen: Screen) -> None:
+    dialog = screen.dialog(0)
+    dialog.hide_topic.click()
+    assert screen.last_call() == ("hide", 2, True)
+    dialog.open_topic.click()
+    assert screen.box.filters == ("topic:Cello",)
+
+
+def test_topics_are_merged_into_the_one_selected_last(screen: Screen) -> None:
+    dialog = screen.dialog(0)
+    assert not dialog.merge.isEnabled()
+    dialog.table.topLevelItem(1).child(0).setSelected(True)
+    assert dialog.merge.isEnabled()
+    assert not dialog.rename.isEnabled()
+    dialog.merge.click()
+    assert screen.last_call() == ("merge", [1], 2)
+
+
+def test_merges_are_undone_where_there_are_some(screen: Screen) -> None:
+    assert screen.dialog(0).split.isHidden()
+    screen.service.results["topics"] = (replace(CELLO, has_merged=True), WIDE, HERON)
+    dialog = screen.dialog(0)
+    dialog.split.click()
+    assert screen.last_call() == ("split", 2)
+
+
+def test_a_topic_becomes_a_project_of_its_conversations_that_have_none(screen: Screen) -> None:
+    screen.service.results["conversations"] = (
+        *EARLIER, TopicConversation(ConversationId(5), "Talk 5", MARCH, MARCH, "other"),
+    )  # fmt: skip
+    dialog = screen.dialog(0)
+    dialog.make_project.click()
+    (question,) = dialog.findChildren(QInputDialog)
+    assert (question.textValue(), screen.projects.calls) == ("Cello", [])
+    question.setTextValue("Strings")
+    question.accept()
+    assert screen.projects.calls == [("save", Project("", "Strings")), ("move", [3, 4], "u1")]
+
+
+def test_an_error_is_shown_in_the_dialog(screen: Screen) -> None:
+    dialog = screen.dialog(0)
+    screen.service.error = NotFound("Gone", "Look again.")
+    dialog.hide_topic.click()
+    assert dialog.status.text() == "Gone. Look again."
+
+
+def test_a_trail_stands_above_a_conversation_and_lists_the_earlier_ones(screen: Screen) -> None:
+    assert screen.chat.trail.isHidden()
+    screen.talk.conversation_id = ConversationId(7)
+    screen.talk.opened.emit(None)
+    assert not screen.chat.trail.isHidden()
+    assert "3" in screen.chat.trail.text()
+    assert "Heron gateway" in screen.chat.trail.text()
+    screen.chat.trail.click()
+    (menu,) = screen.chat.trail.findChildren(QMenu)
+    first, second, everything = menu.actions()
+    second.trigger()
+    assert screen.talk.shown == [4]
+    everything.trigger()
+    assert screen.box.filters == ('topic:"Heron gateway"',)
+    assert first.text().startswith("Talk 3")
+    menu.close()
+    QApplication.processEvents()
+
+
+def test_the_trail_leaves_with_its_conversation_and_its_topic(screen: Screen) -> None:
+    screen.talk.conversation_id = ConversationId(7)
+    screen.talk.opened.emit(None)
+    screen.service.results["trail"] = None
+    screen.bridge.changed.emit(ChangeSet(found_topics=True))
+    assert screen.chat.trail.isHidden()
+    screen.service.results["trail"] = Trail(HERON, EARLIER)
+    screen.bridge.changed.emit(ChangeSet(found_topics=True))
+    assert not screen.chat.trail.isHidden()
+    screen.talk.conversation_id = None
+    screen.talk.opened.emit(None)
+    assert screen.chat.trail.isHidden()
