@@ -9,6 +9,7 @@ from datetime import datetime
 
 from app.domain.conversations import ExchangeStatus, Problem, Usage
 from app.domain.projects import Project
+from app.domain.routines import Routine
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +107,5 @@ class PortableLibrary:
     settings: tuple[tuple[str, str], ...] = ()
     providers: tuple[PortableProvider, ...] = ()
     projects: tuple[Project, ...] = ()
+    routines: tuple[Routine, ...] = ()
     topics: tuple[PortableTopic, ...] = ()

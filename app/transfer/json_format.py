@@ -13,6 +13,8 @@ The document, version 1. Times are ISO 8601 in UTC; absent members have the defa
                  "providers": [{"name", "kind", "base_url", "key_env", "allow_plain_http"}],
                  "projects": [{"uid", "name", "instructions", "color", "folder": TEXT or null,
                                "recall": only|first|all}],
+                 "routines": [{"uid", "name", "prompt", "cron", "created_at", "model", "preset", "cap_usd",
+                               "is_private", switched off: "enabled_at": null, "agreed_to": ""}],
                  "topics": [{"number", "name", "conversations": [UUID], "is_hidden": false,
                              "merged_into": number of another or null}]},
      "profile": [{"text": TEXT, "facts": [{"uid": UUID of a FACT, "made_at": TIME of its VERSION}]}],

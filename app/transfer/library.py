@@ -15,6 +15,7 @@ from app.domain.changes import (
     PassagesPut,
     ProjectPut,
     ProviderPut,
+    RoutinePut,
     SettingPut,
     SpendAdded,
 )
@@ -31,6 +32,7 @@ from app.domain.portable import (
 )
 from app.domain.presets import free_name
 from app.domain.projects import Project, project_problem
+from app.domain.routines import Routine, routine_problem
 from app.domain.settings_schema import SETTINGS
 from app.domain.turn_text import content_hash, estimate_tokens
 from app.storage.engine.aggregate import select_in
@@ -44,6 +46,7 @@ from app.storage.tables.portable_reads import (
     portable_spend,
 )
 from app.storage.tables.projects import stored_projects
+from app.storage.tables.routines import RoutineRows
 from app.storage.tables.settings import PROBES, Settings
 from app.storage.work.queue import FACTS, SUMMARIES
 from app.transfer.topics import import_topics, portable_topics
@@ -80,6 +83,7 @@ def portable_library(store: Store) -> PortableLibrary:
             for row in Settings(store).providers()
         ),
         projects=stored_projects(store),
+        routines=tuple(map(_switched_off, RoutineRows(store).listed())),
         topics=portable_topics(store),
     )
 
@@ -96,12 +100,13 @@ def import_library(
     _save(store, _projects(store, library.projects, own=own))
     if own:
         _save(store, [*_core_memory(store, library), *_settings(store, library)])
-        _save(store, _spend(store, library.spend))
+        _save(store, [*_spend(store, library.spend), *_routines(store, library.routines)])
         import_topics(store, library.topics)
         return ()
     parts = {
         "core memory": library.core_memory, "settings": library.settings,
         "providers": library.providers, "spend": library.spend, "topics": library.topics,
+        "routines": library.routines,
         "instructions of projects": any(each.instructions for each in library.projects),
     }  # fmt: skip
     return tuple(name for name, found in parts.items() if found)
@@ -129,6 +134,24 @@ def _projects(store: Store, imported: Sequence[Project], *, own: bool) -> list[C
         uids.add(kept.uid)
         names.append(kept.name)
     return changes
+
+
+def _routines(store: Store, imported: Sequence[Routine]) -> list[Change]:
+    """Return routines whose uid is not known, switched off: whether one runs is decided in each library."""
+    stored = RoutineRows(store).listed()
+    uids, names = {each.uid for each in stored}, [each.name for each in stored]
+    changes: list[Change] = []
+    for routine in map(_switched_off, imported):
+        if routine.uid not in uids and not routine_problem(routine):
+            kept = replace(routine, name=free_name(routine.name, names))
+            changes.append(RoutinePut(kept))
+            uids.add(kept.uid)
+            names.append(kept.name)
+    return changes
+
+
+def _switched_off(routine: Routine) -> Routine:
+    return replace(routine, enabled_at=None, agreed_to="")
 
 
 def _memories(

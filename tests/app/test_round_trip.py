@@ -25,6 +25,7 @@ from app.domain.ids import ConversationId, new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.presets import Preset
 from app.domain.projects import Project, RecallRule
+from app.domain.routines import Routine
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages import Passages
@@ -67,7 +68,10 @@ def fill(store: Store, seed: int) -> None:
     draw = random.Random(seed)
     preset = Preset(new_uid(), "Terse", "Be brief.", temperature=0.5)
     project = Project(new_uid(), "Garden", "Name plants.", "#2e7d32", "/g", RecallRule.ONLY)
-    store.save(changes.PresetPut(preset), changes.ProjectPut(project))
+    routine = Routine(new_uid(), "Report", "What is new?", "0 9 * * 1-5", AT, cap_usd=1.5)
+    store.save(
+        changes.PresetPut(preset), changes.ProjectPut(project), changes.RoutinePut(routine),
+    )  # fmt: skip
     for number in range(draw.randint(2, 5)):
         texts = [f"word {number} {turn}" for turn in range(draw.randint(1, 5))]
         whole = new_conversation(
@@ -170,7 +174,7 @@ def test_an_export_of_somebody_else_sets_nothing(tmp_path: Path) -> None:
     with opened(tmp_path / "two") as other:
         report = import_files(other, [path])
         assert report.left_out == (
-            "core memory", "settings", "providers", "spend", "instructions of projects",
+            "core memory", "settings", "providers", "spend", "routines", "instructions of projects",
         )  # fmt: skip
         for table in ("core_memory", "provider", "spend"):
             assert other.rows(f"SELECT * FROM {table}") == []

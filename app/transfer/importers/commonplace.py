@@ -19,6 +19,7 @@ from app.domain.portable import (
 from app.domain.presets import Effort, Preset, one_line_name, preset_problem
 from app.domain.profile import LINE_LIMIT_CHARS
 from app.domain.projects import Project
+from app.domain.routines import Routine
 from app.domain.text import one_line
 from app.domain.transfer import (
     ImportedConversation,
@@ -201,6 +202,7 @@ def _library(plain: dict[str, Any]) -> PortableLibrary | None:
         ),
         _decoded(PortableProvider, plain.get("providers")),
         _decoded(Project, plain.get("projects")),
+        _decoded(Routine, plain.get("routines")),
         _decoded(PortableTopic, plain.get("topics")),
     )
     return None if library == PortableLibrary() else library
