@@ -32,6 +32,7 @@ from app.workers.jobs.limited_embedding import (
     LimitedEmbedding,
     PageRateLimit,
     is_server,
+    space_name_of,
 )
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         embedder: Embedder | None = None
         try:
             embedder = self._active()
-            name: str | None = _space_name(embedder)
+            name: str | None = space_name_of(embedder)
         except KnownError:
             name = self._space.name if self._space else None  # the last one, better than none
         tally = self._vectors.tally(name, self._settings.number("min_message_tokens"))
@@ -228,7 +229,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
 
     def amount(self, kinds: Collection[PassageKind] = ()) -> EmbeddingAmount:
         """Return what `start_over` would delete and embed again. Blocking; raises as `active` does."""
-        name = _space_name(self._active())
+        name = space_name_of(self._active())
         least = self._settings.number("min_message_tokens")
         if kinds:
             return EmbeddingAmount(name, *self._vectors.amount(name, least, kinds))
@@ -241,7 +242,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
 
         Raises as `active` does, and StorageError.
         """
-        name = _space_name(self._active())
+        name = space_name_of(self._active())
         if kinds:
             self._vectors.drop_kinds(name, kinds)
         else:
@@ -439,11 +440,6 @@ class _Piece:
 def _embedded_texts(text: PassageText) -> list[tuple[int, str]]:
     """Return the embedded text of each part, by its number: equal means equal vectors."""
     return [(part_number(part.id), part.embedded) for part in text.parts]
-
-
-def _space_name(embedder: Embedder) -> str:
-    """Return the name of an embedder's space, without a request if possible."""
-    return str(getattr(embedder, "space_name", "") or embedder.space.name)
 
 
 def build(parts: JobParts) -> EmbeddingPipeline | None:

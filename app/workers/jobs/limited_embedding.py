@@ -146,3 +146,8 @@ class PageRateLimit:
                 raise Cancelled("Manual pages yield to other passages")
             self._sleep(_CHECK_EVERY_S)
         self._sent.append(self._clock())
+
+
+def space_name_of(embedder: Embedder) -> str:
+    """Return the name of an embedder's space, without a request if possible."""
+    return str(getattr(embedder, "space_name", "") or embedder.space.name)

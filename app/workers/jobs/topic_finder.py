@@ -16,6 +16,7 @@ from app.storage.tables.vectors import Vectors
 from app.storage.work.queue import Tally
 from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
+from app.workers.jobs.limited_embedding import space_name_of
 
 _ITEM = 1
 _PIPELINE_KEY = WORKERS[WorkerName.EMBEDDING_PIPELINE].enabled_key
@@ -89,10 +90,11 @@ class TopicJob(Job[DueTopics, FoundTopics]):
 
     def _due(self) -> DueTopics | None:
         try:
-            space = self._embedder().space
+            name = space_name_of(self._embedder())
         except KnownError:
             return None
-        return DueTopics(space, self._finder.work(space))
+        spaces = {each.space.name: each.space for each in self._vectors.spaces()}
+        return DueTopics(spaces[name], self._finder.work(spaces[name])) if name in spaces else None
 
 
 def build(parts: JobParts) -> TopicJob | None:
