@@ -87,7 +87,7 @@ WITHOUT_VECTOR: dict[str, tuple[dict[str, Any], Callable[..., object], bool, str
     "private": ({"private": True}, leave, False, "Private"),
     "trash": ({}, trash, False, "in the trash"),
     "running": ({"running": True}, leave, False, "still being written"),
-    "consent": ({"embedder": OPENAI, "embedder_before": OPENAI}, embed, True, "embed"),
+    "consent": ({"embedder": OPENAI, "embedder_before": OPENAI}, embed, True, "search model"),
     "retried": ({}, partial(fail, again=True), True, "The model choked."),
     "skipped": ({}, partial(fail, again=False), True, "failed 7 times: The model choked."),
 }

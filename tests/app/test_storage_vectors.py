@@ -16,6 +16,7 @@ from app.domain.changes import ChangeSet, ConversationEdited, ConversationForgot
 from app.domain.errors import EmbedderUnavailable
 from app.domain.ids import PassageId, part_id
 from app.domain.passages import Passage, PassageKind, Space
+from app.storage.deletion.erasure import erase_bytes
 from app.storage.deletion.forget import forget
 from app.storage.engine import migrations
 from app.storage.engine.store import Store
@@ -321,6 +322,7 @@ def test_a_forgotten_conversation_leaves_no_vector_in_any_space_nor_in_any_byte(
     with opened(older) as later:
         assert Vectors(later).count("small") == (1, 2), "replayed on an older image too"
     forget(store, [secret])
+    erase_bytes(store)
     assert (vectors.count("small"), vectors.count("other_one")) == ((1, 2), (1, 1))
     for path in store.paths.root.rglob("*"):
         assert not path.is_file() or bytes_of_it not in path.read_bytes(), path.name

@@ -612,8 +612,8 @@ def test_one_selection_at_a_time_is_copied_as_text_and_offered_by_the_menu(shown
         assert popup is not None
         labels = [action.text() for action in popup.actions()]
         popup.close()
-        assert labels[-9:-4] == ["Copy", "Regenerate", "Fork from here", "Copy link", "Inspect"]
-        assert labels[:-9] == (["Copy selection", ""] if selects else [])
+        assert {"Copy", "Regenerate", "Fork from here", "Copy link", "Inspect"} <= {*labels}
+        assert ("Copy selection" in labels) is selects
     assert first.selected_text() == ""
     second.copy()
     assert clipboard.text().startswith("Answer 59")
