@@ -59,7 +59,7 @@ class History:
         is_cut: Whether turns of the segment are not repeated.
         before: The newest prompt before this one, of the same segment.
         runs: The earlier prompts of the exchange itself, oldest first.
-        rejected: The passages that are never to be used again.
+        rejected: The passages that are never to be used again, or not in the conversation's project.
     """
 
     turns: tuple[SentTurn, ...] = ()
@@ -132,6 +132,9 @@ class HistoryReader:
         `runs` are the exchange's own; the tokens around include its block.
         """
         past = plan.segment[:-1]
+        withheld = self._prompts.recalled_beyond(
+            [each.id for each in plan.segment], plan.conversation.project
+        )
         number = plan.exchange.segment_number
         before = (
             runs[-1]
@@ -143,7 +146,7 @@ class HistoryReader:
             (0, 0) if _lost_compaction(before) else past_position(plan.segment, before)
         )
         room = ceiling.tokens - around_tokens - (compaction.tokens if compaction else 0)
-        first, turns = self._newest_turns(past, start, shortened, room)
+        first, turns = self._newest_turns(past, start, shortened, room, withheld)
         kept = Kept(0, max(0, shortened - first))
         sizes = [turn.sizes for turn in turns]
         full = ceiling.tokens * FULL_SHARE - ceiling.tokens + room
@@ -160,7 +163,7 @@ class HistoryReader:
         return History(
             tuple(turns[kept.dropped :]), max(0, kept.shortened - kept.dropped), compaction,
             is_cut=first + kept.dropped > 0, before=before, runs=runs,
-            rejected=self._feedback.rejected(now()),
+            rejected=self._feedback.rejected(now()) | withheld,
         )  # fmt: skip
 
     def own_runs(self, exchange: Exchange) -> tuple[StoredPrompt, ...]:
@@ -191,14 +194,19 @@ class HistoryReader:
         return None if last is None else self._prompts.runs([last.id])[last.id][-1]
 
     def _newest_turns(
-        self, past: Sequence[Exchange], start: int, shortened: int, room_tokens: int
+        self,
+        past: Sequence[Exchange],
+        start: int,
+        shortened: int,
+        room_tokens: int,
+        withheld: frozenset[PassageId],
     ) -> tuple[int, list[SentTurn]]:
         """Return past turns from `start` on, at most a few more than fit; and where they begin."""
         first, tokens, count, at = len(past), 0, _READ_TOGETHER, now()
         turns: list[SentTurn] = []
         while first > start and tokens <= room_tokens:
             begin = max(start, first - count)
-            read = self._turns.of(past[begin:first], at)
+            read = self._turns.of(past[begin:first], at, withheld)
             tokens += kept_tokens([each.sizes for each in read], Kept(0, shortened - begin))
             turns, first, count = [*read, *turns], begin, count * 2
         return first, turns

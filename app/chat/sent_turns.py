@@ -60,11 +60,16 @@ class SentTurns:
         self._prompts = Prompts(store)
         self._feedback = Feedback(store)
 
-    def of(self, exchanges: Sequence[Exchange], until: datetime) -> list[SentTurn]:
-        """Return turns in order as a request at the time `until` contains them."""
+    def of(
+        self,
+        exchanges: Sequence[Exchange],
+        until: datetime,
+        withheld: frozenset[PassageId] = frozenset(),
+    ) -> list[SentTurn]:
+        """Return turns in order as a request at the time `until` contains them, without `withheld` passages."""
         found = self._exchanges.messages(each for turn in exchanges for each in turn.message_ids)
         runs = self._prompts.runs([each.id for each in exchanges])
-        rejected = self._feedback.rejected(until)
+        rejected = self._feedback.rejected(until) | withheld
         turns = []
         for exchange in exchanges:
             stored = tuple(found[each] for each in exchange.message_ids if each in found)

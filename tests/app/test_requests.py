@@ -23,6 +23,7 @@ from app.domain.chat import ChatRequest, RecallCompleted, TextDelta
 from app.domain.conversations import Draft, Exchange, ExchangeStatus, Message, RecallChoice, Role
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId, ExchangeId, PassageId
+from app.domain.projects import Project, RecallRule
 from app.domain.recall import (
     PlanPartKind,
     RecallSettings,
@@ -430,6 +431,42 @@ def test_a_rejected_or_forgotten_quotation_leaves_only_its_block(
         {PassageId(1), said.match.passage_id}
         | (set() if change == "never" else {quoted.match.passage_id})
     )
+
+
+@pytest.mark.parametrize(
+    ("source_project", "moved_to", "is_kept"),
+    [
+        (None, "g", False),
+        ("g", None, False),
+        ("g", "h", False),
+        ("g", "g", True),
+        (None, "o", True),
+    ],
+)
+def test_what_a_moved_conversation_recalled_is_sent_only_within_its_boundary(
+    asker_with: Callable[..., Asker],
+    source_project: str | None,
+    moved_to: str | None,
+    is_kept: bool,
+) -> None:
+    asker = asker_with()
+    store, projects = asker.chat.store, Projects(asker.chat.store)
+    for uid in "gh":
+        projects.save(Project(uid, uid, recall=RecallRule.ONLY))
+    projects.save(Project("o", "open"))
+    source = add_conversation(store, "I drink tea").conversation.id
+    said = turn(600, conversation_id=source)
+    quoted = replace(FOUND.conversations[0], conversation_id=source, exchanges=(said,))
+    asker.retrieval.found = replace(FOUND, conversations=(quoted,))
+    projects.move([source], source_project)
+    where = asker.chat.say(ASKED).conversation_id
+    projects.move([where], moved_to)
+    asker.retrieval.found = RetrievalResult()
+    asker.chat.say("And now?", where)
+    before, after = asker.chat.model.requests
+    assert "Talk 60" in before.messages[0].text
+    assert ("Talk 60" in after.messages[0].text) is is_kept
+    assert (said.match.passage_id in asker.retrieval.asked[-1][2].quoted) is is_kept
 
 
 def test_a_hint_in_an_earlier_turn_is_not_given_again(asker_with: Callable[..., Asker]) -> None:

@@ -229,6 +229,25 @@ class Prompts:
         """Return the prompts of exchanges, oldest first, without their items and forgotten texts."""
         return self._store.read(_runs, exchange_ids)
 
+    def recalled_beyond(
+        self, exchange_ids: Iterable[ExchangeId], project: str | None
+    ) -> frozenset[PassageId]:
+        """Return what exchanges recalled and the recall rules of projects now keep from a project's conversations.
+
+        `project` is a uid, None for none. A bounded project keeps out all from elsewhere but manual pages, and
+        what is in one is kept from all others. Only places at the time of recall count.
+        """
+        is_bounded = "(SELECT recall = 'only' FROM project WHERE uid = $2)"
+        rows = self._store.rows(
+            "SELECT DISTINCT r.passage_id FROM recalled r "
+            "LEFT JOIN conversation c ON c.id = r.conversation_id "
+            "LEFT JOIN project p ON p.uid = c.project "
+            "WHERE r.exchange_id IN (SELECT unnest($1)) AND c.project IS DISTINCT FROM $2 "
+            f"AND (p.recall = 'only' OR ({is_bounded} AND r.kind <> $3))",
+            [list(exchange_ids), project, PassageKind.MAN_PAGE.value],
+        )
+        return frozenset(PassageId(row[0]) for row in rows)
+
     def last_with_prompt(self, exchanges: Sequence[Exchange]) -> Exchange | None:
         """Return the last of some exchanges that has a prompt."""
         ids = [each.id for each in exchanges]
