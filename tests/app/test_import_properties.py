@@ -110,6 +110,17 @@ def test_a_damaged_file_of_any_format_gives_valid_conversations_or_reports(
                 check_imported(found)
 
 
+def test_a_number_in_place_of_a_list_leaves_the_rest(tmp_path: Path) -> None:
+    file = write("cherry_studio", tmp_path)
+    found = file.read_text()
+    changed = found.replace('["b1"]', "7")
+    assert changed != found
+    file.write_text(changed)
+    talk = next(each for each in read_export(file) if not isinstance(each, Skipped))
+    check_imported(talk)
+    assert len(talk.messages) > 1
+
+
 @given(
     st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("abcdefghz"), min_size=1),
     st.sets(st.sampled_from("abcdefgh")),

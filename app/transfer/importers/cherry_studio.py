@@ -29,6 +29,7 @@ from app.transfer.importers.values import (
     media_type,
     moment,
     objects,
+    strings,
     text_of,
     title,
 )
@@ -82,7 +83,7 @@ def _conversation(
         parent = asked if role is Role.ASSISTANT and asked in thread.nodes else last
         model = an_object(message.get("model"))
         by = text_of(model.get("id")) or text_of(message.get("modelId")) or None
-        order = [identity(each) for each in message.get("blocks") or () if isinstance(each, str)]
+        order = [identity(each) for each in strings(message.get("blocks"))]
         own = {identity(block.get("id")): block for block in blocks.get(name, ())}
         kept = [own[each] for each in order if each in own] or list(own.values())
         made = [each for block in kept for each in _block(block)]
