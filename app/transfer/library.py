@@ -5,8 +5,9 @@ export that the user calls their own. Keys are never part of it.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from app.domain.changes import (
     Change,
@@ -64,6 +65,7 @@ _OF_THIS_LIBRARY = frozenset(
     )
 )
 _BATCH = 500
+Named = TypeVar("Named", Project, Routine)
 
 
 def portable_library(store: Store) -> PortableLibrary:
@@ -122,32 +124,28 @@ def _is_portable(key: str) -> bool:
 
 
 def _projects(store: Store, imported: Sequence[Project], *, own: bool) -> list[Change]:
-    """Return projects whose uid is not known, each under a free name."""
-    stored = stored_projects(store)
-    uids, names = {each.uid for each in stored}, [each.name for each in stored]
-    changes: list[Change] = []
-    for project in imported:
-        if project.uid in uids or project_problem(project):
-            continue
-        kept = replace(project, name=free_name(project.name, names))
-        changes.append(ProjectPut(kept if own else replace(kept, instructions="")))
-        uids.add(kept.uid)
-        names.append(kept.name)
-    return changes
+    """Return projects whose uid is not known."""
+    new = _new(imported, stored_projects(store), project_problem)
+    return [ProjectPut(each if own else replace(each, instructions="")) for each in new]
 
 
 def _routines(store: Store, imported: Sequence[Routine]) -> list[Change]:
     """Return routines whose uid is not known, switched off: whether one runs is decided in each library."""
-    stored = RoutineRows(store).listed()
-    uids, names = {each.uid for each in stored}, [each.name for each in stored]
-    changes: list[Change] = []
-    for routine in map(_switched_off, imported):
-        if routine.uid not in uids and not routine_problem(routine):
-            kept = replace(routine, name=free_name(routine.name, names))
-            changes.append(RoutinePut(kept))
-            uids.add(kept.uid)
-            names.append(kept.name)
-    return changes
+    new = _new(imported, RoutineRows(store).listed(), routine_problem)
+    return [RoutinePut(_switched_off(each)) for each in new]
+
+
+def _new(
+    imported: Iterable[Named], stored: Iterable[Named], problem: Callable[[Named], str]
+) -> list[Named]:
+    """Return the valid ones of unknown uid, each under a free name."""
+    known = {each.uid: each.name for each in stored}
+    new: list[Named] = []
+    for each in imported:
+        if each.uid not in known and not problem(each):
+            new.append(replace(each, name=free_name(each.name, known.values())))
+            known[each.uid] = new[-1].name
+    return new
 
 
 def _switched_off(routine: Routine) -> Routine:
