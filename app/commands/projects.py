@@ -6,7 +6,7 @@ from app.chat.library import Library
 from app.chat.projects import Projects
 from app.commands.command import Command, CommandCall, Form, Outcome, wrong_form
 from app.domain.errors import InvalidInput
-from app.domain.projects import Project, RecallRule
+from app.domain.projects import NO_PROJECT, Project, RecallRule
 from app.domain.text import escape_markdown
 from app.domain.translation import tr
 
@@ -52,7 +52,7 @@ def project_command(projects: Projects, library: Library) -> Command:
             if name.strip() not in list(RecallRule):
                 raise wrong_form(call, _FORMS)
             return Outcome(_line(projects.save(replace(found, recall=RecallRule(name.strip())))))
-        if word == "none" and not name:
+        if word == NO_PROJECT and not name:
             projects.move([here], None)
             return Outcome(tr("This conversation is in no project."))
         is_new = word == "add" and bool(name.strip())

@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from app.domain.presets import MAX_NAME_CHARS, MAX_PROMPT_CHARS, one_line_name
 
+NO_PROJECT = "none"
+"""What stands for no project where a name is typed."""
+
 
 class RecallRule(StrEnum):
     """What memory may bring to the conversations of a project.
@@ -47,6 +50,8 @@ def project_problem(project: Project) -> str:
     """Return why a project cannot be stored as a phrase that follows "it", "" if it can."""
     if not 0 < len(project.name) <= MAX_NAME_CHARS or project.name != one_line_name(project.name):
         return f"needs a name of 1 to {MAX_NAME_CHARS} characters"
+    if project.name.casefold() == NO_PROJECT:
+        return f"cannot be named {NO_PROJECT}, which stands for no project"
     if len(project.instructions) > MAX_PROMPT_CHARS:
         return f"has instructions of more than {MAX_PROMPT_CHARS:,} characters"
     if project.color and not re.fullmatch("#[0-9a-f]{6}", project.color):

@@ -79,6 +79,7 @@ def test_the_command_line_adds_changes_moves_and_removes_projects(cli: Console) 
     assert (listed["recall"], listed["color"], listed["conversations"]) == ("all", "", 2)
     assert listed["instructions"] == "Name plants in Latin."
     assert cli("project", "move", "garten", first).code == 1
+    assert cli("project", "add", "None").code == 1
     assert cli("project", "list", "--color", "#000000").code == 2
     cli.done("project", "remove", "garden")
     assert cli.json("project", "list")["projects"] == []

@@ -8,10 +8,9 @@ from app.chat.projects import Projects
 from app.cli.arguments import UsageError, wrong_arguments
 from app.cli.terminal import Terminal
 from app.domain.ids import ConversationId
-from app.domain.projects import Project, RecallRule
+from app.domain.projects import NO_PROJECT, Project, RecallRule
 
 _OPTIONS = ("recall", "instructions", "color", "folder")
-_NONE = "none"
 
 
 def project(projects: Projects, given: Namespace, terminal: Terminal) -> None:
@@ -30,7 +29,7 @@ def project(projects: Projects, given: Namespace, terminal: Terminal) -> None:
             saved = projects.save(_changed(projects.named(name), given, terminal))
             return terminal.show({"changed": saved.name, "project_id": saved.uid})
         case "move":
-            target = None if name.casefold() == _NONE else projects.named(name)
+            target = None if name.casefold() == NO_PROJECT else projects.named(name)
             moved = [ConversationId(_number(each)) for each in ids]
             projects.move(moved, target.uid if target else None)
             return terminal.show({"moved": moved, "project": target.name if target else None})
