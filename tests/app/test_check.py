@@ -89,6 +89,8 @@ VIOLATIONS = [
     ("INSERT INTO routine_run VALUES ('r', '2026-01-02', NULL, NULL, 'failed', '', 0, NULL, NULL, false)", "routine_run.outcome", False),
     ("INSERT INTO routine_run VALUES ('r', '2026-01-03', NULL, NULL, NULL, '', 0, 99, NULL, false)", "routine_run.conversation_id", True),
     ("INSERT INTO routine_run VALUES ('r', '2026-01-04', NULL, NULL, NULL, '', 0, NULL, 99, false)", "routine_run.exchange_id", True),
+    ("INSERT INTO topic_member VALUES (99, 1, 0.5)", "topic_member.conversation_id", True),
+    ("INSERT INTO topic_choice VALUES (1, 'x', false, 99)", "topic_choice.merged_into", True),
     ("UPDATE fact SET uid = 'same'", "fact.uid", False),
     ("UPDATE fact SET conversation_id = 99 WHERE id = 4", "fact.conversation_id", True),
     ("UPDATE fact SET exchange_id = 99 WHERE id = 4", "fact.exchange_id", True),

@@ -37,8 +37,9 @@ from tests.fakes.tool_turns import called
 
 EXCHANGES, CONVERSATIONS = WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER
 PIPELINE, MANUAL = WorkerName.EMBEDDING_PIPELINE, WorkerName.MAN_INDEXER
-WITHOUT_WORK = (  # without facts and routines
+WITHOUT_WORK = (  # without facts and routines, with too few conversations for topics
     MANUAL, WorkerName.PROFILE_WRITER, WorkerName.SOURCE_READER, WorkerName.ROUTINE_RUNNER,
+    WorkerName.TOPIC_FINDER,
 )  # fmt: skip
 MAY_BE_PAID = tuple(name for name in WorkerName if name not in WITHOUT_WORK)
 STOPPED, IDLE, BLOCKED = WorkerState.STOPPED, WorkerState.IDLE, WorkerState.BLOCKED
