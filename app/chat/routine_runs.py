@@ -172,9 +172,10 @@ class RoutineRuns:
         else:
             ref, preset = self.model_of(routine), self._presets.resolve(routine.preset)
             new = NewConversation(
-                str(ref), routine.is_private, preset=preset.uid, title=routine.name
-            )
-            place = self._rows.conversation_id(routine.uid, is_private=routine.is_private)
+                str(ref), routine.is_private, preset=preset.uid, project=routine.project,
+                title=routine.name,
+            )  # fmt: skip
+            place = self._rows.conversation_id(routine)
             if place is not None and self._chat.running(place) is not None:
                 raise _Busy("A reply is running in the routine's conversation", "Wait for its end.")
             plan = planner.send(place, (Text(routine.prompt),), new, in_own_segment=True)

@@ -34,6 +34,7 @@ from app.providers.pricing.estimated_tokens import estimated_tokens
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.projects import stored_projects
 from app.storage.tables.routines import RoutineRows
 
 _MONTH = timedelta(days=30)
@@ -136,9 +137,10 @@ class Routines:
     def checked(self, routine: Routine) -> Routine:
         """Return a routine as it would be stored; raise InvalidInput, NotFound.
 
-        A phrase in place of the expression is read.
+        A phrase in place of the expression is read; a project that was removed is none.
         """
         model = (routine.model or "").strip() or None
+        projects = [each.uid for each in stored_projects(self._store)]
         routine = replace(
             routine,
             uid=routine.uid or new_uid(),
@@ -147,6 +149,7 @@ class Routines:
             cron=read_schedule(routine.cron),
             model=None if model is None else self._models.check_name(model),
             preset=None if routine.preset is None else self._presets.get(routine.preset).uid,
+            project=routine.project if routine.project in projects else None,
         )
         if problem := routine_problem(routine):
             raise InvalidInput(

@@ -323,6 +323,7 @@ def _add_models(command: _Adder) -> None:
     routine.text("--prompt", "TEXT", "the prompt; - reads standard input")
     routine.text("--model", "PROVIDER:MODEL", "'default' for that of new conversations")
     routine.text("--preset", "NAME", "instructions, options and tools; 'default' for the default")
+    routine.text("--project", "NAME", "the project of its conversation, or 'none'")
     routine.text("--limit-usd", "N", "the most it may cost in a month, or 'none'")
     routine.add_argument(
         "--private", choices=("on", "off"), help="whether its answers stay out of search and memory"

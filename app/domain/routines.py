@@ -32,6 +32,7 @@ class Routine:
         enabled_at: The time from which due times count, UTC; None while it is off.
         model: PROVIDER:MODEL; None for the preset's, else the default.
         preset: The uid of a preset; None for the default.
+        project: The uid of the project that its conversation lies in; None for none.
         cap_usd: The most that its runs may cost in a calendar month; None for no limit of its own.
         is_private: Whether its answers stay out of search and memory.
         agreed_to: The model and the server that the user agreed to, "" for none; see `app.chat.routines`.
@@ -45,6 +46,7 @@ class Routine:
     enabled_at: datetime | None = None
     model: str | None = None
     preset: str | None = None
+    project: str | None = None
     cap_usd: float | None = None
     is_private: bool = False
     agreed_to: str = ""

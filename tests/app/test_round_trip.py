@@ -68,7 +68,9 @@ def fill(store: Store, seed: int) -> None:
     draw = random.Random(seed)
     preset = Preset(new_uid(), "Terse", "Be brief.", temperature=0.5)
     project = Project(new_uid(), "Garden", "Name plants.", "#2e7d32", "/g", RecallRule.ONLY)
-    routine = Routine(new_uid(), "Report", "What is new?", "0 9 * * 1-5", AT, cap_usd=1.5)
+    routine = Routine(
+        new_uid(), "Report", "What is new?", "0 9 * * 1-5", AT, project=project.uid, cap_usd=1.5
+    )
     store.save(
         changes.PresetPut(preset), changes.ProjectPut(project), changes.RoutinePut(routine),
     )  # fmt: skip

@@ -132,7 +132,9 @@ COMMANDS: Mapping[str, Command] = {
     "provider": lambda s, *rest: providers.provider(s.models, s.chat, *rest),
     "preset": lambda s, *rest: presets.preset(s.presets, s.models, s.tools(), *rest),
     "privacy": lambda s, *rest: privacy.privacy(s.privacy, *rest),
-    "routine": lambda s, *rest: routines.routine(s.routines, s.models, s.presets, *rest),
+    "routine": lambda s, *rest: routines.routine(
+        s.routines, s.models, s.presets, s.projects, *rest
+    ),
     "secrets": lambda s, *rest: secrets.secrets(s.store, *rest),
     "mcp": lambda s, *rest: mcp.programs(s.mcp_access, *rest),
     "project": lambda s, *rest: projects.project(s.projects, *rest),

@@ -8,18 +8,20 @@ from typing import Any
 
 from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
+from app.chat.projects import Projects
 from app.chat.routines import RoutinePlan, Routines, RoutineState, next_times, plan_text
 from app.cli.arguments import wrong_arguments
 from app.cli.commands.providers import unlock_keys
 from app.cli.terminal import Terminal, members
 from app.domain.errors import InvalidInput
 from app.domain.formatting import format_moment
+from app.domain.projects import NO_PROJECT
 from app.domain.routines import Outcome, Routine, RoutineRun
 from app.domain.text import one_line
 from app.language.schedules import schedule_text
 from app.storage.engine.times import now
 
-_OPTIONS = ("schedule", "prompt", "model", "preset", "limit_usd", "private", "name")
+_OPTIONS = ("schedule", "prompt", "model", "preset", "project", "limit_usd", "private", "name")
 _DONE = {"add": "added", "edit": "changed", "on": "switched_on", "off": "switched_off"}
 _TEXT_CHARS = 100
 
@@ -28,6 +30,7 @@ def routine(
     routines: Routines,
     models: ModelDirectory,
     presets: Presets,
+    projects: Projects,
     given: Namespace,
     terminal: Terminal,
 ) -> int:
@@ -42,11 +45,13 @@ def routine(
         raise wrong_arguments(given, "NAME with --schedule and --prompt")
     if given.action == "add":
         new = Routine("", name, "", "", now(), enabled_at=now())
-        return _save(routines, _changed(new, presets, given, terminal), given, terminal)
+        return _save(routines, _changed(new, presets, projects, given, terminal), given, terminal)
     known = routines.named(name)
     match given.action:
         case "edit":
-            return _save(routines, _changed(known, presets, given, terminal), given, terminal)
+            return _save(
+                routines, _changed(known, presets, projects, given, terminal), given, terminal
+            )
         case "on" | "off":
             return _saved(routines.switch(known.uid, is_on=given.action == "on"), given, terminal)
         case "run":
@@ -65,7 +70,9 @@ def _list(routines: Routines, terminal: Terminal) -> int:
     rows = [
         {
             "routine_id": each.routine.uid,
-            **members(each.routine, "name", "prompt", "cron", "model", "preset", "is_private"),
+            **members(
+                each.routine, "name", "prompt", "cron", "model", "preset", "project", "is_private"
+            ),
             "schedule": schedule_text(each.routine.cron),
             "limit_usd": each.routine.cap_usd,
             "on": each.routine.enabled_at is not None,
@@ -98,7 +105,9 @@ def _outcome(run: RoutineRun) -> str:
     return f"{run.outcome or 'running'} {format_moment(at)}{why}"
 
 
-def _changed(routine: Routine, presets: Presets, given: Namespace, terminal: Terminal) -> Routine:
+def _changed(
+    routine: Routine, presets: Presets, projects: Projects, given: Namespace, terminal: Terminal
+) -> Routine:
     """Return a routine with the given options."""
     values: dict[str, Any] = {}
     if given.schedule is not None:
@@ -110,6 +119,9 @@ def _changed(routine: Routine, presets: Presets, given: Namespace, terminal: Ter
     if given.preset is not None:
         is_default = given.preset.casefold() == "default"
         values["preset"] = None if is_default else presets.named(given.preset).uid
+    if given.project is not None:
+        is_none = given.project.casefold() == NO_PROJECT
+        values["project"] = None if is_none else projects.named(given.project).uid
     if given.limit_usd is not None:
         values["cap_usd"] = _usd(given.limit_usd)
     if given.private is not None:

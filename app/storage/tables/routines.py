@@ -25,7 +25,8 @@ from app.storage.engine.times import to_db
 
 _ROUTINE = Table(
     "routine",
-    "uid, name, prompt, cron, created_at, enabled_at, model, preset, cap_usd, is_private, agreed_to",
+    "uid, name, prompt, cron, created_at, enabled_at, model, preset, project, cap_usd, is_private, "
+    "agreed_to",
     "uid",
 )
 _RUN = Table(
@@ -170,13 +171,17 @@ class RoutineRows:
         )
         return _read_run(rows[0]) if rows else None
 
-    def conversation_id(self, uid: str, *, is_private: bool) -> ConversationId | None:
-        """Return the conversation of the latest run, if it is not in the trash and as private."""
+    def conversation_id(self, routine: Routine) -> ConversationId | None:
+        """Return the conversation of the latest run, if it is not in the trash.
+
+        It has to be as private, and in the routine's project: what was said in another one stays there.
+        """
         rows = self._store.rows(
             "SELECT r.conversation_id FROM routine_run r JOIN conversation c "
             "ON c.id = r.conversation_id WHERE r.routine_uid = ? AND c.deleted_at IS NULL "
-            "AND c.private = ? ORDER BY r.started_at DESC LIMIT 1",
-            [uid, is_private],
+            "AND c.private = ? AND c.project IS NOT DISTINCT FROM ? "
+            "ORDER BY r.started_at DESC LIMIT 1",
+            [routine.uid, routine.is_private, routine.project],
         )
         return ConversationId(rows[0][0]) if rows else None
 

@@ -1,0 +1,45 @@
+"""Routines in their table: the conversation that the next run goes on in."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from app.domain.changes import ConversationEdited, RoutinePut, RoutineRunPut
+from app.domain.routines import Outcome, Routine, RoutineRun
+from app.storage.engine.store import Store
+from app.storage.tables.routines import RoutineRows
+from tests.fakes.stored import add_conversation
+
+AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
+DAILY = Routine("d", "Daily", "Report.", "0 9 * * *", AT, project="home")
+
+
+@pytest.mark.parametrize(
+    ("change", "is_reused"),
+    [
+        ({}, True),
+        ({"project": "work"}, False),
+        ({"project": None}, False),
+        ({"is_private": True}, False),
+    ],
+)
+def test_a_run_goes_on_where_the_last_one_was_if_its_project_and_privacy_are_the_same(
+    store: Store, change: dict[str, object], is_reused: bool
+) -> None:
+    whole = add_conversation(store, ("Report.", "All is well."))
+    here = whole.conversation
+    run = RoutineRun(
+        "d",
+        AT,
+        AT,
+        AT,
+        Outcome.COMPLETED,
+        conversation_id=here.id,
+        exchange_id=whole.exchanges[0].id,
+    )
+    store.save(RoutinePut(DAILY), RoutineRunPut(run), ConversationEdited(here.id, project="home"))
+    rows = RoutineRows(store)
+    assert rows.listed() == (DAILY,)
+    found = rows.conversation_id(replace(DAILY, **change))  # type: ignore[arg-type]
+    assert found == (here.id if is_reused else None)
