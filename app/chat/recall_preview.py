@@ -25,7 +25,7 @@ from app.domain.recall import (
 )
 from app.domain.settings_schema import SettingValue
 from app.domain.text import clean
-from app.memory.recall import narrowed
+from app.memory.narrowing import narrowed
 from app.providers.vendors.recall import RECALL
 from app.storage.engine.ids import IdAllocator
 from app.storage.engine.store import Store

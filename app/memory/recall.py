@@ -7,15 +7,12 @@ More is returned than a prompt takes, also what is not relevant, so that the pla
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, islice
-from types import MappingProxyType
-from typing import TypeVar
 
 from app.domain.conversations import ANY_RECALL, RecallChoice
-from app.domain.errors import Cancelled, KnownError, MemoryOff
-from app.domain.facts import FactCategory
+from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, passage_id_of
 from app.domain.passages import PassageKind
 from app.domain.recall import (
@@ -24,18 +21,16 @@ from app.domain.recall import (
     RetrievalResult,
     RetrievedConversation,
     RetrievedExchange,
-    RetrievedFact,
     RetrievedMessage,
     SegmentContext,
-    Verdict,
     is_recall_on,
 )
 from app.domain.results import FoundAnswer
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
-from app.index.relevance import MIN_DEVIATION
 from app.memory.answers import quoted_answers
 from app.memory.boundaries import Boundary
+from app.memory.fact_recall import STATEMENT_LOG_ODDS, FactRecall
 from app.memory.mentions import MentionReader
 from app.memory.recall_search import (
     PreparedQuery,
@@ -44,17 +39,14 @@ from app.memory.recall_search import (
     problems,
     ranked_in,
     repeated_turns,
-    shifted,
     with_feedback_and_age,
 )
 from app.memory.results import ResultBuilder
+from app.memory.retrieval import SPARE, Retrieval, refused, with_pins, with_spare
 from app.memory.retrieved import match_score, quotable, retrieved_exchanges, retrieved_messages
 from app.memory.search import SearchScope, SearchService
-from app.memory.vector_search import QueryVector
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
-from app.storage.tables.facts import Facts, KnownFact
-from app.storage.tables.memories import ArchivalMemories
 from app.storage.tables.passages import Passages
 from app.storage.tables.prompts import Feedback
 from app.storage.tables.recall_reads import PassageHeader, RecallReads
@@ -63,15 +55,7 @@ from app.storage.tables.settings import Settings
 _log = logging.getLogger(__name__)
 
 _CONSIDERED = 120  # passages; later ones never reached a prompt
-SPARE = 2  # results of each kind beyond the limit
-_FACTS_CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
 _SUMMARIES = 20  # that are considered
-_FACT_LOG_ODDS = -1.0  # log odds: a short fact matches the words of a question too easily
-_FACT_STANDS_OUT = 2.6  # deviations of the background, beyond which a fact's cosine adds to that
-_FACT_SLOPE, _FACT_MOST_LOG_ODDS = 3.0, 5.0  # log odds for a deviation, and in all
-_FACT_KINDS = (PassageKind.FACT, PassageKind.MEMORY)
-_TOO_LONG = "Recall was stopped because it took too long."
-_FAILED = "A part of recall failed. See the log for details."
 _MEMORY_OFF = "Memory is off in this conversation, so nothing is recalled"
 _OFF_ONCE = "Memory was off for this message, so nothing is recalled"
 _SEND_AGAIN = "Send it again with memory on."
@@ -86,8 +70,7 @@ class RecallService:
         self._passages = Passages(store)
         self._conversations = Conversations(store)
         self._reads = RecallReads(store)
-        self._facts = Facts(store)
-        self._memories = ArchivalMemories(store)
+        self._fact_recall = FactRecall(store, search)
         self._feedback = Feedback(store)
         self._results = ResultBuilder(self._passages, settings)
         self._search = search
@@ -110,7 +93,7 @@ class RecallService:
         words are searched, which takes tens of milliseconds.
         """
         started = time.perf_counter()
-        retrieval = _Retrieval(conversation_id, segment, settings, is_cancelled, by_meaning)
+        retrieval = Retrieval(conversation_id, segment, settings, is_cancelled, by_meaning)
         retrieval.attempt(lambda: self._retrieve(question, retrieval))
         found = retrieval.found
         took_ms = (time.perf_counter() - started) * 1000
@@ -153,21 +136,21 @@ class RecallService:
         if prepared is None:
             return None
         verdicts = self._feedback.verdicts()
-        refused = _refused(verdicts) | IdSet(choice.left_out)
+        excluded = refused(verdicts) | IdSet(choice.left_out)
         boundary = self._search.boundaries.of(conversation.project if conversation else None)
         if choice.mentioned:
             readable = self._mentions.readable(choice.mentioned, boundary)
             own = IdSet(self._passages.of_conversations(readable))
-            scope = SearchScope(own.without(refused | self._search.pools().separate), IdSet())
+            scope = SearchScope(own.without(excluded | self._search.pools().separate), IdSet())
             known: list[Ranked] = []
         else:
-            scope = self._other_conversations(conversation_id, refused, boundary)
-            known = self._ranked_facts(prepared, refused, limit, boundary)
+            scope = self._other_conversations(conversation_id, excluded, boundary)
+            known = self._fact_recall.ranked(prepared, excluded, limit, boundary)
         ranked = self._without_repeats(prepared, scope)
-        facts = self._facts.by_ids(passage_id_of(each.part_id) for each in known)
         now = datetime.now(UTC)
         said = with_feedback_and_age(ranked, verdicts, {}, 0.0, now), limit
-        kept = with_feedback_and_age(known, _with_pins(verdicts, facts), {}, 0.0, now), limit // 2
+        pinned = with_pins(verdicts, self._fact_recall.known(known))
+        kept = with_feedback_and_age(known, pinned, {}, 0.0, now), limit // 2
         results = chain(*self._results.of_each(prepared.query, [kept, said]))
         best_first = sorted(results, key=lambda each: -each.relevance)
         return list(
@@ -178,7 +161,7 @@ class RecallService:
         vectors = self._search.vector_search
         return lambda texts: vectors.similarities(question, texts) if vectors else ()
 
-    def _retrieve(self, question: str, retrieval: "_Retrieval") -> None:
+    def _retrieve(self, question: str, retrieval: Retrieval) -> None:
         settings = retrieval.settings
         prepared = prepare(
             self._search, question, retrieval.segment.recent, by_meaning=retrieval.by_meaning
@@ -192,11 +175,11 @@ class RecallService:
             if retrieval.segment.mentioned:
                 retrieval.attempt(lambda: self._mentioned(prepared, retrieval))
             retrieval.attempt(lambda: self._related(prepared, retrieval))
-            retrieval.attempt(lambda: self._facts_and_memories(prepared, retrieval))
+            retrieval.attempt(lambda: self._statements(prepared, retrieval))
         if settings.auto_rag_enabled and retrieval.segment.exchange_ids:
             retrieval.attempt(lambda: self._earlier(prepared, retrieval))
 
-    def _mentioned(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
+    def _mentioned(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
         segment, here = retrieval.segment, retrieval.conversation_id
         wanted = [each for each in segment.mentioned if each != here]
         found = self._mentions.read(
@@ -204,10 +187,10 @@ class RecallService:
         )
         retrieval.found = replace(retrieval.found, mentioned=found)
 
-    def _related(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
+    def _related(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
         settings, verdicts = retrieval.settings, retrieval.verdicts
         scope = self._other_conversations(
-            retrieval.conversation_id, _refused(verdicts), self._boundary(retrieval)
+            retrieval.conversation_id, refused(verdicts), self._boundary(retrieval)
         )
         ranked = retrieval.unquoted(self._ranked_turns_and_summaries(prepared, scope))
         heads = self._reads.heads(passage_id_of(each.part_id) for each in ranked)
@@ -230,7 +213,7 @@ class RecallService:
             for talk in best_finds
         }
         taken = settings.rag_conversation_limit * exchanges
-        history = turns[: _with_spare(settings.rag_history_limit, taken)]
+        history = turns[: with_spare(settings.rag_history_limit, taken)]
         wanted = {head.id: each for group in (*of_each.values(), history) for each, head in group}
         made = retrieved_exchanges(self._passages, prepared, wanted, verdicts)
         conversations = self._reads.talks(
@@ -270,62 +253,18 @@ class RecallService:
         if len(kept):
             kind = PassageKind.CONVERSATION_SUMMARY
             own = SearchScope(kept, IdSet(), _SUMMARIES, kind, scope.preferred)
-            found = ranked_in(self._search, prepared, own, _FACT_LOG_ODDS)
+            found = ranked_in(self._search, prepared, own, STATEMENT_LOG_ODDS)
             ranked += best_by_passage(found, _SUMMARIES)
         return ranked
 
-    def _facts_and_memories(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
-        """Retrieve facts and saved texts, which share one limit.
+    def _statements(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
+        found = self._fact_recall.retrieve(prepared, retrieval, self._boundary(retrieval))
+        retrieval.found = replace(retrieval.found, facts=found)
 
-        A fact that has ended has no passage, but it may end at this moment.
-        """
-        limit = retrieval.settings.rag_fact_limit
-        if not limit:
-            return
-        refused, boundary = _refused(retrieval.verdicts), self._boundary(retrieval)
-        ranked = retrieval.unquoted(self._ranked_facts(prepared, refused, limit, boundary))
-        heads = self._reads.heads(passage_id_of(each.part_id) for each in ranked)
-        known = self._facts.by_ids(passage_id_of(each.part_id) for each in ranked)
-        has_saved = any(head.kind is PassageKind.MEMORY for head in heads.values())
-        saved = {each.id: each for each in self._memories.listed()} if has_saved else {}
-        best = retrieval.with_feedback(ranked, heads, known)[: limit + SPARE]
-        found = []
-        for each in best:
-            passage = passage_id_of(each.part_id)
-            if passage not in heads:
-                continue
-            fact = known[passage].fact if passage in known else None
-            if fact is not None and fact.valid_until is None:
-                content = (fact.text, fact.category, fact.said_at)
-                source = (fact.conversation_id, fact.exchange_id, fact.message_id)
-            elif (memory := saved.get(passage)) is not None:
-                content = (memory.text, FactCategory.OTHER, memory.saved_at)
-                source = (memory.conversation_id, memory.exchange_id, None)
-            else:
-                continue
-            match = match_score(each, heads[passage], retrieval.verdicts)
-            found.append(RetrievedFact(match, *content, *source))
-        retrieval.found = replace(retrieval.found, facts=tuple(found))
-
-    def _ranked_facts(
-        self, prepared: PreparedQuery, refused: IdSet, limit: int, boundary: Boundary
-    ) -> list[Ranked]:
-        """Return facts and saved texts, each kind best first, with more than `limit` of each."""
-        sides = self._search.pools().sides
-        ranked: list[Ranked] = []
-        for kind in _FACT_KINDS:
-            scope = SearchScope(sides[kind].without(refused), IdSet(), kind=kind).inside(boundary)
-            if len(scope.allowed or ()):
-                found_here = _weighed_as_facts(
-                    ranked_in(self._search, prepared, scope, _FACT_LOG_ODDS), prepared.vector
-                )
-                ranked += best_by_passage(found_here, limit + _FACTS_CONSIDERED)
-        return ranked
-
-    def _earlier(self, prepared: PreparedQuery, retrieval: "_Retrieval") -> None:
+    def _earlier(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
         """Retrieve messages of the segment; all rank, but those in the prompt are left out."""
         own = IdSet(self._reads.turns_of(retrieval.segment.exchange_ids))
-        left_out = _refused(retrieval.verdicts) | self._search.pools().unanswered
+        left_out = refused(retrieval.verdicts) | self._search.pools().unanswered
         scope = SearchScope(own.without(left_out), IdSet())
         alone = replace(prepared, in_context=None)  # the last turns would find themselves
         ranked = retrieval.unquoted(self._without_repeats(alone, scope))
@@ -355,87 +294,10 @@ class RecallService:
             left_out |= IdSet(self._passages.of_conversations([conversation_id]))
         return SearchScope(None, left_out).inside(boundary)
 
-    def _boundary(self, retrieval: "_Retrieval") -> Boundary:
+    def _boundary(self, retrieval: Retrieval) -> Boundary:
         return self._search.boundaries.of(retrieval.segment.project)
 
 
-@dataclass(slots=True)
-class _Retrieval:
-    """The state of one retrieval."""
-
-    conversation_id: ConversationId | None
-    segment: SegmentContext
-    settings: RecallSettings
-    is_cancelled: Callable[[], bool]
-    by_meaning: bool = True
-    verdicts: Mapping[PassageId, Verdict] = field(default_factory=dict)
-    found: RetrievalResult = field(default_factory=RetrievalResult)
-    notices: list[str] = field(default_factory=list)
-
-    def attempt(self, step: Callable[[], None]) -> None:
-        """Run a step; an error becomes a notice."""
-        try:
-            if self.is_cancelled():
-                self.notices.append(_TOO_LONG)
-                return
-            step()
-        except Cancelled:
-            self.notices.append(_TOO_LONG)
-        except KnownError as error:
-            self.notices.append(f"Recall found less: {error}")
-        except Exception:  # noqa: BLE001 - the chat goes on without what was not found
-            _log.exception("recall failed")
-            self.notices.append(_FAILED)
-
-    def unquoted(self, ranked: Sequence[Ranked]) -> list[Ranked]:
-        """Return a ranking without what the request already quotes, which still ranked with the rest."""
-        quoted = self.segment.quoted
-        return [each for each in ranked if passage_id_of(each.part_id) not in quoted]
-
-    def with_feedback(
-        self,
-        ranked: Sequence[Ranked],
-        heads: Mapping[PassageId, PassageHeader],
-        facts: Mapping[PassageId, KnownFact] = MappingProxyType({}),
-    ) -> list[Ranked]:
-        """Return a ranking with votes and age applied."""
-        said_at = {each: head.created_at for each, head in heads.items()}
-        verdicts = _with_pins(self.verdicts, facts)
-        return with_feedback_and_age(
-            ranked, verdicts, said_at, self.settings.rag_recency_half_life_days, datetime.now(UTC)
-        )
-
-
-def _refused(verdicts: Mapping[PassageId, Verdict]) -> IdSet:
-    return IdSet({each for each, verdict in verdicts.items() if verdict is Verdict.NEVER})
-
-
-def _weighed_as_facts(ranked: Sequence[Ranked], vector: QueryVector | None) -> list[Ranked]:
-    """Return short statements best first, with more relevance the farther their meaning stands out.
-
-    Relevance is fitted to messages, whose sentences beside the one that answers draw their vectors away from
-    the question; a fact is nothing but that sentence.
-    """
-    if vector is None:
-        return list(ranked)
-    mean, deviation = vector.background.mean, max(vector.background.deviation, MIN_DEVIATION)
-    weighed = []
-    for each in ranked:
-        out = 0.0 if each.cosine is None else (each.cosine - mean) / deviation - _FACT_STANDS_OUT
-        gain = min(_FACT_MOST_LOG_ODDS, _FACT_SLOPE * max(0.0, out))
-        weighed.append(each.with_relevance(shifted(each.relevance, gain)))
-    return sorted(weighed, key=lambda each: -each.relevance)
-
-
-def _with_pins(
-    verdicts: Mapping[PassageId, Verdict], facts: Mapping[PassageId, KnownFact]
-) -> Mapping[PassageId, Verdict]:
-    """Return the votes; a pinned fact without a vote counts as voted up."""
-    pinned = (each for each, known in facts.items() if known.fact.pinned)
-    return dict.fromkeys(pinned, Verdict.UP) | dict(verdicts)
-
-
-_T = TypeVar("_T", RetrievedFact, RetrievedConversation, RetrievedExchange, RetrievedMessage)
 _Find = tuple[Ranked, PassageHeader]
 
 
@@ -448,50 +310,3 @@ def _retrieved(
         if (each := made.get(head.id)) is not None:
             kept.setdefault(each.message_id or each.exchange_id, each)
     return tuple(kept.values())
-
-
-def narrowed(
-    found: RetrievalResult, settings: RecallSettings, segment: SegmentContext
-) -> RetrievalResult:
-    """Return what these settings find in a segment, out of what `settings.widest()` found.
-
-    So the limits can be tried without another search. Of a conversation with branches that share a
-    question, a spare turn may be another one than `retrieve` returns.
-    """
-    found = _without_quoted(found, segment.quoted)
-    if not settings.rag_enabled:
-        found = replace(found, facts=(), conversations=(), history=())
-    if not settings.auto_rag_enabled:
-        found = replace(found, earlier=())
-    exchanges = settings.rag_exchange_limit_per_conversation
-    taken = settings.rag_conversation_limit * exchanges
-    earlier = [each for each in found.earlier if each.message_id not in segment.held]
-    return replace(
-        found,
-        facts=found.facts[: _with_spare(settings.rag_fact_limit)],
-        conversations=tuple(
-            replace(each, exchanges=each.exchanges[: exchanges + SPARE])
-            for each in found.conversations[: settings.rag_conversation_limit + SPARE]
-        ),
-        history=found.history[: _with_spare(settings.rag_history_limit, taken)],
-        earlier=tuple(earlier[: settings.auto_rag_top_k + SPARE]),
-    )
-
-
-def _without_quoted(found: RetrievalResult, quoted: frozenset[PassageId]) -> RetrievalResult:
-    def kept(items: Iterable[_T]) -> tuple[_T, ...]:
-        return tuple(each for each in items if each.match.passage_id not in quoted)
-
-    return replace(
-        found,
-        facts=kept(found.facts),
-        conversations=tuple(
-            replace(each, exchanges=kept(each.exchanges)) for each in kept(found.conversations)
-        ),
-        history=kept(found.history),
-        earlier=kept(found.earlier),
-    )
-
-
-def _with_spare(limit: int, more: int = 0) -> int:
-    return limit + more + SPARE if limit else 0

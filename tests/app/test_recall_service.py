@@ -23,7 +23,8 @@ from app.domain.recall import (
 )
 from app.domain.results import FoundAnswer
 from app.memory.core_memory import ArchivalMemoryService
-from app.memory.recall import RecallService, narrowed
+from app.memory.narrowing import narrowed
+from app.memory.recall import RecallService
 from app.storage.engine.store import Store
 from app.storage.tables.recall_reads import RecallReads
 from tests.fakes.found import said_in

@@ -1,0 +1,109 @@
+"""Recall of facts and saved texts: short statements, which rank apart from turns and share one limit."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from app.domain.facts import FactCategory
+from app.domain.ids import PassageId, passage_id_of
+from app.domain.passages import PassageKind
+from app.domain.recall import RetrievedFact
+from app.index.id_set import IdSet
+from app.index.ranking import Ranked
+from app.index.relevance import MIN_DEVIATION
+from app.memory.boundaries import Boundary
+from app.memory.recall_search import PreparedQuery, best_by_passage, ranked_in, shifted
+from app.memory.retrieval import SPARE, Retrieval, refused
+from app.memory.retrieved import match_score
+from app.memory.search import SearchScope, SearchService
+from app.memory.vector_search import QueryVector
+from app.storage.engine.store import Store
+from app.storage.tables.facts import Facts, KnownFact
+from app.storage.tables.memories import ArchivalMemories
+from app.storage.tables.recall_reads import RecallReads
+
+STATEMENT_LOG_ODDS = -1.0  # log odds: a short text matches the words of a question too easily
+_CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
+_STANDS_OUT = 2.6  # deviations of the background, beyond which a fact's cosine adds to that
+_SLOPE, _MOST_LOG_ODDS = 3.0, 5.0  # log odds for a deviation, and in all
+_KINDS = (PassageKind.FACT, PassageKind.MEMORY)
+
+
+class FactRecall:
+    """Retrieves facts and saved texts. Thread-safe; every call blocks."""
+
+    def __init__(self, store: Store, search: SearchService) -> None:
+        self._search = search
+        self._facts = Facts(store)
+        self._memories = ArchivalMemories(store)
+        self._reads = RecallReads(store)
+
+    def retrieve(
+        self, prepared: PreparedQuery, retrieval: Retrieval, boundary: Boundary
+    ) -> tuple[RetrievedFact, ...]:
+        """Return facts and saved texts inside a boundary, best first.
+
+        A fact that has ended has no passage, but it may end at this moment.
+        """
+        limit = retrieval.settings.rag_fact_limit
+        if not limit:
+            return ()
+        ranked = retrieval.unquoted(
+            self.ranked(prepared, refused(retrieval.verdicts), limit, boundary)
+        )
+        heads = self._reads.heads(passage_id_of(each.part_id) for each in ranked)
+        known = self.known(ranked)
+        has_saved = any(head.kind is PassageKind.MEMORY for head in heads.values())
+        saved = {each.id: each for each in self._memories.listed()} if has_saved else {}
+        best = retrieval.with_feedback(ranked, heads, known)[: limit + SPARE]
+        found = []
+        for each in best:
+            passage = passage_id_of(each.part_id)
+            if passage not in heads:
+                continue
+            fact = known[passage].fact if passage in known else None
+            if fact is not None and fact.valid_until is None:
+                content = (fact.text, fact.category, fact.said_at)
+                source = (fact.conversation_id, fact.exchange_id, fact.message_id)
+            elif (memory := saved.get(passage)) is not None:
+                content = (memory.text, FactCategory.OTHER, memory.saved_at)
+                source = (memory.conversation_id, memory.exchange_id, None)
+            else:
+                continue
+            match = match_score(each, heads[passage], retrieval.verdicts)
+            found.append(RetrievedFact(match, *content, *source))
+        return tuple(found)
+
+    def ranked(
+        self, prepared: PreparedQuery, left_out: IdSet, limit: int, boundary: Boundary
+    ) -> list[Ranked]:
+        """Return facts and saved texts, each kind best first, with more than `limit` of each."""
+        sides = self._search.pools().sides
+        ranked: list[Ranked] = []
+        for kind in _KINDS:
+            scope = SearchScope(sides[kind].without(left_out), IdSet(), kind=kind).inside(boundary)
+            if len(scope.allowed or ()):
+                found_here = _weighed(
+                    ranked_in(self._search, prepared, scope, STATEMENT_LOG_ODDS), prepared.vector
+                )
+                ranked += best_by_passage(found_here, limit + _CONSIDERED)
+        return ranked
+
+    def known(self, ranked: Iterable[Ranked]) -> Mapping[PassageId, KnownFact]:
+        """Return the facts of a ranking."""
+        return self._facts.by_ids(passage_id_of(each.part_id) for each in ranked)
+
+
+def _weighed(ranked: Sequence[Ranked], vector: QueryVector | None) -> list[Ranked]:
+    """Return short statements best first, with more relevance the farther their meaning stands out.
+
+    Relevance is fitted to messages, whose sentences beside the one that answers draw their vectors away from
+    the question; a fact is nothing but that sentence.
+    """
+    if vector is None:
+        return list(ranked)
+    mean, deviation = vector.background.mean, max(vector.background.deviation, MIN_DEVIATION)
+    weighed = []
+    for each in ranked:
+        out = 0.0 if each.cosine is None else (each.cosine - mean) / deviation - _STANDS_OUT
+        gain = min(_MOST_LOG_ODDS, _SLOPE * max(0.0, out))
+        weighed.append(each.with_relevance(shifted(each.relevance, gain)))
+    return sorted(weighed, key=lambda each: -each.relevance)

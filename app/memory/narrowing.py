@@ -1,0 +1,62 @@
+"""Narrowing of a retrieval's results to stricter settings, so that limits are tried without another search."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from app.domain.ids import PassageId
+from app.domain.recall import (
+    RecallSettings,
+    RetrievalResult,
+    RetrievedConversation,
+    RetrievedExchange,
+    RetrievedFact,
+    RetrievedMessage,
+    SegmentContext,
+)
+from app.memory.retrieval import SPARE, with_spare
+
+_T = TypeVar("_T", RetrievedFact, RetrievedConversation, RetrievedExchange, RetrievedMessage)
+
+
+def narrowed(
+    found: RetrievalResult, settings: RecallSettings, segment: SegmentContext
+) -> RetrievalResult:
+    """Return what these settings find in a segment, out of what `settings.widest()` found.
+
+    So the limits can be tried without another search. Of a conversation with branches that share a
+    question, a spare turn may be another one than `retrieve` returns.
+    """
+    found = _without_quoted(found, segment.quoted)
+    if not settings.rag_enabled:
+        found = replace(found, facts=(), conversations=(), history=())
+    if not settings.auto_rag_enabled:
+        found = replace(found, earlier=())
+    exchanges = settings.rag_exchange_limit_per_conversation
+    taken = settings.rag_conversation_limit * exchanges
+    earlier = [each for each in found.earlier if each.message_id not in segment.held]
+    return replace(
+        found,
+        facts=found.facts[: with_spare(settings.rag_fact_limit)],
+        conversations=tuple(
+            replace(each, exchanges=each.exchanges[: exchanges + SPARE])
+            for each in found.conversations[: settings.rag_conversation_limit + SPARE]
+        ),
+        history=found.history[: with_spare(settings.rag_history_limit, taken)],
+        earlier=tuple(earlier[: settings.auto_rag_top_k + SPARE]),
+    )
+
+
+def _without_quoted(found: RetrievalResult, quoted: frozenset[PassageId]) -> RetrievalResult:
+    def kept(items: Iterable[_T]) -> tuple[_T, ...]:
+        return tuple(each for each in items if each.match.passage_id not in quoted)
+
+    return replace(
+        found,
+        facts=kept(found.facts),
+        conversations=tuple(
+            replace(each, exchanges=kept(each.exchanges)) for each in kept(found.conversations)
+        ),
+        history=kept(found.history),
+        earlier=kept(found.earlier),
+    )
