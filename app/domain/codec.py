@@ -85,17 +85,16 @@ def _iter_fields(value: object) -> Iterator[str]:
     yield "}"
 
 
-def _to_encodable(value: object) -> Any:
+def _to_encodable(value: Any) -> Any:
     """Return one level of a value in types that the JSON encoder knows; it calls again for the rest."""
-    if isinstance(value, datetime):
+    kind: type = type(value)
+    if kind is datetime:
         return value.astimezone(UTC).isoformat()
-    if is_dataclass(value) and not isinstance(value, type):
-        plain: dict[str, Any] = {_TAG: _serialized_name(type(value))}
-        for name, default in _defaults(type(value)):
-            if (field := getattr(value, name)) is not default and field != default:
-                plain[name] = field
-        return plain
-    raise TypeError(f"cannot encode a {type(value).__name__}")
+    plain: dict[str, Any] = {_TAG: _serialized_name(kind)}
+    for name, default in _defaults(kind):  # raises TypeError for other classes
+        if (field := getattr(value, name)) is not default and field != default:
+            plain[name] = field
+    return plain
 
 
 # The C encoder of the standard library walks lists and texts four times as fast as Python code.

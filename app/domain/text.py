@@ -61,10 +61,12 @@ def escape_markdown(text: str) -> str:
 
 def _is_plain(text: str) -> bool:
     """Return whether `text` needs no change; ten times as fast as the patterns."""
-    if any(character in text for character in "\x00\u202d\u202e"):
+    if "\x00" in text:
         return False
     if text.isascii():
         return True
+    if "\u202d" in text or "\u202e" in text:
+        return False
     try:
         encoded = text.encode("utf-8")
     except UnicodeEncodeError:

@@ -172,8 +172,9 @@ class ImportReport:
     `refused` counts paths that are not an export or are damaged as a whole; `skipped` lists them too. `presets`
     counts new ones, which no imported conversation uses. `forgotten` counts conversations that were
     forgotten here and so left out. `left_out` names what is taken only from an export of one's own. `new` are
-    the conversations that are counted, `in_trash` counts known ones that stay in the trash. `number` is that
-    of the import history, 0 where nothing was added.
+    the conversations that are counted, `in_trash` counts known ones that stay in the trash, `restored` those of
+    an import that was undone, which are taken out of it. `number` is that of the import history, 0 where
+    nothing was added.
     """
 
     conversations: int = 0
@@ -188,4 +189,5 @@ class ImportReport:
     left_out: tuple[str, ...] = ()
     new: tuple[AddedConversation, ...] = ()
     in_trash: int = 0
+    restored: int = 0
     number: int = 0

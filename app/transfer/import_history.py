@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from app.domain.changes import ConversationEdited, SettingPut
+from app.domain.conversations import Conversation
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
-from app.domain.transfer import AddedConversation
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
@@ -42,19 +42,18 @@ class ImportHistory:
         self._store = store
         self._conversations = Conversations(store)
 
-    def add(self, names: Sequence[str], new: Iterable[AddedConversation]) -> int:
+    def add(self, names: Sequence[str], added: Iterable[ConversationId]) -> int:
         """Note an import and return its number; one that added nothing is not noted: 0.
 
         Raises StorageError.
         """
-        spans = _spans(each.id for each in new)
+        spans = _spans(added)
         if not spans:
             return 0
         rows = self._rows()
         number = 1 + max((int(row["number"]) for row in rows), default=0)
         row = {"number": number, "at": now().isoformat(), "names": names, "spans": spans}
-        text = json.dumps([*rows, row][-_KEPT:], ensure_ascii=False)
-        self._store.save(SettingPut(_SETTING, json.dumps(text, ensure_ascii=False)))
+        self._store.save(_put([*rows, row]))
         return number
 
     def listed(self) -> Sequence[PastImport]:
@@ -72,24 +71,44 @@ class ImportHistory:
     def undo(self, number: int) -> Sequence[ConversationId]:
         """Move what an import added to the trash, in one transaction; return what was moved.
 
-        Messages that it added to conversations which were there before stay. Raises NotFound, StorageError.
+        Messages that it added to conversations which were there before stay. Importing the same files again
+        brings back what was moved. Raises NotFound, StorageError.
         """
-        for row in self._rows():
+        rows = self._rows()
+        for row in rows:
             if row["number"] == number:
                 moved = self._present(row)
                 at = now()
-                self._store.save(*(ConversationEdited(each, deleted_at=at) for each in moved))
+                row["undone_at"] = at.isoformat()
+                edits = (ConversationEdited(each, deleted_at=at) for each in moved)
+                self._store.save(*edits, _put(rows))
                 return moved
         raise NotFound(f"There is no import {number}", "'commonplace imports' lists them.")
 
-    def _rows(self) -> list[Mapping[str, Any]]:
-        rows: list[Mapping[str, Any]] = json.loads(stored_text(self._store, _SETTING) or "[]")
+    def undone(self) -> Sequence[ConversationId]:
+        """Return the conversations that are in the trash because an import was undone."""
+        moved: list[ConversationId] = []
+        for row in self._rows():
+            if "undone_at" in row:
+                at = datetime.fromisoformat(row["undone_at"])
+                moved += [each.id for each in self._added(row) if each.deleted_at == at]
+        return moved
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads(stored_text(self._store, _SETTING) or "[]")
         return rows
 
     def _present(self, row: Mapping[str, Any]) -> Sequence[ConversationId]:
+        return [each.id for each in self._added(row) if each.deleted_at is None]
+
+    def _added(self, row: Mapping[str, Any]) -> Iterable[Conversation]:
         ids = [number for first, last in row["spans"] for number in range(first, last + 1)]
-        found = self._conversations.by_ids(ids).values()
-        return [each.id for each in found if each.deleted_at is None]
+        return self._conversations.by_ids(ids).values()
+
+
+def _put(rows: Sequence[Mapping[str, Any]]) -> SettingPut:
+    text = json.dumps(rows[-_KEPT:], ensure_ascii=False)
+    return SettingPut(_SETTING, json.dumps(text, ensure_ascii=False))
 
 
 def _spans(ids: Iterable[ConversationId]) -> list[list[int]]:

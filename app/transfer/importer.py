@@ -1,6 +1,6 @@
 """Conversion of imported conversations to local ones: ids, turns, passages, tags, summaries, origins."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from itertools import chain
@@ -53,7 +53,7 @@ class ImportCounts(NamedTuple):
     """Counts of new conversations, turns and messages, and of messages that already existed.
 
     `forgotten` counts conversations that were forgotten here and so left out, `in_trash` known ones that
-    are in the trash and stay there.
+    are in the trash and stay there, `restored` those that are taken out of it.
     """
 
     conversations: int = 0
@@ -62,6 +62,7 @@ class ImportCounts(NamedTuple):
     duplicates: int = 0
     forgotten: int = 0
     in_trash: int = 0
+    restored: int = 0
 
     def plus(self, other: "ImportCounts") -> "ImportCounts":
         """Return the sums."""
@@ -69,12 +70,16 @@ class ImportCounts(NamedTuple):
 
 
 class PendingImport(NamedTuple):
-    """A conversation that is being stored; `saved` is None when nothing of it is new."""
+    """A conversation that is being stored; `saved` is None when nothing of it is new.
+
+    `restored` is the id of one that is taken out of the trash.
+    """
 
     key: ConversationKey
     counts: ImportCounts
     saved: "Future[ChangeSet] | None"
     new: AddedConversation | None = None
+    restored: ConversationId | None = None
 
     def wait(self) -> ImportCounts:
         """Return the counts once the conversation is durable; raise StorageError."""
@@ -84,7 +89,10 @@ class PendingImport(NamedTuple):
 
 
 class ConversationImporter:
-    """Stores imported conversations in batches; they keep presets that are known here. Blocking."""
+    """Stores imported conversations in batches; they keep presets that are known here. Blocking.
+
+    `undone` are conversations in the trash that return when they are imported again.
+    """
 
     def __init__(
         self,
@@ -93,8 +101,10 @@ class ConversationImporter:
         dry_run: bool = False,
         restore_forgotten: bool = False,
         own: bool = False,
+        undone: Collection[ConversationId] = (),
     ) -> None:
         self._store = store
+        self._undone = undone
         self._own = own
         self._restore_forgotten = restore_forgotten
         self._dry_run = dry_run
@@ -126,14 +136,19 @@ class ConversationImporter:
                 counts = self._not_seen_before(found, counts)
             if gone:
                 changes.append(UidsRestored(tuple(sorted(gone))))
+            restored = None
+            if known is not None and known.conversation.deleted_at is not None:
+                is_undone = known.conversation.id in self._undone
+                counts = counts._replace(in_trash=not is_undone, restored=is_undone)
+                if is_undone:
+                    restored = known.conversation.id
+                    changes.append(ConversationEdited(restored, restored=True))
             saved = self._store.commit(*changes) if changes and not self._dry_run else None
             new = None
             if counts.conversations and isinstance(put := changes[0], ConversationPut):
                 made = put.conversation
                 new = AddedConversation(made.id, made.title, made.created_at)
-            if known is not None and known.conversation.deleted_at is not None:
-                counts = counts._replace(in_trash=1)
-            pending.append(PendingImport(key_of(found), counts, saved, new))
+            pending.append(PendingImport(key_of(found), counts, saved, new, restored))
         return pending
 
     def _read_growing(

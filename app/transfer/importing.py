@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
+from app.domain.ids import ConversationId
 from app.domain.portable import PortableLibrary
 from app.domain.presets import Preset
 from app.domain.transfer import (
@@ -48,6 +49,7 @@ def import_files(
     dry_run: bool = False,
     restore_forgotten: bool = False,
     own: bool = False,
+    read: Callable[..., Iterator[ImportedConversation | Skipped]] = read_export,
 ) -> ImportReport:
     """Import exports one after the other and return a report. Blocking.
 
@@ -55,6 +57,7 @@ def import_files(
     batch, the store's `throttle` every few milliseconds of work. A `dry_run` stores nothing.
     Conversations and facts that were forgotten here are left out unless they are to be restored. From an
     export of one's `own` library come also core memory, settings, providers, spend and presets in use.
+    `read` reads a path: `ExportCache.read` reads for a dry run and the import after it only once.
 
     Raises NotFound for a path that does not exist, before anything is stored; ImportRefused when
     nothing could be imported; StorageError, after which everything stored so far remains.
@@ -63,12 +66,19 @@ def import_files(
         _check_exists(path)
     if not dry_run and Conversations(store).listed():
         back_up_first(store)
+    history = ImportHistory(store)
     importer = ConversationImporter(
-        store, dry_run=dry_run, restore_forgotten=restore_forgotten, own=own
+        store,
+        dry_run=dry_run,
+        restore_forgotten=restore_forgotten,
+        own=own,
+        undone=frozenset(history.undone()),
     )
     beside = FilesBeside(paths)
     files = None if dry_run else AttachmentFiles(store.paths)
-    run = _ImportRun(store, importer, on_progress, lambda found: with_files(found, beside, files))
+    run = _ImportRun(
+        store, importer, on_progress, read, lambda found: with_files(found, beside, files)
+    )
     is_cancelled = False
     left_out: dict[str, None] = {}
     number = 0
@@ -91,7 +101,8 @@ def import_files(
                     )
         finally:
             if not dry_run:
-                number = ImportHistory(store).add([path.name for path in paths], run.new)
+                added = [*(each.id for each in run.new), *run.restored]
+                number = history.add([path.name for path in paths], added)
             store.checkpoint()
     if run.refusals and run.counts == ImportCounts() and not is_cancelled:
         raise run.refusals[0]
@@ -137,6 +148,7 @@ class _ImportRun:
 
     Attributes:
         counts, new: What is stored so far, and the conversations among it that were not here.
+        restored: Conversations that were taken out of the trash.
         skipped: What could not be imported.
         refusals: The paths of which nothing, or not all, could be read.
         facts: Imported facts; they are stored last, because they refer to conversations.
@@ -150,11 +162,14 @@ class _ImportRun:
         store: Store,
         importer: ConversationImporter,
         on_progress: Callable[[ImportProgress], None],
+        read: Callable[..., Iterator[ImportedConversation | Skipped]],
         store_files: Callable[[ImportedConversation], ImportedConversation],
     ) -> None:
+        self._read = read
         self._store_files = store_files
         self.counts = ImportCounts()
         self.new: list[AddedConversation] = []
+        self.restored: list[ConversationId] = []
         self.skipped: list[Skipped] = []
         self.refusals: list[ImportRefused] = []
         self.facts: list[PortableFact] = []
@@ -190,7 +205,7 @@ class _ImportRun:
             self._bytes_read, self._bytes_total = bytes_before + read, bytes_before + total
             self._store.throttle()
 
-        for each in read_export(path, cancelled=cancelled, on_bytes=on_bytes):
+        for each in self._read(path, cancelled=cancelled, on_bytes=on_bytes):
             self._store.throttle()
             if isinstance(each, Skipped):
                 self.skipped.append(each)
@@ -226,6 +241,8 @@ class _ImportRun:
             self.counts = self.counts.plus(pending.wait())
             if pending.new is not None:
                 self.new.append(pending.new)
+            if pending.restored is not None:
+                self.restored.append(pending.restored)
         if not batch:
             return
         stored, total = self.counts, max(self._bytes_total, 0)

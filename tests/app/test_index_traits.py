@@ -54,7 +54,7 @@ def test_what_a_colon_separates_is_a_label(text: str, label: str) -> None:
         ("Where are you?", 1.0, 3), ("I am here. Where are you?", 0.5, 6), ("I am here.", 0.0, 3),
         ("どこですか？", 1.0, 2), ("Where?! I see.", 0.0, 3), ("", 0.0, 0), ("?", 0.0, 0),
         ("don't stop", 0.0, 2), ("東京大学です", 0.0, 3), ("Grüße aus Köln", 0.0, 3),
-        ("... -", 0.0, 0), ("猫", 0.0, 1), ("a_b", 0.0, 2), ("word " * 5_000, 0.0, 1_200),
+        ("... -", 0.0, 0), ("rock 'n' roll", 0.0, 3), ("a''b", 0.0, 2), ("猫", 0.0, 1), ("a_b", 0.0, 2), ("word " * 5_000, 0.0, 1_200),
     ],
 )  # fmt: skip
 def test_words_and_the_share_of_questions_are_counted(text: str, asking: float, words: int) -> None:

@@ -24,6 +24,7 @@ from app.language.analyzer import (
 from app.language.languages import is_english, is_stop_word, language_of
 from app.language.word_forms import MAX_TERM_CHARS
 from tests.fakes.language import CASES
+from tests.fakes.values import TEXTS
 
 
 def terms(text: str, language: str = "english") -> set[str]:
@@ -177,3 +178,11 @@ def test_the_language_of_a_tie_is_the_same_in_every_run() -> None:
         for seed in range(4)
     ]
     assert len({ran.stdout for ran in runs}) == 1
+
+
+@given(TEXTS, st.sampled_from(["english", "german"]))
+def test_a_text_has_the_terms_of_its_chunks(text: str, language: str) -> None:
+    expected = " ".join(
+        term for _, _, chunk in chunk_spans(text) for term in chunk_terms(chunk, language)
+    )
+    assert analyze(text, language).terms == expected

@@ -33,6 +33,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.storage.apply import apply_records, fold
 from app.storage.engine import migrations
+from app.storage.engine.aggregate import IGNORE, REPLACE, insert_rows
 from app.storage.engine.database import Connection
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
@@ -413,3 +414,23 @@ def test_a_title_makes_the_passages_before_it_new_and_no_later_ones(database: Co
 def test_an_unknown_change_is_a_bug_that_is_raised(database: Connection) -> None:
     with pytest.raises(KeyError):
         apply_records(database, [(1, ("no change",))])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("how", ["INSERT", REPLACE, IGNORE])
+def test_many_rows_are_inserted_as_few_are(how: str) -> None:
+    """Many rows go through an appender, few are bound."""
+    with duckdb.connect() as connection:
+        written = []
+        for at_once in (1_500, 3):
+            connection.execute(
+                'CREATE OR REPLACE TABLE t (id BIGINT PRIMARY KEY, "end" VARCHAR, w DOUBLE DEFAULT 7)'
+            )
+            first = [] if how == "INSERT" else [(5, "here", 1.0)]
+            insert_rows(connection, "t", 'id, "end", w', first)
+            rows = [(number, None if number % 3 else f"é {number}") for number in range(1_500)]
+            for start in range(0, len(rows), at_once):
+                insert_rows(connection, "t", 'id, "end"', rows[start : start + at_once], how)
+            written.append(connection.execute("FROM t ORDER BY id").fetchall())
+            with pytest.raises(duckdb.ConstraintException):
+                insert_rows(connection, "t", 'id, "end"', rows[:at_once])
+        assert written[0] == written[1]

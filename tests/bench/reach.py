@@ -123,12 +123,13 @@ def _session(drawn: random.Random, number: int, size_chars: int) -> str:
     while length < size_chars:
         turn += 1
         kinds = [("user", _said(drawn, 30)), ("assistant", _reply(drawn, turn))]
-        result = {"type": "tool_result", "tool_use_id": f"t{turn}", "content": _said(drawn, 400)}
+        output = _said(drawn, 400)
+        result = {"type": "tool_result", "tool_use_id": f"t{turn}", "content": output}
         kinds += [("user", [result]), ("assistant", [{"type": "text", "text": _said(drawn, 120)}])]
         for place, (kind, content) in enumerate(kinds):
             name = f"{number}-{turn}-{place}"
             message = {"role": kind, "content": content, "id": f"m{name}", "model": "claude"}
-            record = {
+            record: dict[str, object] = {
                 "uuid": name,
                 "parentUuid": parent,
                 "sessionId": f"session-{number}",
@@ -137,7 +138,13 @@ def _session(drawn: random.Random, number: int, size_chars: int) -> str:
                 "cwd": f"/home/me/project{number % 20}",
                 "timestamp": f"2026-03-{1 + turn % 28:02}T10:{place:02}:00Z",
                 "message": message,
+                "version": "2.0.0",
+                "gitBranch": "main",
+                "userType": "external",
             }
+            if kind == "user" and place:  # the program repeats what a tool returned
+                file = {"filePath": f"f{turn}.py", "content": output, "numLines": 40}
+                record["toolUseResult"] = {"type": "text", "file": file}
             lines.append(json.dumps(record))
             length += len(lines[-1]) + 1
             parent = name

@@ -200,6 +200,7 @@ class Imports:
         self.outcome: ImportReport | Exception = ImportReport()
         self.preview = ImportReport()
         self.dry_runs: list[bool] = []
+        self.readers: list[object] = []
         self.history = Recorder(undo=[1, 2])
         self.presenter = parts.make(
             ImportPresenter, import_files=self.run, background=self.background,
@@ -212,9 +213,11 @@ class Imports:
         *,
         cancelled: Callable[[], bool],
         on_progress: Callable[[ImportProgress], None],
+        read: object,
         dry_run: bool = False,
     ) -> ImportReport:
         self.dry_runs.append(dry_run)
+        self.readers.append(read)
         on_progress(ImportProgress(1, 2, bytes_read=5, bytes_total=10))
         if isinstance(self.outcome, Exception):
             raise self.outcome
@@ -274,6 +277,7 @@ def test_what_an_import_would_add_is_shown_before_it_is_stored_and_undone_after(
     assert imports.dry_runs == [True]
     click(dialog, "Import")
     assert imports.dry_runs == [True, False]
+    assert imports.readers[0] == imports.readers[1]  # what the preview read is kept
     click(dialog, "Undo import")
     assert imports.history.calls == [("undo", 4)]
     assert "2 conversations" in dialog.words.text()

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFileDialog
 from app.domain.errors import KnownError
 from app.domain.transfer import ImportProgress, ImportReport
 from app.domain.translation import tr
+from app.transfer.export_cache import ExportCache
 from app.transfer.import_history import ImportHistory
 from app.workers.model_choice import BackgroundModelChoice, plan_text
 from ui.presenters.presenter import Presenter
@@ -54,6 +55,7 @@ class ImportPresenter(Presenter):
         super().__post_init__()
         self._cancelled = threading.Event()
         self._progress: ImportProgress | None = None
+        self._cache = ExportCache()
         self.dialog: ImportDialog | None = None
         self._refresh = QTimer(self, interval=_REFRESH_MS)
         self._refresh.timeout.connect(self._on_refresh_timeout)
@@ -82,6 +84,7 @@ class ImportPresenter(Presenter):
         names = ", ".join(path.name for path in paths)
         self.dialog = dialog = ImportDialog(names, self._messages.window())
         dialog.cancel_requested.connect(self.stop)
+        self._cache = ExportCache()
         dialog.import_requested.connect(lambda: self._begin(list(paths), dialog, reads_only=False))
         dialog.question_chosen.connect(self.question_chosen)
         dialog.finished.connect(lambda _: self._on_closed(dialog))
@@ -102,6 +105,7 @@ class ImportPresenter(Presenter):
     def _on_closed(self, dialog: ImportDialog) -> None:
         if self.dialog is dialog:
             self.dialog = None
+            self._cache = ExportCache()
         dialog.deleteLater()
 
     def show_past(self) -> None:
@@ -135,7 +139,7 @@ class ImportPresenter(Presenter):
 
     async def _preview(self, paths: list[Path], dialog: ImportDialog) -> None:
         """Read the files; import at once what adds no message, such as newer titles, else ask."""
-        cancelled = self._cancelled
+        cancelled, read = self._cancelled, self._cache.read
         try:
             report = await self._bridge.run(
                 lambda: self._import_files(
@@ -143,6 +147,7 @@ class ImportPresenter(Presenter):
                     cancelled=cancelled.is_set,
                     on_progress=self._take_progress,
                     dry_run=True,
+                    read=read,
                 )
             )
         except Exception as error:
@@ -160,12 +165,15 @@ class ImportPresenter(Presenter):
             self._begin(paths, dialog, reads_only=False)
 
     async def _run(self, paths: list[Path], dialog: ImportDialog) -> None:
-        cancelled, background = self._cancelled, self._background
+        cancelled, background, read = self._cancelled, self._background, self._cache.read
         try:
             consents = await self._bridge.write(background.revoke_consents)
             report = await self._bridge.run(
                 lambda: self._import_files(
-                    paths, cancelled=cancelled.is_set, on_progress=self._take_progress
+                    paths,
+                    cancelled=cancelled.is_set,
+                    on_progress=self._take_progress,
+                    read=read,
                 )
             )
             plan = await self._bridge.run(background.plan) if report.turns else None

@@ -170,6 +170,11 @@ def _remarks(report: ImportReport) -> list[str]:
             f"{format_count(report.forgotten, 'conversation')} left out because forgotten here; "
             "--restore-forgotten brings them back"
         )
+    if report.restored:
+        remarks.append(
+            f"{format_count(report.restored, 'conversation')} of an import that was undone taken out of "
+            "the trash"
+        )
     if report.in_trash:
         remarks.append(
             f"{format_count(report.in_trash, 'conversation')} known here stay in the trash; "

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import StorageError
@@ -24,7 +24,12 @@ Row = tuple[Any, ...]
 REPLACE = "INSERT OR REPLACE"
 IGNORE = "INSERT OR IGNORE"
 OF_CONVERSATIONS = "conversation_id IN (SELECT unnest($1))"
+_APPENDER_ACTIONS: Mapping[str, Literal["insert", "upsert"]] = {
+    "INSERT": "insert",
+    REPLACE: "upsert",
+}
 _ROWS_AT_ONCE = 1_000
+_APPENDED_ROWS = 20
 
 
 class State(NamedTuple):
@@ -210,14 +215,25 @@ def reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
 def insert_rows(
     connection: Connection, table: str, columns: str, rows: Iterable[Row], how: str = "INSERT"
 ) -> None:
-    """Insert rows, a list bound to each column: one statement for a thousand of them.
+    """Insert rows, a thousand at once; `how` is the verb, such as "INSERT OR REPLACE".
 
-    `how` is the verb, such as "INSERT OR REPLACE". Measured: 0.017 ms a row this way, 0.9 with an
-    execute for each in one transaction. DuckDB keeps the interpreter's lock while it reads the
-    lists: 78 ms for the 10,000 exchanges of a long conversation at once.
+    Measured for a row of `message`: 0.9 ms with an execute for each in one transaction, 0.0070 with a list
+    bound to each column, 0.0033 with an appender, which takes longer for few rows. DuckDB keeps the
+    interpreter's lock while it reads the rows.
     """
     left = iter(rows)
     while some := list(islice(left, _ROWS_AT_ONCE)):
+        if how in _APPENDER_ACTIONS and len(some) >= _APPENDED_ROWS:
+            action = _APPENDER_ACTIONS[how]
+            connection.complete()  # of an earlier statement, whose rows nobody reads
+            names = columns.replace('"', "").split(", ")
+            appender = connection.appender(table, columns=names, action=action)
+            try:
+                appender.append_rows(some)
+                appender.flush()
+            finally:
+                appender.clear()
+            continue
         lists = list(map(list, zip(*some, strict=True)))
         values = ", ".join(map("unnest(${})".format, range(1, len(lists) + 1)))
         connection.execute(f"{how} INTO {table} ({columns}) SELECT {values}", lists)

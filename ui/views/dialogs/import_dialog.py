@@ -198,7 +198,9 @@ def _more(count: int) -> list[str]:
 
 def _report_text(report: ImportReport) -> str:
     parts = [tr("Nothing new was found.")]
-    if report.messages or report.conversations:
+    if report.restored and not report.messages:
+        parts = []
+    elif report.messages or report.conversations:
         conversations = trn("{count} conversation", "{count} conversations", report.conversations)
         turns, messages = (
             trn("{count} turn", "{count} turns", report.turns),
@@ -214,6 +216,14 @@ def _report_text(report: ImportReport) -> str:
         parts.append(
             tr("From {first} to {last}.").format(
                 first=format_day(min(days)), last=format_day(max(days))
+            )
+        )
+    if report.restored:
+        parts.append(
+            trn(
+                "{count} conversation of an import that was undone returns from the trash.",
+                "{count} conversations of an import that was undone return from the trash.",
+                report.restored,
             )
         )
     if report.in_trash:
