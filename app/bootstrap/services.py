@@ -65,6 +65,7 @@ from app.memory.search import SearchService
 from app.memory.spaces import SpaceService
 from app.memory.summaries import SummaryService
 from app.memory.topics.service import TopicService
+from app.memory.values import ValueService
 from app.memory.vector_search import VectorSearch
 from app.privacy import PrivacyService
 from app.providers.http.endpoint import check_ca_bundle, check_proxy_url
@@ -160,8 +161,7 @@ class Services:
         """Erase the content of messages everywhere; see `app.storage.deletion.forget`. Blocking."""
         return self._then_index(forget_messages(self.store, message_ids))
 
-    def forget_value(self, value: str) -> tuple[str, ...]:
-        """Remove a text everywhere; see `app.storage.deletion.forget`. Blocking."""
+    def _forget_value(self, value: str) -> tuple[str, ...]:
         return self._then_index(forget_value(self.store, value))
 
     def _then_index(self, left: tuple[str, ...]) -> tuple[str, ...]:
@@ -198,6 +198,7 @@ class Services:
         self.passages = Passages(store)
         self.summaries = Summaries(store)
         self.facts = Facts(store)
+        self.values = ValueService(store, self._forget_value)
         self.man_pages = ManPages(store)
         self.prompts = Prompts(store)
         self.spending = Spending(store)
@@ -370,7 +371,7 @@ class Services:
                 project_command(self.projects, self.library),
                 rag_command(self.settings, self.overview, self.previews, self.inspector),
                 facts_command(self.facts, self.fact_service, self.fact_regeneration, board),
-                secrets_command(self.store),
+                secrets_command(self.store, self.values),
                 tag,
                 *transfer,
             )

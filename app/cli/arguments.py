@@ -187,7 +187,8 @@ def _add_conversations(command: _Adder) -> None:
         "forget", "delete conversations, turns, messages or facts for good, also from backups"
     )
     forget_help = (
-        "conversations; or 'turn' ID:TURN, 'message' ID or 'fact' ID, one or more of a kind"
+        "conversations; or 'turn' ID:TURN, 'message' ID, 'fact' ID, or 'secret' ID: the keys and passwords in a "
+        "message, wherever they are; one or more of a kind"
     )
     forget.text("ids", "ID", forget_help, nargs="*")
     forget.text("--value", "TEXT", "a text, such as a key, wherever it is; - reads standard input")

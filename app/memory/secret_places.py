@@ -48,13 +48,9 @@ def _in(
 ) -> Iterator[SecretPlace]:
     turns = {message_id: each for each in exchanges for message_id in each.message_ids}
     for message in messages:
-        texts = [message.text]
-        for block in message.blocks:
-            if isinstance(block, ToolCall):
-                texts.append(block.arguments)
-            elif isinstance(block, ToolResult):
-                texts.append(block.text)
-        kinds = dict.fromkeys(each.kind for text in texts for each in find_secrets(text))
+        kinds = dict.fromkeys(
+            each.kind for text in secret_texts(message) for each in find_secrets(text)
+        )
         if kinds:
             turn = turns.get(message.id)
             yield SecretPlace(
@@ -66,3 +62,13 @@ def _in(
                 tuple(kinds),
                 message.created_at,
             )
+
+
+def secret_texts(message: Message) -> Iterator[str]:
+    """Yield the texts of a message that are searched for secrets."""
+    yield message.text
+    for block in message.blocks:
+        if isinstance(block, ToolCall):
+            yield block.arguments
+        elif isinstance(block, ToolResult):
+            yield block.text

@@ -27,6 +27,7 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecallLayer, StoredPrompt, Verdict
 from app.domain.workers import WorkerName
+from app.storage.deletion.forget import value_places
 from app.storage.engine.times import now
 from app.storage.tables.facts import FactFilter
 from app.storage.tables.prompts import Feedback
@@ -150,6 +151,20 @@ def test_secrets_are_listed_with_links_and_never_shown(desk: Desk) -> None:
     assert key not in text
     with pytest.raises(CommandUsageError):
         desk.run("/secrets all")
+
+
+def test_what_was_found_in_a_message_is_forgotten_wherever_it_is_once_confirmed(desk: Desk) -> None:
+    key = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
+    written = desk.write((f"Its token is {key}", f"I will use {key}"))
+    first = written.messages[0].id
+    asked = desk.run(f"/secrets forget {first}")
+    assert key not in asked.markdown
+    assert value_places(desk.services.store, key) == {"message": 2}
+    assert asked.on_confirmed is not None
+    assert key not in asked.on_confirmed().markdown
+    assert value_places(desk.services.store, key) == {}
+    with pytest.raises(NotFound):
+        desk.run(f"/secrets forget {first}")
 
 
 def test_workers_are_switched_on_and_off(desk: Desk) -> None:

@@ -22,10 +22,11 @@ from app.domain.conversations import (
 )
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import Memory, MemoryWrite
-from app.domain.ids import new_uid
+from app.domain.ids import MessageId, new_uid
 from app.domain.presets import Preset
 from app.domain.profile import FactSource, Profile, ProfileLine
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
+from app.memory.values import ValueService
 from app.storage.deletion import values
 from app.storage.deletion.erasure import deletions_owed, erase_bytes
 from app.storage.deletion.forget import forget, forget_value, value_places
@@ -154,7 +155,7 @@ def test_a_value_that_is_too_short_or_unknown_or_while_a_reply_runs_is_refused(
     store: Store,
 ) -> None:
     whole = add_conversation(store, "abc and abcdef")
-    for value in ("abc", "  abc ", "x" * 1_001):
+    for value in ("abc", "  abc ", "x" * 10_001):
         with pytest.raises(InvalidInput):
             forget_value(store, value)
     with pytest.raises(NotFound):
@@ -176,7 +177,7 @@ def test_the_command_counts_asks_and_never_prints_the_value(cli: Console) -> Non
     add_conversation(cli.services.store, "My key is hunter2-xyz", title="Keys")
     asked = cli("forget", "--value", "hunter2-xyz")
     assert asked.code == 1
-    assert "message: 2" in asked.err
+    assert "2 messages" in asked.err
     cli.typed = "hunter2-xyz\n"
     done = cli.done("forget", "--value", "-", "--yes", "--now", "--json")
     assert done.document["forgotten"] == []
@@ -186,6 +187,49 @@ def test_the_command_counts_asks_and_never_prints_the_value(cli: Console) -> Non
     assert cli("forget").code == 2
     cli.close()
     assert files_with(cli.data_dir, "hunter2") == set()
+
+
+def add_call(store: Store, text: str) -> MessageId:
+    """Write a conversation whose answer calls a tool with a text; return the answer's id."""
+    whole = stored.new_conversation(store, "Keep it")
+    call = ToolCall("c", "Write", json.dumps({"text": text}))
+    answer = replace(whole.messages[1], blocks=(Text("Done"), call))
+    store.save(
+        changes.ConversationPut(whole.conversation),
+        changes.MessagesAdded((whole.messages[0], answer)),
+        *map(changes.ExchangePut, whole.exchanges),
+    )
+    return answer.id
+
+
+def test_a_command_forgets_the_secrets_in_a_message_wherever_they_are(cli: Console) -> None:
+    key = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
+    answer = add_call(cli.services.store, f'token = "{key}"')
+    add_conversation(cli.services.store, (f"Its token is {key}", "Noted"))
+    cli.services.index_sync.catch_up()
+    asked = cli("forget", "secret", str(answer))
+    assert (asked.code, "2 messages" in asked.err) == (1, True)
+    done = cli.done("forget", "secret", str(answer), "--yes", "--json")
+    assert done.document["forgotten"] == [answer]
+    assert key not in asked.out + asked.err + done.out + done.err
+    assert value_places(cli.services.store, key) == {}
+    assert cli("forget", "secret", "1", "--yes").code == 1
+    cli.close()
+    assert files_with(cli.data_dir, key) == set(), "the library is small: its bytes go at once"
+
+
+def test_secrets_in_json_are_forgotten_as_text(store: Store) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\n" + "a1B2c3D4e5F6g7H8" * 20 + "\n-----END PRIVATE KEY-----"
+    answer = add_call(store, key)
+    add_conversation(store, (f"It is {key}", "Noted"))
+    service = ValueService(store, lambda value: forget_value(store, value))
+    (found,) = service.in_messages([answer])
+    assert found == key
+    assert service.places([found]) == {"message": 2}
+    service.forget([found, found[:40]])
+    assert value_places(store, "a1B2c3D4e5F6g7H8") == {}
+    with pytest.raises(NotFound):
+        service.forget([found])
 
 
 def test_every_column_with_free_text_is_searched(store: Store) -> None:

@@ -16,6 +16,7 @@ from app.domain.ids import ConversationId
 from app.domain.links import Link
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
+from app.memory.secret_places import secret_places
 from app.memory.starter_questions import StarterQuestions
 from app.transfer.exporting import export
 from app.transfer.found_exports import find_exports
@@ -62,6 +63,7 @@ from ui.presenters.quick_find import QuickFindPresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
 from ui.presenters.search import SearchPresenter
+from ui.presenters.secrets import SecretsPresenter
 from ui.presenters.settings.dialog import APPEARANCE_SETTINGS
 from ui.presenters.source_suggestion import SourceSuggestionPresenter
 from ui.presenters.summaries import SummariesPresenter
@@ -167,6 +169,13 @@ class Presenters(QObject):
         )
         self.forgetting = ForgetPresenter(
             bridge, services.forget_turn, services.forget_messages, self._banner, self.conversation
+        )
+        self.secrets = SecretsPresenter(
+            bridge,
+            partial(secret_places, services.store),
+            services.values,
+            self._banner,
+            self.conversation,
         )
         self.find = FindPresenter(
             bridge, services.library, chat.find_bar, self._transcript, self.conversation
@@ -388,6 +397,7 @@ class Presenters(QObject):
             "import": self.imports.choose,
             "past_imports": self.imports.show_past,
             "topics": self.topics.open,
+            "secrets": self.secrets.open,
             "export_all": self.conversation_commands.ask_for_export,
             "find": self.find.open,
             "search": lambda: self._in_sidebar(sidebar.focus_search),

@@ -101,11 +101,7 @@ class BulkCommands(Presenter):
         confirm_deletion(
             self._messages.window(),
             trn("{count} conversation", "{count} conversations", len(conversations)),
-            tr(
-                "It is deleted at once, and at a quiet time its bytes are removed from the database, the "
-                "journal and every backup. Exports that you made elsewhere are not touched. This cannot be "
-                "undone."
-            ),
+            "",
             lambda: self._forget(conversations),
         )
 

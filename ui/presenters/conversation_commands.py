@@ -205,11 +205,7 @@ class ConversationCommands(Presenter):
         confirm_deletion(
             self._messages.window(),
             f"'{conversation.title}'",
-            tr(
-                "It is deleted at once, and at a quiet time its bytes are removed from the database, the "
-                "journal and every backup. Exports that you made elsewhere are not touched. This cannot be "
-                "undone."
-            ),
+            "",
             lambda: self._forget(conversation),
         )
 

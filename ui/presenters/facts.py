@@ -162,9 +162,8 @@ class FactsPresenter(Presenter):
             self._view,
             f"\u201c{known.fact.text}\u201d",
             tr(
-                "All versions of the fact are deleted from the database, the journal and every "
-                "backup, and it will not be extracted again. The conversation it comes from stays. "
-                "This cannot be undone."
+                "All versions of the fact go, and it will not be extracted again. The conversation it comes "
+                "from stays."
             ),
             lambda: self._bridge.save(
                 lambda: self._service.forget(known.fact.id), report, self._show_error

@@ -50,10 +50,6 @@ class ForgetPresenter(Presenter):
         confirm_deletion(
             self._messages.window(),
             name,
-            tr(
-                "It is deleted at once, and at a quiet time its bytes are removed from the database, the "
-                "journal and every backup. Exports that you made elsewhere are not touched. This cannot be "
-                "undone."
-            ),
+            "",
             lambda: self._bridge.save(forget, show),
         )

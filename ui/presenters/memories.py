@@ -152,10 +152,7 @@ class MemoriesPresenter(Presenter):
         confirm_deletion(
             self._view,
             f"\u201c{one_line(known.memory.text, _QUOTED_CHARS)}\u201d",
-            tr(
-                "The text is deleted from the database, the journal and every backup. The "
-                "conversation it was saved in stays. This cannot be undone."
-            ),
+            tr("The conversation it was saved in stays."),
             lambda: self._bridge.save(
                 lambda: self._memories.forget(known.memory.id), report, self._view.saved.show_error
             ),

@@ -60,6 +60,7 @@ _ROWS = (
         "why", tr("&Find"), tr("&Why wasn't this recalled?\u2026"), "Ctrl+Shift+Y", separated=True
     ),
     ActionRow("topics", tr("&Find"), tr("Top&ics\u2026"), "Ctrl+Shift+T"),
+    ActionRow("secrets", tr("&Find"), tr("&Keys and passwords\u2026")),
     ActionRow("sidebar", tr("&View"), tr("&Sidebar"), "Ctrl+B", checkable=True),
     ActionRow(
         "sources", tr("&View"), tr("S&ources"), "Ctrl+Shift+I", checkable=True, separated=True

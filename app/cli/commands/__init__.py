@@ -43,19 +43,21 @@ def _forget(s: Services, given: Namespace, terminal: Terminal) -> None:
     kind, *words = given.ids or [""]
     match kind:
         case "" if given.value is not None:
-            forgetting.value(s.store, s.forget_value, given, terminal)
+            forgetting.value(s.values, given, terminal)
         case _ if given.value is not None:
             raise UsageError("'--value' takes no ID", "See 'commonplace forget --help'.")
         case "turn":
             forgetting.turns(s.library, s.forget_turn, words, given, terminal)
         case "message":
             forgetting.messages(s.exchanges, s.forget_messages, words, given, terminal)
+        case "secret":
+            forgetting.secrets(s.values, words, given, terminal)
         case "fact":
             forgetting.facts(s.facts, s.fact_service, s.index_sync, words, given, terminal)
         case _:
             parts = (s.conversations, s.exchanges, s.chat, s.forget)
             forgetting.conversations(*parts, given, terminal)
-    if given.now:
+    if given.now or s.maintenance.erases_quickly:
         s.maintenance.erase()
     elif s.overview.read().deletions_owed:
         terminal.err(forgetting.OWED)

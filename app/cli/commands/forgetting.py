@@ -1,4 +1,4 @@
-"""`forget`: delete conversations, turns, messages or facts for good, after confirmation.
+"""`forget`: delete conversations, turns, messages, facts or values for good, after confirmation.
 
 The document is {"forgotten": [ID], "remains": [TEXT]}, the IDs as they were given.
 """
@@ -18,8 +18,7 @@ from app.domain.links import parse_place
 from app.domain.text import one_line, parse_whole_number
 from app.index.text_sync import TextIndexSync
 from app.memory.facts import FactService, parse_fact_id
-from app.storage.deletion.forget import value_places
-from app.storage.engine.store import Store
+from app.memory.values import ValueService, places_text
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts
@@ -106,19 +105,34 @@ def facts(
     sync.catch_up_soon()
 
 
-def value(
-    store: Store, erase: Callable[[str], Sequence[str]], given: Namespace, terminal: Terminal
-) -> None:
+def value(values: ValueService, given: Namespace, terminal: Terminal) -> None:
     """Forget a text wherever it is stored; it is never printed."""
     text = terminal.read_secret("Value: ") if given.value == "-" else given.value
-    found = value_places(store, text)
-    if found and not given.yes:
-        for name, count in found.items():
-            terminal.err(f"{name.replace('_', ' ')}: {count:,}")
-        terminal.err("The value is removed there for good, also from backups.")
-    if found:
+    _forget_values(values, [text], [], given, terminal)
+
+
+def secrets(
+    values: ValueService, words: Sequence[str], given: Namespace, terminal: Terminal
+) -> None:
+    """Forget the keys, tokens and passwords in messages wherever they are stored."""
+    ids = [MessageId(_number(word, "a message ID")) for word in _given(words)]
+    _forget_values(values, values.in_messages(ids), ids, given, terminal)
+
+
+def _forget_values(
+    values: ValueService,
+    found: Sequence[str],
+    ids: Sequence[int],
+    given: Namespace,
+    terminal: Terminal,
+) -> None:
+    places = values.places(found)
+    if places and not given.yes:
+        terminal.err(f"{format_count(len(found), 'value')} in {places_text(places)}.")
+        terminal.err("They are removed there for good, also from backups.")
+    if places:
         terminal.require_confirmation(given.yes, "Nothing was forgotten")
-    terminal.show_forgotten([], erase(text))
+    terminal.show_forgotten(ids, values.forget(found))
 
 
 def _given(words: Sequence[str]) -> Sequence[str]:

@@ -26,7 +26,7 @@ def secrets(store: Store, _given: Namespace, terminal: Terminal) -> int:
     else:
         terminal.err(
             f"{format_count(len(found), 'message')} with secrets. They are hidden where memory is quoted. "
-            "'commonplace forget message ID' removes one for good, "
-            "'forget --value -' a value wherever it is."
+            "'commonplace forget secret ID' removes what was found in a message wherever it is, "
+            "'forget message ID' the message."
         )
     return 1 if terminal.cancelled() else 0

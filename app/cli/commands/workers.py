@@ -125,7 +125,10 @@ def _lines(overview: Overview, statuses: Sequence[WorkerStatus]) -> Iterator[str
     yield f"conversations: {overview.conversations:,}"
     yield f"database: {overview.database_bytes:,} bytes"
     if overview.deletions_owed:
-        yield f"deletions whose bytes are still in files: {overview.deletions_owed:,}"
+        yield (
+            f"deletions whose bytes are still in files: {overview.deletions_owed:,}; removed at a quiet time "
+            "while the window is open or 'commonplace work' runs, and by a command once a day"
+        )
     today, month = format_spent(overview.spent_today), format_spent(overview.spent_month)
     yield f"spent: {today} today, {month} this month"
     if most_usd := overview.spent_month.estimated_usd:

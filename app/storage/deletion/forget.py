@@ -23,7 +23,7 @@ from app.storage.safety.attachments import (
 )
 from app.storage.tables.exchanges import Exchanges
 
-_VALUE_CHARS = (4, 1_000)
+_VALUE_CHARS = (4, 10_000)  # a private key has 3,000
 _VALUE_REMAINS = "The content of attached files was not searched."
 _UNTITLED = "New conversation"
 _REST_NOT_ERASED = (
@@ -133,7 +133,7 @@ def forget_value(store: Store, value: str) -> tuple[str, ...]:
     """
     if not _VALUE_CHARS[0] <= len(value.strip()) <= _VALUE_CHARS[1]:
         raise InvalidInput(
-            f"The value has {len(value.strip()):,} characters", "Give from 4 to 1,000 characters."
+            f"The value has {len(value.strip()):,} characters", "Give from 4 to 10,000 characters."
         )
     if store.row("SELECT 1 FROM exchange WHERE status = 'running'") is not None:
         raise InvalidInput("A reply is being written", "Stop it or wait for it, then forget.")

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import Cancelled, KnownError, StorageError
-from app.storage.deletion.erasure import erase_bytes
+from app.storage.deletion.erasure import deletions_owed, erase_bytes
 from app.storage.deletion.forget import purge_trash
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.store import Store
@@ -38,6 +38,7 @@ STOP_WITHIN_S = 3.0
 TRASH_KEPT_FOR = timedelta(days=30)
 _DAY = timedelta(days=1)
 _RECORDS_WITHOUT_BACKUP = 1_000
+_QUICK_BYTES = 32 << 20  # of database and backups
 _FULL_READ_EVERY_S = 24 * 3600.0
 _LOOK_EVERY_S = 3600.0
 _NEVER = float("inf")
@@ -143,10 +144,18 @@ class Maintenance:
         erase_bytes(self._store, lambda: self._stopping)
         self.erase_index(lambda: self._stopping)
 
+    @property
+    def erases_quickly(self) -> bool:
+        """Whether the library is so small that `erase` takes about a second."""
+        files = [self._store.paths.database, self._store.paths.wal]
+        files += [each.path for each in backups_of(self._store.paths.backups, self._store.uid)]
+        return sum(each.stat().st_size for each in files if each.exists()) < _QUICK_BYTES
+
     def finish_command(self) -> None:
         """Do what a command that ends would leave to nobody, where no window is ever opened. Blocking.
 
-        Once a day the trash is emptied, a backup made, if something changed, and forgotten text removed.
+        Once a day the trash is emptied, a backup made, if something changed, and forgotten text removed, of a
+        small library always.
         """
         newest = backups_of(self._store.paths.backups, self._store.uid)[:1]
         position = int(self._store.read(read_state)[0])
@@ -159,6 +168,7 @@ class Maintenance:
             with suppress(KnownError):  # the log has it, the next command tries again
                 purge_trash(self._store, self._clock.now() - TRASH_KEPT_FOR)
             try_backup(self._store)
+        if is_due or (deletions_owed(self._store) and self.erases_quickly):
             with suppress(KnownError):
                 erase_bytes(self._store)
                 self.erase_index(lambda: False)

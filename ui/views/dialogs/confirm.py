@@ -109,10 +109,24 @@ def _show_icon(box: QMessageBox, name: str, ink: Ink) -> None:
 def confirm_deletion(
     parent: QWidget, name: str, details: str, delete: Callable[[], object]
 ) -> None:
-    """Call `delete` once the user agrees that `name`, in quotes, is deleted permanently."""
+    """Call `delete` once the user agrees that `name`, in quotes, is deleted permanently.
+
+    `details` say what else goes or stays, "" for nothing.
+    """
     question = tr("Forget {name} permanently?").format(name=name)
-    texts = Confirmation(tr("Forget"), question, details, tr("Forget"), is_warning=True)
+    texts = Confirmation(
+        tr("Forget"), question, deletion_details(details), tr("Forget"), is_warning=True
+    )
     confirm(parent, texts, delete)
+
+
+def deletion_details(details: str) -> str:
+    """Return `details` followed by what permanent deletion means."""
+    meaning = tr(
+        "It is gone at once, and its bytes are removed from the database, the journal and every backup "
+        "at a quiet time within an hour. Exports that you made are not touched. This cannot be undone."
+    )
+    return f"{details} {meaning}".lstrip()
 
 
 def confirm_unsaved(

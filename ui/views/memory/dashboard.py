@@ -185,7 +185,8 @@ def _total_rows(totals: Totals) -> list[tuple[str, str]]:
         rows.append((name, format_percent(memory.embedded.share)))
     rows.append((tr("Database"), format_size(memory.database_bytes)))
     if memory.deletions_owed:
-        rows.append((tr("Forgotten, not yet removed from the files"), f"{memory.deletions_owed:,}"))
+        waiting = tr("Forgotten; bytes are removed from the files within an hour")
+        rows.append((waiting, f"{memory.deletions_owed:,}"))
     for name, spent in (
         (tr("Spent today"), memory.spent_today),
         (tr("Spent this month"), memory.spent_month),
