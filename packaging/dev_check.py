@@ -86,7 +86,7 @@ def test_command_of_readme() -> str | None:
 
 
 def _tests() -> bool:
-    """Run the README's command as it stands, every process of it measured."""
+    """Run the README's command as it stands, its workers measured."""
     shown = test_command_of_readme()
     if shown is None:
         say("README.md must show one command that starts 'python3 packaging/dev.py test'.")
@@ -106,7 +106,7 @@ def _tests() -> bool:
 def _measured(tree: Path | str) -> dict[str, str]:
     """Return what makes coverage measure every Python of the environment in `tree`.
 
-    Its .pth file reads the first variable in xdist's workers and in programs that tests start.
+    Its .pth file reads the first variable in xdist's workers.
     A test that fails is repeated once; pytest's summary names it as RERUN.
     """
     return {

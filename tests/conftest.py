@@ -35,6 +35,8 @@ _FULLY_EVERY = 200  # 0.4 s each
 _tests_ended = itertools.count(1)
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
+if "PYTEST_XDIST_WORKER" in os.environ:  # measured itself by now; the programs it starts are not
+    os.environ.pop("COVERAGE_PROCESS_START", None)
 # The same examples on every machine and in every run; an explicit @settings still wins.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, database=None)
 settings.load_profile("ci")

@@ -331,7 +331,8 @@ class WorkerLoop(Generic[Item, Result]):
         present = self._clock.monotonic()
         deadline = float("inf") if rest.wait_s is None else present + rest.wait_s
         self._progress.end()
-        self._read_spend()
+        if self._is_spend_old:
+            self._read_spend()
         self._progress.counts.current_item = ""
         self._progress.counts.next_look_at = (
             None if rest.wait_s is None else self._clock.now() + timedelta(seconds=rest.wait_s)

@@ -13,6 +13,7 @@ import pytest
 
 from app.check import check
 from app.domain import changes
+from app.domain.errors import StorageError
 from app.domain.facts import Memory
 from app.domain.ids import ConversationId, new_uid
 from app.domain.profile import FactSource, Profile, ProfileLine, ProfileReview
@@ -196,47 +197,66 @@ def test_others_read_and_write_meanwhile(store: Store) -> None:
     assert check(store).problems == ()
 
 
-@pytest.mark.parametrize(
-    ("is_done", "step"),
-    [
-        (False, "_clean_backup"), (False, "forget_again"), (True, "forget_again"),
-        (True, "_clean_backup"), (False, "_begin_clean_segment"), (False, "_rewrite"),
-        (True, "_swap"), (False, "_remove_unfinished"), (True, "_rewrite"),
-        (False, "_record_erased"), (True, "_record_erased"),
-    ],
-)  # fmt: skip
+KILLS = [
+    (False, "_clean_backup"), (False, "forget_again"), (True, "forget_again"),
+    (True, "_clean_backup"), (False, "_begin_clean_segment"), (False, "_rewrite"),
+    (True, "_swap"), (False, "_remove_unfinished"), (True, "_rewrite"),
+    (False, "_record_erased"), (True, "_record_erased"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[bool, str], Path]:
+    """The data directory before (False) and after (True) each step of an erasure."""
+    folder = tmp_path_factory.mktemp("kills")
+    left: dict[tuple[bool, str], Path] = {}
+
+    def copying(step: str, do: Callable[..., object]) -> Callable[..., object]:
+        def run(*given: object) -> object:
+            left[False, step] = shutil.copytree(root, folder / f"before{step}")
+            done = do(*given)
+            left[True, step] = shutil.copytree(root, folder / f"after{step}")
+            return done
+
+        return run
+
+    with plain_databases(), opened(folder / "data") as store, pytest.MonkeyPatch.context() as patch:
+        root = store.paths.root
+        add_conversation(store, "something else", title="Stays")
+        gone = add_secret(store)
+        make_backup(store)
+        forget(store, [gone])
+        for step in {step for _, step in KILLS}:
+            patch.setattr(erasure, step, copying(step, getattr(erasure, step)))
+        erase_bytes(store)
+    return left
+
+
+@pytest.mark.parametrize("moment", KILLS)
 def test_after_a_kill_at_any_step_forgetting_is_completed_later(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_done: bool, step: str
+    killed: dict[tuple[bool, str], Path], moment: tuple[bool, str]
 ) -> None:
-    add_conversation(store, "something else", title="Stays")
-    gone = add_secret(store)
-    made = make_backup(store)
-    do: Callable[..., object] = getattr(erasure, step)
-    copied: list[Path] = []
-
-    def killed_here(*given: object) -> object:
-        if is_done:
-            do(*given)
-        copied.append(Path(shutil.copytree(store.paths.root, tmp_path / "killed")))
-        raise _KilledError
-
-    forget(store, [gone])
-    with monkeypatch.context() as patch:
-        patch.setattr(erasure, step, killed_here)
-        with pytest.raises(_KilledError):
-            erase_bytes(store)
-    assert titles(store) == {"Stays"}
-    with opened(copied[0]) as again:
+    with plain_databases(), opened(killed[moment]) as again:
+        kept = {each.path.name for each in list_backups(again.paths.backups)}
         assert [erase_bytes(again), erase_bytes(again)] == [True, False]
         assert titles(again) == {"Stays"}
         assert check(again).problems == ()
-        assert made.path.name in {each.path.name for each in list_backups(again.paths.backups)}
+        assert kept <= {each.path.name for each in list_backups(again.paths.backups)}
         again.checkpoint().result()
-        assert files_with(copied[0]) == set()
+        assert files_with(killed[moment]) == set()
 
 
-class _KilledError(Exception):
-    """The program was killed."""
+def test_after_a_failure_while_erasing_the_store_goes_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_conversation(store, "something else", title="Stays")
+    forget(store, [add_secret(store)])
+    monkeypatch.setattr(erasure, "_swap", Mock(side_effect=OSError("no more")))
+    with pytest.raises(StorageError):
+        erase_bytes(store)
+    assert titles(store) == {"Stays"}
+    monkeypatch.undo()
+    assert files_after_erasing(store) == set()
 
 
 def test_conversations_in_the_trash_for_too_long_are_forgotten(store: Store) -> None:

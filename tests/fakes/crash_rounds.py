@@ -23,6 +23,8 @@ from typing import Any
 from app.check import check
 from app.domain import codec
 from app.domain.changes import Change
+from app.storage.engine.frames import frames
+from app.storage.engine.journal import segments
 from app.storage.engine.store import Store
 from app.storage.safety.recovery import open_store
 from tests.fakes.stored import killed, made, opened, tables
@@ -136,6 +138,7 @@ class Rounds:
             victim.wait(self.chance.randint(0, 20), self.chance.uniform(0, 0.05))
         lines = self._end(victim)
         self.figures.killed_while_opening += not victim.lines
+        position = last_position(self._root)
         began = time.perf_counter()
         store = open_store(made(root))
         took_ms = (time.perf_counter() - began) * 1000
@@ -147,10 +150,12 @@ class Rounds:
             store.close()
         if problems:
             raise Lost(f"problems: {problems}")
-        self._compare(lines, found, before)
+        self._compare(lines, found, before, position)
 
-    def _compare(self, lines: list[str], found: dict[str, Any], before: Path) -> None:
-        """Repeat what the writer said it did until that comes to `found`; raise Lost."""
+    def _compare(
+        self, lines: list[str], found: dict[str, Any], before: Path, position: int
+    ) -> None:
+        """Repeat what the writer said it did up to `position`: that must come to `found`; raise Lost."""
         events = [json.loads(line) for line in lines if line.endswith("}")]
         writes = [event for event in events if "do" in event]
         sure = [event["ok"] for event in events if "ok" in event]
@@ -159,13 +164,24 @@ class Rounds:
         self.figures.acknowledged += len(sure)
         self.figures.in_doubt += len(writes) - len(sure)
         with opened(before) as store:
-            for count in range(len(writes) + 1):
-                if count:
-                    repeat(store, writes[count - 1])
-                if count >= len(sure) and after_a_kill(store, self._folder / "image") == found:
-                    self.figures.in_doubt_lost += count < len(writes)
-                    return
+            kept = position - store.journal.last_position
+            for write in writes[:kept]:
+                repeat(store, write)
+            if len(sure) <= kept <= len(writes) and (
+                after_a_kill(store, self._folder / "image") == found
+            ):
+                self.figures.in_doubt_lost += kept < len(writes)
+                return
         raise Lost(f"{len(sure)} of {len(writes)} writes were acknowledged, and that is not there")
+
+
+def last_position(root: Path) -> int:
+    """Return the position of the last record in a journal, 0 for an empty one."""
+    found = segments(root / "journal")
+    if not found:
+        return 0
+    first, path = found[-1]
+    return max((each.position for each in frames(path.read_bytes()) if each), default=first - 1)
 
 
 def repeat(store: Store, write: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ from app.storage.work.queue import Tally
 from app.workers.board import WorkerBoard
 from app.workers.job import IsCancelled, Job, Pace, Saved
 
-_WAITS_AT_A_TIME = 20
+_REALLY_S = 0.002
 
 
 def until(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
@@ -59,7 +59,6 @@ class JumpingClock:
         self._lock = threading.Lock()
         self._began = datetime.now(UTC)
         self._passed_s = 0.0
-        self._waits = 0
 
     def now(self) -> datetime:
         return self._began + timedelta(seconds=self._passed_s)
@@ -68,9 +67,7 @@ class JumpingClock:
         return self._passed_s
 
     def wait(self, event: threading.Event, timeout_s: float) -> bool:
-        self._waits += 1
-        really_s = 0.001 if self._waits % _WAITS_AT_A_TIME == 0 else 0.0  # let others run too
-        if not event.wait(really_s):
+        if not event.wait(_REALLY_S):  # a worker without work would look again and again
             self.pass_s(timeout_s)
         return event.is_set()
 

@@ -42,7 +42,7 @@ T = TypeVar("T")
 W = TypeVar("W", bound=QWidget)
 LOOPBACK_MODEL = "loop:test-model"
 _LOOK_EVERY_MS, _LOOK_SELDOM_MS = 5, 200
-_LOOK_SHARE = 8  # it looks for a ninth of the time at most
+_LOOK_SHARE = 16  # it looks for a 17th of the time at most
 _PATIENCE_S = 45.0  # a window in a process of its own, on a machine that is busy elsewhere
 _LEFT = Qt.MouseButton.LeftButton
 
@@ -354,9 +354,9 @@ def _front_first(window: QWidget) -> list[QWidget]:
 
 
 def _shown(top: QWidget) -> list[QWidget]:
-    inner = (each for each in top.findChildren(QWidget) if not each.isWindow())
-    own = (each for each in inner if each.window() is top.window() and each.isVisibleTo(top))
-    return [top, *own]
+    window = top.window()
+    inner = (each for each in top.findChildren(QWidget) if each.isVisible())
+    return [top, *(each for each in inner if each.window() is window)]
 
 
 def _words(widget: QWidget) -> str:

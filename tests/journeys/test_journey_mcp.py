@@ -5,7 +5,7 @@ import json
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +33,17 @@ _KEY = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
 _MODES = ["auto", "legacy"]
 
 
-@pytest.fixture
-def library(data_dir: Path) -> Iterator[Services]:
-    """Yield an open library with a public and a private conversation, served at its socket."""
-    made(data_dir)
-    with opened(data_dir) as store:
+@contextmanager
+def _open_library(root: Path) -> Iterator[Services]:
+    """Open a library with public conversations and a private one, served at its socket."""
+    with opened(made(root).root) as store:
         add_conversation(
             store, "How do I keep basil alive on a windowsill in winter", title="Herbs"
         )
         secret = add_conversation(store, "My secret basil recipe", title="Secret")
         store.save(_private(secret.conversation))
         add_conversation(store, f"The token of the Heron gateway is {_KEY}", title="Gateway")
-    services = build(DataPaths(data_dir), RunMode.WINDOW)
+    services = build(DataPaths(root), RunMode.WINDOW)
     server = CommandServer(
         services.paths,
         lambda argv, terminal: entry.execute(services, argv, terminal),
@@ -55,6 +54,20 @@ def library(data_dir: Path) -> Iterator[Services]:
     yield services
     server.close()
     services.close()
+
+
+@pytest.fixture
+def library(data_dir: Path) -> Iterator[Services]:
+    with _open_library(data_dir) as services:
+        yield services
+
+
+@pytest.fixture(scope="module")
+def allowed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """A library that the program may read, for tests that write nothing."""
+    with _open_library(tmp_path_factory.mktemp("allowed") / "data") as services:
+        services.mcp_access.decide(_NAME, Access.ALLOWED)
+        yield services
 
 
 def _private(conversation: Conversation) -> Any:
@@ -113,8 +126,7 @@ def test_tools_are_listed_in_the_same_order_and_only_say_what_they_may(library: 
     assert [each.name for each in library.mcp_tools.listed()][-1] == "remember"
 
 
-def test_private_conversations_and_trash_are_never_read(library: Services) -> None:
-    library.mcp_access.decide(_NAME, Access.ALLOWED)
+def test_private_conversations_and_trash_are_never_read(allowed: Services) -> None:
     for tool, arguments in (
         ("search", {"query": "secret basil recipe"}),
         ("search_conversations", {"query": "secret basil recipe"}),
@@ -123,7 +135,7 @@ def test_private_conversations_and_trash_are_never_read(library: Services) -> No
         ("fetch", {"id": "commonplace://2/0"}),
         ("get_turns", {"conversation": 2, "turn": 0}),
     ):
-        result = library.mcp_tools.call(tool, arguments, _NAME)
+        result = allowed.mcp_tools.call(tool, arguments, _NAME)
         assert "secret" not in result.text.lower().replace(str(arguments).lower(), "").replace(
             "what is my secret basil recipe?", ""
         ), tool
@@ -148,10 +160,9 @@ def test_private_conversations_and_trash_are_never_read(library: Services) -> No
     ],
 )
 def test_wrong_arguments_are_answered_with_an_error(
-    library: Services, tool: str, arguments: Any
+    allowed: Services, tool: str, arguments: Any
 ) -> None:
-    library.mcp_access.decide(_NAME, Access.ALLOWED)
-    assert library.mcp_tools.call(tool, arguments, _NAME).is_error
+    assert allowed.mcp_tools.call(tool, arguments, _NAME).is_error
 
 
 def test_a_program_that_was_denied_is_refused_for_good(library: Services) -> None:
@@ -170,11 +181,11 @@ def test_saving_is_possible_where_it_is_switched_on(library: Services) -> None:
 
 
 @pytest.mark.parametrize("tokens", [100, 300, 2000])
-def test_a_brief_has_no_more_tokens_than_asked_for(library: Services, tokens: int) -> None:
-    text = library.briefs.write("How do I keep basil alive?", tokens)
+def test_a_brief_has_no_more_tokens_than_asked_for(allowed: Services, tokens: int) -> None:
+    text = allowed.briefs.write("How do I keep basil alive?", tokens)
     assert len(text.encode()) <= 3 * tokens
     assert "commonplace://1/0" in text
-    assert "Nothing about this" in library.briefs.write("zebra xylophone quantum", tokens)
+    assert "Nothing about this" in allowed.briefs.write("zebra xylophone quantum", tokens)
 
 
 def _is_free(paths: DataPaths) -> bool:
@@ -207,26 +218,25 @@ def test_without_a_window_the_library_is_opened_and_given_up_when_one_starts(
         ("search_conversations", {"query": "token of the Heron gateway"}),
     ],
 )
-def test_keys_in_memory_are_hidden(library: Services, tool: str, arguments: Any) -> None:
-    library.mcp_access.decide(_NAME, Access.ALLOWED)
-    result = library.mcp_tools.call(tool, arguments, _NAME)
+def test_keys_in_memory_are_hidden(allowed: Services, tool: str, arguments: Any) -> None:
+    result = allowed.mcp_tools.call(tool, arguments, _NAME)
     assert "gateway" in result.text
     assert "hidden: " in result.text
     assert _KEY not in result.text
 
 
-def test_recall_hides_keys_in_the_prompt(library: Services) -> None:
-    candidates = library.previews.fetch("What is the token of the Heron gateway?")
+def test_recall_hides_keys_in_the_prompt(allowed: Services) -> None:
+    candidates = allowed.previews.fetch("What is the token of the Heron gateway?")
     parts = candidates.draft.context(candidates.fetched).parts
     text = "".join(piece.text for part in parts for piece in part.pieces)
     assert "Heron gateway" in text
     assert _KEY not in text
 
 
-def test_a_program_that_disconnects_in_the_middle_leaves_nothing_behind(library: Services) -> None:
-    serve(io.StringIO('{"jsonrpc": "2.0", "id": 1, "meth'), io.StringIO(), library.mcp_tools)
-    serve(io.StringIO("\x00\n[]\n{}\n"), io.StringIO(), library.mcp_tools)
-    assert not library.mcp_tools.call("search", {"query": "basil"}, "Another").text.startswith("{")
+def test_a_program_that_disconnects_in_the_middle_leaves_nothing_behind(allowed: Services) -> None:
+    serve(io.StringIO('{"jsonrpc": "2.0", "id": 1, "meth'), io.StringIO(), allowed.mcp_tools)
+    serve(io.StringIO("\x00\n[]\n{}\n"), io.StringIO(), allowed.mcp_tools)
+    assert not allowed.mcp_tools.call("search", {"query": "basil"}, "Another").text.startswith("{")
 
 
 def test_memory_is_served_over_http_with_its_key_alone(library: Services) -> None:

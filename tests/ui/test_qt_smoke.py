@@ -2,14 +2,8 @@
 
 import gc
 import sys
-import threading
 
-import shiboken6
-from PySide6.QtCore import QCoreApplication, QObject, QThreadPool, Signal
-from PySide6.QtWidgets import QMessageBox, QWidget
-from pytestqt.qtbot import QtBot
-
-from tests.fakes import leftovers
+from PySide6.QtCore import QCoreApplication, QObject, Signal
 
 EMITS = 1000
 
@@ -39,27 +33,3 @@ def test_a_thousand_emits_keep_every_reference_to_true(qapp: QCoreApplication) -
     assert counter.received == EMITS
     if sys.version_info < (3, 12):  # from 3.12 on True is immortal, and its count means nothing
         assert abs(sys.getrefcount(True) - before) < EMITS // 10
-
-
-def test_work_in_the_global_pool_counts_as_left_running(qtbot: QtBot) -> None:
-    stop = threading.Event()
-    before = leftovers.snapshot()
-    QThreadPool.globalInstance().start(lambda: bool(stop.wait(10)))
-    try:
-        left = leftovers.since(before, grace_s=0.05)
-    finally:
-        stop.set()
-    assert left == ["1 runnables in Qt's global pool"]
-    assert leftovers.since(before) == []
-
-
-def test_a_window_left_open_is_named_and_closed(qtbot: QtBot) -> None:
-    before = leftovers.snapshot()
-    window, box = QWidget(), QMessageBox()
-    qtbot.addWidget(window)
-    window.show()
-    box.setWindowTitle("Question")
-    box.open()
-    assert len(leftovers.since(before)) == 2
-    assert leftovers.since(before) == []
-    assert not shiboken6.isValid(box)

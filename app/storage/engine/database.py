@@ -6,10 +6,10 @@ Only the writer thread of `app.storage.engine.store` writes.
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import duckdb
 
@@ -20,6 +20,7 @@ from app.storage.engine.gate import Gate
 T = TypeVar("T")
 P = ParamSpec("P")
 Connection = duckdb.DuckDBPyConnection
+Values = Sequence[object] | Mapping[str, object]
 
 # Enough for the pages of a few queries: repeated reads come from the system's file cache. With 1 GB
 # an import of 192 MB grew the process by 318 MB, with 128 MB by 182 MB, at the same speed. A library
@@ -77,14 +78,17 @@ class Database:
         after a fatal error, for which the database is reopened, and with more memory when there was too
         little: iterators among `values` become lists. Raises StorageError, and Cancelled after `interrupt`.
         """
-        if threading.get_ident() in self._forbidden:
-            raise RuntimeError("a query on a thread that must never block")
         if self._gate.is_inside:
             return query(self._cursor(), *values, **named)
-        self._reads += 1
         snapshot: Callable[..., T] = self._snapshot
         given = [list(each) if isinstance(each, Iterator) else each for each in values]
-        return self._with_reopening(2, snapshot, query, *given, **named)
+        return self._outermost(snapshot, query, *given, **named)
+
+    def rows(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of one query, as `read` would; without a transaction it is 0.4 ms quicker."""
+        if self._gate.is_inside:
+            return self._cursor().execute(statement, values).fetchall()
+        return self._outermost(self._rows, statement, values)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction on the writing connection; only the writer thread calls it.
@@ -170,21 +174,37 @@ class Database:
             self._closed = True
             self._disconnect()
 
+    def _outermost(self, work: Callable[P, T], *values: P.args, **named: P.kwargs) -> T:
+        if threading.get_ident() in self._forbidden:
+            raise RuntimeError("a query on a thread that must never block")
+        self._reads += 1
+        return self._with_reopening(2, work, *values, **named)
+
     def _snapshot(
         self, query: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs
     ) -> T:
-        cursor = self._cursor()
-        try:
+        with self._own_cursor() as cursor:
             cursor.execute("BEGIN READ ONLY")
             outcome = query(cursor, *values, **named)
             cursor.execute("ROLLBACK")
+        return outcome
+
+    def _rows(self, statement: str, values: Values) -> list[tuple[Any, ...]]:
+        with self._own_cursor() as cursor:
+            return cursor.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _own_cursor(self) -> Iterator[Connection]:
+        """Yield this thread's cursor; after an error the thread gets another."""
+        cursor = self._cursor()
+        try:
+            yield cursor
         except BaseException:
             # It may have been interrupted anywhere, even in the rollback; a new cursor is cheap.
             self._local.generation = None
             with suppress(duckdb.Error):
                 cursor.close()
             raise
-        return outcome
 
     def _with_reopening(
         self, tries: int, work: Callable[P, T], *values: P.args, **named: P.kwargs

@@ -296,12 +296,10 @@ CURRENT_VERSION = len(STEPS)
 
 def version_of(connection: duckdb.DuckDBPyConnection) -> int:
     """Return the schema's version; 0 for a database without our tables."""
-    known = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'"
-    ).fetchone()
-    if not known or not known[0]:
+    try:  # to ask duckdb_tables() first would load every table: 20 ms
+        row = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+    except duckdb.CatalogException:
         return 0
-    row = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
     return int(row[0]) if row else 0
 
 

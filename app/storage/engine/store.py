@@ -7,7 +7,7 @@ A commit is durable in the journal before it is applied, and applied before it i
 import logging
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -16,7 +16,7 @@ from app.domain import codec
 from app.domain.changes import FORGETTING, Change, ChangeListener, ChangeSet
 from app.domain.errors import StorageError
 from app.storage.engine.aggregate import Batch, Row, read_state
-from app.storage.engine.database import Connection, Database
+from app.storage.engine.database import Connection, Database, Values
 from app.storage.engine.ids import IdAllocator
 from app.storage.engine.journal import Journal
 from app.system.paths import DataPaths, fsync_folder
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 P = ParamSpec("P")
-Values = Sequence[object] | Mapping[str, object]
 _BATCH_LIMIT = 200
 _BATCH_LIMIT_CHARS = 16 << 20
 
@@ -152,11 +151,11 @@ class Store:
 
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
         """Return the rows of one query; blocking."""
-        return self.database.read(_rows, statement, values)
+        return self.database.rows(statement, values)
 
     def row(self, statement: str, values: Values = ()) -> Row | None:
         """Return the first row of a query, None for none; blocking."""
-        found = self.database.read(_rows, statement, values)
+        found = self.database.rows(statement, values)
         return found[0] if found else None
 
     def subscribe(self, listener: ChangeListener) -> Callable[[], None]:
@@ -323,10 +322,6 @@ class Store:
                 listener(changed)
             except Exception:  # noqa: BLE001 - what was committed stays committed
                 _log.exception("a listener failed")
-
-
-def _rows(cursor: Connection, statement: str, values: Values) -> list[Row]:
-    return cursor.execute(statement, values).fetchall()
 
 
 def _settle(write: _Write, work: Callable[[], Any]) -> None:
