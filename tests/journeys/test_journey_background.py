@@ -1,13 +1,10 @@
-"""Background work by a model, in the window: chosen, agreed to, priced, limited, taken back."""
+"""Background work by a model, in the window: chosen, priced, limited, taken back."""
 
 import json
 
 import pytest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from app.bootstrap import Services
-from app.domain.workers import WorkerName
-from app.storage.tables.facts import FactFilter
 from app.storage.tables.settings import ProviderRow
 from tests.fakes.background import part_answer
 from tests.fakes.jobs import count_rows
@@ -15,7 +12,6 @@ from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text, usage
 from tests.fakes.stored import add_conversation
 from tests.fakes.user import User
-from ui.presenters.imports import SAMPLE
 from ui.views.settings.background_page import BackgroundPage
 
 LOCAL = "local:test-model"
@@ -120,46 +116,4 @@ async def test_a_model_is_chosen_priced_and_taken_back(user: User, server: Loopb
     dialog.show_page("Background work")
     await user.until(lambda: LOCAL in chooser.state.text(), "the model in use now")
     dialog.reject()
-    await user.leave()
-
-
-def waits_for_consent(services: Services) -> bool:
-    return any(AWAY in warning for warning in services.workers.warnings())
-
-
-async def test_a_remote_model_waits_for_one_question(user: User) -> None:
-    await user.start()
-    await user.ask(lambda services: services.background.choose(AWAY))
-    user.drop(user.window, [SAMPLE])
-    await answer(user, "Not now", "read 56 turns")
-    await user.dismiss()
-    user.window.memory.open_page("activity")
-    dashboard = user.window.memory.dashboard
-    await user.until(dashboard.allow.isVisible, "the button on the dashboard")
-    await user.until_so(waits_for_consent)
-    dashboard.allow.click()
-    await answer(user, "Allow")
-    await user.until(lambda: not dashboard.allow.isVisible(), "allowed")
-    await user.until_so(lambda services: not waits_for_consent(services))
-    await user.leave()
-
-
-async def test_facts_are_extracted_again_after_a_question(user: User, server: Loopback) -> None:
-    await started(user, server)
-    await user.ask(lambda services: services.settings.reset("knowledge_extractor_enabled"))
-    await user.until_so(lambda services: services.facts.count(FactFilter()) == 1)
-    await user.until_so(lambda services: count_rows(services.store, "extraction") == 2)
-    server.always(text(REPLY), usage(200, 30))
-    await user.ask(lambda services: services.background.choose(LOCAL))
-    user.window.memory.open_page("activity")
-    card = user.window.memory.dashboard.card(WorkerName.KNOWLEDGE_EXTRACTOR)
-    await user.until(card.regenerate.isVisible, "the button on the card of facts")
-    assert not user.window.memory.dashboard.card(
-        WorkerName.EMBEDDING_PIPELINE
-    ).regenerate.isVisible()
-    card.regenerate.click()
-    await answer(user, "Extract again", f"{LOCAL} would read 2 turns again")
-    await user.until_so(lambda services: services.facts.count(FactFilter()) == 0)
-    await user.until_so(lambda services: services.fact_regeneration.plan().count == 0)
-    assert await user.ask(lambda services: services.facts.count(FactFilter(ended=True))) == 1
     await user.leave()

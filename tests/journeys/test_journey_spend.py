@@ -11,7 +11,6 @@ import pytest
 
 from app.bootstrap import RunMode, Services, build
 from app.providers.pricing.prices import OwnPrice
-from app.storage.tables.facts import FactFilter
 from app.storage.tables.settings import ProviderRow
 from app.system.paths import DataPaths
 from tests.fakes.background import part_answer
@@ -22,7 +21,6 @@ from tests.fakes.stored import add_conversation, opened
 ROOT = Path(__file__).parents[2]
 MODEL = "local:test-model"
 EXCHANGES = ("work", "--until-idle", "--only", "exchange_summarizer")
-EXTRACTOR = ("work", "--until-idle", "--only", "knowledge_extractor")
 WAIT_S = 60.0
 
 
@@ -102,27 +100,4 @@ def test_a_request_under_way_at_a_kill_counts_against_the_limit(
     (row,) = program.spend()["this_month"]
     assert (row["requests"], row["interrupted_requests"]) == (2, 1)
     assert row["known_usd"] == pytest.approx(row["estimated_usd"] + 110 * 100 / 1e6)
-    assert program.inside(lambda services: services.check()).problems == ()
-
-
-def test_facts_extracted_again_at_a_kill_stay_until_the_new_ones_are_there(
-    program: Program, server: Loopback
-) -> None:
-    program.inside(lambda services: add_conversation(services.store, "I live in Oslo."))
-    program(*EXTRACTOR)
-    program.set("background_model", MODEL)
-    server.always(stall(before_headers=True))
-    program.killed_while_asking("rebuild", "facts", "--yes")
-
-    def texts(*, ended: bool = False) -> Any:
-        which = FactFilter(ended=ended)
-        return program.inside(lambda s: {known.fact.text for known in s.facts.listed(which)})
-
-    old, new = "I live in Oslo.", "The user's home is in Oslo."
-    assert texts() == {old}
-    fact = {"op": "add", "source_turn": 1, "text": new, "category": "identity"}
-    server.always(text(json.dumps(part_answer(fact))), usage(100, 10))
-    program(*EXTRACTOR)
-    assert texts() == {new}
-    assert old in texts(ended=True)
     assert program.inside(lambda services: services.check()).problems == ()

@@ -42,17 +42,6 @@ async def ended(user: User, process: "subprocess.Popen[str]") -> str:
     return out
 
 
-async def test_a_worker_process_ends_for_the_window(user: User, data_dir: Path) -> None:
-    working = program("app", "--data-dir", str(data_dir), "work")
-    socket = DataPaths(data_dir).socket
-    try:
-        await user.until(socket.exists, "the other program at work")
-        await user.start()
-        assert "exchange_summarizer" in await ended(user, working)
-    finally:
-        working.kill()
-
-
 async def test_a_window_that_is_left_during_a_reply_comes_back_with_it(
     user: User, server: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,10 +1,7 @@
 """The profile in the window: learned, proposed, accepted, sent, and forgotten with its source."""
 
-from app.domain.changes import MemoryWritePut
-from app.domain.facts import MemoryWrite, WriteState
-from app.domain.ids import ConversationId, new_uid
+from app.domain.ids import ConversationId
 from app.domain.workers import WorkerName
-from app.storage.engine.times import now
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text
 from tests.fakes.user import User
@@ -57,36 +54,3 @@ async def test_a_profile_is_learned_proposed_accepted_sent_and_forgotten(
     user.action("profile").trigger()
     await user.sees("Use the profile in conversations")
     await user.until(lambda: WALNUTS not in user.screen())
-
-
-async def test_a_proposal_of_a_model_is_kept_in_the_memory_pane(
-    user: User, server: Loopback
-) -> None:
-    await user.start_with_model(server.v1)
-    server.reply(text("It is."))
-    await user.say("Is it raining?")
-    await user.answered(0, "It is.")
-
-    here = ConversationId(1)
-    (exchange,) = await user.ask(lambda services: services.exchanges.of(here))
-
-    def propose(name: str) -> MemoryWritePut:
-        return MemoryWritePut(
-            MemoryWrite(
-                new_uid(), here, exchange.id, "loop:test-model", now(), WriteState.PROPOSED,
-                new=name, outside="tool results",
-            )
-        )  # fmt: skip
-
-    await user.ask(
-        lambda services: services.store.save(propose("Lives by the sea"), propose("Owns a boat"))
-    )
-    user.action("core").trigger()
-    view = user.window.memory.knowledge
-    await user.sees("Lives by the sea", "Owns a boat")
-    boat = next(row for row in view.proposals._rows if "boat" in row.accessibleName())
-    user.click("Remove", boat)
-    await user.until(lambda: len(view.proposals._rows) == 1)
-    user.click("Keep")
-    await user.until_so(lambda services: services.core_memory.text() == "Lives by the sea")
-    await user.until(lambda: not view.proposals.isVisible())

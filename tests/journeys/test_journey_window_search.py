@@ -1,14 +1,13 @@
 """Search: while typing, in archived conversations and other branches, and within a conversation."""
 
 import logging
-import threading
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint
 
 from app.bootstrap import Services
-from app.domain.results import SearchResponse, SearchResult
+from app.domain.results import SearchResult
 from app.storage.tables.settings import Settings
 from tests.fakes.stored import add_conversation, opened
 from tests.fakes.user import User, is_searched_by_meaning
@@ -140,40 +139,6 @@ def results(user: User) -> list[SearchResult]:
     model = user.window.sidebar.results
     values = (model.value_at(model.index(row)) for row in range(model.rowCount()))
     return [each for each in values if isinstance(each, SearchResult)]
-
-
-async def test_results_of_an_earlier_query_never_replace_newer_ones(
-    user: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await with_sample(user)
-    services = user.running.services
-    assert services is not None
-    begun, goes_on = threading.Event(), threading.Event()
-    search, given = services.search.search, list[tuple[str, bool]]()
-
-    def slow(text: str, limit: int = 20, *, by_meaning: bool = True) -> SearchResponse:
-        if by_meaning and text == "deposit":
-            begun.set()
-            assert goes_on.wait(20)
-        answer = search(text, limit, by_meaning=by_meaning)
-        given.append((text, by_meaning))
-        return answer
-
-    monkeypatch.setattr(services.search, "search", slow)
-    user.press("Ctrl+K")
-    user.type("deposit")
-    await user.until(begun.is_set)
-    await user.until(lambda: "Landlord keeps part of the deposit" in user.results())
-    user.press("Return")  # does not wait for the search by meaning
-    await user.until(lambda: "deposit" in user.window.chat.title.text())
-    user.press("Ctrl+K")
-    user.press("Ctrl+A")
-    user.type("knee")
-    await user.until(lambda: user.results()[0] == "Running again after a knee injury")
-    goes_on.set()
-    await user.until(lambda: given[-1:] == [("knee", True)])
-    assert ("deposit", True) in given
-    assert user.results()[0] == "Running again after a knee injury"
 
 
 STRANGE = {

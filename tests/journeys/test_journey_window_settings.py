@@ -1,44 +1,11 @@
-"""Workers switched and settings changed in the window: in effect at once and after a restart."""
+"""Settings changed in the window: in effect at once and after a restart."""
 
 from typing import Any
 
 from app.domain.ids import ConversationId
-from app.domain.workers import WorkerName
-from tests.fakes.stored import add_conversation
 from tests.fakes.user import User
 from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.setting_editor import SettingEditor
-
-EXCHANGES = WorkerName.EXCHANGE_SUMMARIZER
-
-
-async def test_a_worker_is_switched_on_watched_and_off_again(user: User) -> None:
-    await user.start()
-    user.press("Ctrl+Shift+W")
-    await user.sees("Turn summaries", "Conversation summaries")
-    user.click("Turn summaries")
-    card = user.window.memory.dashboard.card(EXCHANGES)
-    await user.until(lambda: card.state.text() == "off")
-    await user.ask(lambda services: add_conversation(services.store, *map(str, range(5))))
-    await user.sees("5 turns without a summary: the turn summarizer is off.")
-    await user.until(lambda: card.counts.text().startswith("0 of 5"), "nothing done")
-
-    user.click("Turn summaries")
-    await user.until(lambda: card.counts.text().startswith("5 of 5"), "all done")
-    assert (card.bar.value(), card.bar.maximum()) == (5, 5)
-    await user.until(lambda: card.state.text() == "idle")
-    await user.sees_no_more("the turn summarizer is off.")
-    await user.sees("Background idle", "Recall on", "Spent today: $0.00")
-
-    user.click("Turn summaries")
-    await user.until(lambda: card.state.text() == "off")
-    await user.restart()
-    assert user.window.memory_dock.isVisible()
-    assert user.window.memory_dock.width() >= 300  # also the first time
-    card = user.window.memory.dashboard.card(EXCHANGES)
-    await user.until(lambda: card.state.text() == "off")
-    assert not card.switch.isChecked()
-    await user.until(lambda: card.counts.text().startswith("5 of 5"))
 
 
 async def opened_settings(user: User, page: str) -> SettingsDialog:

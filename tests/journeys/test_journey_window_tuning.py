@@ -127,27 +127,3 @@ async def test_changes_are_undone_and_a_thing_found_is_opened(user: User, server
 
     await user.until(lambda: "M8" in user.turn_text(0), "the turn")
     assert not dialog.isVisible()
-
-
-async def test_core_memory_is_edited_compared_and_brought_back(user: User) -> None:
-    await user.start()
-    user.action("core").trigger()
-    core = user.window.memory.knowledge.core
-    await user.until(core.text.hasFocus)
-    user.type("Lives in Graz.")
-    user.click("Save")
-    await user.until_so(lambda services: services.core_memory.text() == "Lives in Graz.")
-    await user.until(lambda: not user.button("Save", core).isEnabled())
-    await user.ask(lambda services: services.core_memory.set("Lives in Wien.", "openai:gpt"))
-    await user.until(lambda: core.text.toPlainText() == "Lives in Wien.")
-    await user.sees("openai:gpt", "1 earlier version.")
-
-    user.click("Restore this version")
-
-    await user.until_so(lambda services: services.core_memory.text() == "Lives in Graz.")
-    await user.until(lambda: core.text.toPlainText() == "Lives in Graz.")
-    core.text.setPlainText("word " * 4_000)
-    user.click("Save")
-    await user.sees("\u201cToken budget for core memory\u201d allows 500", "Not saved yet")
-    assert await user.ask(lambda services: services.core_memory.text()) == "Lives in Graz."
-    core.undo()
