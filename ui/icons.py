@@ -22,8 +22,8 @@ Ink = QPalette.ColorRole
 _EM = 1.25  # an icon beside text, in multiples of the text size
 
 
-def icon(name: str, ink: Ink = Ink.ButtonText, *, filled: bool = False) -> QIcon:
-    """Return an icon by its Lucide name; `ink` is the role of its color in the palette.
+def icon(name: str, ink: Ink | str = Ink.ButtonText, *, filled: bool = False) -> QIcon:
+    """Return an icon by its Lucide name; `ink` is the role of its color in the palette, or `#rrggbb`.
 
     It follows the theme without being set again, and is drawn in the disabled color where its
     button is disabled. A `filled` one is filled with its color.
@@ -32,7 +32,7 @@ def icon(name: str, ink: Ink = Ink.ButtonText, *, filled: bool = False) -> QIcon
 
 
 def set_icon(
-    button: QAbstractButton, name: str, ink: Ink = Ink.ButtonText, *, filled: bool = False
+    button: QAbstractButton, name: str, ink: Ink | str = Ink.ButtonText, *, filled: bool = False
 ) -> None:
     """Give a button an icon of the size of its text."""
     size = round(button.fontMetrics().height() * _EM / 1.2)
@@ -48,14 +48,15 @@ def app_icon() -> QIcon:
 class _Engine(QIconEngine):
     """Draws an icon in the palette's current color, for the resolution of what it is drawn on."""
 
-    def __init__(self, name: str, ink: Ink, *, filled: bool) -> None:
+    def __init__(self, name: str, ink: Ink | str, *, filled: bool) -> None:
         super().__init__()
         self._name, self._ink, self._filled = name, ink, filled
 
     def _pixmap(self, size: QSize, mode: QIcon.Mode) -> QPixmap:
         disabled = mode is QIcon.Mode.Disabled
         group = QPalette.ColorGroup.Disabled if disabled else QPalette.ColorGroup.Normal
-        color = QGuiApplication.palette().color(group, self._ink).name()
+        ink = self._ink
+        color = ink if isinstance(ink, str) else QGuiApplication.palette().color(group, ink).name()
         side = min(size.width(), size.height())
         key = f"icon {self._name} {color} {self._filled} {side}"
         pixmap = QPixmap()

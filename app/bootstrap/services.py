@@ -15,6 +15,7 @@ from app.chat.library import Library
 from app.chat.message_cost import MessageCosts
 from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
+from app.chat.project_proposals import ProjectProposals
 from app.chat.projects import Projects
 from app.chat.recall_preview import PREVIEW_LIMIT_S, RecallPreviews
 from app.chat.request_builder import RequestBuilder
@@ -34,6 +35,7 @@ from app.commands.recall import rag_command
 from app.commands.search import search_commands
 from app.commands.secrets import secrets_command
 from app.commands.table import CommandTable
+from app.commands.topics import topics_command
 from app.commands.workers import worker_commands
 from app.domain.ids import ConversationId
 from app.domain.workers import WORKERS, WorkerName
@@ -227,7 +229,7 @@ class Services:
         self.answers = AnswerFinder(store, self.search)
         self.memory_writes = MemoryWriteService(store, self.core_memory, self.memories)
         self.summary_service = SummaryService(store)
-        self.topics = TopicService(store)
+        self.topics = TopicService(store, self.search.boundaries)
         self.fact_service = FactService(store, self.search)
         self.probes = ProbeQuestions(store, settings, self.explainer)
         self.overview = OverviewService(store, self.index_sync, self.vector_search.embedded)
@@ -295,6 +297,7 @@ class Services:
         )
         self.presets, self.mentions = Presets(store, settings), Mentions(store)
         self.projects = Projects(store)
+        self.project_proposals = ProjectProposals(store, settings, self.projects, self.topics)
         self.tools = toolbox.descriptions
         retrieve = RetrievalCache(store, self.recall.retrieve)
         compactor = Compactor(store, settings, self.background_model)
@@ -369,6 +372,7 @@ class Services:
                 ),
                 preset_command(self.presets, self.library),
                 project_command(self.projects, self.library),
+                topics_command(self.topics),
                 rag_command(self.settings, self.overview, self.previews, self.inspector),
                 facts_command(self.facts, self.fact_service, self.fact_regeneration, board),
                 secrets_command(self.store, self.values),

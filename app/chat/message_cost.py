@@ -36,6 +36,7 @@ class _Place:
     leaf: MessageId | None
     model: ModelRef
     preset: Preset
+    project: str | None
 
 
 class MessageCosts:
@@ -68,30 +69,31 @@ class MessageCosts:
         conversation_id: ConversationId | None,
         model: str | None = None,
         preset: str | None = None,
+        project: str | None = None,
     ) -> float | None:
         """Return the cost of sending a message of `blocks` in a conversation, or (None) in a new one.
 
-        `model` and `preset` are those of a new conversation, None for the defaults. Returns None when
+        `model`, `preset` and `project` are those of a new conversation, None for the defaults. Returns None when
         the price is unknown or nothing. Raises NotFound, StorageError.
         """
         leaf = None
         if conversation_id is not None:
             conversation = self._conversations.get(conversation_id)
             leaf, model = conversation.visible_leaf_id, conversation.model
-            preset = conversation.preset
+            preset, project = conversation.preset, conversation.project
         resolved = self._presets.resolve(preset)
         resolved = replace(resolved, system_prompt=self._presets.instructions(resolved))
         ref = ModelRef.parse(model or resolved.model or self._settings.text("default_model"))
         if not self._input_usd(ref, _PRICED_TOKENS):
             return None
-        place = _Place(conversation_id, leaf, ref, resolved)
+        place = _Place(conversation_id, leaf, ref, resolved, project)
         if self._known is None or self._known[0] != place:
             self._known = (place, self._planned_tokens(place))
         return self._input_usd(ref, self._known[1] + _tokens_of(blocks))
 
     def _planned_tokens(self, place: _Place) -> int:
         """Return the tokens of the prompt around a message."""
-        new = NewConversation(str(place.model), preset=place.preset.uid)
+        new = NewConversation(str(place.model), preset=place.preset.uid, project=place.project)
         draft = self._builder.draft(self._planner.send(place.conversation_id, _PLACEHOLDER, new))
         context = draft.context(self._fetcher.fetch(draft.plan, lambda _: None))
         return context.tokens - _tokens_of(_PLACEHOLDER)

@@ -29,18 +29,22 @@ class Projects:
 
     def of(self, conversation: Conversation) -> Project | None:
         """Return the project of a conversation; None for none and for one that was removed."""
-        if conversation.project is None:
+        return self.find(conversation.project)
+
+    def find(self, uid: str | None) -> Project | None:
+        """Return a project by its uid; None for None and for one that does not exist."""
+        if uid is None:
             return None
-        return next((each for each in self.listed() if each.uid == conversation.project), None)
+        return next((each for each in self.listed() if each.uid == uid), None)
 
     def counts(self) -> Mapping[str, int]:
         """Return how many conversations each project has, by its uid, without those in the trash."""
         return conversations_in_projects(self._store)
 
-    def lists(self) -> tuple[tuple[str, str, int], ...]:
-        """Return (uid, name, conversations) of each project, by name."""
+    def counted(self) -> tuple[tuple[Project, int], ...]:
+        """Return each project with the number of its conversations, by name."""
         counts = self.counts()
-        return tuple((each.uid, each.name, counts.get(each.uid, 0)) for each in self.listed())
+        return tuple((each, counts.get(each.uid, 0)) for each in self.listed())
 
     def named(self, name: str) -> Project:
         """Return the project with a name, in any case, or a uid; raise NotFound with similar names."""
@@ -85,15 +89,22 @@ class Projects:
         """Remove a project: its conversations stay and have none from then on."""
         self._store.save(ProjectRemoved(uid))
 
-    def move(self, conversation_ids: Sequence[ConversationId], project: str | None) -> None:
+    def move(
+        self, conversation_ids: Sequence[ConversationId], project: str | None
+    ) -> Mapping[ConversationId, str | None]:
         """Move conversations to a project, by its uid, or (None) out of theirs, in one transaction.
 
-        Raises NotFound for a conversation or project that does not exist.
+        Returns the projects they had, for `put_back`. Raises NotFound for a conversation or project that
+        does not exist.
         """
         if project is not None and all(each.uid != project for each in self.listed()):
             raise NotFound("This project does not exist any more", "Choose another one.")
-        for each in conversation_ids:
-            self._conversations.get(each)
+        before = {each: self._conversations.get(each).project for each in conversation_ids}
+        self.put_back(dict.fromkeys(conversation_ids, project))
+        return before
+
+    def put_back(self, projects: Mapping[ConversationId, str | None]) -> None:
+        """Give conversations the projects that `move` took from them, in one transaction."""
         self._store.save(
-            *(ConversationEdited(each, project=project or "") for each in conversation_ids)
+            *(ConversationEdited(each, project=uid or "") for each, uid in projects.items())
         )

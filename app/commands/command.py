@@ -66,7 +66,14 @@ class ChoosePreset:
     uid: str
 
 
-Action = OpenTurn | OpenManPage | ImportFiles | AskExport | ChoosePreset
+@dataclass(frozen=True, slots=True)
+class ChooseProject:
+    """The front end should begin the new conversation in the project of this uid; None for none."""
+
+    uid: str | None
+
+
+Action = OpenTurn | OpenManPage | ImportFiles | AskExport | ChoosePreset | ChooseProject
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from app.chat.library import Library
 from app.chat.projects import Projects
-from app.commands.command import Command, CommandCall, Form, Outcome, wrong_form
+from app.commands.command import ChooseProject, Command, CommandCall, Form, Outcome, wrong_form
 from app.domain.errors import InvalidInput
 from app.domain.projects import NO_PROJECT, Project, RecallRule
 from app.domain.text import escape_markdown
@@ -30,6 +30,13 @@ def project_command(projects: Projects, library: Library) -> Command:
     def run(call: CommandCall) -> Outcome:
         here = call.context.conversation_id
         own = call.context.project if here is None else library.project_of(here)
+
+        def put(uid: str | None, done: str) -> Outcome:
+            if here is None:
+                return Outcome(done, ChooseProject(uid))
+            projects.move([here], uid)
+            return Outcome(done)
+
         if not call.rest:
             lines = [
                 f"- {_line(each)}{tr(' *(used here)*') if each.uid == own else ''}"
@@ -37,10 +44,6 @@ def project_command(projects: Projects, library: Library) -> Command:
             ]
             return Outcome(
                 "\n".join(lines) or tr("There are no projects. `/project add NAME` adds one.")
-            )
-        if here is None:
-            raise InvalidInput(
-                "A new conversation has no project yet", "Send its first message, then try again."
             )
         word, _, name = call.rest.partition(" ")
         if word == "recall":
@@ -53,12 +56,10 @@ def project_command(projects: Projects, library: Library) -> Command:
                 raise wrong_form(call, _FORMS)
             return Outcome(_line(projects.save(replace(found, recall=RecallRule(name.strip())))))
         if word == NO_PROJECT and not name:
-            projects.move([here], None)
-            return Outcome(tr("This conversation is in no project."))
+            return put(None, tr("This conversation is in no project."))
         is_new = word == "add" and bool(name.strip())
         chosen = projects.save(Project("", name)) if is_new else projects.named(call.rest)
-        projects.move([here], chosen.uid)
-        return Outcome(tr("This conversation is in {line}").format(line=_line(chosen)))
+        return put(chosen.uid, tr("This conversation is in {line}").format(line=_line(chosen)))
 
     return Command("project", tr("The project of this conversation"), _FORMS, run)
 

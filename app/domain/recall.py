@@ -4,7 +4,7 @@
 without a vector; `coverage` is the idf-weighted share of the question's words. Times are UTC.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
@@ -301,6 +301,19 @@ class RetrievalResult:
         facts = {each.conversation_id for each in self.facts if each.conversation_id is not None}
         mentioned = {each.conversation_id for each in self.mentioned}
         return frozenset(self.titles) | facts | mentioned
+
+    def of_conversations(self, kept: Collection[ConversationId | None]) -> "RetrievalResult":
+        """Return what comes from some other conversations, or from none (None), and all of this one's."""
+        return replace(
+            self,
+            facts=tuple(each for each in self.facts if each.conversation_id in kept),
+            conversations=tuple(
+                each for each in self.conversations if each.conversation_id in kept
+            ),
+            history=tuple(each for each in self.history if each.conversation_id in kept),
+            titles={each: title for each, title in self.titles.items() if each in kept},
+            mentioned=tuple(each for each in self.mentioned if each.conversation_id in kept),
+        )
 
 
 def _default(key: str) -> Any:

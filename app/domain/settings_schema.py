@@ -217,6 +217,8 @@ _ALL = (
             "Questions with the turns that they should find and the ranks of the last run."),
     Setting("clean_slates", str, "[]", _P.INTERNAL, "Segment starts",
             "The exchanges after which the next message begins a new segment."),
+    Setting("project_proposals_dismissed", str, "[]", _P.INTERNAL, "Dismissed proposals",
+            "The proposed projects that were dismissed."),
     Setting("summaries_again", str, "", _P.INTERNAL, "Summary regeneration",
             "The time and the model; summaries that other models made before are regenerated."),
     Setting("facts_again", str, "", _P.INTERNAL, "Fact regeneration",

@@ -69,7 +69,13 @@ class TopicConversation:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The earlier conversations about the topic of a conversation, oldest first."""
+    """The other conversations about the topic of a conversation: earlier and later ones, oldest first."""
 
     topic: Topic
     earlier: Sequence[TopicConversation]
+    later: Sequence[TopicConversation] = ()
+
+    @property
+    def related(self) -> Sequence[TopicConversation]:
+        """All of them, newest first."""
+        return (*self.earlier, *self.later)[::-1]

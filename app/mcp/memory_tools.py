@@ -49,6 +49,7 @@ def _whole(minimum: int, maximum: int, default: int | None = None) -> Mapping[st
     return schema if default is None else {**schema, "default": default}
 
 
+_NAMED = ("source", "project", "topic")  # filters by a name
 _TOOLS: Sequence[tuple[str, str, str, Mapping[str, Any]]] = (
     (
         "search",
@@ -73,6 +74,7 @@ _TOOLS: Sequence[tuple[str, str, str, Mapping[str, Any]]] = (
                 "before": _DATE,
                 "source": _ID,
                 "project": _ID,
+                "topic": _ID,
                 "limit": LIMIT,
             },
             "query",
@@ -212,8 +214,8 @@ class McpTools:
 
     def _find_turns(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
         filters = "".join(
-            f' {key}:"{value}"' if key in ("source", "project") else f" {key}:{value}"
-            for key in ("after", "before", "source", "project")
+            f' {key}:"{value}"' if key in _NAMED else f" {key}:{value}"
+            for key in ("after", "before", *_NAMED)
             if (value := given[key])
         )
         response = self._search.search(

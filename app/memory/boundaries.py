@@ -4,16 +4,17 @@ A bounded project has the rule `RecallRule.ONLY`. A removed project counts as no
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.domain.changes import ChangeSet
+from app.domain.ids import ConversationId
 from app.domain.passages import PassageKind
 from app.domain.projects import Project, RecallRule
 from app.index.id_set import IdSet
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
-from app.storage.tables.projects import stored_projects
+from app.storage.tables.projects import conversations_within, stored_projects
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class Boundary:
         if self.project is not None and self.project.is_bounded:
             return project == self.project.uid
         return project not in self.closed
+
+    @property
+    def uid(self) -> str | None:
+        """The uid of the project."""
+        return self.project.uid if self.project is not None else None
 
     def holds(self, passage: int) -> bool:
         """Return whether a passage may be recalled."""
@@ -68,6 +74,16 @@ class Boundaries:
             if changes == self._changes:
                 self._found[project] = made
         return made
+
+    def still_within(
+        self, project: str | None, conversation_ids: Iterable[ConversationId | None]
+    ) -> frozenset[ConversationId | None]:
+        """Return those of some conversations that may be recalled in a project now, by its uid, and None.
+
+        For the end of a search: a conversation may have been moved since its boundary was taken.
+        """
+        wanted = {each for each in conversation_ids if each is not None}
+        return conversations_within(self._store, project, wanted) | {None}
 
     def _made(self, uid: str | None) -> Boundary:
         projects = {each.uid: each for each in stored_projects(self._store)}

@@ -16,6 +16,7 @@ from app.domain.ids import PassageId, new_uid
 from app.domain.passages import PassageKind
 from app.domain.text import parse_whole_number
 from app.domain.turn_text import content_hash
+from app.memory.boundaries import Boundary
 from app.memory.fact_matching import blocked_message_hash
 from app.memory.search import SearchService
 from app.memory.user_texts import checked_text, later_than, version_at
@@ -77,7 +78,12 @@ class FactService:
         All of them if there are no more; while search is unavailable the newest. Only what may be recalled in a
         project is returned.
         """
-        boundary = self._search.boundaries.of(project)
+        boundaries = self._search.boundaries
+        found = self._nearest(texts, limit, boundaries.of(project))
+        kept = boundaries.still_within(project, (each.conversation_id for each in found))
+        return [each for each in found if each.conversation_id in kept]
+
+    def _nearest(self, texts: Sequence[str], limit: int, boundary: Boundary) -> Sequence[Fact]:
         listed = self._facts.listed(FactFilter(limit=limit + 1))
         newest = [each for each in listed if boundary.holds(each.fact.id)]
         if len(listed) <= limit:

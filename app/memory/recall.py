@@ -95,6 +95,8 @@ class RecallService:
         started = time.perf_counter()
         retrieval = Retrieval(conversation_id, segment, settings, is_cancelled, by_meaning)
         retrieval.attempt(lambda: self._retrieve(question, retrieval))
+        found, retrieval.found = retrieval.found, RetrievalResult()
+        retrieval.attempt(lambda: self._keep_inside(found, retrieval), is_last=True)
         found = retrieval.found
         took_ms = (time.perf_counter() - started) * 1000
         return replace(found, took_ms=took_ms, notice=" ".join(dict.fromkeys(retrieval.notices)))
@@ -153,9 +155,11 @@ class RecallService:
         kept = with_feedback_and_age(known, pinned, {}, 0.0, now), limit // 2
         results = chain(*self._results.of_each(prepared.query, [kept, said]))
         best_first = sorted(results, key=lambda each: -each.relevance)
-        return list(
-            quoted_answers(self._passages, best_first, prepared, self._similarities(question))
-        )
+        similarities = self._similarities(question)
+        quoted = [*quoted_answers(self._passages, best_first, prepared, similarities)]
+        found = (each.result.conversation_id for each in quoted)
+        inside = self._search.boundaries.still_within(boundary.uid, found)
+        return [each for each in quoted if each.result.conversation_id in inside]
 
     def _similarities(self, question: str) -> Callable[[Sequence[str]], Sequence[float]]:
         vectors = self._search.vector_search
@@ -178,6 +182,13 @@ class RecallService:
             retrieval.attempt(lambda: self._statements(prepared, retrieval))
         if settings.auto_rag_enabled and retrieval.segment.exchange_ids:
             retrieval.attempt(lambda: self._earlier(prepared, retrieval))
+
+    def _keep_inside(self, found: RetrievalResult, retrieval: Retrieval) -> None:
+        """Take what no move has taken across the boundary since the retrieval began."""
+        kept = self._search.boundaries.still_within(
+            retrieval.segment.project, found.quoted_conversations
+        )
+        retrieval.found = found.of_conversations(kept)
 
     def _mentioned(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
         segment, here = retrieval.segment, retrieval.conversation_id

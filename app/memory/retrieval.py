@@ -34,10 +34,10 @@ class Retrieval:
     found: RetrievalResult = field(default_factory=RetrievalResult)
     notices: list[str] = field(default_factory=list)
 
-    def attempt(self, step: Callable[[], None]) -> None:
-        """Run a step; an error becomes a notice."""
+    def attempt(self, step: Callable[[], None], *, is_last: bool = False) -> None:
+        """Run a step; an error becomes a notice. The last one runs although the retrieval was cancelled."""
         try:
-            if self.is_cancelled():
+            if not is_last and self.is_cancelled():
                 self.notices.append(_TOO_LONG)
                 return
             step()

@@ -167,6 +167,7 @@ class SearchService:
         else:
             vector = self.query_vector(query) if by_meaning else None
             results = self._found(query, vector, kinds, among, boundary)
+        results = self._inside(results, boundary)
         took_ms = (time.perf_counter() - started) * 1000
         problem = self.vector_search.problem if self.vector_search and by_meaning else ""
         return SearchResponse(
@@ -189,7 +190,8 @@ class SearchService:
         It is read as plain words; archived conversations are left out. Raises as `search`.
         """
         query = replace(sentence_query(sentence, limit), topics=topics)
-        return tuple(self._found(query, self.query_vector(query), kinds, None, boundary))
+        found = self._found(query, self.query_vector(query), kinds, None, boundary)
+        return tuple(self._inside(found, boundary))
 
     def parts_ranked(
         self,
@@ -255,6 +257,17 @@ class SearchService:
         rankings = [(ranked, query.limit), *((side, most) for side in sides)]
         results, *beside = self._results.of_each(query, rankings)
         return merge_side_results(results, beside, query.limit)
+
+    def _inside(
+        self, results: Sequence[SearchResult], boundary: Boundary | None
+    ) -> Sequence[SearchResult]:
+        """Return the results that no move has taken across the boundary since it was taken."""
+        if boundary is None:
+            return results
+        kept = self.boundaries.still_within(
+            boundary.uid, (each.conversation_id for each in results)
+        )
+        return [each for each in results if each.conversation_id in kept]
 
     def _sides(
         self,

@@ -61,6 +61,7 @@ _OF_THIS_LIBRARY = frozenset(
         "clean_slates",
         "import_history",
         "mcp_clients",
+        "project_proposals_dismissed",
         "tool_servers",
     )
 )

@@ -18,8 +18,12 @@ from app.domain.ids import ConversationId, new_uid
 from app.domain.links import link_to
 from app.domain.projects import Project, RecallRule
 from app.domain.recall import RecallSettings, RecentTurn, SegmentContext
+from app.domain.workers import WorkerName
 from app.mcp.access import Access
+from app.memory.boundaries import Boundaries, Boundary
+from app.providers.embedders.local import LocalEmbedder
 from app.system.paths import DataPaths
+from tests.fakes.embedders import BagOfWords
 from tests.fakes.searchable import Library
 from tests.fakes.stored import ConversationRecord, add_conversation
 from tests.fakes.summarizers import summarized
@@ -28,7 +32,6 @@ ENDS = ("ander", "ibex", "ollow", "urst", "emble")
 STEMS = tuple(f"{a}{b}{c}" for a in "bdfghklmnp" for b in "aeiou" for c in "rl")
 WARES = tuple(f"{stem}{end}" for end in ENDS for stem in STEMS)  # 500
 TURNS = 5  # of a conversation
-SHARE = 15
 SECRETS = {"Garden": "zqgarden", "House": "zqhouse"}
 
 
@@ -111,9 +114,17 @@ class Bounded:
 
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bounded]:
-    services = build(DataPaths(tmp_path_factory.mktemp("bounded")), RunMode.COMMAND_LINE)
-    yield Bounded(services)
-    services.close()
+    """The library, embedded: all tests share it."""
+    bag = BagOfWords("all_minilm_l6_v2", 384)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalEmbedder, "embed", lambda _, *given, **more: bag.embed(*given, **more))
+        patch.setattr(LocalEmbedder, "token_model", "")
+        services = build(DataPaths(tmp_path_factory.mktemp("bounded")), RunMode.COMMAND_LINE)
+        made = Bounded(services)
+        services.workers.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
+        assert services.vector_search.query_vector("Which supplier?") is not None
+        yield made
+        services.close()
 
 
 def retrieved(b: Bounded, asked: str, here: Conversation, **segment: object) -> str:
@@ -178,23 +189,34 @@ FROM_OUTSIDE: dict[str, Path] = {
 }
 
 
+NAMING_THE_PROJECT = ("MCP search_conversations", "MCP project")
+READING = ("fetch of a conversation", "fetch of an exchange", "MCP fetch", "MCP get_turns")
+SEARCHING = [name for name in (*FROM_CONVERSATIONS, *FROM_OUTSIDE) if name not in READING]
+
+
 def test_500_questions_across_two_bounded_projects_leak_nothing_on_any_path(
-    bounded: Bounded,
+    bounded: Bounded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each question takes every 15th path, so that each path is taken by at least 33 questions."""
+    """Each question takes one path from a conversation and one from outside, the next question the next ones.
+
+    So all paths are taken by at least 33 questions, half of them by words and meaning, half by words alone.
+    """
     leaks: list[tuple[str, str]] = []
     other = {bounded.projects[0].uid: bounded.projects[1].uid}
     other |= {there: here for here, there in other.items()}
     assert len(bounded.secrets) == 500
+    inside, outside = [*FROM_CONVERSATIONS.items()], [*FROM_OUTSIDE.items()]
+    nobody, meaning = bounded.talks[None], bounded.services.search.vector_search
     for number, secret in enumerate(bounded.secrets):
-        outside = bounded.talks[None]
-        here = outside if number % 2 else bounded.talks[other[secret.project.uid]]
-        for place, paths in ((here, FROM_CONVERSATIONS), (outside, FROM_OUTSIDE)):
-            leaks += [
-                (name, secret.ware)
-                for name, path in [*paths.items()][number % SHARE :: SHARE]
-                if secret.word in path(bounded, secret, place)
-            ]
+        by_meaning = number // len(inside) % 2
+        monkeypatch.setattr(
+            bounded.services.search, "vector_search", meaning if by_meaning else None
+        )
+        here = nobody if number % 2 else bounded.talks[other[secret.project.uid]]
+        for place, paths in ((here, inside), (nobody, outside)):
+            name, path = paths[number % len(paths)]
+            if secret.word in path(bounded, secret, place):
+                leaks.append((name, secret.ware))
     assert leaks == []
 
 
@@ -206,6 +228,39 @@ def test_each_path_finds_in_the_project_what_it_holds(bounded: Bounded) -> None:
             for secret in asked
         ]
         assert sum(found) >= 0.9 * len(asked), name
+
+
+@pytest.mark.parametrize("name", SEARCHING)
+def test_what_is_moved_into_a_bounded_project_during_a_search_is_not_found(
+    bounded: Bounded, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The conversation is moved once the boundary of the search is known."""
+    said = [(question("zzware"), "The zzware comes from zqmoved by boat.")]
+    record = add_conversation(bounded.store, *said, title="Orders of zqmoved")
+    summarized(bounded.store, record, "Orders zzware from zqmoved", conversation=True)
+    Library.fact(bounded, "Buys zzware from zqmoved", record)  # type: ignore[arg-type]
+    bounded.services.index_sync.catch_up(lambda: False)
+    secret, here = (
+        Secret("zzware", replace(bounded.projects[0], name="Garden"), record, 0),
+        bounded.talks[None],
+    )
+    path = (FROM_CONVERSATIONS | FROM_OUTSIDE)[name]
+    real, moves = Boundaries.of, [record.conversation.id]
+
+    def of(self: Boundaries, project: str | None) -> Boundary:
+        boundary = real(self, project)
+        if moves:
+            bounded.services.projects.move([moves.pop()], bounded.projects[0].uid)
+        return boundary
+
+    try:
+        if name not in NAMING_THE_PROJECT:
+            assert "zqmoved" in path(bounded, secret, here)
+        monkeypatch.setattr(Boundaries, "of", of)
+        assert "zqmoved" not in path(bounded, secret, here)
+        assert not moves
+    finally:
+        bounded.services.forget([record.conversation.id])
 
 
 def test_a_bounded_project_is_closed_from_inside_too(bounded: Bounded) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.check import check
-from app.commands.command import CommandContext, parse
+from app.commands.command import ChooseProject, CommandContext, parse
 from app.domain.changes import ConversationEdited, ProjectPut, ProjectRemoved
 from app.domain.errors import InvalidInput
 from app.domain.projects import Project, RecallRule
@@ -121,5 +121,7 @@ def test_a_conversation_is_moved_and_its_project_changed_by_typing(cli: Console)
     assert services.conversations.get(here).project is None
     typed("/project garden")
     assert services.conversations.get(here).project == garden.uid
-    with pytest.raises(InvalidInput):
-        services.commands.run(parse("/project garden", CommandContext(None)))
+    new = services.commands.run(parse("/project garden", CommandContext(None)))
+    assert new.action == ChooseProject(garden.uid)
+    out = services.commands.run(parse("/project none", CommandContext(None, project=garden.uid)))
+    assert out.action == ChooseProject(None)

@@ -6,11 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.chat.projects import Projects
 from app.check import check
+from app.commands.command import CommandContext, parse
+from app.commands.topics import topics_command
 from app.domain.changes import ConversationEdited
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId
+from app.domain.links import link_to
+from app.domain.projects import Project, RecallRule
 from app.domain.topics import TopicId
 from app.memory.topics.clusters import cluster, cluster_count, linked, match, unit_rows
 from app.memory.topics.names import TermCounts, TitledText
@@ -388,7 +393,10 @@ def test_a_conversation_on_a_known_subject_has_a_trail_and_one_on_a_new_subject_
     assert trail is not None
     assert trail.topic.id == library.topic_of(first).id
     assert [each.id for each in trail.earlier] == sorted(ids(made["heron"]))
-    assert library.service.trail(first.conversation.id) is None
+    trail_of_first = library.service.trail(first.conversation.id)
+    assert trail_of_first is not None
+    assert not trail_of_first.earlier
+    assert {each.id for each in trail_of_first.later} == ids([*made["heron"][1:], fifth])
     assert library.service.trail(new.conversation.id) is None
 
 
@@ -403,6 +411,42 @@ def test_a_trail_leaves_out_what_is_hidden(library: TopicLibrary) -> None:
     assert {each.id for each in trail.earlier} == ids(made["heron"][1:])
     library.service.hide(trail.topic.id)
     assert library.service.trail(last.conversation.id) is None
+
+
+def test_a_trail_stays_inside_the_boundary_of_its_project(library: TopicLibrary) -> None:
+    made = library.fill()
+    projects = Projects(library.store)
+    kept, free = made["heron"][:2], made["heron"][2:]
+    bounded = projects.save(Project("", "Gates", recall=RecallRule.ONLY))
+    projects.move([each.conversation.id for each in kept], bounded.uid)
+    last = library.talk("heron")
+    library.find()
+
+    def earlier() -> set[ConversationId]:
+        trail = library.service.trail(last.conversation.id)
+        assert trail is not None
+        return {each.id for each in trail.earlier}
+
+    assert earlier() == ids(free)
+    projects.move([last.conversation.id], bounded.uid)
+    assert earlier() == ids(kept)
+
+
+def test_topics_are_listed_by_typing(library: TopicLibrary) -> None:
+    made = library.fill()
+    command = topics_command(library.service)
+
+    def typed(text: str) -> str:
+        return command.run(parse(text, CommandContext())).markdown
+
+    topic = library.topic_of(made["heron"][0])
+    assert len(typed("/topics").splitlines()) == 3
+    assert topic.name in typed("/topics")
+    shown = typed(f"/topics {topic.id}")
+    links = {link_to(each, 0) for each in ids(made["heron"])}
+    assert all(each in shown for each in links)
+    with pytest.raises(NotFound):
+        typed("/topics nothing")
 
 
 def test_unrelated_conversations_are_no_topic(library: TopicLibrary) -> None:

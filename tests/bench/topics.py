@@ -1,9 +1,9 @@
 """Topics: purity, stability of names, trails and speed, printed as JSON.
 
-    python -m tests.bench.topics --data FOLDER [--messages 8] [--conversations 10000]
+    python -m tests.bench.topics --data FOLDER [--set beam-dev] [--messages 8] [--most 1000] [--conversations 10000]
 
-The subjects are the conversations of `beam-dev.json`, cut into pieces of `--messages` messages, each of which is a
-conversation here. Purity and NMI compare topics with subjects. Stability adds the last tenth of the pieces and
+The subjects are the conversations of a set, cut into pieces of `--messages` messages, each of which is a conversation
+here; at most `--most` of a subject, spread evenly. Purity and NMI compare topics with subjects. Stability adds the last tenth of the pieces and
 counts earlier pieces whose topic kept its number and its name. Trails: one subject after the other is left out;
 `false` is the share of its pieces that would get a trail, `true` that of left-out pieces of known subjects. Speed is
 measured on random vectors around as many centers as there are clusters.
@@ -39,11 +39,21 @@ Labels = npt.NDArray[np.int64]
 
 
 def main() -> None:
-    given = options(__doc__, required=["data"], data=Path, messages=8, conversations=10_000)
-    texts, labels, pieces = read_pieces(given.data / "beam-dev.json", given.messages)
+    given = options(
+        __doc__,
+        required=["data"],
+        data=Path,
+        set="beam-dev",
+        messages=8,
+        most=1_000,
+        conversations=10_000,
+    )
+    path = given.data / f"{given.set}.json"
+    texts, labels, pieces = read_pieces(path, given.messages, given.most)
     rows = embedded(pieces)
     print_json(
         {
+            "set": given.set,
             "pieces": len(texts),
             "subjects": len(set(labels.tolist())),
             **agreement(rows, labels),
@@ -54,19 +64,24 @@ def main() -> None:
     )
 
 
-def read_pieces(path: Path, messages: int) -> tuple[list[TitledText], Labels, list[list[str]]]:
+def read_pieces(
+    path: Path, messages: int, most: int
+) -> tuple[list[TitledText], Labels, list[list[str]]]:
     """Return what pieces are named from, their subjects, and the texts of their turns."""
     texts, labels, pieces = [], [], []
     for label, talk in enumerate(read_evaluation(path).talks):
-        for session in talk.sessions:
-            for start in range(0, len(session.turns) - messages // 2, messages):
-                said = [turn.text for turn in session.turns[start : start + messages]]
-                asked = said[::2][:_NAMED_MESSAGES]
-                words = "\n".join(each[:_NAMED_CHARS] for each in asked)
-                texts.append(TitledText(" ".join(asked[0].split()[:8]), words))
-                labels.append(label)
-                turns = (said[at : at + 2] for at in range(0, len(said), 2))
-                pieces.append(["\n".join(each)[:_TEXT_CHARS] for each in turns])
+        cut = [
+            [turn.text for turn in session.turns[start : start + messages]]
+            for session in talk.sessions
+            for start in range(0, len(session.turns) - messages // 2, messages)
+        ]
+        for said in cut[:: max(1, -(-len(cut) // most))]:
+            asked = said[::2][:_NAMED_MESSAGES]
+            words = "\n".join(each[:_NAMED_CHARS] for each in asked)
+            texts.append(TitledText(" ".join(asked[0].split()[:8]), words))
+            labels.append(label)
+            turns = (said[at : at + 2] for at in range(0, len(said), 2))
+            pieces.append(["\n".join(each)[:_TEXT_CHARS] for each in turns])
     return texts, np.array(labels, np.int64), pieces
 
 

@@ -224,9 +224,25 @@ class FakeConversation(QObject):
     left = Signal(object)
     content_shown = Signal(int, int)
     scrolled_to = Signal(int)
+    project_chosen = Signal()
     recalls = True
+    project: str | None = None
+    listed_project: str | None = None
     conversation_id: ConversationId | None = None
     view: ConversationView | None = None
+
+    @property
+    def project_here(self) -> str | None:
+        return self.view.conversation.project if self.view else self.project
+
+    def choose_project(self, uid: str | None) -> None:
+        self.project = uid
+        self.project_chosen.emit()
+
+    def begin_new(self) -> None:
+        self.view = self.conversation_id = None
+        self.project = self.listed_project
+        self.opened.emit(None)
 
     def open_path(self, view: object) -> None:
         """Open a view: anything with `conversation` and `path`."""

@@ -5,6 +5,7 @@ from random import Random
 
 from app.domain.topics import Topic
 from app.domain.workers import WorkerName, WorkerStatus
+from app.memory.boundaries import Boundaries
 from app.memory.topics.service import TopicService
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
@@ -35,7 +36,7 @@ class TopicLibrary:
         self.board = WorkerBoard(
             store, self.settings, (job,), clock=JumpingClock(), embedder=lambda: self.bag
         )
-        self.service = TopicService(store)
+        self.service = TopicService(store, Boundaries(store))
         self._random = Random(1)
         self._count = 0
 

@@ -560,7 +560,7 @@ def test_opening_shows_a_turn_its_header_and_draft_and_a_new_one_begins_empty(
     compose.presenter.copy_link(1)
     assert QGuiApplication.clipboard().text() == "commonplace://7/1"
     compose.presenter.copy_link(9)
-    compose.conversation.recalls = False
+    compose.conversation.recalls, compose.conversation.listed_project = False, "g"
     compose.type("unsent")
     compose.conversation.begin_new(private=True)
     assert compose.library.drafts[-1] == (TALK, "unsent")
@@ -568,7 +568,9 @@ def test_opening_shows_a_turn_its_header_and_draft_and_a_new_one_begins_empty(
     assert (compose.conversation.is_private, compose.conversation.recalls) == (True, True)
     compose.send("secret")
     assert compose.loop.more.pop("choice") == ANY_RECALL
-    assert compose.loop.more == {"model": None, "private": True, "recalls": True, "preset": "terse"}
+    assert compose.loop.more == {
+        "model": None, "private": True, "recalls": True, "preset": "terse", "project": "g",
+    }  # fmt: skip
     assert len(compose.pane.banner.messages) == 1
 
 
@@ -586,9 +588,9 @@ def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: P
     composer.box.setPlainText("A long question")
     qtbot.waitUntil(composer.cost.isVisible)
     assert "$0.03" in composer.cost.text()
-    assert costs.calls == [("cost_usd", (Text("A long question"),), None, "a:b", None)]
+    assert costs.calls == [("cost_usd", (Text("A long question"),), None, "a:b", None, None)]
     costs.results["cost_usd"] = 0.0099
-    asked.refresh()
+    parts.open.choose_project("g")
     qtbot.waitUntil(composer.cost.isHidden)
     costs.results["cost_usd"] = 1.5
     parts.bridge.changed.emit(ChangeSet(settings=frozenset({"default_model"})))
@@ -597,7 +599,7 @@ def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: P
     assert composer.cost.isHidden()
     composer.files.show_files((image := Image("a.png", "image/png", "ff00"),))
     qtbot.waitUntil(composer.cost.isVisible)
-    assert costs.calls[-1] == ("cost_usd", (Text(""), image), None, "a:b", None)
+    assert costs.calls[-1] == ("cost_usd", (Text(""), image), None, "a:b", None, "g")
     composer.clear()
     costs.error = StorageError("Full", "Free some space.")
     composer.box.setPlainText("Another one")

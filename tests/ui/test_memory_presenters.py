@@ -280,12 +280,15 @@ explain = fixture_of(Explain)
 
 def test_a_turn_is_explained_for_the_query_else_for_the_last_message(explain: Explain) -> None:
     explain.presenter.explain_current("nothing is open")
-    explain.parts.open.open_path(view_of(1, 2, 3))
+    explain.parts.open.open_path(view_of(1, 2, 3, project="g"))
     explain.presenter.note_message("The last\nmessage")
     for query in ("  bread ", ""):
         explain.presenter.explain_turn(1, query)
         explain.presenter.explain_turn(9, query)
-    assert explain.explainer.calls == [("explain", "bread", 2), ("explain", "The last message", 2)]
+    assert explain.explainer.calls == [
+        ("explain", "bread", 2, "g"),
+        ("explain", "The last message", 2, "g"),
+    ], "as asked in the project of the last message"
 
 
 @pytest.mark.parametrize(
@@ -306,7 +309,7 @@ def test_the_turn_that_is_meant_is_explained(
     if clicked is not None:
         explain.presenter.note_current_turn(clicked)
     explain.presenter.explain_current("bread")
-    assert explain.explainer.calls == [("explain", "bread", turn + 1)]
+    assert explain.explainer.calls == [("explain", "bread", turn + 1, None)]
 
 
 def test_a_question_is_kept_and_its_error_shown(explain: Explain) -> None:

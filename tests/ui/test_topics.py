@@ -17,6 +17,7 @@ from app.index.query import filters_in
 from tests.fakes.screens import Parts, Recorder
 from ui.presenters.topics import TopicsPresenter
 from ui.views.chat_pane import ChatPane
+from ui.views.memory.related_list import RelatedList
 from ui.widgets.search_box import SearchBox
 
 MARCH, JULY = datetime(2026, 3, 6, tzinfo=UTC), datetime(2026, 7, 9, tzinfo=UTC)
@@ -48,6 +49,7 @@ class Screen:
     def __init__(self, parts: Parts) -> None:
         self.service = Recorder(topics=(CELLO, WIDE, HERON), trail=Trail(HERON, EARLIER))
         self.chat, self.talk = ChatPane(), FakeConversation()
+        self.related = RelatedList(self.chat)
         self.box = SearchBox(
             lambda text: [(each.start, each.end) for each in filters_in(text)], self.chat
         )
@@ -55,7 +57,7 @@ class Screen:
         parts.qtbot.addWidget(self.chat)
         self.projects = Recorder(save=Project("u1", "Strings"))
         self.presenter = TopicsPresenter(
-            parts.bridge, cast(Any, self.service), cast(Any, self.projects), self.chat, self.box, cast(Any, self.talk),
+            parts.bridge, cast(Any, self.service), cast(Any, self.projects), self.chat, self.related, self.box, cast(Any, self.talk),
             lambda: None,
         )  # fmt: skip
 
@@ -148,6 +150,23 @@ def test_a_trail_stands_above_a_conversation_and_lists_the_earlier_ones(screen: 
     assert first.text().startswith("Talk 3")
     menu.close()
     QApplication.processEvents()
+
+
+def test_related_past_work_is_listed_newest_first_and_opened(screen: Screen) -> None:
+    assert screen.related.isHidden()
+    screen.service.results["trail"] = Trail(HERON, (), EARLIER)
+    screen.talk.conversation_id = ConversationId(7)
+    screen.talk.opened.emit(None)
+    assert screen.chat.trail.isHidden(), "nothing is earlier"
+    rows = [screen.related.list.item(each) for each in range(screen.related.list.count())]
+    assert [each.text().split(",")[0] for each in rows] == ["Talk 4", "Talk 3"]
+    screen.related.list.itemClicked.emit(rows[0])
+    assert screen.talk.shown == [4]
+    screen.related.all.click()
+    assert screen.box.filters == ('topic:"Heron gateway"',)
+    screen.service.results["trail"] = None
+    screen.talk.opened.emit(None)
+    assert screen.related.isHidden()
 
 
 def test_the_trail_leaves_with_its_conversation_and_its_topic(screen: Screen) -> None:

@@ -37,9 +37,11 @@ class Open(QObject):
 
     opened = Signal(object)
     updated = Signal(object)
+    project_chosen = Signal()
     view = None
     conversation_id = 7
     recalls = True
+    project: str | None = None
 
 
 def foreseen(passage: int, *, left_out: bool = False) -> Foreseen:
@@ -58,6 +60,7 @@ class Typing:
         for widget in (self.bridge, self.composer):
             qtbot.addWidget(widget)
         self.asked: list[Draft] = []
+        self.projects: list[str | None] = []
         self.cancelled: list[Callable[[], bool]] = []
         self.is_on = True
         self.presenter = TypedRecallPresenter(
@@ -70,10 +73,11 @@ class Typing:
         self.qtbot = qtbot
 
     def prepare(
-        self, draft: Draft, where: int, is_cancelled: Callable[[], bool]
+        self, draft: Draft, where: int, is_cancelled: Callable[[], bool], project: str | None
     ) -> TypedContribution:
         assert where == 7
         self.asked.append(draft)
+        self.projects.append(project)
         self.cancelled.append(is_cancelled)
         if not draft.choice.is_on:
             return TypedContribution()
@@ -122,6 +126,13 @@ def test_the_switch_shows_what_memory_brings_and_marks_mentions(typing: Typing) 
     typing.type("")
     assert memory.items == ()
     assert typing.composer.box.extraSelections() == []
+
+
+def test_another_project_of_a_new_conversation_is_searched_at_once(typing: Typing) -> None:
+    typing.type("Which tea do I like?")
+    typing.open.project = "g"
+    typing.open.project_chosen.emit()
+    assert typing.projects == [None, "g"]
 
 
 def test_one_can_be_left_out_of_this_message_alone(typing: Typing) -> None:

@@ -58,7 +58,8 @@ from ui.presenters.presenter import Navigation
 from ui.presenters.preset_choice import PresetPickerPresenter
 from ui.presenters.privacy import PrivacyPresenter
 from ui.presenters.profile import ProfilePresenter
-from ui.presenters.project_choice import ProjectChoice
+from ui.presenters.project_proposals import ProposalsPresenter
+from ui.presenters.projects import ProjectsPresenter
 from ui.presenters.quick_find import QuickFindPresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
@@ -216,7 +217,8 @@ class Presenters(QObject):
             bridge, services.library, services.man_pages, banner, conversation.open
         )
         self.topics = TopicsPresenter(
-            bridge, services.topics, services.projects, self._window.chat, self._window.sidebar.search, conversation,
+            bridge, services.topics, services.projects, self._window.chat, memory.inspector.related,
+            self._window.sidebar.search, conversation,
             partial(self._window.actions_by_name["sidebar"].setChecked, True),
         )  # fmt: skip
         self.embedder_suggestion = EmbedderSuggestionPresenter(
@@ -237,11 +239,14 @@ class Presenters(QObject):
             banner,
             services.privacy.connections,
         )
-        self._ask_for_project = ProjectChoice(bridge, services.projects, banner).ask
+        self.projects = ProjectsPresenter(
+            bridge, services.projects, self._window.sidebar.projects,
+            self._window.chat.composer.project, conversation, banner,
+        )  # fmt: skip
         self.conversation_commands = ConversationCommands(
             bridge, services.library, services.conversations, self._removal,
             partial(export, services.store, replaces=True), banner, conversation, self._window.actions_by_name,
-            self._ask_for_project,
+            self.projects.ask,
         )  # fmt: skip
 
     def _create_settings(self) -> None:
@@ -289,10 +294,10 @@ class Presenters(QObject):
         services, bridge, window = self._services, self._bridge, self._window
         bulk = BulkCommands(
             bridge, services.library, self._removal, self._banner, self.conversation,
-            self.conversation_commands.ask_for_export, self._ask_for_project,
+            self.conversation_commands.ask_for_export, self.projects.ask,
         )  # fmt: skip
         self.conversations = ConversationListPresenter(
-            bridge, services.conversations, services.projects.lists,
+            bridge, services.conversations, services.projects.counted,
             lambda: bool(services.overview.read().conversations),
             self.conversation_commands, bulk, window.sidebar, window.chat.welcome, self.conversation.open,
         )  # fmt: skip
@@ -398,6 +403,11 @@ class Presenters(QObject):
             "past_imports": self.imports.show_past,
             "topics": self.topics.open,
             "secrets": self.secrets.open,
+            "new_project": self.projects.add,
+            "proposed_projects": ProposalsPresenter(
+                self._bridge, self._services.project_proposals, self._banner
+            ).open,
+            "edit_project": self.projects.edit_here,
             "export_all": self.conversation_commands.ask_for_export,
             "find": self.find.open,
             "search": lambda: self._in_sidebar(sidebar.focus_search),

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from PySide6.QtCore import (
     QAbstractListModel,
+    QMimeData,
     QModelIndex,
     QObject,
     QPersistentModelIndex,
@@ -18,11 +19,13 @@ from PySide6.QtCore import (
 
 from app.domain.conversations import OWN_SOURCE, Conversation
 from app.domain.formatting import format_day, format_moment
+from app.domain.ids import ConversationId
 from app.domain.translation import month_name, tr
 from app.storage.safety.maintenance import TRASH_KEPT_FOR
 
 Index = QModelIndex | QPersistentModelIndex
 _RUNNING = "\N{BLACK CIRCLE}"
+_DRAGGED = "application/x-commonplace-conversations"
 _NOWHERE = QModelIndex()
 _PAGE_ROWS = 100
 
@@ -232,11 +235,23 @@ class ConversationListModel(GroupedListModel):
     # Qt overrides
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """Return the flags of a row: outside the trash its title can be edited."""
+        """Return the flags of a row: outside the trash its title can be edited, and it can be dragged."""
         value, flags = self.value_at(index), super().flags(index)
         if isinstance(value, Conversation) and value.deleted_at is None:
-            flags |= Qt.ItemFlag.ItemIsEditable
+            flags |= Qt.ItemFlag.ItemIsEditable | Qt.ItemFlag.ItemIsDragEnabled
         return flags
+
+    def mimeTypes(self) -> list[str]:
+        """Return the type of what is dragged."""
+        return [_DRAGGED]
+
+    def mimeData(self, indexes: Sequence[QModelIndex]) -> QMimeData:
+        """Return the conversations that are dragged; see `dragged_conversations`."""
+        found = (self.value_at(each) for each in indexes)
+        ids = [str(each.id) for each in found if isinstance(each, Conversation)]
+        data = QMimeData()
+        data.setData(_DRAGGED, " ".join(ids).encode())
+        return data
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """Report a title that was typed; the row shows it once it is stored."""
@@ -256,6 +271,11 @@ class ConversationListModel(GroupedListModel):
             if role == Qt.ItemDataRole.AccessibleTextRole:
                 return tr("{data}, a reply is running").format(data=data)
         return data
+
+
+def dragged_conversations(data: QMimeData) -> list[ConversationId]:
+    """Return the conversations that are dragged from a list of this program; none for anything else."""
+    return [ConversationId(int(each)) for each in bytes(data.data(_DRAGGED).data()).split()]
 
 
 def group_heading(conversation: Conversation, now: datetime) -> str:

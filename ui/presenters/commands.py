@@ -7,6 +7,7 @@ from app.commands.command import (
     Action,
     AskExport,
     ChoosePreset,
+    ChooseProject,
     CommandContext,
     ImportFiles,
     OpenManPage,
@@ -57,6 +58,7 @@ class CommandPresenter(Presenter):
         context = CommandContext(
             view.conversation.id if view else None,
             view.path[-1].id if view and view.path else None,
+            self._conversation.project,
         )
         self._bridge.submit(self._run(text, context))
 
@@ -91,6 +93,8 @@ class CommandPresenter(Presenter):
                 self._navigation.export([conversation_id])
             case ChoosePreset(uid):
                 self._navigation.preset(uid)
+            case ChooseProject(uid):
+                self._conversation.choose_project(uid)
 
     def _on_conversation_opened(self, conversation: Conversation | None) -> None:
         """Dismiss output about another conversation; results of a search stay to be opened."""

@@ -130,6 +130,7 @@ class ComposePresenter(Presenter):
                 private=conversation.is_private,
                 recalls=conversation.recalls,
                 preset=self._preset_for_new() if is_new else None,
+                project=conversation.project if is_new else None,
                 choice=choice,
             ),
             conversation_id,

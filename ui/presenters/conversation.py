@@ -54,6 +54,8 @@ class ConversationPresenter(Presenter):
         view: The open conversation on the path shown; None for one not yet stored.
         is_private: Whether it is, or will be, private.
         recalls: Whether memory will contribute to one not yet stored.
+        project: The uid of the project of one not yet stored, None for none.
+        listed_project: The uid of the project in which new conversations begin, None for none.
         queued: The messages that wait for the end of a reply; stored in front of the draft.
 
     Signals:
@@ -63,6 +65,7 @@ class ConversationPresenter(Presenter):
         content_shown: First and last turn whose contents came with the load; others are requested later.
         scrolled_to: The position on the path of the exchange that was asked for.
         running_changed: (Whether there are turns, whether a reply is running).
+        project_chosen: Another project was chosen for one not yet stored.
         jumping: The user is about to leave what is shown for something else.
         reply_ended: (Reply, its outcome), once the turn is shown as it was stored; of any conversation.
     """
@@ -73,6 +76,7 @@ class ConversationPresenter(Presenter):
     content_shown = Signal(int, int)
     scrolled_to = Signal(int)
     running_changed = Signal(bool, bool)
+    project_chosen = Signal()
     jumping = Signal()
     reply_ended = Signal(object, object)
 
@@ -88,6 +92,8 @@ class ConversationPresenter(Presenter):
         self.view: ConversationView | None = None
         self.is_private = False
         self.recalls = True
+        self.project: str | None = None
+        self.listed_project: str | None = None
         self._loads = 0
         self._loading: ConversationId | None = None
         self._is_stale = False  # what is being loaded has changed since
@@ -110,6 +116,11 @@ class ConversationPresenter(Presenter):
     def conversation_id(self) -> ConversationId | None:
         """The open conversation, None for one not yet stored."""
         return self.view.conversation.id if self.view else None
+
+    @property
+    def project_here(self) -> str | None:
+        """The uid of the project of the open conversation, stored or not; None for none."""
+        return self.view.conversation.project if self.view else self.project
 
     def turn_of(self, exchange_id: ExchangeId) -> int | None:
         """Return the position of an exchange on the path shown."""
@@ -244,6 +255,11 @@ class ConversationPresenter(Presenter):
             self.show_running(True)
         self.scrolled_to.emit(len(path))
 
+    def choose_project(self, uid: str | None) -> None:
+        """Begin the conversation, which is not yet stored, in a project, by its uid; None for none."""
+        self.project = uid
+        self.project_chosen.emit()
+
     def show_running(self, running: bool) -> None:
         """Offer Stop while a reply runs in the open conversation, else Send."""
         self._pane.composer.show_running(running)
@@ -256,7 +272,7 @@ class ConversationPresenter(Presenter):
         self._pane.banner.leave()
         self._set_view(None)
         self._transcript.set_read_only(False)
-        self.is_private, self.recalls = private, True
+        self.is_private, self.recalls, self.project = private, True, self.listed_project
         self._transcript.show_conversation(())
         if private:
             self._pane.show_notice(

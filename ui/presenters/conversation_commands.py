@@ -76,6 +76,7 @@ class ConversationCommands(Presenter):
             "delete": self._delete,
             "restore": self._restore,
             "forget": self._ask_to_forget,
+            "move": lambda each: self._ask_for_project([each.id]),
             "export": lambda each: self.ask_for_export([each.id]),
         }
         for name, command in commands.items():
@@ -90,7 +91,7 @@ class ConversationCommands(Presenter):
         in_trash = conversation is not None and conversation.deleted_at is not None
         for name in ("forget", "export"):
             self._actions[name].setEnabled(conversation is not None)
-        for name in ("rename", "pin", "archive", "tag", "delete"):
+        for name in ("rename", "pin", "archive", "tag", "move", "delete"):
             self._actions[name].setEnabled(conversation is not None and not in_trash)
         self._actions["restore"].setEnabled(in_trash)
         self._actions["pin"].setChecked(bool(conversation and conversation.pinned))

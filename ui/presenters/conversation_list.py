@@ -7,6 +7,7 @@ from PySide6.QtCore import QPoint
 
 from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
+from app.domain.projects import Project
 from app.domain.translation import tr
 from app.storage.tables.conversations import Conversations, ListFilter
 from ui.bridge import Refresh
@@ -22,12 +23,12 @@ _REFRESH_MS = 250
 class ConversationListPresenter(Presenter):
     """Lists the conversations of a folder of the sidebar.
 
-    `projects` returns (uid, name, conversations) of each project and blocks. `has_any` returns whether there are conversations, archived and deleted ones included; it
-    blocks. `open_conversation` shows one.
+    `projects` returns each project with the number of its conversations, and `has_any` whether there are
+    conversations, archived and deleted ones included; both block. `open_conversation` shows one.
     """
 
     _conversations: Conversations
-    _projects: Callable[[], Sequence[tuple[str, str, int]]]
+    _projects: Callable[[], Sequence[tuple[Project, int]]]
     _has_any: Callable[[], bool]
     _commands: ConversationCommands
     _bulk: BulkCommands
@@ -42,6 +43,7 @@ class ConversationListPresenter(Presenter):
         self._bridge.subscribe(lambda _: due.request(), "conversations", "projects")
         self._sidebar.conversation_chosen.connect(lambda each: self._open_conversation(each.id))
         self._sidebar.folder_chosen.connect(self._on_folder_chosen)
+        self._sidebar.projects.chosen.connect(lambda _: self.refresh())
         self._sidebar.menu_requested.connect(self._on_menu_requested)
         self._sidebar.renamed.connect(lambda each, title: self._commands.rename(title, each))
         self._sidebar.trash_emptied.connect(self._on_trash_emptied)
@@ -52,12 +54,13 @@ class ConversationListPresenter(Presenter):
 
     async def load(self) -> None:
         """Read the list and show it; raises StorageError."""
-        folder = self._folder
+        folder, project = self._folder, self._sidebar.projects.uid or None
+        shows_all = folder.tag is not None or (project is not None and not folder.archived)
         which = ListFilter(
-            archived=None if folder.tag or folder.project else folder.archived,
+            archived=None if shows_all else folder.archived,
             trash=folder.trash,
             tag=folder.tag,
-            project=folder.project,
+            project=project,
         )
         found, tags, projects = await self._bridge.run(
             lambda: (
@@ -66,8 +69,10 @@ class ConversationListPresenter(Presenter):
                 self._projects(),
             )
         )
-        self._sidebar.show_lists(projects, tags)
-        self._sidebar.show_conversations(found, folder.empty_text)
+        self._sidebar.show_tags(tags)
+        self._sidebar.projects.show_projects(projects)
+        empty = tr("No conversation of this project is here.") if project else folder.empty_text
+        self._sidebar.show_conversations(found, empty)
         has_any = bool(found) or await self._bridge.run(self._has_any)
         self._welcome.greet(is_newcomer=not has_any)
         opened = self._commands.opened

@@ -40,6 +40,7 @@ class ExplainPresenter(Presenter):
         super().__post_init__()
         self._current_turn: int | None = None
         self._last_message = ""
+        self._asked_in: str | None = None  # the project of the last message
         self._conversation.opened.connect(self._on_conversation_opened)
         view = self._view
         view.shown.connect(lambda: self._start(self._list()))
@@ -52,6 +53,7 @@ class ExplainPresenter(Presenter):
     def explain(self, exchange_id: ExchangeId, label: str, question: str) -> WhyDialog:
         """Open the dialog about a turn, called `label`, with a question; return it."""
         dialog = WhyDialog(label, question, self._messages.window())
+        project = self._asked_in
 
         async def keep(question: str) -> None:
             await self._bridge.write(lambda: self._probes.add(question, exchange_id))
@@ -64,7 +66,7 @@ class ExplainPresenter(Presenter):
         dialog.asked.connect(
             lambda text: self._bridge.load(
                 _WHY,
-                lambda: self._explainer.explain(text, exchange_id),
+                lambda: self._explainer.explain(text, exchange_id, project=project),
                 dialog.show_explanation,
                 dialog.show_error,
             )
@@ -92,8 +94,9 @@ class ExplainPresenter(Presenter):
             self.explain(exchange.id, label, query.strip() or self._last_message)
 
     def note_message(self, text: str) -> None:
-        """Take note of a message that is sent."""
+        """Take note of a message that is sent, and of the project that it is asked in."""
         self._last_message = one_line(text, _QUESTION_CHARS)
+        self._asked_in = self._conversation.project_here
 
     def note_current_turn(self, turn: int) -> None:
         """Take note of the turn that was clicked or tabbed into."""

@@ -37,6 +37,7 @@ class MessageCostPresenter(Presenter):
         self._composer.files.changed.connect(self._on_draft_changed)
         self._conversation.opened.connect(self.refresh)
         self._conversation.updated.connect(self.refresh)
+        self._conversation.project_chosen.connect(self.refresh)
         self._bridge.subscribe(
             self._on_changed, "messages_in", "presets", "default_preset", "default_model",
             "own_prices", "system_prompt",
@@ -67,10 +68,10 @@ class MessageCostPresenter(Presenter):
         if draft.text.startswith("/") or not (draft.text.strip() or draft.files):
             self._show(None)
             return
-        model, preset = self._model_for_new(), self._preset_for_new()
+        new = self._model_for_new(), self._preset_for_new(), self._conversation.project
         self._bridge.load(
             _NAME,
-            lambda: self._costs.cost_usd((Text(draft.text), *draft.files), here, model, preset),
+            lambda: self._costs.cost_usd((Text(draft.text), *draft.files), here, *new),
             self._show,
             lambda _: self._show(None),
         )

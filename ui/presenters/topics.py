@@ -18,6 +18,7 @@ from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, ask_for_text, show_menu
 from ui.views.chat_pane import ChatPane
 from ui.views.dialogs.topics_dialog import TopicsDialog
+from ui.views.memory.related_list import RelatedList
 from ui.widgets.search_box import SearchBox
 
 _TRAIL = "trail"
@@ -30,6 +31,7 @@ class TopicsPresenter(Presenter):
     _topics: TopicService
     _projects: Projects
     _chat: ChatPane
+    _related: RelatedList
     _box: SearchBox
     _conversation: ConversationPresenter
     _show_sidebar: Callable[[], object]
@@ -40,6 +42,8 @@ class TopicsPresenter(Presenter):
         self._trail: Trail | None = None
         self._conversation.opened.connect(lambda _: self._refresh_trail())
         self._chat.trail.clicked.connect(self._show_earlier)
+        self._related.chosen.connect(self._conversation.open)
+        self._related.topic_requested.connect(self._show_topic)
         self._bridge.subscribe(self._on_changed, "found_topics", "conversations")
 
     # -- the dialog
@@ -140,7 +144,12 @@ class TopicsPresenter(Presenter):
         if here != self._conversation.conversation_id:
             return
         self._trail = trail
-        self._chat.show_trail("" if trail is None else trail_text(trail))
+        self._chat.show_trail(trail_text(trail) if trail is not None and trail.earlier else "")
+        self._related.show_trail(trail)
+
+    def _show_topic(self) -> None:
+        if self._trail is not None:
+            self._filter_by(self._trail.topic)
 
     def _show_earlier(self) -> None:
         """List the earlier conversations, oldest first, and the topic itself."""

@@ -42,6 +42,7 @@ class TypedRecallPresenter(Presenter):
         self._composer.memory.choice_changed.connect(self._search)
         self._conversation.opened.connect(self.show_use)
         self._conversation.updated.connect(self.show_use)
+        self._conversation.project_chosen.connect(self._search)
         self._bridge.subscribe(self.show_use, "rag_enabled")
 
     @property
@@ -69,10 +70,11 @@ class TypedRecallPresenter(Presenter):
             self._composer.box.mark_mentions(())
             return
         changed = self._is_changed = threading.Event()
+        project = self._conversation.project
         # A failure concerns nobody here: sending the message meets and reports it.
         self._bridge.load(
             _NAME,
-            lambda: self._typed.prepare(draft, here, changed.is_set),
+            lambda: self._typed.prepare(draft, here, changed.is_set, project),
             lambda found: self._show(found, draft.text),
             lambda _: None,
         )

@@ -47,6 +47,12 @@ _ROWS = (
     ActionRow("settings", tr("&Conversation"), tr("&Settings\u2026"), "Ctrl+,", separated=True),
     ActionRow("presets", tr("&Conversation"), tr("E&dit presets\u2026")),
     ActionRow("quit", tr("&Conversation"), tr("&Quit"), "Ctrl+Q"),
+    ActionRow(
+        "move", tr("&Project"), tr("&Move this conversation to a project\u2026"), "Ctrl+Shift+J"
+    ),
+    ActionRow("edit_project", tr("&Project"), tr("&Edit this project\u2026")),
+    ActionRow("new_project", tr("&Project"), tr("&New project\u2026"), separated=True),
+    ActionRow("proposed_projects", tr("&Project"), tr("&Proposed projects\u2026")),
     ActionRow("attach", tr("&Edit"), tr("&Attach files\u2026"), "Ctrl+U"),
     ActionRow("copy_link", tr("&Edit"), tr("Copy &link to the last turn"), "Ctrl+Shift+L"),
     ActionRow("stop", tr("&Edit"), tr("&Stop the reply"), ("Ctrl+.", "Esc")),

@@ -20,6 +20,7 @@ from app.domain.translation import format_number, tr, trn
 from app.index.query import filters_in
 from ui.models.conversations import ConversationListModel
 from ui.theme import Theme
+from ui.views.project_list import ProjectList
 from ui.views.result_list import ResultList, ResultsPlace
 from ui.views.rows import RowDelegate
 from ui.widgets.announce import announce
@@ -39,7 +40,6 @@ class Folder:
     archived: bool = False
     trash: bool = False
     tag: str | None = None
-    project: str | None = None
 
 
 TRASH = Folder(tr("Trash"), tr("The trash is empty."), trash=True)
@@ -67,6 +67,7 @@ class Sidebar(QWidget):
         result_menu_requested: (SearchResult, global position) for a menu about a result.
 
     Attributes:
+        projects: The list of projects, which limits the conversations.
         stops: The tab order.
     """
 
@@ -94,6 +95,7 @@ class Sidebar(QWidget):
             folders,
             on_activated=self._on_folders_activated,
         )
+        self.projects = ProjectList(self)
         self.empty_trash = button(self, tr("Empty trash\u2026"), self.trash_emptied, kind="danger")
         self.empty_trash.hide()
         self.conversations = ConversationListModel(self)
@@ -122,7 +124,6 @@ class Sidebar(QWidget):
         self.result_list.result_chosen.connect(self.result_chosen)
         self.result_list.menu_requested.connect(self.result_menu_requested)
         self._tags: Sequence[tuple[str, int]] = ()
-        self._projects: Sequence[tuple[str, str, int]] = ()
         self._empty_text = ""
         self._note_text = ""
         self._opens_best = False
@@ -141,20 +142,15 @@ class Sidebar(QWidget):
         if not self.query.strip():
             self._show_list()
 
-    def show_lists(
-        self, projects: Sequence[tuple[str, str, int]], tags: Sequence[tuple[str, int]]
-    ) -> None:
-        """Offer lists below the folders: projects (uid, name, conversations) and tags (tag, conversations)."""
-        if (projects, tags) == (self._projects, self._tags):
+    def show_tags(self, tags: Sequence[tuple[str, int]]) -> None:
+        """Offer lists of tags (tag, conversations) below the folders."""
+        if tags == self._tags:
             return
-        self._projects, self._tags, shown = projects, tags, self.folders.currentData()
+        self._tags, shown = tags, self.folders.currentData()
         while self.folders.count() > len(FOLDERS):
             self.folders.removeItem(self.folders.count() - 1)
-        if projects or tags:
+        if tags:
             self.folders.insertSeparator(len(FOLDERS))
-        for uid, name, count in projects:
-            folder = Folder(name, tr("No conversation is in this project."), project=uid)
-            self.folders.addItem(f"{name} ({format_number(count)})", folder)
         for name, count in tags:
             folder = Folder(name, tr("No conversation has this tag."), tag=name)
             self.folders.addItem(f"#{name} ({format_number(count)})", folder)
@@ -257,17 +253,19 @@ class Sidebar(QWidget):
 
     def _lay_out(self, new: QPushButton) -> None:
         parts = (
-            self.search, row_of((self.folders, 1), new), self._note, (self._stack, 1), self.empty_trash,
+            self.search, row_of((self.folders, 1), new), self.projects, self._note, (self._stack, 1),
+            self.empty_trash,
         )  # fmt: skip
         column_in(self, *parts, margins=(10, 10, 10, 6), spacing=8)
         self.stops = (
-            self.box, self.search.filter_button, self.folders, new, self.conversation_list,
-            self.result_list, self.empty_trash,
+            self.box, self.search.filter_button, self.folders, new, self.projects,
+            self.conversation_list, self.result_list, self.empty_trash,
         )  # fmt: skip
 
     def _made_list(self) -> QListView:
         view = list_view(self, self.conversations, self._delegate, tr("Conversations"))
         view.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
+        view.setDragDropMode(QListView.DragDropMode.DragOnly)
         view.setEditTriggers(QListView.EditTrigger.EditKeyPressed)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu_requested)

@@ -26,6 +26,7 @@ from ui.widgets.message_box import ENTER, NEW_LINE, MessageBox
 from ui.widgets.model_picker import ModelPicker
 from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
+from ui.widgets.project_chip import ProjectChip
 
 if TYPE_CHECKING:
     from app.commands.table import Completion, CompletionItem
@@ -44,7 +45,7 @@ class Composer(QWidget):
 
     Attributes:
         box: The text box. files: The row of attached files. note: A line below it.
-        model, preset, memory: The choices in the bar.
+        model, preset, project, memory: The choices in the bar.
 
     Signals:
         send_requested: The text, if there is any or a file; it stays until `clear` is called. Also
@@ -92,6 +93,7 @@ class Composer(QWidget):
         self.model = ModelPicker(self)
         self.preset = ChoiceBox(tr("Preset"), self)
         self.preset.setToolTip(tr("The preset: instructions and options of this conversation"))
+        self.project = ProjectChip(self)
         self.memory = MemorySwitch(self)
         self._send = QPushButton(tr("Send"), self)
         self._send.setProperty("kind", "primary")
@@ -111,8 +113,8 @@ class Composer(QWidget):
         self._running = False
         # Send appears where Stop was: a second click on Stop, or a late one, must not send the draft.
         self._swapped = QTimer(self, singleShot=True, interval=QApplication.doubleClickInterval())
-        bar = (self._attach, self.model, self.preset, self.memory, self._send, self._stop)
-        self.stops = (self._queued.action, self.box, *bar)
+        choices = (self.model, self.preset, self.project, self.memory)
+        self.stops = (self._queued.action, self.box, self._attach, *choices, self._send, self._stop)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
         self._draft.timeout.connect(lambda: self.draft_changed.emit(self.draft))
         self.files.changed.connect(self._on_files_changed)
@@ -292,7 +294,7 @@ class Composer(QWidget):
         side = QWidget(self)
         side.setLayout(buttons)
         side.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        bar = row_of(self._attach, self.model, self.preset, None, self.memory, side)
+        bar = row_of(self._attach, self.model, self.preset, None, self.project, self.memory, side)
         bar.setSpacing(4)
         self._card.setProperty("panel", "composer")
         parts = (self.files, self.note, self.box, bar)
@@ -369,7 +371,8 @@ class Composer(QWidget):
         super().resizeEvent(event)
         for choice in (self.model, self.preset):
             choice.setMaximumWidth(round(self.width() * _BAR_SHARE))
-        self.memory.set_compact(self.width() < _WIDE_PX)
+        for narrow in (self.memory, self.project):
+            narrow.set_compact(self.width() < _WIDE_PX)
         self.preset.setVisible(self.width() >= _LEAST_PX)
         if self.completion.isVisible():
             self.completion.stand_above(self)

@@ -16,6 +16,7 @@ from app.domain.topics import (
     TopicId,
     Trail,
 )
+from app.memory.boundaries import Boundaries
 from app.storage.engine.store import Store
 from app.storage.engine.times import from_db
 from app.storage.tables.topics import TopicRows
@@ -30,8 +31,9 @@ _CLEAR_SHARE = (
 class TopicService:
     """Reads and changes topics. Raises StorageError."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, boundaries: Boundaries) -> None:
         self._store = store
+        self._boundaries = boundaries
         self._rows = TopicRows(store)
 
     # -- reading
@@ -70,9 +72,10 @@ class TopicService:
         return self._rows.conversations(topic_id)
 
     def trail(self, conversation_id: ConversationId) -> Trail | None:
-        """Return the earlier conversations about the same topic; None while its topic is not clear.
+        """Return the other conversations about the same topic; None while its topic is not clear.
 
-        None too for the first conversation of a topic, and where the topic is hidden.
+        None too where there are no others, and where the topic is hidden. What the project of the conversation
+        does not recall does not count.
         """
         place = self._rows.place(conversation_id)
         if place is None or not is_clear(*place[1:]):
@@ -82,8 +85,11 @@ class TopicService:
         at = next((each for each in own if each.id == conversation_id), None)
         if topic is None or topic.is_hidden or at is None:
             return None
-        earlier = tuple(each for each in own if each.created_at < at.created_at)
-        return Trail(topic, earlier) if earlier else None
+        boundary = self._boundaries.of(at.project)
+        others = [each for each in own if each is not at and boundary.allows(each.project)]
+        earlier = tuple(each for each in others if each.created_at < at.created_at)
+        later = tuple(each for each in others if each.created_at >= at.created_at)
+        return Trail(topic, earlier, later) if others else None
 
     # -- changes
 

@@ -1,6 +1,6 @@
 """Projects: their rows. `conversation.project` is the uid of a conversation's project, if any."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.domain.changes import ProjectPut, ProjectRemoved
 from app.domain.ids import ConversationId
@@ -58,12 +58,47 @@ def conversations_in_projects(store: Store) -> Mapping[str, int]:
     )
 
 
+def folders_without_project(
+    store: Store, sources: Iterable[str], left_out: str
+) -> Sequence[tuple[str, tuple[ConversationId, ...]]]:
+    """Return the tags of imports from some sources with their conversations without a project. Blocking.
+
+    Most conversations first; conversations with the tag `left_out` do not count, nor do automatic tags.
+    """
+    rows = store.rows(
+        "SELECT t.name, list(c.id ORDER BY c.id) FROM conversation c JOIN tag t "
+        "ON t.conversation_id = c.id AND NOT t.automatic LEFT JOIN project p ON p.uid = c.project "
+        "WHERE p.uid IS NULL AND c.source IN (SELECT unnest($1)) AND NOT c.private AND c.deleted_at IS NULL "
+        "AND c.id NOT IN (SELECT conversation_id FROM tag WHERE name = $2) "
+        "GROUP BY t.name ORDER BY count(*) DESC, t.name",
+        [list(sources), left_out],
+    )
+    return [(name, tuple(ids)) for name, ids in rows]
+
+
 def bounded_projects(
     store: Store, conversation_ids: Iterable[int | None]
 ) -> Mapping[ConversationId | None, str]:
     """Return the bounded projects of the conversations that are in one. Blocking."""
     wanted = {each for each in conversation_ids if each is not None}
     return dict(store.read(select_in, f"{BOUNDED} c", "c.id, c.project", wanted, "c.id"))
+
+
+def conversations_within(
+    store: Store, project: str | None, conversation_ids: Iterable[int]
+) -> frozenset[ConversationId]:
+    """Return those of some conversations that may be recalled in a project, by its uid. Blocking.
+
+    They are in the bounded project that the uid names, and in none if it names none. All is read in one
+    statement, so that a move is either seen or not.
+    """
+    rows = store.rows(
+        "SELECT c.id FROM conversation c LEFT JOIN project own ON own.uid = $1 AND own.recall = 'only' "
+        "LEFT JOIN project p ON p.uid = c.project AND p.recall = 'only' "
+        "WHERE c.id IN (SELECT unnest($2)) AND p.uid IS NOT DISTINCT FROM own.uid",
+        [project, list(conversation_ids)],
+    )
+    return frozenset(each for (each,) in rows)
 
 
 _read = reader(Project)

@@ -11,6 +11,7 @@ from app.domain.text import one_line
 from app.domain.translation import tr
 from ui.theme import Theme
 from ui.views.memory.recalled_pane import RecalledPane
+from ui.views.memory.related_list import RelatedList
 from ui.views.memory.sent_pane import SentPane
 from ui.widgets.controls import combo_box, filled, row_of, tool_button
 from ui.widgets.plain_label import plain_label
@@ -51,6 +52,7 @@ class InspectorView(QWidget):
         )
         self.runs = combo_box(self, tr("Run"), on_activated=self.run_chosen)
         self.recalled = RecalledPane(self)
+        self.related = RelatedList(self)
         self.sent = SentPane(theme, self)
         self.parts = QStackedWidget(self)
         self.parts.addWidget(self.recalled)
@@ -108,7 +110,7 @@ class InspectorView(QWidget):
 
     def _lay_out(self) -> None:
         head = row_of((self._turn, 1), self._before, self._after)
-        parts = (head, self._question, self.runs, (self.parts, 1))
+        parts = (head, self._question, self.runs, (self.parts, 1), self.related)
         filled(QVBoxLayout(self), *parts, margins=(12, 10, 12, 10)).addStretch(0)
 
     # Qt overrides
