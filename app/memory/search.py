@@ -258,9 +258,7 @@ class SearchService:
         results, *beside = self._results.of_each(query, rankings)
         return merge_side_results(results, beside, query.limit)
 
-    def _inside(
-        self, results: Sequence[SearchResult], boundary: Boundary | None
-    ) -> Sequence[SearchResult]:
+    def _inside(self, results: list[SearchResult], boundary: Boundary | None) -> list[SearchResult]:
         """Return the results that no move has taken across the boundary since it was taken."""
         if boundary is None:
             return results

@@ -234,7 +234,8 @@ def test_each_path_finds_in_the_project_what_it_holds(bounded: Bounded) -> None:
 def test_what_is_moved_into_a_bounded_project_during_a_search_is_not_found(
     bounded: Bounded, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The conversation is moved once the boundary of the search is known."""
+    """The conversation is moved once the boundary of the search is known; it has no vectors yet."""
+    monkeypatch.setattr(bounded.services.search, "vector_search", None)
     said = [(question("zzware"), "The zzware comes from zqmoved by boat.")]
     record = add_conversation(bounded.store, *said, title="Orders of zqmoved")
     summarized(bounded.store, record, "Orders zzware from zqmoved", conversation=True)

@@ -37,7 +37,7 @@ class Screen:
         self.list.show_projects(self.projects.counted())
 
     def project_of(self, *ids: int) -> list[str | None]:
-        return [self.stored.get(each).project for each in ids]  # type: ignore[arg-type]
+        return [self.stored.get(each).project for each in ids]
 
     def dialog(self) -> ProjectDialog:
         return self.parts.dialog(ProjectDialog)

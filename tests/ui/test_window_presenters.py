@@ -21,6 +21,7 @@ from app.domain.changes import ChangeSet
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId
+from app.domain.projects import Project
 from app.domain.transfer import ExportReport
 from app.privacy import ConnectionRow, ConnectionState
 from tests.fakes.screens import (
@@ -204,13 +205,16 @@ def test_the_list_follows_its_folder_and_changes(
     opened: list[int] = []
     presenter = parts.make(
         ConversationListPresenter, conversations=stored, has_any=lambda: False,
-        projects=lambda: (("g", "Garden", 2),),
+        projects=lambda: ((Project("g", "Garden"), 2),),
         commands=commands.presenter, bulk=Recorder(), sidebar=sidebar, welcome=welcome,
         open_conversation=opened.append,
     )  # fmt: skip
     presenter.show_opened(conversation())
     presenter.refresh()
-    assert "Garden (2)" in [sidebar.folders.itemText(at) for at in range(sidebar.folders.count())]
+    assert sidebar.projects.item(1).text() == "Garden (2)"
+    sidebar.projects.choose("g")
+    assert (stored.calls[-2][1].project, stored.calls[-2][1].archived) == ("g", None)
+    sidebar.projects.choose("")
     assert sidebar.conversations.row_of(OTHER).isValid()
     chosen = sidebar.conversations.value_at(sidebar.conversation_list.currentIndex())
     assert chosen == conversation()  # a list that is loaded later selects it, too

@@ -84,21 +84,17 @@ class ProjectsPresenter(Presenter):
     def _report_move(
         self, before: Mapping[ConversationId, str | None], project: Project | None
     ) -> None:
-        text = trn(
-            "{count} conversation was moved to {name}.",
-            "{count} conversations were moved to {name}.",
-            len(before),
-        )
+        count = trn("{count} conversation", "{count} conversations", len(before))
         if project is None:
-            text = trn(
-                "{count} conversation was taken out of its project.",
-                "{count} conversations were taken out of their projects.",
-                len(before),
+            text = tr("Taken out of the project: {conversations}.").format(conversations=count)
+        else:
+            text = tr("Moved to {name}: {conversations}.").format(
+                name=project.name, conversations=count
             )
-        elif project.is_bounded:
-            text += " " + tr("Only conversations of this project recall it now.")
+            if project.is_bounded:
+                text += " " + tr("Only this project recalls that now.")
         self._messages.show_message(
-            text.format(name=project.name if project else ""),
+            text,
             tr("Undo"),
             lambda: self._bridge.save(lambda: self._projects.put_back(before)),
             brief=True,
