@@ -11,7 +11,6 @@ from app.chat.projects import Projects
 from app.domain.ids import ConversationId
 from app.domain.projects import Project, RecallRule
 from app.domain.translation import tr, trn
-from ui.models.project_labels import RULES
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, show_menu
 from ui.views.dialogs.confirm import Confirmation, confirm
@@ -19,6 +18,7 @@ from ui.views.dialogs.project_dialog import ProjectDialog
 from ui.views.project_list import ProjectList
 from ui.widgets.banner import Banner
 from ui.widgets.project_chip import ProjectChip
+from ui.widgets.project_labels import RULES
 
 
 class ProjectsPresenter(Presenter):

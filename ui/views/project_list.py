@@ -11,7 +11,7 @@ from app.domain.text import sentences
 from app.domain.translation import format_number, tr
 from ui.icons import icon
 from ui.models.conversations import dragged_conversations
-from ui.models.project_labels import RULES, project_icon
+from ui.widgets.project_labels import RULES, project_icon
 
 _UID = Qt.ItemDataRole.UserRole
 _MOST_ROWS = 6

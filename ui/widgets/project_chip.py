@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from app.domain.projects import Project
 from app.domain.translation import tr
 from ui.icons import Ink, set_icon
-from ui.models.project_labels import RULES, chip_text
+from ui.widgets.project_labels import RULES, chip_text
 
 
 class ProjectChip(QPushButton):

@@ -18,10 +18,10 @@ from app.domain.errors import KnownError
 from app.domain.presets import MAX_NAME_CHARS
 from app.domain.projects import Project, RecallRule
 from app.domain.translation import tr
-from ui.models.project_labels import COLORS, RULES, project_icon
 from ui.widgets.controls import button, column_in, combo_box, line_edit, row_of, text_edit
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel, plain_label
+from ui.widgets.project_labels import COLORS, RULES, project_icon
 
 _SIZE = (560, 560)
 _NOTE_INDENT_PX = 26
