@@ -212,7 +212,8 @@ class ProjectsPresenter(Presenter):
         menu = QMenu(self._chip)
         here = self._find(self._conversation.project_here)
         if here is not None:
-            menu.addSection(tr("Conversations of {name} recall").format(name=here.name))
+            heading = tr("Conversations of {name} recall")
+            _add_heading(menu, heading.format(name=here.name.replace("&", "&&")))
             rules = QActionGroup(menu)
             for rule, (name, meaning) in RULES.items():
                 action = menu.addAction(name)
@@ -221,7 +222,8 @@ class ProjectsPresenter(Presenter):
                 action.setToolTip(meaning)
                 rules.addAction(action)
                 action.triggered.connect(lambda _=False, rule=rule: self._set_rule(here, rule))
-        menu.addSection(tr("Project of this conversation"))
+            menu.addSeparator()
+        _add_heading(menu, tr("Project of this conversation"))
         choices = QActionGroup(menu)
         for project in (None, *self._known):
             action = menu.addAction(
@@ -253,3 +255,8 @@ class ProjectsPresenter(Presenter):
             self._conversation.choose_project(uid)
         elif uid != self._conversation.project_here:
             self.move([here], uid)
+
+
+def _add_heading(menu: QMenu, text: str) -> None:
+    """Add a line of text; the style draws no titles of sections."""
+    menu.addAction(text).setEnabled(False)

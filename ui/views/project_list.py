@@ -15,6 +15,7 @@ from ui.widgets.project_labels import RULES, project_icon
 
 _UID = Qt.ItemDataRole.UserRole
 _MOST_ROWS = 6
+_ICON_PX = 16
 
 
 class ProjectList(QListWidget):
@@ -36,6 +37,7 @@ class ProjectList(QListWidget):
         self.setAccessibleName(tr("Projects"))
         self.setAcceptDrops(True)
         self.setUniformItemSizes(True)
+        self.setIconSize(QSize(_ICON_PX, _ICON_PX))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._on_menu_requested)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _DRAFT_AFTER_MS = 600
 _WIDE_PX = 480  # for what memory brings, in words
+_ROOMY_PX = 640  # for the name of the project
 _LEAST_PX = 400  # for a choice that the menu has too
 _BAR_SHARE = 0.34  # of the bar, at most, for a choice
 _INVITATION = tr("Ask anything, or ask about your own past")
@@ -371,8 +372,8 @@ class Composer(QWidget):
         super().resizeEvent(event)
         for choice in (self.model, self.preset):
             choice.setMaximumWidth(round(self.width() * _BAR_SHARE))
-        for narrow in (self.memory, self.project):
-            narrow.set_compact(self.width() < _WIDE_PX)
+        self.memory.set_compact(self.width() < _WIDE_PX)
+        self.project.set_compact(self.width() < _ROOMY_PX)
         self.preset.setVisible(self.width() >= _LEAST_PX)
         if self.completion.isVisible():
             self.completion.stand_above(self)

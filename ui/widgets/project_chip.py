@@ -1,11 +1,14 @@
 """The project chip of the composer: which project a message belongs to, and what that recalls."""
 
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.domain.projects import Project
 from app.domain.translation import tr
 from ui.icons import Ink, set_icon
 from ui.widgets.project_labels import RULES, chip_text
+
+_ARROW_PX = 22
 
 
 class ProjectChip(QPushButton):
@@ -41,3 +44,13 @@ class ProjectChip(QPushButton):
 
     def _show_text(self) -> None:
         self.setText("" if self._is_compact else self._text.replace("&", "&&"))
+
+    # Qt overrides
+
+    def sizeHint(self) -> QSize:
+        """Leave room for the arrow."""
+        return super().sizeHint() + QSize(_ARROW_PX, 0)
+
+    def minimumSizeHint(self) -> QSize:
+        """Never cut the text: where there is little room the icon stands alone."""
+        return self.sizeHint()
