@@ -189,7 +189,17 @@ async def _steps(gallery: Gallery) -> None:
     await gallery.shot("long")
     await gallery.open_talk("Two job offers")
     await gallery.shot("conversation-text")
-    for page in ("sources", "sent", "facts", "profile", "core", "saved", "questions", "activity"):
+    for page in (
+        "sources",
+        "sent",
+        "facts",
+        "summaries",
+        "profile",
+        "core",
+        "saved",
+        "questions",
+        "activity",
+    ):
         memory.open_page(page)
         await gallery.shot(f"memory-{page}")
     window.memory_dock.hide()
@@ -233,7 +243,6 @@ async def _steps(gallery: Gallery) -> None:
         "about",
         "palette",
         "why",
-        "summaries",
         "tag",
         "forget",
         "check",

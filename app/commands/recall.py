@@ -12,7 +12,7 @@ from app.domain.passages import KIND_TITLES
 from app.domain.recall import Verdict
 from app.domain.settings_schema import SETTINGS, Setting, SettingPage, setting_for
 from app.domain.text import escape_markdown
-from app.domain.translation import tr
+from app.domain.translation import format_number, tr
 from app.memory.overview import OverviewService
 from app.storage.tables.settings import Settings
 
@@ -59,7 +59,7 @@ def rag_command(
 
     def status() -> str:
         now = overview.read()
-        rows = [(KIND_TITLES[kind], f"{count:,}") for kind, count in now.passages.items()]
+        rows = [(KIND_TITLES[kind], format_number(count)) for kind, count in now.passages.items()]
         rows.append((tr("Found by words"), format_percent(now.searchable_share)))
         by_meaning = now.embedded
         rows.append(

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from app.domain.errors import InvalidSetting
 from app.domain.presets import DEFAULT_PRESET
 from app.domain.sources import SOURCES
-from app.domain.translation import LANGUAGES, tr
+from app.domain.translation import LANGUAGES, format_number, tr
 from app.domain.workers import WORKERS
 
 SettingValue = bool | int | float | str | None
@@ -114,11 +114,11 @@ class Setting:
         unit = f" {tr(self.unit)}" if self.unit else ""
         if self.minimum is not None and self.maximum is not None:
             return tr("{noun} from {minimum} to {maximum}{unit}").format(
-                noun=noun, minimum=f"{self.minimum:.12g}", maximum=f"{self.maximum:.12g}", unit=unit
+                noun=noun, minimum=_number(self.minimum), maximum=_number(self.maximum), unit=unit
             )
         if self.minimum is not None:
             return tr("{noun} of at least {minimum}{unit}").format(
-                noun=noun, minimum=f"{self.minimum:.12g}", unit=unit
+                noun=noun, minimum=_number(self.minimum), unit=unit
             )
         return f"{noun}{unit}"
 
@@ -132,6 +132,10 @@ class Setting:
             tr("{key} cannot be {shown}").format(key=self.key, shown=shown),
             tr("Allowed: {allowed}").format(allowed=self.allowed),
         )
+
+
+def _number(value: float) -> str:
+    return format_number(value, 0 if value == int(value) else 2)
 
 
 def _plain(value: object) -> str:

@@ -57,15 +57,7 @@ def worker_text(status: WorkerStatus) -> WorkerText:
         title=tr(WORKERS[status.name].title),
         state=_state(status),
         counts=_counts(status),
-        session=(
-            tr("This session: {completed} done{DOT}{failed} failed{DOT2}{skipped} skipped").format(
-                completed=format_number(status.completed),
-                DOT=_DOT,
-                failed=format_number(status.failed),
-                DOT2=_DOT,
-                skipped=format_number(status.skipped),
-            )
-        ),
+        session=_session(status),
         spent=_spending(status),
         retries=_retries(status),
         current=tr("Now: {current_item}").format(current_item=status.current_item)
@@ -163,6 +155,18 @@ def _counts(status: WorkerStatus) -> str:
     return _DOT.join(parts)
 
 
+def _session(status: WorkerStatus) -> str:
+    if not (status.completed or status.failed or status.skipped):
+        return ""
+    return tr("This session: {completed} done{DOT}{failed} failed{DOT2}{skipped} skipped").format(
+        completed=format_number(status.completed),
+        DOT=_DOT,
+        failed=format_number(status.failed),
+        DOT2=_DOT,
+        skipped=format_number(status.skipped),
+    )
+
+
 def _waiting(status: WorkerStatus) -> str:
     """Return why a worker that is off, or idle, has not done everything."""
     left = status.total - status.done - status.abandoned - status.waiting_retry
@@ -191,7 +195,7 @@ def _retries(status: WorkerStatus) -> str:
 
 def _spending(status: WorkerStatus) -> str:
     if not status.all_time.tokens:
-        return tr("No tokens used, nothing spent")
+        return ""
     return tr("Spent this session: {ledger}{DOT}in all: {ledger2}").format(
         ledger=_ledger(status.session), DOT=_DOT, ledger2=_ledger(status.all_time)
     )

@@ -15,7 +15,6 @@ from tests.fakes.user import User
 from ui.views.dialogs.about_dialog import AboutDialog
 from ui.views.dialogs.privacy_dialog import PrivacyDialog
 from ui.views.dialogs.shortcuts_dialog import ShortcutsDialog
-from ui.views.dialogs.summaries_dialog import SummariesDialog
 from ui.views.dialogs.why_dialog import WhyDialog
 from ui.views.palette import CommandPalette
 from ui.views.settings.settings_dialog import SettingsDialog
@@ -23,7 +22,6 @@ from ui.views.settings.settings_dialog import SettingsDialog
 NEW = "Bees behind the barn"
 OPENED: dict[str, type[QDialog]] = {
     "why": WhyDialog,
-    "summaries": SummariesDialog,
     "settings": SettingsDialog,
     "palette": CommandPalette,
     "tag": QInputDialog,

@@ -19,7 +19,17 @@ from PySide6.QtWidgets import (
 from gallery import texts_of
 from tests.fakes.user import User
 
-PAGES = ("sources", "sent", "facts", "profile", "core", "saved", "questions", "activity")
+PAGES = (
+    "sources",
+    "sent",
+    "facts",
+    "summaries",
+    "profile",
+    "core",
+    "saved",
+    "questions",
+    "activity",
+)
 DIALOGS = ("why", "summaries", "palette", "shortcuts", "about", "privacy", "forget", "check")
 
 

@@ -17,15 +17,16 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.transfer import AddedConversation, ImportProgress, ImportReport, Skipped
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
+from app.storage.tables.summaries import Summary
 from app.transfer.import_history import PastImport
-from tests.fakes.screens import Parts, Recorder, fixture_of, press
+from tests.fakes.screens import TALK, Parts, Recorder, exchange, fixture_of, press, view_of
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.imports import ImportPresenter
 from ui.presenters.summaries import SummariesPresenter
-from ui.theme import Appearance, Theme
+from ui.theme import Theme
 from ui.views.dialogs.past_imports import PastImportsDialog
-from ui.views.dialogs.summaries_dialog import SummariesDialog
 from ui.views.memory.facts_view import FactsView
+from ui.views.memory.summaries_pane import SummariesPane
 
 AT = datetime(2026, 3, 18, tzinfo=UTC)
 
@@ -130,65 +131,96 @@ def test_an_edit_survives_a_filter_that_hides_its_fact(facts: Facts) -> None:
     assert facts.pane.text.toPlainText() == "edited"
 
 
-class Summaries:
-    """The presenter with its dialog open; a summary of the conversation is typed."""
+class SummariesPage:
+    """The presenter with its page open at a conversation, whose summary is typed."""
 
-    def __init__(self, parts: Parts, appearance: Appearance) -> None:
-        path = [SimpleNamespace(id=5, turn_number=0)]
+    def __init__(self, parts: Parts) -> None:
         self.store = store = Recorder(
-            open=SimpleNamespace(path=path), questions={5: "Why?"}, versions=[]
+            open=SimpleNamespace(path=[exchange(5)]), questions={5: "Why?"}, versions=[]
         )
-        self.bridge, self.banner = parts.bridge, parts.banner
-        parts.open.open_path(
-            SimpleNamespace(conversation=SimpleNamespace(id=1, title="Talk"), path=[])
-        )
+        self.bridge, self.banner, self.open, self.pages = (
+            parts.bridge, parts.banner, parts.open, list[str]()
+        )  # fmt: skip
+        self.open.open_path(view_of())
+        self.pane = SummariesPane(Theme())
+        parts.qtbot.addWidget(self.pane)
         self.presenter = parts.make(
             SummariesPresenter, library=store, questions=store, summaries=store, service=store,
-            appearance=appearance,
+            pane=self.pane, open_page=self.pages.append,
         )  # fmt: skip
-        dialog = self.presenter.open()
-        assert dialog is not None
-        self.dialog: SummariesDialog = dialog
-        self.dialog.text.setPlainText("mine")
+        self.pane.show()
+        self.pane.text.setPlainText("mine")
 
 
-@pytest.fixture
-def summaries(parts: Parts, appearance: Appearance) -> Summaries:
-    return Summaries(parts, appearance)
+summaries = fixture_of(SummariesPage)
 
 
-@pytest.mark.parametrize("way", ["choose", "close"])
-@pytest.mark.parametrize(("answer", "count"), [("Save", 1), ("Discard", 0)])
+@pytest.mark.parametrize("way", ["choose", "quit"])
+@pytest.mark.parametrize(
+    ("answer", "count", "leaves"), [("Save", 1, True), ("Discard", 0, True), ("Cancel", 0, False)]
+)
 def test_an_edited_summary_is_left_only_after_a_question(
-    summaries: Summaries, way: str, answer: str, count: int
+    summaries: SummariesPage, way: str, answer: str, count: int, leaves: bool
 ) -> None:
+    left: list[str] = []
     if way == "choose":
-        summaries.dialog.choice.activated.emit(1)
+        summaries.pane.choice.activated.emit(1)
     else:
-        summaries.dialog.reject()
-    assert summaries.dialog.text.toPlainText() == "mine"
-    assert summaries.dialog.isVisible()
-    press(answer, summaries.dialog)
+        summaries.presenter.ask_before_leaving(lambda: left.append("left"))
+    assert (summaries.pane.text.toPlainText(), summaries.pages) == ("mine", ["summaries"])
+    press(answer, summaries.pane)
     written = [each[1:] for each in summaries.store.calls if each[0] == "write"]
-    assert written == [(SummaryTarget.CONVERSATION, 1, "mine")] * count
-    if way == "choose":
-        source = summaries.dialog.source
-        assert source is not None
-        assert source.of is SummaryTarget.EXCHANGE
+    assert written == [(SummaryTarget.CONVERSATION, TALK, "mine")] * count
+    source = summaries.pane.source
+    assert source is not None
+    has_left = source.of is SummaryTarget.EXCHANGE if way == "choose" else bool(left)
+    assert has_left is leaves
+    assert summaries.pane.is_edited is not leaves
 
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])
 def test_a_refused_summary_is_reported_where_the_user_is(
-    summaries: Summaries, is_elsewhere: bool
+    summaries: SummariesPage, is_elsewhere: bool
 ) -> None:
     summaries.store.error = StorageError("The disk is full")
     summaries.bridge.hold()
-    summaries.dialog._save.click()
+    summaries.pane.save.click()
     if is_elsewhere:
-        summaries.dialog._choose(1)
+        summaries.pane.hide()
     summaries.bridge.release()
-    in_dialog = "The disk is full" in summaries.dialog._status.text()
-    assert (in_dialog, len(summaries.banner.errors)) == (not is_elsewhere, int(is_elsewhere))
+    in_page = "The disk is full" in summaries.pane.status.text()
+    assert (in_page, len(summaries.banner.errors)) == (not is_elsewhere, int(is_elsewhere))
+    assert summaries.pane.is_edited
+
+
+def test_an_edited_summary_stays_when_another_conversation_is_opened(
+    summaries: SummariesPage,
+) -> None:
+    summaries.open.open_path(view_of(number=8))
+    assert summaries.pane.text.toPlainText() == "mine"
+    summaries.pane.save.click()
+    assert ("write", SummaryTarget.CONVERSATION, TALK, "mine") in summaries.store.calls
+    assert summaries.pane.source is not None
+    assert summaries.pane.source.source_id == 8
+
+
+def test_text_typed_while_a_summary_is_saved_stays(summaries: SummariesPage) -> None:
+    summaries.bridge.hold()
+    summaries.pane.save.click()
+    summaries.pane.text.setPlainText("mine, and more")
+    summaries.store.results["versions"] = [Summary(TALK, "mine", "user", AT)]
+    summaries.bridge.release()
+    assert (summaries.pane.text.toPlainText(), summaries.pane.is_edited) == ("mine, and more", True)
+
+
+@pytest.mark.parametrize("view", [None, view_of(private=True), view_of(deleted_at=AT)])
+def test_only_conversations_that_are_summarized_have_a_page_of_summaries(
+    summaries: SummariesPage, view: object
+) -> None:
+    summaries.pane.undo()
+    summaries.open.open_path(view)
+    assert not summaries.pane.text.isVisible()
+    assert summaries.pane.status.text()
 
 
 class Imports:

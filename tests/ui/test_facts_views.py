@@ -18,9 +18,9 @@ from app.storage.tables.facts import KnownFact
 from app.storage.tables.summaries import Summary
 from ui.models.facts import FactListModel, maker_text, source_text, subtitle_text, validity_text
 from ui.theme import DARK, Theme
-from ui.views.dialogs.summaries_dialog import SummariesDialog, SummarySource
 from ui.views.memory.facts_view import FactQuery, FactsView
 from ui.views.memory.knowledge_view import KnowledgeView
+from ui.views.memory.summaries_pane import SummariesPane, SummarySource
 from ui.views.rows import first_lines
 from ui.widgets.versions import ShownVersion, VersionsView, diff_html
 
@@ -55,11 +55,11 @@ def dialog(qtbot: QtBot) -> FactsView:
     return made
 
 
-def words(dialog: FactsView | SummariesDialog) -> str:
+def words(dialog: FactsView | SummariesPane) -> str:
     return "\n".join(each.text() for each in dialog.findChildren(QLabel) if each.isVisible())
 
 
-def button(dialog: FactsView | SummariesDialog, text: str) -> QPushButton:
+def button(dialog: FactsView | SummariesPane, text: str) -> QPushButton:
     return next(each for each in dialog.findChildren(QPushButton) if each.text() == text)
 
 
@@ -214,29 +214,29 @@ def summaries(*texts: str) -> Sequence[Summary]:
 
 
 def test_the_summary_of_a_source_is_shown_saved_and_restored(qtbot: QtBot) -> None:
-    dialog = SummariesDialog("Of boats", Theme())
-    qtbot.addWidget(dialog)
-    dialog.show()
+    pane = SummariesPane(Theme())
+    qtbot.addWidget(pane)
+    pane.show()
     whole = SummarySource(SummaryTarget.CONVERSATION, 1, "The whole conversation")
     turn = SummarySource(SummaryTarget.EXCHANGE, 2, "Turn 0")
-    with qtbot.waitSignal(dialog.source_chosen) as chosen:
-        dialog.show_sources([whole, turn])
+    with qtbot.waitSignal(pane.source_chosen) as chosen:
+        pane.show_sources("Of boats", [whole, turn])
     assert chosen.args == [whole]
-    dialog.show_versions(())
-    assert "There is no summary yet." in words(dialog)
-    dialog.show_versions(summaries("New.", "Old."))
-    assert "extracted" in words(dialog)
-    save = button(dialog, "Save")
+    pane.show_versions(())
+    assert "There is no summary yet." in words(pane)
+    pane.show_versions(summaries("New.", "Old."))
+    assert "extracted" in words(pane)
+    save = button(pane, "Save")
     assert not save.isEnabled()
-    dialog.text.setPlainText("Mine.")
-    with qtbot.waitSignal(dialog.save_requested) as saved:
+    pane.text.setPlainText("Mine.")
+    with qtbot.waitSignal(pane.save_requested) as saved:
         save.click()
     assert saved.args == [whole, "Mine."]
-    with qtbot.waitSignal(dialog.restore_requested) as restored:
-        button(dialog, "Restore this version").click()
+    with qtbot.waitSignal(pane.restore_requested) as restored:
+        button(pane, "Restore this version").click()
     assert restored.args == [whole, AT - timedelta(days=1)]
-    dialog.show_error(StorageError("It failed", "Try again."))
-    assert "It failed. Try again." in words(dialog)
+    pane.show_error(StorageError("It failed", "Try again."))
+    assert "It failed. Try again." in words(pane)
 
 
 def test_a_low_window_shows_a_part_of_a_fact_instead_of_growing(qtbot: QtBot) -> None:

@@ -70,14 +70,34 @@ def test_the_sidebar_is_disabled_until_the_window_is_usable(window: MainWindow) 
 
 def checked(window: MainWindow) -> list[str]:
     """The actions of memory pages that are checked."""
-    pages = ("sources", "sent", "facts", "profile", "core", "saved", "questions", "activity")
+    pages = (
+        "sources",
+        "sent",
+        "facts",
+        "summaries",
+        "profile",
+        "core",
+        "saved",
+        "questions",
+        "activity",
+    )
     return [each for each in pages if window.actions_by_name[each].isChecked()]
 
 
 def test_the_memory_pane_opens_at_a_page_and_closes_by_the_same_action(window: MainWindow) -> None:
     window.set_usable(True)
     actions, dock = window.actions_by_name, window.memory_dock
-    for page in ("sources", "sent", "facts", "profile", "core", "saved", "questions", "activity"):
+    for page in (
+        "sources",
+        "sent",
+        "facts",
+        "summaries",
+        "profile",
+        "core",
+        "saved",
+        "questions",
+        "activity",
+    ):
         actions[page].trigger()
         assert (dock.isVisible(), window.memory.page, checked(window)) == (True, page, [page])
     window.memory.tabs.setCurrentIndex(2)

@@ -12,7 +12,6 @@ from pytestqt.qtbot import QtBot
 
 from ui.theme import Theme
 from ui.views.dialogs.confirm import confirm_deletion
-from ui.views.dialogs.summaries_dialog import SummariesDialog
 from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.banner import Banner
@@ -26,7 +25,6 @@ CONSTANT_TEXT = {"errors.py": 1, "composition.py": 2}
 FORMS: dict[str, Callable[[], QWidget]] = {
     "settings": SettingsDialog,
     "knowledge": lambda: KnowledgeView(Theme()),
-    "summaries": lambda: SummariesDialog("A title", Theme()),
 }
 
 

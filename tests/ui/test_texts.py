@@ -9,6 +9,7 @@ FOLDERS = ("views", "widgets", "models", "presenters")
 SENTENCE = re.compile(r"[A-Z][a-z]+[,:]? [a-z]|[a-z]+ [a-z]+ [a-z]+|[a-z]{3}\u2026$|[a-z]{3}\.$")
 SIGNS = re.compile("[\u2190-\u21ff\u25a0-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]")
 STYLE = re.compile(r"(?:color|background|margin|border)[-a-z]*: ")
+NUMBER = re.compile(r",|%$|\.\d+f")
 NAMES = {"recall while typing"}  # of a task
 IN_ROWS = {"\u25cf", "\u2191", "\u2193"}  # a running reply, a rank that rose or fell: drawn as text
 NOT_SHOWN = ("debug", "info", "warning", "exception", "error", "critical", "compile", "ValueError",
@@ -64,3 +65,14 @@ def test_no_sign_made_of_letters_is_an_icon() -> None:
                     is_sign = SIGNS.search(node.value) and not re.search("[a-z]", node.value)
                     signs += [node.value] if is_sign and node.value not in IN_ROWS else []
     assert signs == []
+
+
+def test_numbers_are_written_in_the_language_of_the_window() -> None:
+    """Separators and the percent sign differ: `app.domain.formatting` writes both."""
+    loose = []
+    for path in UI.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
+                spec = ast.unparse(node.format_spec).strip("f'")
+                loose += [f"{path.name}:{node.lineno} {spec}"] if NUMBER.search(spec) else []
+    assert loose == []

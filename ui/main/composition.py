@@ -184,7 +184,7 @@ class Presenters(QObject):
 
     def _create_dialogs(self) -> None:
         services, bridge, banner = self._services, self._bridge, self._banner
-        appearance, conversation = self._appearance, self.conversation
+        conversation = self.conversation
         update_index = services.index_sync.catch_up_soon
         self.explain = ExplainPresenter(
             bridge, services.explainer, services.probes, services.coverage, banner, conversation,
@@ -211,7 +211,7 @@ class Presenters(QObject):
             knowledge.shown.connect(presenter.refresh)
         self.summaries = SummariesPresenter(
             bridge, services.library, services.passages, services.summaries,
-            services.summary_service, banner, appearance, conversation,
+            services.summary_service, knowledge.summaries, banner, conversation, memory.open_page,
         )  # fmt: skip
         self.links = LinkPresenter(
             bridge, services.library, services.man_pages, banner, conversation.open
@@ -344,7 +344,7 @@ class Presenters(QObject):
         window.files_dropped.connect(self.attach.take_dropped)
         window.chat.restore_requested.connect(window.actions_by_name["restore"].trigger)
         window.chat.renamed.connect(self.conversation_commands.rename)
-        window.chat.summaries_requested.connect(self.summaries.open)
+        window.chat.summaries_requested.connect(partial(window.memory.open_page, "summaries"))
         window.chat.composer.send_requested.connect(self.explain.note_message)
         window.sidebar.new_requested.connect(conversation.begin_new)
         welcome.files_dropped.connect(self.attach.take_dropped_to_import)
@@ -398,7 +398,6 @@ class Presenters(QObject):
             "preset": self.presets.open,
             "model": chat.model.open,
             "presets": lambda: self.settings.open("Presets"),
-            "summaries": self.summaries.open,
             "import": self.imports.choose,
             "past_imports": self.imports.show_past,
             "topics": self.topics.open,
@@ -472,7 +471,7 @@ class Presenters(QObject):
 
     def ask_to_leave(self, leave: Callable[[], None]) -> None:
         """Call `leave` once the user has decided about unsaved edits and private conversations."""
-        for presenter in (self.privacy, self.profile, self.memories, self.facts):
+        for presenter in (self.privacy, self.profile, self.memories, self.summaries, self.facts):
             leave = partial(presenter.ask_before_leaving, leave)
         leave()
 
@@ -500,8 +499,6 @@ class Presenters(QObject):
         actions = window.actions_by_name
         actions["why"].setEnabled(conversation is not None)
         writable = not self.conversation.is_read_only
-        has_summaries = conversation is not None and not conversation.private
-        actions["summaries"].setEnabled(has_summaries and writable)
         for name in ("attach", "clean_slate", "preset"):
             actions[name].setEnabled(writable)
         self._store_window()

@@ -101,7 +101,7 @@ class PreviewListModel(GroupedListModel):
         Qt.ItemDataRole.ToolTipRole: _tooltip,
         Qt.ItemDataRole.AccessibleTextRole: _spoken,
         ListRole.SUBTITLE: status_text,
-        ListRole.TRAILING: lambda row: f"{row.place.item.relevance:.0%}",
+        ListRole.TRAILING: lambda row: format_percent(row.place.item.relevance),
     }
 
     def show_preview(self, preview: Preview | None) -> None:

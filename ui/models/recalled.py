@@ -7,8 +7,9 @@ from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QFont, QStandardItem, QStandardItemModel
 
 from app.chat.inspector import Source
+from app.domain.formatting import format_percent
 from app.domain.recall import RecallLayer
-from app.domain.translation import tr, trn
+from app.domain.translation import format_number, tr, trn
 from ui.icons import Ink, icon
 from ui.models.preview import GROUPS
 from ui.models.source_labels import (
@@ -184,10 +185,10 @@ def _cells(source: Source) -> tuple[str, ...]:
     return (
         name,
         "" if is_inner else str(source.rank),
-        f"{item.relevance:.0%}",
-        _DASH if item.cosine is None else f"{item.cosine:.2f}",
-        f"{item.coverage:.0%}",
-        f"{item.tokens:,}",
+        format_percent(item.relevance),
+        _DASH if item.cosine is None else format_number(item.cosine, 2),
+        format_percent(item.coverage),
+        format_number(item.tokens),
         used,
     )
 

@@ -81,7 +81,11 @@ def lead_text(result: SearchResult) -> tuple[str, tuple[tuple[int, int], ...]]:
 
 def relevance_text(result: SearchResult) -> str:
     """Return the relevance in percent; weak matches are marked by more than a color."""
-    share = format_percent(result.relevance) if result.relevance >= _MIN_SHOWN else "< 1%"
+    share = (
+        format_percent(result.relevance)
+        if result.relevance >= _MIN_SHOWN
+        else f"< {format_percent(0.01)}"
+    )
     return tr("weak · {share}").format(share=share) if result.is_weak else share
 
 

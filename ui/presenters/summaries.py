@@ -1,4 +1,4 @@
-"""The summaries dialog: summaries of the open conversation and of its turns."""
+"""The page of summaries: those of the open conversation and of its turns."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,57 +13,73 @@ from app.memory.summaries import SummaryService, SummaryTarget
 from app.storage.tables.passages import Passages
 from app.storage.tables.summaries import Summaries
 from ui.presenters.conversation import ConversationPresenter
-from ui.presenters.presenter import Presenter
-from ui.theme import Appearance
+from ui.presenters.presenter import OpenPage, Presenter
 from ui.views.dialogs.confirm import confirm_unsaved
-from ui.views.dialogs.summaries_dialog import SummariesDialog, SummarySource
+from ui.views.memory.summaries_pane import SummariesPane, SummarySource
 from ui.widgets.banner import Banner
 
 _QUESTION_CHARS = 80
 
 
 class SummariesPresenter(Presenter):
-    """Opens the dialog for the open conversation."""
+    """Shows summaries while their page is visible; an edit stays until it is saved or undone.
+
+    `open_page` shows a page of the memory pane.
+    """
 
     _library: Library
     _questions: Passages
     _summaries: Summaries
     _service: SummaryService
+    _pane: SummariesPane
     _messages: Banner
-    _appearance: Appearance
     _conversation: ConversationPresenter
+    _open_page: OpenPage
 
-    def open(self) -> SummariesDialog | None:
-        """Show the dialog, if a stored conversation is open; return it."""
-        view = self._conversation.view
-        if view is None:
-            return None
-        title, conversation_id = view.conversation.title, view.conversation.id
-        dialog = SummariesDialog(title, self._appearance.theme, self._messages.window())
-        service = self._service
-        dialog.source_chosen.connect(
-            lambda source: self._bridge.start("summary", self._show(dialog, source))
-        )
-        dialog.save_requested.connect(
-            lambda source, text: self._change(
-                dialog, source, partial(service.write, source.of, source.source_id, text)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        pane, service = self._pane, self._service
+        pane.refresh_requested.connect(self.refresh)
+        pane.source_chosen.connect(lambda source: self._bridge.start("summary", self._show(source)))
+        pane.save_requested.connect(partial(self._change, service.write))
+        pane.restore_requested.connect(partial(self._change, service.restore, replaces_edit=True))
+        pane.leave_requested.connect(self.ask_before_leaving)
+        self._conversation.opened.connect(self.refresh)
+        self._bridge.subscribe(self.refresh, "passages", "messages_in")
+
+    def refresh(self, *_: object) -> None:
+        """Show the summaries of the open conversation, unless one is being edited."""
+        pane, view = self._pane, self._conversation.view
+        if not pane.isVisible() or pane.is_edited:
+            return
+        if view is None or view.conversation.private or view.conversation.deleted_at:
+            pane.show_nothing(
+                tr(
+                    "The summaries of the open conversation are shown here, unless it is private or in "
+                    "the trash."
+                )
             )
-        )
-        dialog.restore_requested.connect(
-            lambda source, made_at: self._change(
-                dialog, source, partial(service.restore, source.of, source.source_id, made_at)
-            )
-        )
-        dialog.leave_requested.connect(lambda then: self._ask_to_save(dialog, then))
-        dialog.finished.connect(lambda: self._on_finished(dialog))
-        dialog.open()
+            return
+        of, title = view.conversation.id, view.conversation.title
         self._bridge.load(
             "summaries",
-            lambda: self._sources(conversation_id),
-            dialog.show_sources,
-            dialog.show_error,
+            lambda: self._sources(of),
+            partial(self._show_sources, title),
+            pane.show_error,
         )
-        return dialog
+
+    def ask_before_leaving(self, leave: Callable[[], object]) -> None:
+        """Call `leave`, after asking about a summary that is edited and not saved."""
+        pane, source = self._pane, self._pane.source
+        if source is None or not pane.is_edited:
+            leave()
+            return
+        self._open_page("summaries")
+
+        def save() -> None:
+            self._change(self._service.write, source, pane.text.toPlainText(), then=leave)
+
+        confirm_unsaved(pane, tr("this summary"), save, pane.undo, leave)
 
     def _sources(self, conversation_id: ConversationId) -> Sequence[SummarySource]:
         """Return the conversation and the turns of its path; blocking."""
@@ -82,45 +98,38 @@ class SummariesPresenter(Presenter):
         )
         return (whole, *turns)
 
-    async def _show(self, dialog: SummariesDialog, source: SummarySource) -> None:
+    def _show_sources(self, title: str, sources: Sequence[SummarySource]) -> None:
+        if not self._pane.is_edited:  # typed while they were read
+            self._pane.show_sources(title, sources)
+
+    async def _show(self, source: SummarySource, *, replaces_edit: bool = False) -> None:
         versions = await self._bridge.run(
             lambda: self._summaries.versions(source.of, source.source_id)
         )
-        if dialog.source == source:
-            dialog.show_versions(versions)
-
-    def _ask_to_save(self, dialog: SummariesDialog, then: Callable[[], object]) -> None:
-        source, text = dialog.source, dialog.text.toPlainText()
-        assert source is not None
-        write = partial(self._service.write, source.of, source.source_id, text)
-        save = partial(self._change, dialog, source, write, then)
-        confirm_unsaved(dialog, tr("this summary"), save, dialog.undo, then)
+        if self._pane.source == source:
+            self._pane.show_versions(versions, replaces_edit=replaces_edit)
 
     def _change(
         self,
-        dialog: SummariesDialog,
+        change: Callable[..., object],
         source: SummarySource,
-        change: Callable[[], object],
+        value: object,
+        *,
+        replaces_edit: bool = False,
         then: Callable[[], object] = lambda: None,
     ) -> None:
         """Change a summary; an error is shown where the user is by then."""
 
         async def run() -> None:
-            await self._bridge.write(change)
-            if not dialog.is_closed:
-                await self._show(dialog, source)
+            await self._bridge.write(lambda: change(source.of, source.source_id, value))
+            await self._show(source, replaces_edit=replaces_edit)
             then()
+            self.refresh()
 
         def on_error(error: KnownError) -> None:
-            if dialog.is_closed or dialog.source != source:
-                self._messages.show_error(error)
+            if self._pane.isVisible() and self._pane.source == source:
+                self._pane.show_error(error)
             else:
-                dialog.show_error(error)
+                self._messages.show_error(error)
 
         self._bridge.submit(run(), on_error)
-
-    def _on_finished(self, dialog: SummariesDialog) -> None:
-        dialog.is_closed = True
-        for name in ("summaries", "summary"):
-            self._bridge.cancel(name)
-        dialog.deleteLater()

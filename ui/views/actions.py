@@ -31,7 +31,6 @@ _ROWS = (
     ActionRow("pin", tr("&Conversation"), tr("&Pin"), "Ctrl+D", checkable=True),
     ActionRow("archive", tr("&Conversation"), tr("&Archive"), "Ctrl+Shift+A", checkable=True),
     ActionRow("tag", tr("&Conversation"), tr("&Tags\u2026"), "Ctrl+T"),
-    ActionRow("summaries", tr("&Conversation"), tr("S&ummaries\u2026"), "Ctrl+Shift+S"),
     ActionRow("preset", tr("&Conversation"), tr("Pre&set\u2026"), "Ctrl+Shift+O"),
     ActionRow("model", tr("&Conversation"), tr("M&odel\u2026"), "Ctrl+Shift+M"),
     ActionRow(
@@ -73,6 +72,7 @@ _ROWS = (
     ),
     ActionRow("sent", tr("&View"), tr("What was sen&t"), checkable=True),
     ActionRow("facts", tr("&View"), tr("&Facts"), "Ctrl+Shift+F", checkable=True),
+    ActionRow("summaries", tr("&View"), tr("S&ummaries"), "Ctrl+Shift+S", checkable=True),
     ActionRow("profile", tr("&View"), tr("&Profile"), "Ctrl+Shift+K", checkable=True),
     ActionRow("core", tr("&View"), tr("&Core memory"), checkable=True),
     ActionRow("saved", tr("&View"), tr("Sa&ved memories"), checkable=True),

@@ -35,6 +35,7 @@ _PAGES = (
     "sources",
     "sent",
     "facts",
+    "summaries",
     "profile",
     "core",
     "saved",

@@ -71,7 +71,7 @@ def window_text(tokens: int | None) -> str:
     if not tokens:
         return ""
     if tokens >= _MILLION:
-        return f"{tokens / _MILLION:.1f}".removesuffix(".0") + "M"
+        return f"{format_number(tokens / _MILLION, 0 if tokens % _MILLION == 0 else 1)}M"
     # Windows are powers of two or round numbers: 131,072 is called 128k, and 200,000 200k.
     unit = _THOUSAND if tokens % _THOUSAND == 0 else 1024
     return f"{round(tokens / unit)}k" if tokens >= unit else str(tokens)

@@ -31,8 +31,8 @@ _SPIN_MARGIN_PX = 6
 class SettingEditor(QWidget):
     """Label, control, help and error of one setting.
 
-    Input is checked while it is typed; a value out of range shows an error with the range. With
-    `steps`, numbers have a spin box.
+    Input is checked while it is typed; a value out of range shows an error with the range. Numbers
+    that cannot be empty have a spin box.
 
     Signals:
         tried: (key, value) at once, while a slider or a spin box changes.
@@ -44,12 +44,9 @@ class SettingEditor(QWidget):
     edited = Signal(str, object)
     reset_requested = Signal(str)
 
-    def __init__(
-        self, setting: Setting, parent: QWidget | None = None, *, steps: bool = False
-    ) -> None:
+    def __init__(self, setting: Setting, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setting = setting
-        self._steps = steps
         is_plain = setting.kind is bool or bool(setting.choices)  # what is allowed is seen
         allowed = f"{setting.allowed[:1].upper()}{setting.allowed[1:]}."
         text = tr(setting.help) if is_plain else f"{tr(setting.help)} {allowed}"
@@ -64,7 +61,7 @@ class SettingEditor(QWidget):
         self.control.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.control.installEventFilter(self)
         default = tr("Reset to the default: {value}").format(
-            value=setting.format_value(setting.default) or "empty"
+            value=setting.format_value(setting.default) or tr("none")
         )
         reset = self.reset_requested.emit
         self._reset = tool_button(self, tr("Default"), lambda: reset(setting.key), tip=default)
@@ -111,7 +108,7 @@ class SettingEditor(QWidget):
             slider.valueChanged.connect(self._on_slider_moved)
             slider.sliderReleased.connect(lambda: self._pause.start(0))
             return slider
-        if self._steps and setting.kind in (int, float):
+        if setting.kind in (int, float) and not setting.optional:
             return self._make_spin_box()
         line = QLineEdit(self)
         line.textEdited.connect(self._on_typed)
@@ -148,13 +145,15 @@ class SettingEditor(QWidget):
             label = PlainLabel(tr(self.setting.label), self, wordWrap=True)
             label.setBuddy(self.control)
             row.addWidget(label, 2)
-        inside.addWidget(self.control, 1)
+        inside.addWidget(self.control, 0 if isinstance(self.control, QAbstractSpinBox) else 1)
         if isinstance(self.control, QSlider):
             inside.addWidget(self._number)
         elif self.setting.unit:
             inside.addWidget(PlainLabel(tr(self.setting.unit), self))
+        if isinstance(self.control, QAbstractSpinBox):
+            inside.addStretch(1)
         inside.addWidget(self._reset)
-        row.addWidget(field, 0 if isinstance(self.control, QAbstractSpinBox) else 3)
+        row.addWidget(field, 3)
         column_in(self, row, self._help, self.error, margins=(0, 4, 0, 8), spacing=3)
 
     def _put(self, value: SettingValue) -> None:
@@ -207,9 +206,8 @@ class SettingEditor(QWidget):
         try:
             value = self.setting.parse(self._typed())
         except InvalidSetting as error:
-            self.show_error(
-                error.display_text.replace(self.setting.key, f"\u201c{self.setting.label}\u201d")
-            )
+            label = f"\u201c{tr(self.setting.label)}\u201d"
+            self.show_error(error.display_text.replace(self.setting.key, label))
         else:
             self._report(value)
 

@@ -87,8 +87,8 @@ class WhyDialog(QDialog):
         self._show_text(self._obstacles, "\n".join(obstacles))
         self._show_text(self._words, matched_words(explained))
         for each in explained.points:
-            best = "" if each.best_points is None else f"{each.best_points:+.2f}"
-            row = QTreeWidgetItem([tr(each.words), f"{each.points:+.2f}", best])
+            best = "" if each.best_points is None else _signed(each.best_points)
+            row = QTreeWidgetItem([tr(each.words), _signed(each.points), best])
             for column in (1, 2):
                 row.setTextAlignment(column, _NUMBERS)
             self._points.addTopLevelItem(row)
@@ -184,3 +184,7 @@ def _points_table(parent: QWidget) -> QTreeWidget:
     for column in (1, 2):
         table.headerItem().setTextAlignment(column, _NUMBERS)
     return table
+
+
+def _signed(points: float) -> str:
+    return f"{'-' if points < 0 else '+'}{format_number(abs(points), 2)}"

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.formatting import format_at_most, format_percent, format_size
 from app.domain.passages import KIND_TITLES
-from app.domain.translation import tr, trn
+from app.domain.translation import format_number, tr, trn
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
 from app.workers.status_text import ESTIMATED, format_spent
@@ -176,7 +176,9 @@ class _TotalsCard(QFrame):
 
 def _total_rows(totals: Totals) -> list[tuple[str, str]]:
     memory = totals.memory
-    rows = [(title, f"{memory.passages.get(kind, 0):,}") for kind, title in KIND_TITLES.items()]
+    rows = [
+        (title, format_number(memory.passages.get(kind, 0))) for kind, title in KIND_TITLES.items()
+    ]
     rows.append((tr("Found by exact words"), format_percent(memory.searchable_share)))
     if memory.embedded is None:
         rows.append((tr("Found by meaning"), tr("not available")))
@@ -186,7 +188,7 @@ def _total_rows(totals: Totals) -> list[tuple[str, str]]:
     rows.append((tr("Database"), format_size(memory.database_bytes)))
     if memory.deletions_owed:
         waiting = tr("Forgotten; bytes are removed from the files within an hour")
-        rows.append((waiting, f"{memory.deletions_owed:,}"))
+        rows.append((waiting, format_number(memory.deletions_owed)))
     for name, spent in (
         (tr("Spent today"), memory.spent_today),
         (tr("Spent this month"), memory.spent_month),

@@ -9,6 +9,7 @@ from app.domain.conversations import ExchangeStatus
 from app.domain.formatting import format_day, format_turn
 from app.domain.text import one_line
 from app.domain.translation import tr
+from ui.models.conversations import source_title
 from ui.theme import Theme
 from ui.views.memory.recalled_pane import RecalledPane
 from ui.views.memory.related_list import RelatedList
@@ -136,7 +137,7 @@ def absence_text(inspection: Inspection) -> str:
     source = inspection.conversation.source
     if source != "commonplace":
         return tr("This answer was imported from {source}: its prompt is not known.").format(
-            source=source
+            source=source_title(source)
         )
     if exchange.status is not ExchangeStatus.COMPLETED:
         return tr("Nothing was sent for this answer.")

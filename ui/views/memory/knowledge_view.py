@@ -1,13 +1,13 @@
-"""What is known: pages for facts, the profile, core memory, the saved texts and the test questions."""
+"""What is known: pages for facts, summaries, the profile, core memory, saved texts and test questions."""
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QTabWidget, QWidget
 
 from app.domain.errors import KnownError
-from app.domain.translation import tr, trn
+from app.domain.translation import format_number, tr, trn
 from app.storage.tables.memories import KnownMemory
 from ui.models.memories import MemoryListModel, source_text
 from ui.theme import Theme
@@ -16,6 +16,7 @@ from ui.views.memory.profile_pane import ProfilePane
 from ui.views.memory.proposed_writes import ProposedWrites
 from ui.views.memory.questions_view import QuestionsView
 from ui.views.memory.standing_text_pane import StandingTextPane
+from ui.views.memory.summaries_pane import SummariesPane
 from ui.views.rows import FactDelegate
 from ui.widgets.controls import (
     button,
@@ -39,7 +40,7 @@ _TEXT_PX = 84
 
 
 class KnowledgeView(QTabWidget):
-    """Five pages, `facts`, `profile`, `core`, `saved` and `questions`, with signals of their own.
+    """Six pages, `facts`, `summaries`, `profile`, `core`, `saved` and `questions`, with own signals.
 
     Attributes:
         page: The name of the page that is shown, as these attributes are called.
@@ -55,7 +56,10 @@ class KnowledgeView(QTabWidget):
         super().__init__(parent)
         self.setAccessibleName(tr("Facts and profile"))
         self.setDocumentMode(True)
+        self.setUsesScrollButtons(False)  # names are shortened where they have no room
+        self.setElideMode(Qt.TextElideMode.ElideRight)
         self.facts = FactsView(theme, self)
+        self.summaries = SummariesPane(theme, self)
         self.profile = ProfilePane(theme, self)
         self.core = StandingTextPane(theme, tr("Core memory"), _CORE_HELP, self)
         self.proposals = ProposedWrites(self)
@@ -70,13 +74,14 @@ class KnowledgeView(QTabWidget):
         facts.setAccessibleName(tr("Facts"))
         self._pages = {
             "facts": (facts, tr("Facts")),
+            "summaries": (self.summaries, tr("Summaries")),
             "profile": (self.profile, _PROFILE),
             "core": (core, _CORE),
             "saved": (self.saved, tr("Saved")),
             "questions": (self.questions, tr("Test questions")),
         }
         for view, text in self._pages.values():
-            self.addTab(view, text)
+            self.setTabToolTip(self.addTab(view, text), text)
 
     @property
     def page(self) -> str:
@@ -98,21 +103,21 @@ class KnowledgeView(QTabWidget):
 
     def set_theme(self, theme: Theme) -> None:
         """Use another theme."""
-        for view in (self.facts, self.profile, self.core, self.saved):
+        for view in (self.facts, self.summaries, self.profile, self.core, self.saved):
             view.set_theme(theme)
 
     def _mark(self, page: str, proposals: int) -> None:
         """Show on a tab how many proposals wait there."""
         view, text = self._pages[page]
         at = self.indexOf(view)
-        self.setTabText(at, f"{text} ({proposals:,})" if proposals else text)
+        self.setTabText(at, f"{text} ({format_number(proposals)})" if proposals else text)
         self.setTabToolTip(
             at,
             tr("{proposals} to decide").format(
                 proposals=trn("{count} proposal", "{count} proposals", proposals)
             )
             if proposals
-            else "",
+            else text,
         )
 
     # Qt overrides

@@ -3,7 +3,7 @@
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from app.domain.translation import tr
+from app.domain.translation import format_number, tr
 from ui.theme import Theme
 from ui.views.memory.dashboard import Dashboard
 from ui.views.memory.inspector import InspectorView
@@ -92,7 +92,7 @@ class MemoryPane(QWidget):
         self.page_changed.emit()
 
     def _on_counted(self, sent: int) -> None:
-        text = f"{_TABS['sources']} ({sent:,})" if sent else _TABS["sources"]
+        text = f"{_TABS['sources']} ({format_number(sent)})" if sent else _TABS["sources"]
         self.tabs.setTabText(_NAMES.index("sources"), text)
 
     # Qt overrides

@@ -188,9 +188,9 @@ def _row(sign: str, line: ProfileLine, style: str, more: str = "") -> str:
 
 
 def _links(line: ProfileLine, color: str) -> str:
-    name = "fact" if len(line.sources) == 1 else "facts"
     numbers = ", ".join(
         f'<a style="color: {color};" href="{_FACT}:{each.fact_id}">{each.fact_id}</a>'
         for each in line.sources
     )
-    return f" &nbsp;<small>{name} {numbers}</small>" if numbers else ""
+    name = tr("Fact {number}") if len(line.sources) == 1 else tr("Facts {number}")
+    return f" &nbsp;<small>{name.format(number=numbers)}</small>" if numbers else ""

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 from app.domain.diagnostics import ProbeDetails
 from app.domain.errors import KnownError
 from app.domain.formatting import format_turn
-from app.domain.translation import tr
+from app.domain.translation import format_number, tr
 from ui.widgets.controls import button, column_in, progress_bar, row_of, table_view
 from ui.widgets.plain_label import plain_label
 
@@ -160,4 +160,4 @@ def _ranks(place: ProbeDetails) -> tuple[str, str]:
 def _rank(rank: int | None, *, known: bool) -> str:
     if not known:
         return "\N{EN DASH}"
-    return f"{rank:,}" if rank else tr("not found")
+    return format_number(rank) if rank else tr("not found")

@@ -10,7 +10,7 @@ from app.chat.sent_prompt import PartDifference, PartState, SentPart, SentPrompt
 from app.domain.conversations import Usage
 from app.domain.formatting import format_percent, money
 from app.domain.recall import PlanPartKind
-from app.domain.translation import format_number, tr
+from app.domain.translation import format_number, tr, trn
 from ui.theme import Theme
 from ui.widgets.controls import button, column_in, filled, scroll_area
 from ui.widgets.plain_label import plain_label
@@ -124,8 +124,8 @@ def part_figures(part: SentPart) -> str:
         )
     ]
     if part.messages and part.kind is not PlanPartKind.QUESTION:
-        words.append(f"{part.messages:,} {'message' if part.messages == 1 else 'messages'}")
-    words.append("cacheable" if part.cacheable else tr("new each time"))
+        words.append(trn("{count} message", "{count} messages", part.messages))
+    words.append(tr("cacheable") if part.cacheable else tr("new each time"))
     return _DOT.join(words)
 
 

@@ -164,7 +164,11 @@ class _SpacesCard(TableCard):
     def _add_row(self, number: int, row: SpaceStatus) -> None:
         name = self.cell(number, 0, f"{_capital(row.model)} \N{MIDDLE DOT} {_USES[row.use]}")
         name.setToolTip(row.name)
-        values = (f"{row.passages:,}", format_percent(row.share), format_size(row.size_bytes))
+        values = (
+            format_number(row.passages),
+            format_percent(row.share),
+            format_size(row.size_bytes),
+        )
         for column, text in enumerate(values, start=1):
             self.name_cell(self.cell(number, column, text), column, row.model)
         if row.use is SpaceUse.KEPT:

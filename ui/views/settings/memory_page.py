@@ -39,7 +39,7 @@ class MemoryPage(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.editors = [
-            SettingEditor(setting, self, steps=True)
+            SettingEditor(setting, self)
             for setting in SETTINGS.values()
             if setting.page is SettingPage.RECALL
         ]

@@ -1,10 +1,11 @@
-"""The summaries dialog: read, edit, compare and restore one summary at a time."""
+"""Summaries of a conversation and of its turns: read, edit, compare and restore one at a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QDialog, QWidget
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QWidget
 
 from app.domain.errors import KnownError
 from app.domain.translation import tr
@@ -12,8 +13,7 @@ from app.memory.summaries import SummaryTarget
 from app.storage.tables.summaries import Summary
 from ui.models.facts import version_label
 from ui.theme import Theme
-from ui.widgets.controls import closing_buttons, column_in, combo_box, text_edit
-from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.controls import button, column_in, combo_box, row_of, text_edit
 from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
 
@@ -29,52 +29,52 @@ class SummarySource:
     label: str
 
 
-class SummariesDialog(QDialog):
+class SummariesPane(QWidget):
     """Shows the summary of the chosen source.
 
-    Attributes:
-        is_closed: Set by whoever closes it for good.
-
     Signals:
+        refresh_requested: What is shown may be outdated.
         source_chosen: The `SummarySource` to show. save_requested: A source and the user's text.
         restore_requested: A source and the `made_at` of a version. leave_requested: What to call
             once the edit is saved or discarded.
     """
 
+    refresh_requested = Signal()
     source_chosen = Signal(object)
     save_requested = Signal(object, str)
     restore_requested = Signal(object, object)
     leave_requested = Signal(object)
 
-    def __init__(self, title: str, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle(tr("Summaries"))
-        resize_on_screen(self, 640, 520)
-        self.is_closed = False
-        self._sources: Sequence[SummarySource] = ()
+        self._sources: tuple[SummarySource, ...] = ()
         self._shown = 0
         self._newest = ""
-        heading = plain_label(self, "heading", title, selectable=False)
+        self._title = plain_label(self, "heading", selectable=False)
         self.choice = combo_box(
             self, tr("What is summarized"), min_chars=1, on_activated=self._on_choice_activated
         )
         self.text = text_edit(self, tr("Summary"), _TEXT_PX)
         self.text.textChanged.connect(self._on_text_changed)
-        self._status = plain_label(self, "muted", selectable=False)
+        self.status = plain_label(self, "muted", selectable=False)
         self._versions = VersionsView(theme, self)
         self._versions.restore_requested.connect(
             lambda made_at: self.restore_requested.emit(self.source, made_at)
         )
-        buttons, (self._save,) = closing_buttons(self, tr("Save"))
-        self._save.setProperty("kind", "primary")
-        self._save.clicked.connect(
+        self._undo = button(
+            self, tr("Undo"), self._on_undo_clicked, tip=tr("Show the saved version")
+        )
+        self.save = button(self, tr("Save"), kind="primary")
+        self.save.clicked.connect(
             lambda: self.save_requested.emit(self.source, self.text.toPlainText())
         )
-        parts = (heading, self.choice, self.text, self._status, (self._versions, 1))
-        column = column_in(self, *parts)
-        column.addStretch(0)
-        column.addWidget(buttons)
-        self._save.setEnabled(False)
+        self.setFocusProxy(self.text)
+        column_in(
+            self, self._title, self.choice, (self.text, 2), self.status,
+            row_of(None, self._undo, self.save), (self._versions, 1),
+            margins=(12, 12, 12, 12), spacing=8,
+        ).addStretch(0)  # fmt: skip
+        self.show_nothing("")
 
     @property
     def source(self) -> SummarySource | None:
@@ -88,20 +88,35 @@ class SummariesDialog(QDialog):
 
     def undo(self) -> None:
         """Show the newest summary."""
-        self.text.setPlainText(self._newest)
+        if self.text.toPlainText() != self._newest:
+            self.text.setPlainText(self._newest)
 
-    def show_sources(self, sources: Sequence[SummarySource]) -> None:
-        """Offer what can have a summary, and choose the first."""
+    def show_sources(self, title: str, sources: Sequence[SummarySource]) -> None:
+        """Offer what of a conversation can have a summary; the choice stays where it can."""
+        shown = self.source
+        self._title.setText(title)
         self._sources = tuple(sources)
+        self._set_visible(is_visible=True)
         self.choice.clear()
         self.choice.addItems([each.label for each in sources])
-        self._choose(0)
+        same = (each for each, source in enumerate(sources) if source == shown)
+        self._choose(next(same, 0))
 
-    def show_versions(self, versions: Sequence[Summary]) -> None:
-        """Show the summaries of the source, newest first."""
-        self._newest = versions[0].text if versions else ""
+    def show_nothing(self, why: str) -> None:
+        """Say why there is nothing to summarize."""
+        self._sources, self._newest = (), ""
         self.undo()
-        self._status.setText(
+        self.status.setText(why)
+        self._set_visible(is_visible=False)
+
+    def show_versions(self, versions: Sequence[Summary], *, replaces_edit: bool = False) -> None:
+        """Show the summaries of the source, newest first; an edit stays, unless `replaces_edit`."""
+        keeps_edit = self.is_edited and not replaces_edit
+        self._newest = versions[0].text if versions else ""
+        self.text.setReadOnly(False)
+        if not keeps_edit:
+            self.undo()
+        self.status.setText(
             version_label(versions[0].made_at, versions[0].model)
             + tr(". A summary of your own stays until what it summarizes changes.")
             if versions
@@ -117,13 +132,21 @@ class SummariesDialog(QDialog):
 
     def show_error(self, error: KnownError) -> None:
         """Show why a request failed."""
-        self._status.setText(error.display_text)
+        self.status.setText(error.display_text)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Use another theme."""
+        self._versions.set_theme(theme)
+
+    def _set_visible(self, *, is_visible: bool) -> None:
+        for part in (self._title, self.choice, self.text, self._undo, self.save, self._versions):
+            part.setVisible(is_visible)
 
     def _choose(self, number: int) -> None:
         self._shown = number
         self.choice.setCurrentIndex(number)
-        if self.source is not None:
-            self.source_chosen.emit(self.source)
+        self.text.setReadOnly(True)  # until its own text is there
+        self.source_chosen.emit(self.source)
 
     def _on_choice_activated(self, number: int) -> None:
         if number != self._shown and self.is_edited:
@@ -132,14 +155,17 @@ class SummariesDialog(QDialog):
         else:
             self._choose(number)
 
+    def _on_undo_clicked(self) -> None:
+        self.undo()
+        self.refresh_requested.emit()
+
     def _on_text_changed(self) -> None:
-        self._save.setEnabled(self.is_edited and bool(self.text.toPlainText().strip()))
+        self._undo.setEnabled(self.is_edited)
+        self.save.setEnabled(self.is_edited and bool(self.text.toPlainText().strip()))
 
     # Qt overrides
 
-    def reject(self) -> None:
-        """Close, also on Escape, once an edit is saved or discarded."""
-        if self.is_edited:
-            self.leave_requested.emit(super().reject)
-        else:
-            super().reject()
+    def showEvent(self, event: QShowEvent) -> None:
+        """Report it, so that what is shown is refreshed."""
+        super().showEvent(event)
+        self.refresh_requested.emit()
