@@ -8,8 +8,6 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from app.domain.errors import InvalidInput, ReadOnlyStorage
-
 ENVIRONMENT_VARIABLE = "COMMONPLACE_DATA_DIR"
 
 
@@ -73,6 +71,8 @@ class DataPaths:
             self.root.chmod(self.root.stat().st_mode & 0o700)
             os.umask(0o077)
         except OSError as error:
+            from app.domain.errors import ReadOnlyStorage
+
             raise ReadOnlyStorage(
                 f"The data directory '{self.root}' cannot be written: {error.strerror or error}",
                 "Choose another with --data-dir, or make it writable.",
@@ -92,6 +92,8 @@ def _is_writable(folder: Path) -> bool:
 def refuse_data_directory(root: Path, target: Path) -> None:
     """Raise InvalidInput for a file that the user would write into the data directory at `root`."""
     if target.resolve().is_relative_to(root.resolve()):
+        from app.domain.errors import InvalidInput
+
         raise InvalidInput(
             f"'{target}' is inside the data directory, which belongs to the program",
             "Choose another place.",

@@ -136,8 +136,9 @@ class SummariesPage:
 
     def __init__(self, parts: Parts) -> None:
         self.store = store = Recorder(
-            open=SimpleNamespace(path=[exchange(5)]), questions={5: "Why?"}, versions=[]
-        )
+            open=SimpleNamespace(path=[exchange(5)]), questions={5: "Why?"}, versions=[],
+            write=self.write,
+        )  # fmt: skip
         self.bridge, self.banner, self.open, self.pages = (
             parts.bridge, parts.banner, parts.open, list[str]()
         )  # fmt: skip
@@ -150,6 +151,9 @@ class SummariesPage:
         )  # fmt: skip
         self.pane.show()
         self.pane.text.setPlainText("mine")
+
+    def write(self, _of: SummaryTarget, source_id: int, text: str) -> None:
+        self.store.results["versions"] = [Summary(source_id, text, "user", AT)]
 
 
 summaries = fixture_of(SummariesPage)
@@ -208,7 +212,6 @@ def test_text_typed_while_a_summary_is_saved_stays(summaries: SummariesPage) -> 
     summaries.bridge.hold()
     summaries.pane.save.click()
     summaries.pane.text.setPlainText("mine, and more")
-    summaries.store.results["versions"] = [Summary(TALK, "mine", "user", AT)]
     summaries.bridge.release()
     assert (summaries.pane.text.toPlainText(), summaries.pane.is_edited) == ("mine, and more", True)
 

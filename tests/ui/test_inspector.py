@@ -340,7 +340,7 @@ NOT_KEPT = inspection(runs=(), prompt=None, sent=None)
         (inspection(), False, "Recall is off."),
         (replace(inspection(), conversation=replace(HERE, recalls=False)), True, "Memory is off"),
         (NOT_KEPT, True, "older than the storing of prompts"),
-        (replace(NOT_KEPT, conversation=replace(HERE, source="chatgpt")), True, "from chatgpt"),
+        (replace(NOT_KEPT, conversation=replace(HERE, source="chatgpt")), True, "from ChatGPT"),
         (replace(NOT_KEPT, exchange=replace(EXCHANGE, model="recall:")), True, "Recall answered"),
         (replace(NOT_KEPT, exchange=replace(EXCHANGE, status=ExchangeStatus.RUNNING)), True,
          "being prepared"),

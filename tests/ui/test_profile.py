@@ -56,7 +56,7 @@ class Page:
         return calls
 
     def tab(self) -> str:
-        return self.view.tabText(1)
+        return self.view.tabText(2)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def page(parts: Parts) -> Iterator[Page]:
 
 def test_a_proposal_is_shown_as_added_and_removed_lines_with_their_facts(page: Page) -> None:
     shown = page.pane.diff.toPlainText().splitlines()
-    assert [line.partition("  fact")[0] for line in shown] == [
+    assert [line.partition("  Fact")[0] for line in shown] == [
         "\N{MINUS SIGN} I live in Rome", "+ I prefer <b>tea</b>"
     ]  # fmt: skip
     assert "<b>tea" not in diff_html(page.state.diff, Theme())
@@ -153,7 +153,7 @@ def test_proposals_of_models_are_rows_with_buttons(qtbot: QtBot) -> None:
     view.show_proposals([WrittenLine(each, f"Save {each}?", actions, True) for each in "ab"])
     shown = view.proposals
     assert not shown.isHidden()
-    assert "2" in view.tabText(2)
+    assert "2" in view.tabText(3)
     buttons = {
         each.accessibleName() or each.text(): each
         for each in shown._rows[1].findChildren(type(view.profile.accept))
@@ -167,4 +167,4 @@ def test_proposals_of_models_are_rows_with_buttons(qtbot: QtBot) -> None:
     assert source.args == ["b"]
     view.show_proposals([])
     assert shown.isHidden()
-    assert view.tabText(2) == "Core memory"
+    assert view.tabText(3) == "Core memory"

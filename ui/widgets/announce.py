@@ -1,9 +1,6 @@
 """Announcements to screen readers: what appears without taking the focus."""
 
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QWidget
-
-from app.domain.text import one_line
 
 _MAX_CHARS = 500
 
@@ -11,6 +8,10 @@ _MAX_CHARS = 500
 def announce(source: QWidget, text: str) -> None:
     """Have a screen reader say a text when it has finished what it says; "" says nothing."""
     if text:
+        from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
+
+        from app.domain.text import one_line
+
         QAccessible.updateAccessibility(
             QAccessibleAnnouncementEvent(source, one_line(text, _MAX_CHARS))
         )

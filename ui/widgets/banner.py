@@ -5,9 +5,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
-from app.domain.text import sentences
 from app.domain.translation import tr
-from ui.errors import error_text
 from ui.widgets.announce import announce
 from ui.widgets.controls import button, filled, tool_button
 from ui.widgets.plain_label import PlainLabel
@@ -71,6 +69,9 @@ class Banner(QFrame):
 
     def show_error(self, error: BaseException) -> None:
         """Show what went wrong and what to do next, until it is dismissed."""
+        from app.domain.text import sentences
+        from ui.errors import error_text
+
         title, hint = error_text(error)
         self.show_message(sentences(title, hint), brief=False)
 

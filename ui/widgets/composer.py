@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.conversations import Draft
 from app.domain.translation import tr
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.completion import CompletionList
@@ -30,6 +29,7 @@ from ui.widgets.project_chip import ProjectChip
 
 if TYPE_CHECKING:
     from app.commands.table import Completion, CompletionItem
+    from app.domain.conversations import Draft
 
 _DRAFT_AFTER_MS = 600
 _WIDE_PX = 480  # for what memory brings, in words
@@ -153,11 +153,13 @@ class Composer(QWidget):
         return self.box.toPlainText()
 
     @property
-    def draft(self) -> Draft:
+    def draft(self) -> "Draft":
         """The text typed so far, and the files that are ready."""
+        from app.domain.conversations import Draft
+
         return Draft(self.text, self.files.files, self.memory.choice)
 
-    def show_draft(self, draft: Draft) -> None:
+    def show_draft(self, draft: "Draft") -> None:
         """Replace text and files without reporting a change."""
         self.memory.show_choice(draft.choice)
         self.box.setPlainText(draft.text)
@@ -182,6 +184,8 @@ class Composer(QWidget):
     def clear(self) -> None:
         """Remove text and files, which are stored elsewhere, and end an edit."""
         self._editing.show_note("")
+        from app.domain.conversations import Draft
+
         self.show_draft(Draft())
 
     def discard(self) -> None:
@@ -192,7 +196,7 @@ class Composer(QWidget):
         self.completion.hide()
         self.draft_changed.emit(self.draft)
 
-    def begin_edit(self, message: Draft) -> None:
+    def begin_edit(self, message: "Draft") -> None:
         """Edit an earlier message, until it is sent or the edit is cancelled."""
         self.show_draft(message)
         self._editing.show_note(_EDITING, tr("Cancel"), self.cancel_edit)

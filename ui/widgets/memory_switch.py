@@ -3,18 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QIcon
 from PySide6.QtWidgets import QCheckBox, QFrame, QPushButton, QRadioButton, QVBoxLayout, QWidget
 
-from app.domain.conversations import ANY_RECALL, RecallChoice
-from app.domain.ids import PassageId
 from app.domain.translation import tr
 from ui.icons import set_icon
 from ui.widgets.controls import button, column_in, filled, row_of, scroll_area
 from ui.widgets.model_picker import list_place
 from ui.widgets.plain_label import plain_label
+
+if TYPE_CHECKING:
+    from app.domain.conversations import RecallChoice
+    from app.domain.ids import PassageId
 
 _SIZE = QSize(440, 460)
 _ARROW_PX = 22
@@ -32,7 +35,7 @@ class MemoryUse(StrEnum):
 class MemoryItem:
     """Something that memory brings: `title` with the date, its kind, and the sentence it is quoted by."""
 
-    passage_id: PassageId
+    passage_id: "PassageId"
     title: str
     kind: str
     sentence: str
@@ -41,9 +44,6 @@ class MemoryItem:
 
 class MemorySwitch(QPushButton):
     """A button that says what memory brings, and opens a list of it to choose from.
-
-    Attributes:
-        choice: What the user chose for this message.
 
     Signals:
         choice_changed: The choice for this message has changed.
@@ -57,7 +57,7 @@ class MemorySwitch(QPushButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.choice = ANY_RECALL
+        self._choice: RecallChoice | None = None
         self._is_on = self._is_on_here = True
         self._is_compact = False
         self._items: Sequence[MemoryItem] | None = None
@@ -69,11 +69,19 @@ class MemorySwitch(QPushButton):
         self._show()
 
     @property
+    def choice(self) -> "RecallChoice":
+        """What the user chose for this message."""
+        from app.domain.conversations import ANY_RECALL
+
+        return ANY_RECALL if self._choice is None else self._choice
+
+    @property
     def use(self) -> MemoryUse:
         """What memory is used for."""
         if not self._is_on_here:
             return MemoryUse.NOT_HERE
-        return MemoryUse.ON if self.choice.is_on else MemoryUse.NOT_NOW
+        is_on = self._choice is None or self._choice.is_on
+        return MemoryUse.ON if is_on else MemoryUse.NOT_NOW
 
     @property
     def items(self) -> Sequence[MemoryItem]:
@@ -85,9 +93,9 @@ class MemorySwitch(QPushButton):
         self._is_on, self._is_on_here = is_on, is_on_here
         self._show()
 
-    def show_choice(self, choice: RecallChoice) -> None:
+    def show_choice(self, choice: "RecallChoice") -> None:
         """Show what was chosen for another message."""
-        self.choice, self._items = choice, None
+        self._choice, self._items = choice, None
         self._show()
 
     def set_compact(self, is_compact: bool) -> None:
@@ -122,13 +130,13 @@ class MemorySwitch(QPushButton):
             self.here_switched.emit(self._is_on_here)
         self._choose(replace(self.choice, is_on=use is not MemoryUse.NOT_NOW))
 
-    def leave_out(self, passage_id: PassageId, *, left_out: bool) -> None:
+    def leave_out(self, passage_id: "PassageId", *, left_out: bool) -> None:
         """Leave something out of this message, or use it again."""
         others = self.choice.left_out - {passage_id}
         self._choose(replace(self.choice, left_out=others | {passage_id} if left_out else others))
 
-    def _choose(self, choice: RecallChoice) -> None:
-        is_changed, self.choice = choice != self.choice, choice
+    def _choose(self, choice: "RecallChoice") -> None:
+        is_changed, self._choice = choice != self.choice, choice
         self._show()
         if is_changed:
             self.choice_changed.emit()
