@@ -27,7 +27,7 @@ class SettingPage(StrEnum):
     MODELS = "Models"
     RECALL = "Memory"
     CONTEXT = "Context"
-    WORKERS = "Workers"
+    WORKERS = "Background tasks"
     NETWORK = "Network"
     INTERNAL = ""
 
@@ -185,7 +185,7 @@ _ALL = (
             "The model that summarizes and extracts facts. None uses the built-in methods on this computer.",
             optional=True, pattern=_MODEL, pattern_text="PROVIDER:MODEL of a configured provider"),
     Setting("embedder", str, "builtin", _P.MODELS, "Model for search by meaning",
-            "The model that embeds texts. builtin (English), builtin-multilingual (some 100 languages) and onnx: "
+            "The search model. builtin (English), builtin-multilingual (some 100 languages) and onnx: "
             "run on this computer.",
             pattern=_EMBEDDER,
             pattern_text="builtin, builtin-multilingual, onnx:FOLDER, or PROVIDER:MODEL of a configured provider"),
@@ -270,7 +270,7 @@ _ALL = (
     _count("rag_max_tokens", 1200, _P.RECALL, "Token budget for related history",
            "The maximum number of tokens for related conversations, turns and facts.", unit="tokens"),
     Setting("rag_recency_half_life_days", float, 0.0, _P.RECALL, "Recency half-life",
-            "The number of days after which a passage counts half. 0 turns this off.", minimum=0, maximum=36_500,
+            "The number of days after which what was said counts half. 0 turns this off.", minimum=0, maximum=36_500,
             unit="days"),
     _flag("auto_rag_enabled", True, _P.RECALL, "Recall from earlier in the conversation",
           "Add earlier messages of this segment that are no longer sent in full."),
@@ -315,24 +315,24 @@ _ALL = (
     _count("summarizer_quiet_minutes", 5, _P.WORKERS, "Delay for the open conversation",
            "The open conversation is summarized after this time without a new message.", minimum=0,
            maximum=1440, unit="minutes"),
-    _count("embedding_pipeline_poll_interval", 5, _P.WORKERS, "Embedding interval",
-           "The time after which the idle embedding pipeline checks for new work.", maximum=86_400,
+    _count("embedding_pipeline_poll_interval", 5, _P.WORKERS, "Search model: interval",
+           "The time after which idle search by meaning checks for new work.", maximum=86_400,
            unit="s"),
-    _count("embedding_batch_size", 100, _P.WORKERS, "Embedding batch size",
-           "The number of texts that are embedded at once.", maximum=2048),
-    _count("embedding_max_retries", 6, _P.WORKERS, "Embedding attempts",
+    _count("embedding_batch_size", 100, _P.WORKERS, "Search model: texts at once",
+           "The number of texts that the search model reads at once.", maximum=2048),
+    _count("embedding_max_retries", 6, _P.WORKERS, "Search model: attempts",
            "The number of failures after which a text is no longer retried automatically.", minimum=0, maximum=20),
-    Setting("embedding_requests_per_minute", int, None, _P.WORKERS, "Embedding request limit",
+    Setting("embedding_requests_per_minute", int, None, _P.WORKERS, "Search model: request limit",
             "The maximum number of requests per minute to a remote search model.", minimum=1, maximum=100_000,
             unit="per minute", optional=True),
     _count("min_message_tokens", 10, _P.WORKERS, "Minimum turn length",
-           "Shorter turns are not embedded and are found by words only.", minimum=0, unit="tokens"),
+           "Shorter turns are found by their words only.", minimum=0, unit="tokens"),
     _count("min_messages_for_exchange_summary", 1, _P.WORKERS, "Minimum messages per turn",
            "Turns with fewer messages are not summarized."),
     _count("min_exchanges_for_conversation_summary", 1, _P.WORKERS, "Minimum turns per conversation",
            "Conversations with fewer turns are not summarized."),
     _count("turn_max_tokens", 6000, _P.WORKERS, "Maximum chunk length",
-           "Longer turns are embedded in overlapping chunks.", minimum=100, unit="tokens"),
+           "Longer turns are read by the search model in overlapping parts.", minimum=100, unit="tokens"),
     _count("turn_overlap_tokens", 500, _P.WORKERS, "Chunk overlap",
            "The number of tokens that adjacent chunks share.", minimum=0, unit="tokens"),
     Setting("spend_cap_daily_usd", float, None, _P.WORKERS, "Daily spend limit",

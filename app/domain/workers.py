@@ -95,9 +95,9 @@ WORKERS: Mapping[WorkerName, WorkerSpec] = {
     ),
     WorkerName.EMBEDDING_PIPELINE: WorkerSpec(
         "Search by meaning",
-        "the embedding pipeline",
+        "search by meaning",
         ItemKind.PASSAGE,
-        "without an embedding",
+        "not read by the search model",
         "embedding_pipeline_enabled",
         "Read for search by meaning",
         "Have the search model read all turns, summaries and facts.",

@@ -72,7 +72,7 @@ class TurnCoverage:
         status = next((s for s in self._statuses() if s.name == _PIPELINE), None)
         why = why_no_vector(turn, self._settings)
         if not why and status is not None and status.state is WorkerState.BLOCKED:
-            why = tr("It is not embedded yet: {as_sentence}").format(
+            why = tr("The search model has not read it yet: {as_sentence}").format(
                 as_sentence=_as_sentence(status.blocked_by)
             )
         why = why or (_WAITING if space is not None else tr("No search model is available now."))
@@ -88,26 +88,26 @@ def why_no_vector(turn: CoveredTurn, settings: Settings) -> str:
         )
     if turn.tokens < least:
         return tr(
-            "It has about {tokens} tokens; turns with fewer than {least} are not embedded."
+            "It has about {tokens} tokens; turns with fewer than {least} are found by words only."
         ).format(tokens=turn.tokens, least=least)
     if turn.is_empty:
-        return tr("It has no text to embed.")
+        return tr("It has no text.")
     if turn.error and turn.next_at is None:
         tries = "once" if turn.tries == 1 else tr("{tries} times").format(tries=turn.tries)
-        return tr("It is skipped after embedding failed {tries}: {as_sentence}").format(
-            tries=tries, as_sentence=_as_sentence(turn.error)
-        )
+        return tr(
+            "The search model could not read it; it was skipped after {tries}: {as_sentence}"
+        ).format(tries=tries, as_sentence=_as_sentence(turn.error))
     if turn.error and turn.next_at is not None:
         at = f"{turn.next_at.astimezone():%H:%M}"
-        return tr("Embedding failed and is retried at {at}: {as_sentence}").format(
-            at=at, as_sentence=_as_sentence(turn.error)
-        )
+        return tr(
+            "The search model could not read it and tries again at {at}: {as_sentence}"
+        ).format(at=at, as_sentence=_as_sentence(turn.error))
     if not settings.flag("embedding_pipeline_enabled"):
-        return tr("It is not embedded yet, and the embedding pipeline is off.")
+        return tr("The search model has not read it yet, and search by meaning is off.")
     return ""
 
 
-_WAITING = "It is not embedded yet."
+_WAITING = "The search model has not read it yet."
 _PIPELINE = WorkerName.EMBEDDING_PIPELINE
 _STATUS_TEXTS = {
     ExchangeStatus.RUNNING: "its reply is still being written",

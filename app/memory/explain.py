@@ -184,7 +184,7 @@ class Explainer:
             turns = covered_turns(self._store, [case.exchange.id], None)
             why = next((why_no_vector(turn, self._settings) for turn in turns), "")
             words = tr("It is found by its words only. {value}").format(
-                value=why or tr("It is not embedded yet.")
+                value=why or tr("The search model has not read it yet.")
             )
             found.append(Obstacle(ObstacleCause.NO_VECTOR, words))
         floor = self._settings.share("rag_min_similarity")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from app.domain.errors import EmbedderUnavailable, InvalidInput
 from app.domain.passages import EmbedderSwitchPlan, EmbeddingStatus, SpaceStatus, SpaceUse
+from app.domain.translation import tr
 from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.embedders import ONNX, EmbedderDirectory
 from app.memory.vector_search import VectorSearch
@@ -111,11 +112,13 @@ class SpaceService:
         if is_whole:
             return ""
         if self._meaning.new_space_problem:
-            return f"Waiting for the new embedder. {self._meaning.new_space_problem}"
+            return tr("Waiting for the new search model. {problem}").format(
+                problem=self._meaning.new_space_problem
+            )
         if not self._settings.flag("embedding_pipeline_enabled"):
-            return (
-                "Nothing is being embedded because the embedding pipeline is off. "
-                "Turn it on under Workers."
+            return tr(
+                "Nothing new is being read because search by meaning is off. Turn it on in Settings, "
+                "Background tasks."
             )
         name = WorkerName.EMBEDDING_PIPELINE
         return next((each.blocked_by for each in self._statuses() if each.name == name), "")

@@ -159,7 +159,7 @@ class EmbeddingRegeneration:
         amount = self._pipeline.amount(kinds)
         count = max(amount.passages, amount.vectors)
         if not count:
-            return RegenerationPlan(0, tr("There is nothing to embed yet."), amount.space, 0)
+            return RegenerationPlan(0, tr("There is nothing to read yet."), amount.space, 0)
         estimate = self._embedders.estimate(amount.passages, amount.tokens)
         text = tr(
             "This deletes the {vectors} of {space} and embeds {passages} again: about {tokens} tokens, {format_estimate}. Until a passage has a vector again, search finds it by its words only. No messages are lost."
@@ -174,8 +174,7 @@ class EmbeddingRegeneration:
             text += tr(" The texts are sent to {sent_to}.").format(sent_to=estimate.sent_to)
         if not self._settings.flag("embedding_pipeline_enabled"):
             text += tr(
-                " The embedding pipeline is off: nothing is embedded, and search uses words only, "
-                "until it is on."
+                " Search by meaning is off: until it is on, what is new is found by its words only."
             )
         return RegenerationPlan(count, text, amount.space, amount.vectors)
 

@@ -83,7 +83,7 @@ def leave(_: Services, __: ConversationRecord) -> None:
 
 WITHOUT_VECTOR: dict[str, tuple[dict[str, Any], Callable[..., object], bool, str]] = {
     "short": ({"min_message_tokens": 500}, leave, True, "fewer than 500"),
-    "off": ({"embedding_pipeline_enabled": False}, leave, True, "the embedding pipeline is off"),
+    "off": ({"embedding_pipeline_enabled": False}, leave, True, "search by meaning is off"),
     "private": ({"private": True}, leave, False, "Private"),
     "trash": ({}, trash, False, "in the trash"),
     "running": ({"running": True}, leave, False, "still being written"),
@@ -171,7 +171,7 @@ def test_consent_is_needed_for_the_whole_history_and_a_pipeline_to_embed_it(
     services.settings.set("embedding_pipeline_enabled", False)
     assert services.spaces.read().problem == ""
     add_conversation(services.store, LONG)
-    assert "the embedding pipeline is off" in services.spaces.read().problem
+    assert "search by meaning is off" in services.spaces.read().problem
     plan = services.spaces.plan(OPENAI)
     assert plan.needs_consent
     assert (plan.passages, plan.sent_to) == (1, "https://api.openai.com/v1")

@@ -167,9 +167,9 @@ def test_a_missing_vector_has_a_reason(library: ExplainedLibrary) -> None:
 
     library.settings.set("min_message_tokens", 10)
     assert "fewer than 10" in reason(short, "rye")
-    assert "not embedded yet" in reason(long, "sourdough")
+    assert "not read it yet" in reason(long, "sourdough")
     library.settings.set("embedding_pipeline_enabled", False)
-    assert "pipeline is off" in reason(long, "sourdough")
+    assert "meaning is off" in reason(long, "sourdough")
     Attempts(library.store, "embedding_pipeline").failed(passages[1], 2, None, "no")
     assert "failed" in reason(long, "sourdough")
 

@@ -252,8 +252,8 @@ async def test_every_number_on_the_dashboard_is_the_database_s(
         f"SELECT count(*) FROM passage WHERE id IN {_PASSAGES} AND id NOT IN "
         "(SELECT passage_id FROM embedding_all_minilm_l6_v2) AND id NOT IN "
         "(SELECT item_id FROM attempt WHERE worker = 'embedding_pipeline' AND next_at IS NULL)")))  # fmt: skip
-    await user.sees(f"{left} passages without an embedding: the embedding pipeline is off.")
-    await user.sees("1 item failed too often and will not be retried by the embedding pipeline")
+    await user.sees(f"{left} passages not read by the search model: search by meaning is off.")
+    await user.sees("1 item failed too often and will not be retried by search by meaning")
 
     # A session with a model that is paid for.
     card = dashboard.card(EXCHANGES)

@@ -119,7 +119,7 @@ async def test_a_paraphrase_finds_its_turn_through_every_change_of_embedder(
     page = await opened_page(user)
     await switched(user, page, LOCAL)
     await user.sees("Reading your history: 0%", f"{BUILT_IN} stays in use")
-    await user.sees("the embedding pipeline is off")
+    await user.sees("search by meaning is off")
     await user.dismiss()
     await finds(user, PARAPHRASE, FOUND)
 
@@ -135,7 +135,7 @@ async def test_a_paraphrase_finds_its_turn_through_every_change_of_embedder(
 
     page = await opened_page(user)
     user.choose(page.chooser.box, BUILT_IN)
-    await user.sees("Everything is embedded with it already: you can use it at once, at no cost.")
+    await user.sees("It has read everything already: you can use it at once, at no cost.")
     await switched(user, page, BUILT_IN)
     await user.until_so(lambda services: is_answering(services, "all_minilm"))
     await user.dismiss()
@@ -198,8 +198,8 @@ async def test_kept_vectors_are_deleted_and_those_in_use_made_again_after_a_ques
     page = await opened_page(user)
     await switched(user, page, LOCAL)
     await user.sees("Delete\u2026")
-    user.click(f"Delete the vectors of {BUILT_IN}")
-    await user.sees(f"Delete the vectors of {BUILT_IN}?")
+    user.click(f"Delete what {BUILT_IN} has read")
+    await user.sees(f"Delete what {BUILT_IN} has read?")
     user.click("Delete")
     await user.until_so(lambda services: len(services.spaces.read().rows) == 1)
     await user.sees_no_more("Delete\u2026")
@@ -207,7 +207,7 @@ async def test_kept_vectors_are_deleted_and_those_in_use_made_again_after_a_ques
 
     asked = len(server.posts)
     question = "Read everything again with this search model"
-    for button in ("Cancel", "Delete and embed again"):
+    for button in ("Cancel", "Delete and read again"):
         user.click("Read everything again\u2026")
         await user.sees(question)
         user.click(button)
@@ -253,11 +253,11 @@ async def test_dashboard_and_turn_menu_say_what_is_found_by_meaning(user: User) 
     user.press("Space")
     await user.until(lambda: card.state.text() == "off")
     await user.ask(lambda services: add_conversation(services.store, VIOLINS))
-    await user.sees("the embedding pipeline is off.")
+    await user.sees("search by meaning is off.")
     await user.until(lambda: user.screen().count("100%") == 1, "a smaller share")
     card.switch.setFocus()
     user.press("Space")
-    await user.sees_no_more("the embedding pipeline is off.")
+    await user.sees_no_more("search by meaning is off.")
     await user.until(lambda: user.screen().count("100%") == 2)
 
     await set_pipeline(user, on=False)
@@ -265,4 +265,4 @@ async def test_dashboard_and_turn_menu_say_what_is_found_by_meaning(user: User) 
         await user.ask(lambda s, key=key: s.settings.set(key, "local:nomic-embed-text"))  # type: ignore[misc]
     await user.until_so(lambda services: is_answering(services, "nomic"))
     await ask_in_menu(user)
-    await user.sees("not by its meaning", "the embedding pipeline is off")
+    await user.sees("not by its meaning", "search by meaning is off")

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.domain.translation import LANGUAGES
 from app.system.paths import DataPaths
 from tests.fakes.screens import FakeBridge, Recorder
 from ui.main.memory_panels import _yield_to_user
@@ -150,6 +151,18 @@ def test_no_shortcut_is_used_twice(window: MainWindow) -> None:
     actions = window.actions_by_name
     keys = Counter(each.toString() for action in actions.values() for each in action.shortcuts())
     assert [each for each, count in keys.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_letter_of_a_menu_is_used_twice(language: str) -> None:
+    code = (
+        "import json; from app.domain.translation import choose_language; "
+        f"choose_language('{language}'); from ui.views.actions import _ROWS; "
+        "print(json.dumps([(row.menu, row.text) for row in _ROWS]))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    letters = [(menu, text.partition("&")[2][:1].lower()) for menu, text in json.loads(ran.stdout)]
+    assert [each for each, count in Counter(letters).items() if count > 1] == []
 
 
 def test_the_palette_runs_an_action_once_where_a_single_click_activates(qtbot: QtBot) -> None:

@@ -148,7 +148,7 @@ def test_back_shows_results_and_the_note_above_them(sidebar: Sidebar) -> None:
         ({}, 0.43, False, "43%", False),
         ({}, 1.0, True, "being loaded", True),
         ({"by_meaning": True}, 0.43, True, "43%", False),
-        ({"by_meaning": True}, 0.43, False, "pipeline is off", False),
+        ({"by_meaning": True}, 0.43, False, "meaning is off", False),
     ],
 )
 def test_the_line_under_the_box_shows_what_the_answer_leaves_out(

@@ -36,9 +36,9 @@ def source_text(known: KnownMemory) -> str:
     """Return where a text comes from, as a sentence."""
     day = format_day(known.memory.saved_at)
     if known.memory.conversation_id is None:
-        return tr("You saved it on {day}. Passage {id}.").format(day=day, id=known.memory.id)
+        return tr("You saved it on {day}. Number {id}.").format(day=day, id=known.memory.id)
     turn = "" if known.turn_number is None else f", {format_turn(known.turn_number)}"
     title = known.conversation_title or tr("a deleted conversation")
-    return tr("A model wrote and saved it on {day} in “{title}”{turn}. Passage {id}.").format(
+    return tr("A model wrote and saved it on {day} in “{title}”{turn}. Number {id}.").format(
         day=day, title=title, turn=turn, id=known.memory.id
     )

@@ -113,7 +113,7 @@ def _tooltip(row: SearchResult | ResultGroup | FoldRow) -> str:
         return escape(row.title)
     lines = [title_text(row), row.user_question, origin_text(row)]
     if row.is_weak:
-        lines.append(tr("Weak match: less relevant than the passages that are recalled"))
+        lines.append(tr("Weak match: less relevant than what is recalled"))
     return "<br>".join(escape(line) for line in lines if line)
 
 

@@ -46,7 +46,7 @@ class EmbedderSuggestionPresenter(Presenter):
         await self._bridge.write(lambda: self._suggestions.accept(suggestion))
         self._messages.show_message(
             tr(
-                "Your history is being embedded again. Until that is done, search answers as before."
+                "The other search model is reading your history. Until that is done, search answers as before."
             ),
             brief=True,
         )

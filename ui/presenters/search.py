@@ -236,7 +236,7 @@ def completeness_of(
         return text, bool(text)
     share = format_percent(coverage.share)
     if answer.by_meaning:
-        ending = "" if is_embedding else tr(" The embedding pipeline is off.")
+        ending = "" if is_embedding else tr(" Search by meaning is off.")
         return tr("{share} can be searched by meaning so far.{ending}").format(
             share=share, ending=ending
         ), False

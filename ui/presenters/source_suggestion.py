@@ -60,7 +60,7 @@ class SourceSuggestionPresenter(Presenter):
         self._messages.show_message(
             tr(
                 "The sessions of {program} are being imported. The memory pane shows the progress; "
-                "Settings, Workers switches it off."
+                "Settings, Background tasks switches it off."
             ).format(program=SOURCES[state.name].title),
             brief=True,
         )

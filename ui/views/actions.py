@@ -26,23 +26,23 @@ _K = QKeySequence.StandardKey
 _ROWS = (
     ActionRow("new", tr("&Conversation"), tr("&New conversation"), _K.New),
     ActionRow("new_private", tr("&Conversation"), tr("New pri&vate conversation"), "Ctrl+Shift+N"),
-    ActionRow("clean_slate", tr("&Conversation"), tr("Clean s&late from here"), "Ctrl+Shift+E"),
+    ActionRow("clean_slate", tr("&Conversation"), tr("&Clean slate from here"), "Ctrl+Shift+E"),
     ActionRow("rename", tr("&Conversation"), tr("&Rename\u2026"), "F2", separated=True),
     ActionRow("pin", tr("&Conversation"), tr("&Pin"), "Ctrl+D", checkable=True),
     ActionRow("archive", tr("&Conversation"), tr("&Archive"), "Ctrl+Shift+A", checkable=True),
     ActionRow("tag", tr("&Conversation"), tr("&Tags\u2026"), "Ctrl+T"),
-    ActionRow("preset", tr("&Conversation"), tr("Pre&set\u2026"), "Ctrl+Shift+O"),
+    ActionRow("preset", tr("&Conversation"), tr("Pr&eset\u2026"), "Ctrl+Shift+O"),
     ActionRow("model", tr("&Conversation"), tr("M&odel\u2026"), "Ctrl+Shift+M"),
     ActionRow(
-        "memory_here", tr("&Conversation"), tr("Use &memory here"), "Ctrl+Shift+U", checkable=True
+        "memory_here", tr("&Conversation"), tr("Use memory &here"), "Ctrl+Shift+U", checkable=True
     ),
-    ActionRow("delete", tr("&Conversation"), tr("&Delete"), "Ctrl+Shift+Backspace"),
+    ActionRow("delete", tr("&Conversation"), tr("De&lete"), "Ctrl+Shift+Backspace"),
     ActionRow("restore", tr("&Conversation"), tr("Restore &from the trash")),
     ActionRow("forget", tr("&Conversation"), tr("For&get permanently\u2026")),
     ActionRow("import", tr("&Conversation"), tr("&Import\u2026"), "Ctrl+I", separated=True),
-    ActionRow("past_imports", tr("&Conversation"), tr("Past im&ports\u2026")),
-    ActionRow("export", tr("&Conversation"), tr("&Export this conversation\u2026"), "Ctrl+E"),
-    ActionRow("export_all", tr("&Conversation"), tr("Export e&verything\u2026")),
+    ActionRow("past_imports", tr("&Conversation"), tr("Past i&mports\u2026")),
+    ActionRow("export", tr("&Conversation"), tr("E&xport this conversation\u2026"), "Ctrl+E"),
+    ActionRow("export_all", tr("&Conversation"), tr("Export ever&ything\u2026")),
     ActionRow("settings", tr("&Conversation"), tr("&Settings\u2026"), "Ctrl+,", separated=True),
     ActionRow("presets", tr("&Conversation"), tr("E&dit presets\u2026")),
     ActionRow("quit", tr("&Conversation"), tr("&Quit"), "Ctrl+Q"),
@@ -59,7 +59,7 @@ _ROWS = (
     ActionRow("search", tr("&Find"), tr("&Search everything"), "Ctrl+K"),
     ActionRow("find", tr("&Find"), tr("Find in this &conversation"), _K.Find),
     ActionRow("back", tr("&Find"), tr("&Back"), "Alt+Left"),
-    ActionRow("forward", tr("&Find"), tr("F&orward"), "Alt+Right"),
+    ActionRow("forward", tr("&Find"), tr("Fo&rward"), "Alt+Right"),
     ActionRow("open_link", tr("&Find"), tr("&Open a turn\u2026"), "Ctrl+L"),
     ActionRow(
         "why", tr("&Find"), tr("&Why wasn't this recalled?\u2026"), "Ctrl+Shift+Y", separated=True

@@ -117,8 +117,8 @@ class EmbedderPresenter(Presenter):
 
     def _on_deletion_requested(self, name: str, model: str) -> None:
         question = Confirmation(
-            tr("Delete vectors"),
-            tr("Delete the vectors of {model}?").format(model=model),
+            tr("Delete what was read"),
+            tr("Delete what {model} has read?").format(model=model),
             tr(
                 "No messages are lost. If you use this search model again, it has to read "
                 "everything again."
@@ -138,7 +138,7 @@ class EmbedderPresenter(Presenter):
             self._bridge,
             self._vectors,
             self._page,
-            (tr("Embed everything again"), question, tr("Delete and embed again")),
+            (tr("Read everything again"), question, tr("Delete and read again")),
             self._page.chooser.show_error,
             self._on_error,
         )

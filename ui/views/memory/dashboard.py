@@ -66,7 +66,7 @@ class Dashboard(QScrollArea):
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setAccessibleName(tr("Workers"))
+        self.setAccessibleName(tr("Activity"))
         body = QWidget(self)
         self._warnings = PlainLabel(body, wordWrap=True, tone="warning")
         self._warnings.hide()

@@ -21,7 +21,7 @@ from ui.widgets.setting_editor import SettingEditor
 
 _EXTRACTIVE = tr("Key sentences only, chosen on this computer, free")
 _USE = tr("Use for background work")
-_SPENT_COLUMNS = (tr("Worker"), tr("Model"), tr("Today"), tr("This month"))
+_SPENT_COLUMNS = (tr("Task"), tr("Model"), tr("Today"), tr("This month"))
 _PRICE_COLUMNS = (tr("Model"), tr("Input"), tr("Output"), tr("Cached input"))
 _ABOUT_PRICES = tr(
     "In US dollars per million tokens. Your prices replace those of the bundled list. A server of "

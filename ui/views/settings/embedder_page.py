@@ -20,7 +20,7 @@ _STEPS = 1000
 _USES = {
     SpaceUse.ANSWERS: tr("in use"),
     SpaceUse.FILLS: tr("being filled"),
-    SpaceUse.KEPT: "kept",
+    SpaceUse.KEPT: tr("kept"),
 }
 _COLUMNS = (tr("Search model"), tr("Passages"), tr("Share"), tr("Size"))
 _ABOUT_SPACES = tr(
@@ -68,7 +68,7 @@ class _StateCard(Card):
         super().__init__(tr("The search model in use"), parent, title="")
         self.title.setWordWrap(True)
         self.text = self.line()
-        self.bar = progress_bar(self, tr("Share that is embedded"))
+        self.bar = progress_bar(self, tr("Share that was read"))
         self.bar.setRange(0, _STEPS)
         self.column.addWidget(self.bar)
         self.problem = self.line("warning")
@@ -174,7 +174,7 @@ class _SpacesCard(TableCard):
         if row.use is SpaceUse.KEPT:
             delete = button(
                 self, tr("Delete\u2026"), partial(self.deletion_requested.emit, row.name, row.model),
-                kind="danger", name=tr("Delete the vectors of {model}").format(model=row.model),
+                kind="danger", name=tr("Delete what {model} has read").format(model=row.model),
             )  # fmt: skip
             self.grid.addWidget(delete, number, len(_COLUMNS))
 
@@ -186,7 +186,7 @@ def plan_text(plan: EmbedderSwitchPlan) -> str:
             amount_text=_amount_text(plan), sent_to=plan.sent_to
         )
     if not plan.passages:
-        return tr("Everything is embedded with it already: you can use it at once, at no cost.")
+        return tr("It has read everything already: you can use it at once, at no cost.")
     place = plan.sent_to
     sent = (
         tr("It is sent to {place}, as you agreed.").format(place=place)
@@ -217,7 +217,7 @@ def _amount_text(plan: EmbedderSwitchPlan) -> str:
 def _state_text(state: EmbeddingStatus) -> str:
     if state.previous_title:
         return tr(
-            "Reading your history: {share} of {total} passages. Until this is done, "
+            "Reading your history: {share} of {total} texts. Until this is done, "
             "{previous_title} stays in use."
         ).format(
             share=format_percent(state.share),
@@ -225,8 +225,8 @@ def _state_text(state: EmbeddingStatus) -> str:
             previous_title=state.previous_title,
         )
     if not state.total:
-        return tr("There is nothing to embed yet.")
-    return tr("{share} of {total} passages can be found by meaning.").format(
+        return tr("There is nothing to read yet.")
+    return tr("{share} of {total} texts can be found by meaning.").format(
         share=format_percent(state.share), total=format_number(state.total)
     )
 

@@ -39,7 +39,7 @@ class FailuresDialog(QDialog):
         super().__init__(parent)
         self.worker = name
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("{title}: failures").format(title=WORKERS[name].title))
+        self.setWindowTitle(tr("{title}: failures").format(title=tr(WORKERS[name].title)))
         resize_on_screen(self, 760, 380)
         self.about = PlainLabel(self, wordWrap=True)
         self.table = self._make_table()
