@@ -1,7 +1,6 @@
 """Turn widget: question and answer of one turn, or a placeholder until its content is loaded."""
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable
 
 from PySide6.QtCore import QEasingCurve, QRect, Qt, QVariantAnimation
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
@@ -13,14 +12,14 @@ from app.domain.ids import MessageId
 from app.domain.translation import tr
 from ui.rendering.parser import PLAIN
 from ui.widgets.transcript.answer import AnswerFrame
-from ui.widgets.transcript.code_controls import copy_text
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.folds import text_fold
 from ui.widgets.transcript.layout import Column, Root, remeasure
-from ui.widgets.transcript.message_footer import Action, footer_text
+from ui.widgets.transcript.message_footer import footer_text
 from ui.widgets.transcript.message_frame import MessageFrame, UserFrame
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider
+from ui.widgets.transcript.turn_actions import answer_actions, question_actions
 from ui.widgets.transcript.values import (
     Footer,
     Sources,
@@ -30,47 +29,6 @@ from ui.widgets.transcript.values import (
     answer_text,
 )
 
-_ACTIONS = {  # the signal of `TurnEvents`: label and tool tip
-    "regenerate_requested": (tr("Regenerate"), tr("Answer again; this answer stays as a branch")),
-    "fork_requested": (
-        tr("Fork from here"),
-        tr("Begin a new conversation with everything up to here"),
-    ),
-    "link_requested": (tr("Copy link"), tr("Copy a link to this turn")),
-    "inspect_requested": (
-        tr("Inspect"),
-        tr("Show what was recalled for this answer, and exactly what was sent"),
-    ),
-    "other_model_requested": (
-        tr("Regenerate with another model\N{HORIZONTAL ELLIPSIS}"),
-        tr("Choose a model that answers this once; this answer stays as a branch"),
-    ),
-    "coverage_requested": (
-        tr("Is this found by search?"),
-        tr("Show whether search finds this turn by its text and by meaning, and if not, why"),
-    ),
-    "why_requested": (
-        tr("Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}"),
-        tr("Ask a question, and see this turn's rank and what excluded it"),
-    ),
-    "forget_requested": (
-        tr("Forget this turn\N{HORIZONTAL ELLIPSIS}"),
-        tr("Delete what was said here for good, and everything derived from it"),
-    ),
-}
-_OF_ANSWERS = {
-    "regenerate_requested",
-    "other_model_requested",
-    "fork_requested",
-    "inspect_requested",
-}
-_IN_FOOTER = {"regenerate_requested", "fork_requested", "link_requested", "inspect_requested"}
-_CHANGES = {  # not offered in a read-only conversation
-    "regenerate_requested",
-    "other_model_requested",
-    "fork_requested",
-    "forget_requested",
-}
 HIGHLIGHT_MS = 2000
 SUMMARY_NOTE = tr("Older messages are sent as a summary")
 _FADE_FROM = 0.7
@@ -236,7 +194,8 @@ class TurnWidget(Root):
             if message.role is Role.SYSTEM:
                 self._column.add(text_fold(self._context, tr("System prompt"), message.text))
             elif message.opens_turn:
-                self._add_question(message)
+                actions = question_actions(self._context, self.index, message)
+                self._column.add(UserFrame(self._context, self.index, message, actions))
             else:
                 answer.append(message)
         if answer or content.status is not ExchangeStatus.COMPLETED:
@@ -244,49 +203,16 @@ class TurnWidget(Root):
         self.changed.emit()
 
     def _add_answer(self, content: TurnContent) -> AnswerFrame:
-        actions = [Action(tr("Copy"), tr("Copy the answer as Markdown"), self._copy_answer)]
-        actions += self._actions(_ACTIONS, self._answer_text)
         replies = _answers(content.messages)
-        if not replies or not all(each.is_forgotten for each in replies):
-            label = tr("Forget only this answer\N{HORIZONTAL ELLIPSIS}")
-            actions += self._forgetting(label, self._answer_ids)
+        actions = answer_actions(
+            self._context, self.index, self._answer_text, self._answer_ids,
+            can_forget=not replies or not all(each.is_forgotten for each in replies),
+        )  # fmt: skip
         self.answer = AnswerFrame(self._context, self.index, content.footer.model, actions)
         self.answer.show_sources(self._sources)
         self.answer.show_written(self._written)
         self._column.add(self.answer, above=self._context.px(0.1))
         return self.answer
-
-    def _add_question(self, message: Message) -> None:
-        actions = [Action(tr("Copy"), tr("Copy the message"), partial(copy_text, message.text))]
-        if not self._context.is_read_only:
-            edit = partial(self._context.events.edit_requested.emit, self.index, message.id)
-            tip = tr("Change the message; what follows stays as a branch")
-            actions.append(Action(tr("Edit"), tip, edit))
-        names = [name for name in _ACTIONS if name not in _OF_ANSWERS]
-        actions += self._actions(names, lambda: message.text)
-        if not message.is_forgotten:
-            label = tr("Forget only this message\N{HORIZONTAL ELLIPSIS}")
-            actions += self._forgetting(label, lambda: (message.id,))
-        self._column.add(UserFrame(self._context, self.index, message, actions))
-
-    def _actions(self, names: Iterable[str], text: Callable[[], str]) -> Iterator[Action]:
-        """Yield actions by their signals, and one that quotes a text in the composer."""
-        events, is_read_only = self._context.events, self._context.is_read_only
-        if not is_read_only:
-            tip = tr("Put the text into the composer as a quotation")
-            quote = tr("Quote in the composer")
-            yield Action(quote, tip, lambda: events.quote_requested.emit(text()), only_in_menu=True)
-        for name in names:
-            if name not in _CHANGES or not is_read_only:
-                run = partial(getattr(events, name).emit, self.index)
-                yield Action(*_ACTIONS[name], run, only_in_menu=name not in _IN_FOOTER)
-
-    def _forgetting(self, label: str, ids: Callable[[], tuple[MessageId, ...]]) -> Iterator[Action]:
-        """Yield what deletes a part of the turn, unless the conversation is read-only."""
-        if not self._context.is_read_only:
-            requested = self._context.events.forget_messages_requested
-            tip = tr("Delete its text for good, and everything derived from this turn")
-            yield Action(label, tip, lambda: requested.emit(self.index, ids()), only_in_menu=True)
 
     def _answer_ids(self) -> tuple[MessageId, ...]:
         """Return the answer's messages; results of tools are deleted with the call of each."""
@@ -294,9 +220,6 @@ class TurnWidget(Root):
 
     def _answer_text(self) -> str:
         return answer_text(self.content.messages) if self.content is not None else ""
-
-    def _copy_answer(self) -> None:
-        copy_text(self._answer_text())
 
     def _show_end(self, content: TurnContent) -> None:
         if self.answer is not None:
