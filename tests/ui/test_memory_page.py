@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QListView, QScrollArea, QSlider, QSpinBox
+from PySide6.QtWidgets import QApplication, QLineEdit, QListView, QScrollArea, QSlider, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from app.chat.recall_preview import BudgetUse, Preview
@@ -146,6 +146,24 @@ def test_a_number_is_tried_at_once_and_saved_after_a_pause(page: MemoryPage, qtb
         editor.control.stepUp()
         assert tried == [1250]
     assert saved.args == ["rag_max_tokens", 1250]
+
+
+@pytest.mark.parametrize("cure", ["typed", "stored elsewhere"])
+def test_an_error_goes_when_its_cause_has_gone(qtbot: QtBot, cure: str) -> None:
+    editor = SettingEditor(SETTINGS["spend_cap_daily_usd"])
+    qtbot.addWidget(editor)
+    assert isinstance(editor.control, QLineEdit)
+    editor.show()
+    QTest.keyClicks(editor.control, "nonsense")
+    QTest.keyClick(editor.control, Qt.Key.Key_Return)
+    assert editor.error.isVisible()
+    if cure == "typed":
+        editor.control.clear()
+        QTest.keyClicks(editor.control, "5")
+        QTest.keyClick(editor.control, Qt.Key.Key_Return)
+    else:
+        editor.show_value(None, is_default=True, ruled_by=None)
+    assert not editor.error.isVisible()
 
 
 def test_the_wheel_scrolls_the_page_and_changes_nothing(page: MemoryPage) -> None:

@@ -10,11 +10,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from ui.theme import Theme
+from ui.theme import Appearance, Theme, ThemeChoice
 from ui.views.dialogs.confirm import confirm_deletion
 from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.banner import Banner
+from ui.widgets.choice_box import SelectBox
 from ui.widgets.elided_edit import ElidedEdit
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
@@ -124,3 +125,21 @@ def test_a_dialog_fits_a_small_screen(qtbot: QtBot, name: str) -> None:
     least = dialog.minimumSizeHint()
     assert least.width() <= 640
     assert least.height() <= 432, "480 without a title bar"
+
+
+@pytest.mark.parametrize("count", [1, 3, 11])
+@pytest.mark.parametrize("percent", [100, 175])
+def test_the_list_of_a_combo_box_shows_its_last_row(
+    qtbot: QtBot, appearance: Appearance, count: int, percent: int
+) -> None:
+    appearance.choose(ThemeChoice.DARK, percent)
+    box = SelectBox()
+    qtbot.addWidget(box)
+    box.addItems([f"Row {number}" for number in range(count)])
+    box.show()
+    box.showPopup()
+    view = box.view()
+    qtbot.waitUntil(view.isVisible)
+    last = view.visualRect(view.model().index(count - 1, 0))
+    assert view.viewport().rect().contains(last)
+    box.hidePopup()

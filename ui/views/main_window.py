@@ -95,6 +95,7 @@ class MainWindow(QMainWindow):
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.memory_dock)
         self.memory_dock.hide()
         self.recall_status = QToolButton(self)
+        self.statusBar().setSizeGripEnabled(False)
         self.statusBar().addPermanentWidget(self.recall_status)
         self.worker_status = PlainLabel(self)
         self.spend_status = PlainLabel(self)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QShowEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -18,6 +18,7 @@ from ui.widgets.plain_label import PlainLabel
 
 _MAX_HEIGHT_PX = 400
 _MAX_CHARS = 28
+_FRAME_LINES = 2.6  # the frame and the arrow, in multiples of the height of a line
 _ROOM_PX = 12  # of the list's frame and padding
 
 
@@ -128,6 +129,13 @@ class ChoiceBox(SelectBox):
         painter = QStylePainter(self)
         painter.drawComplexControl(control, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+
+    def sizeHint(self) -> QSize:
+        """Be as wide as the longest choice; Qt counts each letter as an X."""
+        hint, metrics = super().sizeHint(), self.fontMetrics()
+        labels = [self.itemText(each) for each in range(self.count()) if self.itemData(each)]
+        longest = max(map(metrics.horizontalAdvance, labels), default=0)
+        return QSize(min(hint.width(), longest + _FRAME_LINES * metrics.height()), hint.height())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Open the list instead of choosing the next entry, which may be a command."""
