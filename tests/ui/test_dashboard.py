@@ -1,7 +1,6 @@
 """The dashboard of background work: the order of its cards, and what they leave out."""
 
 import pytest
-from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
@@ -21,7 +20,7 @@ STATUSES = (
 
 @pytest.fixture
 def dashboard(qtbot: QtBot) -> Dashboard:
-    made = Dashboard(QWidget())
+    made = Dashboard()
     qtbot.addWidget(made)
     for status in STATUSES:
         made.show_status(status)
