@@ -173,7 +173,7 @@ class ConversationCommands(Presenter):
         self._bridge.save(lambda: self._removal.delete(conversation.id))
         self._close_if_open(conversation)
         self._messages.show_message(
-            tr("'{title}' is in the trash for 30 days.").format(title=conversation.title),
+            tr("\u201c{title}\u201d is in the trash for 30 days.").format(title=conversation.title),
             tr("Undo"),
             lambda: self._restore(conversation),
             brief=True,
@@ -205,7 +205,7 @@ class ConversationCommands(Presenter):
     def _ask_to_forget(self, conversation: Conversation) -> None:
         confirm_deletion(
             self._messages.window(),
-            f"'{conversation.title}'",
+            tr("\u201c{title}\u201d").format(title=conversation.title),
             "",
             lambda: self._forget(conversation),
         )

@@ -31,7 +31,7 @@ class McpConsentPresenter(Presenter):
         self._asked.add(name)
         self._messages.show_message(
             tr(
-                "'{name}' asks to read your memory. What it reads goes to the model that it uses."
+                "\u201c{name}\u201d asks to read your memory. What it reads goes to the model that it uses."
             ).format(name=name),
             tr("Allow"),
             lambda: self._decide(name, Access.ALLOWED),
@@ -44,7 +44,8 @@ class McpConsentPresenter(Presenter):
             await self._bridge.write(lambda: self._access.decide(name, access))
             if access is Access.ALLOWED:
                 self._messages.show_message(
-                    tr("'{name}' may read your memory from now on.").format(name=name), brief=True
+                    tr("\u201c{name}\u201d may read your memory from now on.").format(name=name),
+                    brief=True,
                 )
 
         self._bridge.submit(decide(), self._on_error)
