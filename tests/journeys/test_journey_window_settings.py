@@ -113,7 +113,7 @@ async def test_conversations_keep_drafts_and_come_back_from_the_trash(user: User
     await user.until(lambda: composer.text == "about the first")
 
     user.press("Ctrl+Shift+Backspace")
-    await user.sees("'Renamed' is in the trash for 30 days.")
+    await user.sees("“Renamed” is in the trash for 30 days.")
     await user.until(lambda: user.titles() == [])
     user.click("Undo")
     await user.until(lambda: user.titles() == ["Renamed"])
