@@ -94,9 +94,9 @@ def why_no_vector(turn: CoveredTurn, settings: Settings) -> str:
         return tr("It has no text.")
     if turn.error and turn.next_at is None:
         tries = "once" if turn.tries == 1 else tr("{tries} times").format(tries=turn.tries)
-        return tr(
-            "The search model could not read it; it was skipped after {tries}: {as_sentence}"
-        ).format(tries=tries, as_sentence=_as_sentence(turn.error))
+        return tr("It was skipped after the search model failed {tries}: {as_sentence}").format(
+            tries=tries, as_sentence=_as_sentence(turn.error)
+        )
     if turn.error and turn.next_at is not None:
         at = f"{turn.next_at.astimezone():%H:%M}"
         return tr(

@@ -216,7 +216,7 @@ def test_embeddings_are_rebuilt_after_a_confirmation(desk: Desk) -> None:
     (status,) = workers.run_until_idle([PIPELINE])
     assert status.done == 2
     desk.run("/embeddings off")
-    assert "nothing is embedded" in desk.says("/embeddings rebuild")
+    assert "Search by meaning is off" in desk.says("/embeddings rebuild")
 
 
 def test_summaries_of_other_models_are_regenerated_after_a_confirmation(desk: Desk) -> None:

@@ -30,7 +30,7 @@ PAGES = (
     "questions",
     "activity",
 )
-DIALOGS = ("why", "summaries", "palette", "shortcuts", "about", "privacy", "forget", "check")
+DIALOGS = ("why", "palette", "shortcuts", "about", "privacy", "forget", "check")
 
 
 async def screens(user: User) -> AsyncIterator[tuple[str, QWidget]]:

@@ -35,15 +35,17 @@ async def test_settings_take_effect_at_once_and_changes_from_elsewhere_are_shown
     await user.until(lambda: appearance.theme.dark)
     enter(user, dialog.editors["text_size"], "150")
     await user.until(lambda: appearance.theme.ui_px == round(before.ui_px * 1.5))
-    enter(user, dialog.editors["text_size"], "999")
-    await user.sees("\u201cText size\u201d cannot be 999", "from 60 to 250")
-    assert appearance.theme.ui_px == round(before.ui_px * 1.5)
-    enter(user, dialog.editors["text_size"], "150")
+    dialog.show_page("Background work")
+    limit = dialog.editors["spend_cap_daily_usd"]
+    enter(user, limit, "much")
+    await user.sees("\u201cDaily spend limit\u201d cannot be 'much'", "from 0 to 1,000,000")
+    enter(user, limit, "5")
+    await user.until_so(lambda services: services.settings.get("spend_cap_daily_usd") == 5)
 
     dialog.show_page("Memory")
     size: Any = dialog.editors["text_size"].control
     window: Any = dialog.editors["rag_history_limit"].control
-    await user.until(lambda: not dialog.editors["text_size"].error.isVisible())
+    assert not limit.error.isVisible()
     enter(user, dialog.editors["rag_history_limit"], "1")
     await user.ask(lambda services: services.settings.set("text_size", 120))
     await user.until(lambda: size.text() == "120")

@@ -3,13 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
+from PySide6 import QtGui
 from pytestqt.qtbot import QtBot
 
 from app.domain.results import SearchResponse
 from tests.fakes.transcripts import Shown, turn
 from ui.theme import Appearance, Theme, ThemeChoice
 from ui.views.sidebar import Sidebar
-from ui.widgets import announce as module
 from ui.widgets.banner import Banner
 from ui.widgets.note_card import NoteCard
 
@@ -18,7 +18,7 @@ from ui.widgets.note_card import NoteCard
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     spy = SimpleNamespace(updateAccessibility=lambda event: texts.append(event.message()))
-    monkeypatch.setattr(module, "QAccessible", spy)
+    monkeypatch.setattr(QtGui, "QAccessible", spy)
     return texts
 
 

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 
 from ui.widgets.plain_label import PlainLabel
 
-_MAX_HEIGHT_PX = 400
+_MOST_ROWS = 14  # more scroll
 _MAX_CHARS = 28
 _FRAME_LINES = 2.6  # the frame and the arrow, in multiples of the height of a line
 _ROOM_PX = 12  # of the list's frame and padding
@@ -57,9 +57,9 @@ class SelectBox(QComboBox):
         """
         view = self.view()
         view.setFrameShape(QFrame.Shape.StyledPanel)  # QComboBox takes it away, and the border too
-        heights = sum(max(0, view.sizeHintForRow(number)) for number in range(self.count()))
+        heights = [max(0, view.sizeHintForRow(number)) for number in range(self.count())]
         view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * _ROOM_PX)
-        view.setMinimumHeight(min(heights + _ROOM_PX, _MAX_HEIGHT_PX))
+        view.setMinimumHeight(sum(heights[:_MOST_ROWS]) + _ROOM_PX)
         super().showPopup()
 
 
@@ -135,7 +135,9 @@ class ChoiceBox(SelectBox):
         hint, metrics = super().sizeHint(), self.fontMetrics()
         labels = [self.itemText(each) for each in range(self.count()) if self.itemData(each)]
         longest = max(map(metrics.horizontalAdvance, labels), default=0)
-        return QSize(min(hint.width(), longest + _FRAME_LINES * metrics.height()), hint.height())
+        return QSize(
+            min(hint.width(), round(longest + _FRAME_LINES * metrics.height())), hint.height()
+        )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Open the list instead of choosing the next entry, which may be a command."""

@@ -71,7 +71,8 @@ def window_text(tokens: int | None) -> str:
     if not tokens:
         return ""
     if tokens >= _MILLION:
-        return f"{format_number(tokens / _MILLION, 0 if tokens % _MILLION == 0 else 1)}M"
+        millions = round(tokens / _MILLION, 1)
+        return f"{format_number(millions, 0 if millions.is_integer() else 1)}M"
     # Windows are powers of two or round numbers: 131,072 is called 128k, and 200,000 200k.
     unit = _THOUSAND if tokens % _THOUSAND == 0 else 1024
     return f"{round(tokens / unit)}k" if tokens >= unit else str(tokens)
