@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from ui.widgets.composer import Composer
 from ui.widgets.controls import combo_box
+from ui.widgets.message_box import MessageBox
 
 
 def test_the_mouse_leaves_the_focus_in_the_box_and_a_second_click_on_stop_sends_nothing(
@@ -96,3 +97,15 @@ def test_a_quotation_is_put_below_what_is_typed(qtbot: QtBot) -> None:
     composer.quote("Three")
     assert composer.text == "So:\n\n> Three\n\n"
     assert composer.box.textCursor().atEnd()
+
+
+def test_the_invitation_is_cut_to_one_line(qtbot: QtBot) -> None:
+    box = MessageBox()
+    qtbot.addWidget(box)
+    box.show_invitation("Ask anything, or ask about your own past")
+    box.show()
+    for width, is_cut in ((140, True), (900, False)):
+        box.resize(width, 40)
+        text = box.placeholderText()
+        assert text.endswith("\u2026") is is_cut
+        assert box.fontMetrics().horizontalAdvance(text) <= box.viewport().width()

@@ -98,7 +98,7 @@ def test_texts_about_a_fact() -> None:
     assert subtitle_text(own).endswith("yours")
     assert "(archived)" in source_text(replace(plain, archived=True))
     assert [maker_text(each) for each in (BY_USER, "extractive", "openai:m")] == [
-        "you", "extracted", "openai:m",
+        "you", "key sentences", "openai:m",
     ]  # fmt: skip
 
 
@@ -225,7 +225,7 @@ def test_the_summary_of_a_source_is_shown_saved_and_restored(qtbot: QtBot) -> No
     pane.show_versions(())
     assert "There is no summary yet." in words(pane)
     pane.show_versions(summaries("New.", "Old."))
-    assert "extracted" in words(pane)
+    assert "key sentences" in words(pane)
     save = button(pane, "Save")
     assert not save.isEnabled()
     pane.text.setPlainText("Mine.")

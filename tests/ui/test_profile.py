@@ -167,4 +167,4 @@ def test_proposals_of_models_are_rows_with_buttons(qtbot: QtBot) -> None:
     assert source.args == ["b"]
     view.show_proposals([])
     assert shown.isHidden()
-    assert view.tabText(3) == "Core memory"
+    assert view.tabText(3) == "Core"

@@ -94,10 +94,10 @@ def source_text(known: KnownFact) -> str:
 def maker_text(model: str) -> str:
     """Return who wrote a version."""
     if model == BY_USER:
-        return "you"
+        return tr("you")
     if model == BY_PATTERNS:
         return tr("a pattern")
-    return "extracted" if model == "extractive" else model
+    return tr("key sentences") if model == "extractive" else model
 
 
 def version_label(made_at: datetime, model: str) -> str:

@@ -18,7 +18,7 @@ from ui.widgets.plain_label import PlainLabel
 
 _MOST_ROWS = 14  # more scroll
 _MAX_CHARS = 28
-_FRAME_LINES = 2.6  # the frame and the arrow, in multiples of the height of a line
+_FRAME_LINES = 3.2  # the frame and the arrow, in multiples of the height of a line
 _ROOM_PX = 12  # of the list's frame and padding
 
 

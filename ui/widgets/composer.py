@@ -80,7 +80,7 @@ class Composer(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.box = MessageBox(self)
-        self.box.setPlaceholderText(_INVITATION)
+        self.box.show_invitation(_INVITATION)
         self.box.setAccessibleName(tr("Message"))
         self.box.setTabChangesFocus(True)
         self.files = FileRow(self)
@@ -140,7 +140,7 @@ class Composer(QWidget):
     def set_writable(self, writable: bool) -> None:
         """Accept messages, or show that none can be written here."""
         self.setEnabled(writable)
-        self.box.setPlaceholderText(_INVITATION if writable else "")
+        self.box.show_invitation(_INVITATION if writable else "")
 
     @property
     def is_editing(self) -> bool:

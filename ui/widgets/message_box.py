@@ -10,6 +10,7 @@ from PySide6.QtGui import QImage, QKeyEvent, QPalette, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QTextEdit, QWidget
 
 _MAX_LINES = 10
+_CURSOR_PX = 2
 _PNG = "image/png"
 _MENTION = re.compile(r"(?<!\w)@([^@\n]{0,60})\Z")
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -32,6 +33,7 @@ class MessageBox(QPlainTextEdit):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._invitation = ""
         self.setProperty("kind", "message")
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -71,6 +73,13 @@ class MessageBox(QPlainTextEdit):
             marks.append(mark)
         self.setExtraSelections(marks)
 
+    def show_invitation(self, text: str) -> None:
+        """Show a text while the box is empty, cut to one line: Qt would wrap it into the next."""
+        self._invitation = text
+        room = self.viewport().width() - 2 * round(self.document().documentMargin()) - _CURSOR_PX
+        shown = self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room)
+        self.setPlaceholderText(shown)
+
     # Qt overrides
 
     def sizeHint(self) -> QSize:
@@ -96,6 +105,7 @@ class MessageBox(QPlainTextEdit):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the height to the lines at the new width."""
         super().resizeEvent(event)
+        self.show_invitation(self._invitation)
         if event.oldSize().width() != event.size().width():
             self.updateGeometry()
 

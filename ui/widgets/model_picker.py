@@ -87,7 +87,9 @@ class ModelPicker(QPushButton):
         self.list.search.clear()
         self.opening.emit()
         place = QRect(self.mapToGlobal(QPoint(0, 0)), self.size())
-        self._popup.setGeometry(list_place(place, self.screen().availableGeometry()))
+        self._popup.setGeometry(
+            list_place(place, self.screen().availableGeometry(), from_left=True)
+        )
         self._popup.show()
         self.list.search.setFocus()
         self.list.reveal()
@@ -153,13 +155,19 @@ class _ModelPopup(QFrame):
             parent.setFocus()
 
 
-def list_place(button: QRect, screen: QRect, size: QSize = _SIZE) -> QRect:
-    """Return where a list of a size opens, inside the screen: above if it fits, else where there is more room."""
+def list_place(
+    button: QRect, screen: QRect, size: QSize = _SIZE, *, from_left: bool = False
+) -> QRect:
+    """Return where a list of a size opens, inside the screen: above if it fits, else where there is more room.
+
+    Its right edge is that of its button, or `from_left` its left edge.
+    """
     room = screen.adjusted(_EDGE_PX, _EDGE_PX, -_EDGE_PX, -_EDGE_PX)
     below, above = room.bottom() - button.bottom(), button.top() - room.top()
     opens_below = above < min(size.height(), below)
     width = min(size.width(), room.width())
     height = min(size.height(), below if opens_below else above)
-    left = max(room.left(), min(button.right() - width + 1, room.right() - width + 1))
+    wanted = button.left() if from_left else button.right() - width + 1
+    left = max(room.left(), min(wanted, room.right() - width + 1))
     top = button.bottom() + 1 if opens_below else button.top() - height
     return QRect(left, top, width, height)

@@ -44,7 +44,7 @@ _NO_MODEL = tr(
 )
 _NO_IMAGES = tr("Recall cannot see images.")
 _NOT_CLEAR = tr("No clear answer was found. Possibly related:")
-_NEAREST = tr("Nothing is clearly relevant. The closest passages:")
+_NEAREST = tr("Nothing is clearly relevant. This comes closest:")
 _ALSO = tr("Possibly related:")
 _NOTHING = tr(
     "I found nothing about that in your conversations. Import your past chats, or rephrase the question."

@@ -31,6 +31,11 @@ from ui.widgets.plain_label import plain_label
 from ui.widgets.transcript.values import WrittenLine
 
 _PROFILE, _CORE = tr("Profile"), tr("Core memory")
+_FULL_NAMES = {  # of tabs that say less
+    tr("Core"): _CORE,
+    tr("Saved"): tr("Saved memories"),
+    tr("Tests"): tr("Test questions"),
+}
 _CORE_HELP = tr(
     "This is part of every prompt. Keep it short: who you are, and how you want to be answered. "
     "A model may add to it with a tool. You see that in the conversation, and can undo it there."
@@ -76,12 +81,12 @@ class KnowledgeView(QTabWidget):
             "facts": (facts, tr("Facts")),
             "summaries": (self.summaries, tr("Summaries")),
             "profile": (self.profile, _PROFILE),
-            "core": (core, _CORE),
+            "core": (core, tr("Core")),
             "saved": (self.saved, tr("Saved")),
-            "questions": (self.questions, tr("Test questions")),
+            "questions": (self.questions, tr("Tests")),
         }
         for view, text in self._pages.values():
-            self.setTabToolTip(self.addTab(view, text), text)
+            self.setTabToolTip(self.addTab(view, text), _FULL_NAMES.get(text, text))
 
     @property
     def page(self) -> str:
@@ -117,7 +122,7 @@ class KnowledgeView(QTabWidget):
                 proposals=trn("{count} proposal", "{count} proposals", proposals)
             )
             if proposals
-            else text,
+            else _FULL_NAMES.get(text, text),
         )
 
     # Qt overrides
