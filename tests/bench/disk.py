@@ -2,7 +2,7 @@
 
     python -m tests.bench.disk [--rounds N] [--seed N]
 
-Two of three rounds have the kernel refuse a call of the writer: the Nth write, fsync, truncation or rename of one of
+Two of three rounds have the kernel refuse a call of the writer: the Nth write, fsync, truncation or rename of each of
 its threads fails with ENOSPC or EIO. What was acknowledged must be there, as in `tests.bench.crash`. The others write
 until a small file system is full, give room back, and go on within five seconds in the same process.
 """
@@ -23,35 +23,40 @@ from tests.fakes.crash_rounds import Rounds, Victim
 from tests.fakes.small_disk import small_disk
 from tests.fakes.stored import add_conversation, opened, titles
 
-_CALLS = ("write", "pwrite64", "fsync", "fdatasync", "ftruncate", "rename")
-_MOST_CALLS = 40  # of a thread, and commits share them
+# How often a thread makes each call in some 40 commits, or less.
+_CALLS = {"write": 25, "pwrite64": 18, "fsync": 18, "fdatasync": 6, "ftruncate": 1, "rename": 1}
 _GOES_ON_WITHIN_S = 5.0
 
 
 class RefusedCalls(Rounds):
-    """Rounds in which a system call of the writer fails."""
+    """Rounds in which a system call of the writer fails, of whatever file.
+
+    Attributes:
+        refused: Rounds in which the call was made, and so refused.
+        ended: Rounds in which the writer ended by itself.
+    """
+
+    least_acknowledged, most_acknowledged = 20, 80
 
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(folder, seed)
-        self.refused = 0
+        self._log = folder / "calls"
+        self.refused = self.ended = 0
 
     def _start(self, seed: int) -> Victim:
-        call, error = self.chance.choice(_CALLS), self.chance.choice(("ENOSPC", "EIO"))
-        which = int(_MOST_CALLS ** self.chance.random())
+        call, error = self.chance.choice(list(_CALLS)), self.chance.choice(("ENOSPC", "EIO"))
+        which = self.chance.randint(1, _CALLS[call])
         inject = f"inject={call}:error={error}:when={which}"
-        # Its output is a pipe, which `write` would be refused for too: only these files are.
-        names = (
-            "commonplace.duckdb",
-            "commonplace.duckdb.wal",
-            "journal/00000000000000000001.journal",
-        )
-        path = [part for name in names for part in ("-P", str(self._root / name))]
+        log = str(self._log)
         return Victim(
-            self._root, seed, ("strace", "-f", "-qq", "-o", "/dev/null", *path, "-e", inject)
+            self._root,
+            seed,
+            ("strace", "-f", "-qq", "-o", log, "-e", inject, "-e", f"trace={call}"),
         )
 
     def _end(self, victim: Victim) -> list[str]:
-        self.refused += bool(victim.kill())
+        self.ended += bool(victim.kill())
+        self.refused += "(INJECTED)" in self._log.read_text(encoding="utf-8", errors="replace")
         return victim.lines
 
 
@@ -66,7 +71,11 @@ def main() -> int:
     bad = [each["bad"] for each in filled if each["bad"]]
     print_json(
         {
-            "refused_calls": {**refused, "writers_that_ended": rounds.refused},
+            "refused_calls": {
+                **refused,
+                "refused": rounds.refused,
+                "writers_that_ended": rounds.ended,
+            },
             "full_disks": {
                 "rounds": full,
                 "acknowledged": sum(each["acknowledged"] for each in filled),

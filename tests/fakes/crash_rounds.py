@@ -101,8 +101,11 @@ class Figures:
 class Rounds:
     """One data directory, killed over and over; a fresh one every ten rounds.
 
-    Other ways to end it are subclasses: `_start` starts the writer, `_end` ends it.
+    Other ways to end it are subclasses: `_start` starts the writer, `_end` ends it, usually after a number of
+    writes between `least_acknowledged` and `most_acknowledged`.
     """
+
+    least_acknowledged, most_acknowledged = 0, 20
 
     def __init__(self, folder: Path, seed: int, root: Path | None = None) -> None:
         """Use `folder`; the data directory is in it, or at `root`."""
@@ -135,7 +138,8 @@ class Rounds:
         if self.chance.random() < 0.15:
             victim.wait(0, self.chance.uniform(0.2, 1.0))
         else:
-            victim.wait(self.chance.randint(0, 20), self.chance.uniform(0, 0.05))
+            writes = self.chance.randint(self.least_acknowledged, self.most_acknowledged)
+            victim.wait(writes, self.chance.uniform(0, 0.05))
         lines = self._end(victim)
         self.figures.killed_while_opening += not victim.lines
         position = last_position(self._root)

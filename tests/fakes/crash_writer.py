@@ -67,15 +67,17 @@ class Writer:
             while True:
                 work()
         except Exception as error:  # noqa: BLE001 - any end but the kill is reported
-            os.write(2, f"{type(error).__name__}: {error}\n".encode())
-            os._exit(1)
+            _end(error)
 
     def _line(self, **content: object) -> None:
-        """Write a line whole, however long: a pipe takes only 4 KB in one piece."""
+        """Write a line whole, however long: a pipe takes only 4 KB in one piece.
+
+        Not with the system call `write`, which `tests.bench.disk` has fail.
+        """
         rest = (json.dumps(content) + "\n").encode()
         with self._output:
             while rest:
-                rest = rest[os.write(1, rest) :]
+                rest = rest[os.writev(1, [rest]) :]
 
     def _save(self, *changes: Change, kind: str = "commit", waits: bool = True) -> None:
         self._count += 1
@@ -83,7 +85,8 @@ class Writer:
         self._line(do=codec.dumps(changes), kind=kind)
 
         def acknowledge(done: "Future[Any]") -> None:
-            done.result()
+            if (error := done.exception()) is not None:
+                _end(error)
             self._line(ok=number)
 
         future: Future[Any] = getattr(self._store, kind)(*changes)
@@ -155,6 +158,11 @@ class Writer:
 
     def _text(self) -> str:
         return " ".join(self._chance.choices(WORDS, k=self._chance.choice((3, 10, 400))))
+
+
+def _end(error: BaseException) -> None:
+    os.writev(2, [f"{type(error).__name__}: {error}\n".encode()])
+    os._exit(1)
 
 
 if __name__ == "__main__":
