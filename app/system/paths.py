@@ -60,9 +60,10 @@ class DataPaths:
     def make(self) -> None:
         """Create the folders and keep other users out of the root.
 
-        Raises ReadOnlyStorage where that fails, and for a folder that its owner has made read-only:
-        its permissions are never widened.
+        Raises ReadOnlyStorage where that fails, and for a folder that its owner has made read-only: its
+        permissions are never widened. Raises InvalidInput for a path that DuckDB reads as another one.
         """
+        _refuse_unusable(self.root)
         try:
             for folder in (self.root, self.journal, self.index, self.backups, self.logs):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -77,6 +78,18 @@ class DataPaths:
                 f"The data directory '{self.root}' cannot be written: {error.strerror or error}",
                 "Choose another with --data-dir, or make it writable.",
             ) from error
+
+
+def _refuse_unusable(root: Path) -> None:
+    """Refuse what DuckDB 2.0.0 takes for the query of a web address or a separator, and what is no UTF-8."""
+    text = str(root)
+    found = [each for each in "?\\" if each in text and each != os.sep]
+    if found or text.encode("utf-8", "replace").decode() != text:
+        what = f"'{found[0]}'" if found else "bytes that are no text"
+        raise InvalidInput(
+            f"The path of the data directory contains {what}: {text!r}",
+            "Choose another with --data-dir.",
+        )
 
 
 def _is_writable(folder: Path) -> bool:
