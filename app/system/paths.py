@@ -72,7 +72,7 @@ class DataPaths:
             self.root.chmod(self.root.stat().st_mode & 0o700)
             os.umask(0o077)
         except OSError as error:
-            from app.domain.errors import ReadOnlyStorage
+            from app.domain.errors import InvalidInput, ReadOnlyStorage
 
             raise ReadOnlyStorage(
                 f"The data directory '{self.root}' cannot be written: {error.strerror or error}",
