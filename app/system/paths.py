@@ -72,7 +72,7 @@ class DataPaths:
             self.root.chmod(self.root.stat().st_mode & 0o700)
             os.umask(0o077)
         except OSError as error:
-            from app.domain.errors import InvalidInput, ReadOnlyStorage
+            from app.domain.errors import ReadOnlyStorage
 
             raise ReadOnlyStorage(
                 f"The data directory '{self.root}' cannot be written: {error.strerror or error}",
@@ -85,6 +85,8 @@ def _refuse_unusable(root: Path) -> None:
     text = str(root)
     found = [each for each in "?\\" if each in text and each != os.sep]
     if found or text.encode("utf-8", "replace").decode() != text:
+        from app.domain.errors import InvalidInput
+
         what = f"'{found[0]}'" if found else "bytes that are no text"
         raise InvalidInput(
             f"The path of the data directory contains {what}: {text!r}",
