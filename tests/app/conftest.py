@@ -2,13 +2,16 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.chat.tools.toolbox import Tool
 from app.storage.engine.store import Store
 from app.system import key_file
+from tests.fakes.chats import Chat, MakeChat, open_chat
 from tests.fakes.command_line import CommandLine, Console, herbs
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import WIRES
@@ -26,6 +29,17 @@ def store(data_dir: Path) -> Iterator[Store]:
     """An empty store."""
     with opened(data_dir) as empty:
         yield empty
+
+
+@pytest.fixture
+def chat_with(store: Store) -> Iterator[MakeChat]:
+    """Yield a function that opens a chat with a model that plays scripts."""
+    with ExitStack() as stack:
+
+        def make(*scripts: list[object], tools: list[Tool] = [], prepare: Any = None) -> Chat:  # noqa: B006
+            return stack.enter_context(open_chat(store, scripts, tools, prepare))
+
+        yield make
 
 
 @pytest.fixture

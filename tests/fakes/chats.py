@@ -28,6 +28,7 @@ from tests.fakes.models import FakeModels, ScriptedModel
 
 MODEL = "openai:scripted"
 Scripts = Sequence[Sequence[object]]
+MakeChat = Callable[..., "Chat"]
 
 
 @dataclass
@@ -107,6 +108,10 @@ def wait_for_text(reply: Reply) -> None:
     """Wait until text of a reply arrives."""
     while not any(isinstance(event, TextDelta) for event in reply.drain()):
         reply.wait(5)
+
+
+def problem_kind(exchange: Exchange) -> str | None:
+    return exchange.problem.kind if exchange.problem else None
 
 
 def results_in(messages: Sequence[Message]) -> list[ToolResult]:

@@ -1,15 +1,22 @@
-"""A data directory as a kill leaves it, to be damaged in every way."""
+"""Data directories to copy: as a kill leaves one, and the sample archive with all work done."""
 
+import atexit
 import os
+import shutil
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from app.bootstrap import RunMode, build
 from app.domain.changes import SettingPut
 from app.storage.safety.backup import make_backup
 from app.storage.tables.settings import Settings
 from app.system.paths import DataPaths
-from tests.fakes.stored import add_conversation, killed, opened, titles
+from app.transfer.importing import import_files
+from tests.fakes.stored import add_conversation, killed, made, opened, titles
 
+SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "samples" / "sample-archive.json"
 EVERYTHING = {"First", "Second", "Third", "Fourth"}
 
 
@@ -61,3 +68,17 @@ def zero(path: Path, offset: int, length: int = 4096) -> None:
         size = file.seek(0, os.SEEK_END)
         file.seek(offset)
         file.write(bytes(max(0, min(length, size - offset))))
+
+
+@cache
+def embedded_sample() -> Path:
+    """Return a data directory with the sample archive, all background work done."""
+    root = Path(tempfile.mkdtemp(prefix="commonplace-sample-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    services = build(made(root / "data"), RunMode.COMMAND_LINE)
+    try:
+        import_files(services.store, [SAMPLE])
+        services.workers.run_until_idle()
+    finally:
+        services.close()
+    return root / "data"

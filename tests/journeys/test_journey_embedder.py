@@ -1,9 +1,6 @@
 """Search by meaning in the window: a paraphrase found, another embedder, and back again."""
 
-import atexit
 import shutil
-import tempfile
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,11 +12,10 @@ from app.domain.workers import WorkerName
 from app.providers.embedders import remote_models
 from app.storage.tables.settings import ProviderRow
 from app.system.paths import DataPaths
-from app.transfer.importing import import_files
+from tests.fakes.libraries import embedded_sample
 from tests.fakes.loopback import Loopback
-from tests.fakes.stored import add_conversation, made
+from tests.fakes.stored import add_conversation
 from tests.fakes.user import User
-from ui.presenters.imports import SAMPLE
 from ui.views.settings.embedder_page import EmbedderPage
 
 PIPELINE = WorkerName.EMBEDDING_PIPELINE
@@ -33,20 +29,6 @@ BUILT_IN = "all-MiniLM-L6-v2, built in"
 LOCAL = "nomic-embed-text at local"
 OPENAI = "text-embedding-3-small at openai \N{MIDDLE DOT} sends your history to a server"
 SHIPPED = Path(__file__).resolve().parents[2] / "resources/models/all-MiniLM-L6-v2"
-
-
-@cache
-def embedded_sample() -> Path:
-    """Return a data directory with the sample archive, all background work done."""
-    root = Path(tempfile.mkdtemp(prefix="commonplace-sample-"))
-    atexit.register(shutil.rmtree, root, ignore_errors=True)
-    services = build(made(root / "data"), RunMode.COMMAND_LINE)
-    try:
-        import_files(services.store, [SAMPLE])
-        services.workers.run_until_idle()
-    finally:
-        services.close()
-    return root / "data"
 
 
 @pytest.fixture

@@ -99,7 +99,6 @@ async def test_a_second_start_raises_the_first_which_answers_commands(
     user: User, data_dir: Path
 ) -> None:
     await user.start()
-    await user.bring(SAMPLE)
     user.window.setWindowState(Qt.WindowState.WindowMinimized)
     await user.until(user.window.isMinimized)
 

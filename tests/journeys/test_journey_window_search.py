@@ -1,6 +1,7 @@
 """Search: while typing, in archived conversations and other branches, and within a conversation."""
 
 import logging
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,15 @@ from PySide6.QtCore import QPoint
 from app.bootstrap import Services
 from app.domain.results import SearchResult
 from app.storage.tables.settings import Settings
+from tests.fakes.libraries import embedded_sample
 from tests.fakes.stored import add_conversation, opened
 from tests.fakes.user import User, is_searched_by_meaning
-from ui.presenters.imports import SAMPLE
 
 
 async def with_sample(user: User) -> None:
     """Start with the sample archive, every turn of it findable."""
+    shutil.copytree(embedded_sample(), user.data_dir)
     await user.start()
-    await user.bring(SAMPLE)
     await user.until_so(lambda services: services.search.search("deposit").results)
     await user.until_so(is_covered)
     await user.until(lambda: bool(user.titles()))
@@ -56,7 +57,7 @@ async def landed(user: User, words: str) -> int:
 async def test_typing_finds_a_turn_and_the_results_come_back(user: User) -> None:
     await with_sample(user)
     sidebar, title = user.window.sidebar, user.window.chat.title
-    best = "Running again after a knee injury"  # also while the rest is being embedded
+    best = "Running again after a knee injury"
     user.press("Ctrl+K")
     user.type("knee inj")
     await user.until(lambda: user.results()[:1] == [best])
