@@ -25,7 +25,7 @@ from app.chat.segments import SegmentBreaks
 from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import manual_tools
 from app.chat.tools.memory import MemoryTools
-from app.chat.tools.toolbox import Toolbox
+from app.chat.tools.toolbox import Tool, Toolbox
 from app.chat.typed_recall import RetrievalCache, TypedRecall
 from app.commands.conversation import conversation_commands
 from app.commands.facts import facts_command
@@ -124,6 +124,8 @@ class Services:
             self._wire_memory(keys)
             self._wire_workers(keys)
             self._wire_chat(keys)
+            self._wire_mcp(keys)
+            self._wire_commands()
         except BaseException:
             self.close()
             raise
@@ -282,19 +284,7 @@ class Services:
         self._closers.append(connections.close)
         self.tool_servers = ToolServers(settings, keys, connections)
         self.privacy = PrivacyService(settings, self.models, self.tool_servers)
-        toolbox = Toolbox(
-            (
-                *ConversationTools(store, self.search).tools(),
-                *MemoryTools(
-                    self.answers,
-                    core_memory,
-                    self.memory_writes,
-                    lambda each: self.search.boundaries.of(each.project).is_bounded,
-                ).tools(),
-                *manual_tools(self.search, self.workers.refresh, self._is_manual_on),
-            ),
-            self.tool_servers.tools,
-        )
+        toolbox = Toolbox(self._own_tools(), self.tool_servers.tools)
         self.presets, self.mentions = Presets(store, settings), Mentions(store)
         self.projects = Projects(store)
         self.project_proposals = ProjectProposals(store, settings, self.projects, self.topics)
@@ -338,17 +328,27 @@ class Services:
             self._limits, self._get_ready_to_search,
         )  # fmt: skip
         self.routines = Routines(store, self.presets, self.models, self._routine_runs)
+
+    def _own_tools(self) -> tuple[Tool, ...]:
+        return (
+            *ConversationTools(self.store, self.search).tools(),
+            *MemoryTools(
+                self.answers,
+                self.core_memory,
+                self.memory_writes,
+                lambda each: self.search.boundaries.of(each.project).is_bounded,
+            ).tools(),
+            *manual_tools(self.search, self.workers.refresh, self._is_manual_on),
+        )
+
+    def _wire_mcp(self, keys: KeyStore) -> None:
+        store, settings = self.store, self.settings
         self.mcp_access = McpAccess(self.paths, settings)
         self.mcp_tools = McpTools(
             store, settings, self.search, self.answers, self.memories, self.mcp_access
         )
         self.mcp_http = HttpServer(store, settings, keys, self.mcp_tools)
         self._closers.append(self.mcp_http.stop)
-        self.briefs = Briefs(store, self.answers)
-        self.library = Library(store)
-        self.inspector = InspectionService(store)
-        self.segments = SegmentBreaks(settings)
-        self.commands = self._command_table()
 
     def _get_ready_to_search(self, text: str, is_cancelled: Callable[[], bool]) -> None:
         """Catch the index up and load the embedder, which recall would not wait for."""
@@ -359,10 +359,14 @@ class Services:
         key = WORKERS[WorkerName.MAN_INDEXER].enabled_key
         return self.settings.flag(key) or self.man_pages.is_any_read()
 
-    def _command_table(self) -> CommandTable:
-        new, tag, *transfer = conversation_commands(self.store, self.library, self.segments)
-        board = self.workers
-        return CommandTable(
+    def _wire_commands(self) -> None:
+        store, settings, board = self.store, self.settings, self.workers
+        self.briefs = Briefs(store, self.answers)
+        self.library = Library(store)
+        self.inspector = InspectionService(store)
+        self.segments = SegmentBreaks(settings)
+        new, tag, *transfer = conversation_commands(store, self.library, self.segments)
+        self.commands = CommandTable(
             (
                 new,
                 *search_commands(self.search, self.index_sync, self.library, self.briefs),
@@ -373,9 +377,9 @@ class Services:
                 preset_command(self.presets, self.library),
                 project_command(self.projects, self.library),
                 topics_command(self.topics),
-                rag_command(self.settings, self.overview, self.previews, self.inspector),
+                rag_command(settings, self.overview, self.previews, self.inspector),
                 facts_command(self.facts, self.fact_service, self.fact_regeneration, board),
-                secrets_command(self.store, self.values),
+                secrets_command(store, self.values),
                 tag,
                 *transfer,
             )

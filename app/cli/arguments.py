@@ -147,6 +147,7 @@ def _parser() -> _Parser:
     _add_transfer(command)
     _add_upkeep(command)
     _add_models(command)
+    _add_work(command)
     return parser
 
 
@@ -306,6 +307,13 @@ def _add_models(command: _Adder) -> None:
     preset.text("--max-output", "TOKENS", "of an answer, or 'default'")
     tool_help = "a tool it may call; may be repeated; 'all' or 'none'"
     preset.text("--tool", "NAME", tool_help, action="append")
+    price = command("price", "list, set and remove your own prices, in USD per million tokens")
+    price.actions({"list": "[MODEL]", "set": "MODEL INPUT OUTPUT [CACHED]", "remove": "MODEL"})
+    window = command("window", "list, set and remove your own context windows of models, in tokens")
+    window.actions({"list": "[MODEL]", "set": "MODEL TOKENS", "remove": "MODEL"})
+
+
+def _add_work(command: _Adder) -> None:
     project = command("project", "list, add, change and remove projects, and move conversations")
     project.actions(
         {"list": "", "add": "NAME", "edit": "NAME", "move": "NAME ID ...", "remove": "NAME"}
@@ -346,7 +354,3 @@ def _add_models(command: _Adder) -> None:
     brief.number("--tokens", "N", "its most tokens, 2000 without", default=2000)
     sources = command("sources", "list and switch the programs whose sessions are followed")
     sources.actions({"list": "", "on": "NAME", "off": "NAME"})
-    price = command("price", "list, set and remove your own prices, in USD per million tokens")
-    price.actions({"list": "[MODEL]", "set": "MODEL INPUT OUTPUT [CACHED]", "remove": "MODEL"})
-    window = command("window", "list, set and remove your own context windows of models, in tokens")
-    window.actions({"list": "[MODEL]", "set": "MODEL TOKENS", "remove": "MODEL"})

@@ -40,59 +40,66 @@ def conversation_commands(
     store: Store, library: Library, segments: SegmentBreaks
 ) -> tuple[Command, ...]:
     """Return the commands."""
-
-    def new(call: CommandCall) -> Outcome:
-        if call.rest:
-            raise wrong_form(call, _NEW_FORMS)
-        last = call.context.last_exchange_id
-        if last is None:
-            return Outcome(tr("This conversation has no messages yet."))
-        if segments.is_after(last):
-            return Outcome(tr("The next message already starts a new segment."))
-        segments.begin_after(last)
-        return Outcome()  # the transcript shows the break
-
-    def export_(call: CommandCall) -> Outcome:
-        conversation_id = _opened(call)
-        if not call.rest:
-            return Outcome(action=AskExport(conversation_id))
-        path = path_in(call.rest)
-        file_format = _format_of(path)
-
-        def write() -> Outcome:
-            report = export(store, path, file_format, [conversation_id], replaces=True)
-            return Outcome(
-                escape_markdown(
-                    tr("Written to {path}. {remark}")
-                    .format(path=path, remark=report.remark)
-                    .rstrip()
-                )
-            )
-
-        if not path.exists():
-            return write()
-        question = tr("The file {escape_markdown} exists and would be replaced.").format(
-            escape_markdown=escape_markdown(str(path))
-        )
-        return Outcome(question, on_confirmed=write)
-
-    def import_(call: CommandCall) -> Outcome:
-        if not call.rest:
-            raise wrong_form(call, _IMPORT_FORMS)
-        path = path_in(call.rest)
-        if not path.exists():
-            raise NotFound(
-                tr("There is no file '{path}'").format(path=path),
-                tr("Name an export, or a folder of exports."),
-            )
-        return Outcome(action=ImportFiles((path,)))
-
     return (
-        Command("new", tr("Start a new segment in this conversation"), _NEW_FORMS, new),
+        Command(
+            "new",
+            tr("Start a new segment in this conversation"),
+            _NEW_FORMS,
+            partial(_new, segments),
+        ),
         Command("tag", tr("Tags of this conversation"), _TAG_FORMS, partial(_tag, library)),
-        Command("export", tr("Export this conversation to a file"), _EXPORT_FORMS, export_),
-        Command("import", tr("Import conversations"), _IMPORT_FORMS, import_),
+        Command(
+            "export",
+            tr("Export this conversation to a file"),
+            _EXPORT_FORMS,
+            partial(_export, store),
+        ),
+        Command("import", tr("Import conversations"), _IMPORT_FORMS, _import),
     )
+
+
+def _new(segments: SegmentBreaks, call: CommandCall) -> Outcome:
+    if call.rest:
+        raise wrong_form(call, _NEW_FORMS)
+    last = call.context.last_exchange_id
+    if last is None:
+        return Outcome(tr("This conversation has no messages yet."))
+    if segments.is_after(last):
+        return Outcome(tr("The next message already starts a new segment."))
+    segments.begin_after(last)
+    return Outcome()  # the transcript shows the break
+
+
+def _export(store: Store, call: CommandCall) -> Outcome:
+    conversation_id = _opened(call)
+    if not call.rest:
+        return Outcome(action=AskExport(conversation_id))
+    path = path_in(call.rest)
+    file_format = _format_of(path)
+
+    def write() -> Outcome:
+        report = export(store, path, file_format, [conversation_id], replaces=True)
+        text = tr("Written to {path}. {remark}").format(path=path, remark=report.remark)
+        return Outcome(escape_markdown(text.rstrip()))
+
+    if not path.exists():
+        return write()
+    question = tr("The file {escape_markdown} exists and would be replaced.").format(
+        escape_markdown=escape_markdown(str(path))
+    )
+    return Outcome(question, on_confirmed=write)
+
+
+def _import(call: CommandCall) -> Outcome:
+    if not call.rest:
+        raise wrong_form(call, _IMPORT_FORMS)
+    path = path_in(call.rest)
+    if not path.exists():
+        raise NotFound(
+            tr("There is no file '{path}'").format(path=path),
+            tr("Name an export, or a folder of exports."),
+        )
+    return Outcome(action=ImportFiles((path,)))
 
 
 def _tag(library: Library, call: CommandCall) -> Outcome:

@@ -42,7 +42,7 @@ def rag_command(
     def run(call: CommandCall) -> Outcome:
         match call.words:
             case ():
-                return Outcome(status())
+                return Outcome(_status(settings, overview, inspector))
             case ("on" | "off" as word,):
                 settings.set("rag_enabled", word == "on")
                 return Outcome(_switch_text(settings))
@@ -57,27 +57,6 @@ def rag_command(
                 return Outcome(_vote(inspector, number, _VOTES[word]))
         raise wrong_form(call, _FORMS)
 
-    def status() -> str:
-        now = overview.read()
-        rows = [(KIND_TITLES[kind], format_number(count)) for kind, count in now.passages.items()]
-        rows.append((tr("Found by words"), format_percent(now.searchable_share)))
-        by_meaning = now.embedded
-        rows.append(
-            (
-                tr("Found by meaning"),
-                format_percent(by_meaning.share) if by_meaning else tr("not now"),
-            )
-        )
-        passages = markdown_table(rows, (tr("Passages"), ""))
-        return "\n\n".join(
-            (
-                _switch_text(settings),
-                passages,
-                last_recall_text(inspector.last_recall()),
-                _configuration(settings),
-            )
-        )
-
     keys = tuple(
         Form(
             f"/rag set {each.key}",
@@ -91,6 +70,19 @@ def rag_command(
 
 def _keys() -> tuple[Setting, ...]:
     return tuple(each for each in SETTINGS.values() if each.page in _PAGES)
+
+
+def _status(settings: Settings, overview: OverviewService, inspector: InspectionService) -> str:
+    now = overview.read()
+    share = format_percent(now.embedded.share) if now.embedded else tr("not now")
+    rows = [
+        *((KIND_TITLES[kind], format_number(count)) for kind, count in now.passages.items()),
+        (tr("Found by words"), format_percent(now.searchable_share)),
+        (tr("Found by meaning"), share),
+    ]
+    passages = markdown_table(rows, (tr("Passages"), ""))
+    last = last_recall_text(inspector.last_recall())
+    return "\n\n".join((_switch_text(settings), passages, last, _configuration(settings)))
 
 
 def _switch_text(settings: Settings) -> str:
