@@ -10,7 +10,7 @@ from PySide6.QtCore import QPoint
 from app.bootstrap import Services
 from app.domain.results import SearchResult
 from app.storage.tables.settings import Settings
-from tests.fakes.libraries import embedded_sample
+from tests.fakes.libraries import SAMPLE, embedded_sample
 from tests.fakes.stored import add_conversation, opened
 from tests.fakes.user import User, is_searched_by_meaning
 
@@ -19,6 +19,11 @@ async def with_sample(user: User) -> None:
     """Start with the sample archive, every turn of it findable."""
     shutil.copytree(embedded_sample(), user.data_dir)
     await user.start()
+    await covered(user)
+
+
+async def covered(user: User) -> None:
+    """Wait until every turn of the sample archive is findable and on screen."""
     await user.until_so(lambda services: services.search.search("deposit").results)
     await user.until_so(is_covered)
     await user.until(lambda: bool(user.titles()))
@@ -169,7 +174,9 @@ async def test_any_query_has_an_answer_and_a_line_says_what_is_not_searched(
 ) -> None:
     with opened(data_dir) as store:
         Settings(store).set("embedding_pipeline_enabled", False)
-    await with_sample(user)
+    await user.start()
+    await user.bring(SAMPLE)
+    await covered(user)
     user.press("Ctrl+K")
     sidebar = user.window.sidebar
     caplog.clear()
