@@ -1,13 +1,15 @@
-"""Background work by a model, in the window: chosen, priced, limited, taken back."""
+"""Background work by a model, in the window: chosen, agreed to, priced, limited, taken back."""
 
 import json
 
 import pytest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
+from app.bootstrap import Services
 from app.storage.tables.settings import ProviderRow
 from tests.fakes.background import part_answer
 from tests.fakes.jobs import count_rows
+from tests.fakes.libraries import SAMPLE
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text, usage
 from tests.fakes.stored import add_conversation
@@ -116,4 +118,25 @@ async def test_a_model_is_chosen_priced_and_taken_back(user: User, server: Loopb
     dialog.show_page("Background work")
     await user.until(lambda: LOCAL in chooser.state.text(), "the model in use now")
     dialog.reject()
+    await user.leave()
+
+
+def waits_for_consent(services: Services) -> bool:
+    return any(AWAY in warning for warning in services.workers.warnings())
+
+
+async def test_a_remote_model_waits_for_one_question(user: User) -> None:
+    await user.start()
+    await user.ask(lambda services: services.background.choose(AWAY))
+    user.drop(user.window, [SAMPLE])
+    await answer(user, "Not now", "read 56 turns")
+    await user.dismiss()
+    user.window.memory.open_page("activity")
+    dashboard = user.window.memory.dashboard
+    await user.until(dashboard.allow.isVisible, "the button on the dashboard")
+    await user.until_so(waits_for_consent)
+    dashboard.allow.click()
+    await answer(user, "Allow")
+    await user.until(lambda: not dashboard.allow.isVisible(), "allowed")
+    await user.until_so(lambda services: not waits_for_consent(services))
     await user.leave()
