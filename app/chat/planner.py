@@ -41,6 +41,7 @@ from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, new_uid
 from app.domain.passages import PassageKind
 from app.domain.text import clean, one_line
+from app.domain.translation import tr
 from app.domain.turns import is_reply
 from app.language.titles import TITLE_LIMIT_CHARS, first_words
 from app.storage.engine.ids import IdAllocator
@@ -53,7 +54,7 @@ from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 
 _UNTITLED = "New conversation"
-_PRIVATE = "Private conversation"  # its words stay out of lists and menus
+_PRIVATE = tr("Private conversation")  # its words stay out of lists and menus
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,3 +248,14 @@ def test_a_low_window_shows_a_part_of_a_fact_instead_of_growing(qtbot: QtBot) ->
     QApplication.processEvents()
     assert view.facts.minimumSizeHint().height() > before
     assert view.minimumSizeHint().height() == before
+
+
+def test_a_page_that_is_chosen_is_refreshed(qtbot: QtBot) -> None:
+    """Facts are read only while they are visible, so also when another page was opened first."""
+    view = KnowledgeView(Theme())
+    qtbot.addWidget(view)
+    view.show_page("profile")
+    view.show()
+    with qtbot.waitSignal(view.shown):
+        view.show_page("facts")
+    assert view.facts.isVisible()

@@ -52,7 +52,7 @@ class KnowledgeView(QTabWidget):
         proposals: What models propose for core memory, above its text.
 
     Signals:
-        shown: It became visible.
+        shown: It, or another page of it, became visible.
     """
 
     shown = Signal()
@@ -85,6 +85,7 @@ class KnowledgeView(QTabWidget):
             "saved": (self.saved, tr("Saved")),
             "questions": (self.questions, tr("Tests")),
         }
+        self.currentChanged.connect(lambda _: self.shown.emit())
         for view, text in self._pages.values():
             self.setTabToolTip(self.addTab(view, text), _FULL_NAMES.get(text, text))
 
