@@ -9,6 +9,11 @@ FOLDERS = ("views", "widgets", "models", "presenters")
 SENTENCE = re.compile(r"[A-Z][a-z]+[,:]? [a-z]|[a-z]+ [a-z]+ [a-z]+|[a-z]{3}\u2026$|[a-z]{3}\.$")
 SIGNS = re.compile("[\u2190-\u21ff\u25a0-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]")
 STYLE = re.compile(r"(?:color|background|margin|border)[-a-z]*: ")
+JARGON = re.compile(
+    r"\b(?:exchanges?|embed\w*|workers?|probes?|extractive|pipelines?|passages?|vectors?)\b",
+    re.IGNORECASE,
+)
+FOR_EXPERTS = {"preview.py", "recalled.py", "source_labels.py", "why_dialog.py"}  # of the inspector
 NUMBER = re.compile(r",|%$|\.\d+f")
 NAMES = {"recall while typing"}  # of a task
 IN_ROWS = {"\u25cf", "\u2191", "\u2193"}  # a running reply, a rank that rose or fell: drawn as text
@@ -76,3 +81,15 @@ def test_numbers_are_written_in_the_language_of_the_window() -> None:
                 spec = ast.unparse(node.format_spec).strip("f'")
                 loose += [f"{path.name}:{node.lineno} {spec}"] if NUMBER.search(spec) else []
     assert loose == []
+
+
+def test_words_of_the_code_are_left_to_the_inspector() -> None:
+    found = []
+    for path in UI.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("tr", "trn"):
+                texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+                plain = [re.sub(r"\{.*?\}", "", each) for each in texts if isinstance(each, str)]
+                is_known = path.name in FOR_EXPERTS
+                found += [each for each in plain if JARGON.search(each) and not is_known]
+    assert found == []

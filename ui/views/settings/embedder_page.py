@@ -22,7 +22,7 @@ _USES = {
     SpaceUse.FILLS: tr("being filled"),
     SpaceUse.KEPT: tr("kept"),
 }
-_COLUMNS = (tr("Search model"), tr("Passages"), tr("Share"), tr("Size"))
+_COLUMNS = (tr("Search model"), tr("Texts"), tr("Share"), tr("Size"))
 _ABOUT_SPACES = tr(
     "What a search model has read is kept when you use another one: you can "
     "go back to it at once and at no cost."
@@ -208,7 +208,7 @@ def consent_text(plan: EmbedderSwitchPlan) -> str:
 def _amount_text(plan: EmbedderSwitchPlan) -> str:
     estimate = format_estimate(plan.minutes, plan.cost_usd)
     return tr("{passages}, about {tokens} tokens: {estimate}").format(
-        passages=trn("{count} passage", "{count} passages", plan.passages),
+        passages=trn("{count} text", "{count} texts", plan.passages),
         tokens=format_number(plan.tokens),
         estimate=estimate,
     )
