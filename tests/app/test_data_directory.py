@@ -1,5 +1,7 @@
 """The data directory: unusual names and places work, or are refused before anything is created."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,31 @@ def test_a_path_that_the_database_misreads_is_refused_and_nothing_is_created(
     with pytest.raises(InvalidInput):
         DataPaths(tmp_path / name).make()
     assert list(tmp_path.iterdir()) == []
+
+
+def _replace_by_an_older_copy(paths: DataPaths, older: Path) -> None:
+    shutil.copy(older, paths.root / "synced")
+    (paths.root / "synced").replace(paths.database)
+
+
+def _remove(paths: DataPaths, _older: Path) -> None:
+    paths.database.unlink()
+    paths.wal.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("meddle", [_replace_by_an_older_copy, _remove])
+def test_a_database_file_that_another_program_changes_meanwhile_costs_nothing(
+    data_dir: Path, meddle: Callable[[DataPaths, Path], None]
+) -> None:
+    """As a program that synchronizes or cleans up folders does."""
+    with opened(data_dir) as store:
+        older = data_dir / "older"
+        shutil.copy(store.paths.database, older)
+        add_conversation(store, "before", title="Before")
+        make_backup(store)
+        add_conversation(store, "between", title="Between")
+        meddle(store.paths, older)
+        add_conversation(store, "after", title="After")
+    with opened(data_dir) as again:
+        assert titles(again) == {"Before", "Between", "After"}
+        assert check(again).problems == ()
