@@ -5,12 +5,18 @@ from tests.fakes.crash_rounds import Lost, Rounds
 
 
 def run_rounds(rounds: Rounds, count: int) -> Figures:
-    """Run until something is lost: what follows would be compared with a wrong account."""
+    """Run until something is lost: what follows would be compared with a wrong account.
+
+    Ctrl+C ends it earlier, with the figures until then.
+    """
 
     def run() -> list[str]:
         try:
             for _ in range(count):
                 rounds.one()
+        except KeyboardInterrupt:
+            rounds.figures.rounds -= 1
+            return []
         except Lost as loss:
             return [f"round {rounds.figures.rounds}: {loss}"]
         return []
