@@ -187,7 +187,7 @@ def _total_rows(totals: Totals) -> list[tuple[str, str]]:
         rows.append((name, format_percent(memory.embedded.share)))
     rows.append((tr("Database"), format_size(memory.database_bytes)))
     if memory.deletions_owed:
-        waiting = tr("Forgotten; bytes are removed from the files within an hour")
+        waiting = tr("Forgotten, bytes go within an hour")
         rows.append((waiting, format_number(memory.deletions_owed)))
     for name, spent in (
         (tr("Spent today"), memory.spent_today),
