@@ -135,11 +135,15 @@ class Rounds:
         shutil.copytree(root, before)
         self.figures.rounds += 1
         victim = self._start(self._seed * 10_000 + number)
-        if self.chance.random() < 0.15:
-            victim.wait(0, self.chance.uniform(0.2, 1.0))
-        else:
-            writes = self.chance.randint(self.least_acknowledged, self.most_acknowledged)
-            victim.wait(writes, self.chance.uniform(0, 0.05))
+        try:
+            if self.chance.random() < 0.15:
+                victim.wait(0, self.chance.uniform(0.2, 1.0))
+            else:
+                writes = self.chance.randint(self.least_acknowledged, self.most_acknowledged)
+                victim.wait(writes, self.chance.uniform(0, 0.05))
+        except KeyboardInterrupt:
+            victim.kill()  # its reader would wait for it for ever
+            raise
         lines = self._end(victim)
         self.figures.killed_while_opening += not victim.lines
         position = last_position(self._root)
