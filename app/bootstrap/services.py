@@ -38,6 +38,7 @@ from app.commands.table import CommandTable
 from app.commands.topics import topics_command
 from app.commands.workers import worker_commands
 from app.domain.ids import ConversationId
+from app.domain.passages import PassageKind
 from app.domain.workers import WORKERS, WorkerName
 from app.index.text_index import TantivyTextIndex
 from app.index.text_sync import TextIndexSync
@@ -81,9 +82,9 @@ from app.storage.safety.backup import Backup, make_backup
 from app.storage.safety.maintenance import Maintenance
 from app.storage.safety.recovery import open_store
 from app.storage.tables.conversations import Conversations
+from app.storage.tables.documents import Documents, DocumentTexts
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts
-from app.storage.tables.man_pages import ManPages
 from app.storage.tables.passages import Passages
 from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import Settings
@@ -97,6 +98,7 @@ from app.system.logs import configure_logging
 from app.system.paths import DataPaths
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
+from app.workers.document_folders import AddedDocuments
 from app.workers.model_choice import BackgroundModelChoice
 from app.workers.regeneration import EmbeddingRegeneration, FactRegeneration, SummaryRegeneration
 from app.workers.sources import FollowedSources
@@ -203,7 +205,8 @@ class Services:
         self.summaries = Summaries(store)
         self.facts = Facts(store)
         self.values = ValueService(store, self._forget_value)
-        self.man_pages = ManPages(store)
+        self.man_pages = Documents(store, PassageKind.MAN_PAGE)
+        self.document_texts = DocumentTexts(store)
         self.prompts = Prompts(store)
         self.spending = Spending(store)
         self.attachments = AttachmentFiles(self.paths)
@@ -273,6 +276,7 @@ class Services:
             store, settings, self._index, lambda: self.vector_search.answering_space, board.statuses
         )
         self.background = choice = BackgroundModelChoice(store, settings, registry, prices)
+        self.documents = AddedDocuments(store, settings)
         self.sources = FollowedSources(self.paths, settings, choice)
         self.summary_regeneration = SummaryRegeneration(store, settings, choice, board)
         self.embedding_regeneration = EmbeddingRegeneration(settings, board, self.embedders)

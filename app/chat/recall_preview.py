@@ -38,6 +38,7 @@ _UNSAVED = (-(2**62),) * 4  # ids of what is never stored
 _HALF_LIFE = "rag_recency_half_life_days"
 _BUDGETS = (
     ("rag_max_tokens", (PlanPartKind.FACTS, PlanPartKind.RELATED)),
+    ("rag_document_max_tokens", (PlanPartKind.DOCUMENTS,)),
     ("auto_rag_max_tokens", (PlanPartKind.EARLIER,)),
     ("profile_max_tokens", (PlanPartKind.PROFILE,)),
     ("core_memory_max_tokens", (PlanPartKind.CORE_MEMORY,)),
@@ -50,6 +51,7 @@ _LIMITS = {
     RecallLayer.EXCHANGE: "rag_exchange_limit_per_conversation",
     RecallLayer.HISTORY: "rag_history_limit",
     RecallLayer.HINT: "rag_hint_similarity",
+    RecallLayer.DOCUMENT: "rag_document_max_tokens",
     RecallLayer.EARLIER: "auto_rag_top_k",
 }
 _GROUPS = {  # the order of the prompt
@@ -59,7 +61,8 @@ _GROUPS = {  # the order of the prompt
     RecallLayer.EXCHANGE: 1,
     RecallLayer.HISTORY: 2,
     RecallLayer.HINT: 3,
-    RecallLayer.EARLIER: 4,
+    RecallLayer.DOCUMENT: 4,
+    RecallLayer.EARLIER: 5,
 }
 _NO_PROMPT = "Recall, the built-in model, receives no prompt: this is what another model would get."
 _PRIVATE = "Nothing is recalled in this conversation."

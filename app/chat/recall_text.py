@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from app.chat.inspector import LastRecall
 from app.chat.recall_preview import Preview
-from app.domain.links import link_to
+from app.domain.links import document_link, link_to
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails, RecallLayer
 from app.domain.text import escape_markdown, one_line
@@ -27,6 +27,7 @@ def budget_text(preview: Preview) -> str:
         f"{each.tokens:,} of {each.most_tokens:,} tokens ({each.key})"
         for each in preview.spent
         if each.key in ("rag_max_tokens", "auto_rag_max_tokens")
+        or (each.key == "rag_document_max_tokens" and each.tokens)
     )
 
 
@@ -88,6 +89,8 @@ def _table(places: Sequence[RecalledItemDetails]) -> str:
 
 def _linked(place: RecalledItemDetails) -> str:
     words = escape_markdown(name_text(place))
+    if place.item.kind is PassageKind.DOCUMENT:
+        return f"[{words}]({document_link(place.item.passage_id)})"
     if place.item.conversation_id is None:
         return words
     return f"[{words}]({link_to(place.item.conversation_id, place.turn_number or 0)})"

@@ -26,7 +26,8 @@ from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.prompts import Feedback, Prompts
 
 BLOCK_KINDS = (
-    PlanPartKind.DATE, PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.EARLIER
+    PlanPartKind.DATE, PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.DOCUMENTS,
+    PlanPartKind.EARLIER,
 )  # fmt: skip
 _RESULT_CHARS = int(SETTINGS["tool_output_max_chars"].default)  # type: ignore[arg-type]
 

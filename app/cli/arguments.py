@@ -174,7 +174,7 @@ def _add_conversations(command: _Adder) -> None:
     listed.flag("--archived", "the archived ones")
     listed.flag("--trash", "those in the trash")
     show = command("show", "print a conversation")
-    show.text("id", "ID", "a conversation, ID:TURN, or man:PAGE.SECTION")
+    show.text("id", "ID", "a conversation, ID:TURN, man:PAGE.SECTION, or document:N of a result")
     show.number("--turn", "N", "only this turn")
     show.flag("--branches", "all branches, not only the shown one")
     for name, help_text in (
@@ -354,3 +354,11 @@ def _add_work(command: _Adder) -> None:
     brief.number("--tokens", "N", "its most tokens, 2000 without", default=2000)
     sources = command("sources", "list and switch the programs whose sessions are followed")
     sources.actions({"list": "", "on": "NAME", "off": "NAME"})
+    documents = command(
+        "documents", "list, add and remove files and folders that are searched and recalled"
+    )
+    documents.add_argument("action", choices=("list", "add", "remove"), nargs="?", default="list")
+    documents.text("paths", "PATH", "files and folders", nargs="*")
+    documents.text("--project", "NAME", "add to this project, not to the whole library")
+    documents.flag("--yes", "confirm what would be asked")
+    documents.flag("--now", "remove the bytes from all files now, not at a quiet time")

@@ -38,10 +38,10 @@ class OpenTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenManPage:
-    """The front end should show a manual page; `source` is its name (grep.1)."""
+class OpenDocument:
+    """The front end should show a manual page or a document; `place` is man:grep.1 or document:12."""
 
-    source: str
+    place: str
     title: str
 
 
@@ -73,7 +73,7 @@ class ChooseProject:
     uid: str | None
 
 
-Action = OpenTurn | OpenManPage | ImportFiles | AskExport | ChoosePreset | ChooseProject
+Action = OpenTurn | OpenDocument | ImportFiles | AskExport | ChoosePreset | ChooseProject
 
 
 @dataclass(frozen=True, slots=True)

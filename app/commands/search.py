@@ -8,15 +8,15 @@ from app.commands.command import (
     Command,
     CommandCall,
     Form,
-    OpenManPage,
+    OpenDocument,
     OpenTurn,
     Outcome,
     wrong_form,
 )
 from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
 from app.domain.formatting import format_percent
-from app.domain.links import link_to, parse_link, parse_page
-from app.domain.passages import PassageKind
+from app.domain.links import link_to, parse_document, parse_link, parse_page
+from app.domain.passages import DOCUMENT_KINDS, PassageKind
 from app.domain.results import SearchResponse, SearchResult, details
 from app.domain.text import escape_markdown, one_line
 from app.domain.translation import tr
@@ -88,13 +88,15 @@ class _SearchCommands:
         return Outcome("\n\n".join((*lines, *notes)))
 
     def open(self, call: CommandCall) -> Outcome:
-        """Open a result by its number, or a conversation, turn or manual page."""
+        """Open a result by its number, or a conversation, turn, manual page or document."""
         if len(call.words) != 1:
             raise wrong_form(call, _OPEN_FORMS)
         if call.rest.isdecimal() and 0 < int(call.rest) <= len(self._results):
             return Outcome(action=self._action_for(self._results[int(call.rest) - 1]))
-        if (page := parse_page(call.rest)) is not None:
-            return Outcome(action=OpenManPage(page, page))
+        if (name := parse_page(call.rest)) is not None:
+            return Outcome(action=OpenDocument(call.rest, name))
+        if parse_document(call.rest) is not None:
+            return Outcome(action=OpenDocument(call.rest, call.rest))
         conversation_id, turn, exchange_id = parse_link(call.rest)
         if exchange_id is not None:
             self._library.open(conversation_id, exchange_id)
@@ -116,8 +118,8 @@ class _SearchCommands:
         return Outcome(action=OpenTurn(conversation_id))
 
     def _action_for(self, result: SearchResult) -> Action:
-        if result.kind is PassageKind.MAN_PAGE:
-            return OpenManPage(result.source, result.conversation_title)
+        if result.kind in DOCUMENT_KINDS:
+            return OpenDocument(result.place, result.conversation_title)
         if result.conversation_id is None:
             raise InvalidInput(tr("This result has no turn to open"), tr("Choose another result."))
         return OpenTurn(result.conversation_id, result.exchange_id)

@@ -308,6 +308,13 @@ class MemoryForgotten:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentsForgotten:
+    """The removal of documents with their text and passages; they may be added again later."""
+
+    document_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CoreMemoryPut:
     """The text that is part of every prompt; the newest is current, older versions are kept.
 
@@ -475,12 +482,14 @@ Change = (
     | ProjectPut
     | ProjectRemoved
     | TopicChosen
+    | DocumentsForgotten
 )
 
 FORGETTING: frozenset[type] = frozenset(
     (
         ConversationForgotten,
         CoreMemoryForgotten,
+        DocumentsForgotten,
         FactForgotten,
         MemoryForgotten,
         MessagesForgotten,

@@ -13,6 +13,8 @@ from app.domain.text import parse_whole_number
 
 SCHEME = "commonplace://"
 _MANUAL = "man:"
+_DOCUMENT = "document:"
+_DOCUMENT_LINK = f"{SCHEME}document/"
 _LINK = re.compile(
     rf"{SCHEME}(\d{{1,18}})(?:/(\d{{1,9}})(?:\?exchange=(\d{{1,18}}))?)?", re.IGNORECASE
 )
@@ -90,3 +92,24 @@ def parse_page(text: str) -> str | None:
 def name_of_page(source: str) -> str:
     """Return the reference of a manual page: man:grep.1."""
     return f"{_MANUAL}{source}"
+
+
+def parse_document(text: str) -> int | None:
+    """Return the passage of document:12 or its link; None for any other text."""
+    words = text.strip().removeprefix(_DOCUMENT_LINK).removeprefix(_DOCUMENT)
+    return parse_whole_number(words) if words != text.strip() else None
+
+
+def document_link(passage_id: int) -> str:
+    """Return the link to a document's passage."""
+    return f"{_DOCUMENT_LINK}{passage_id}"
+
+
+def find_document_links(text: str) -> Iterator[int]:
+    """Yield the passages of all links to documents in a text."""
+    return (int(each) for each in re.findall(rf"{_DOCUMENT_LINK}(\d{{1,18}})", text))
+
+
+def name_of_document(passage_id: int) -> str:
+    """Return the reference of a document's passage: document:12."""
+    return f"{_DOCUMENT}{passage_id}"

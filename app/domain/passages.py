@@ -22,6 +22,9 @@ class PassageKind(StrEnum):
     DOCUMENT = "document"
 
 
+DOCUMENT_KINDS = (PassageKind.MAN_PAGE, PassageKind.DOCUMENT)
+"""The kinds that are from files, not from conversations."""
+
 KIND_TITLES: Mapping[PassageKind, str] = {
     PassageKind.TURN: "Turns",
     PassageKind.EXCHANGE_SUMMARY: "Turn summaries",
@@ -39,7 +42,7 @@ class Passage:
     """A ranked unit. Its text is not stored again but read from its source.
 
     `source_id` is the id of the source within its kind (for `turn` and `exchange_summary` the exchange,
-    for `conversation_summary` the conversation, for `man_page` the page). `content_hash` is the first
+    for `conversation_summary` the conversation, for `man_page` and `document` the chunk). `content_hash` is the first
     32 hex digits of the text's SHA-256. `tokens` is an estimate; 0 marks a turn that is incomplete or
     that only Recall answered, which is in the text index only.
     """
@@ -59,7 +62,7 @@ class PassagePart:
     """One message of a turn, the summary or the text of a manual page, or the whole of another passage.
 
     Parts are ranked; a passage has the rank of its best part. `text` is the message, `calls` are tool
-    calls with truncated arguments, `results` are tool results (both weigh less). Results belong to the
+    calls with truncated arguments, of a document the headings above it, `results` are tool results (both weigh less). Results belong to the
     message before them. Manual pages have two parts, other passages than turns one, with the role assistant.
     """
 

@@ -39,6 +39,7 @@ class PlanPartKind(StrEnum):
     DATE = "date"
     FACTS = "facts"
     RELATED = "related"
+    DOCUMENTS = "documents"
     EARLIER = "earlier"
     QUESTION = "question"
     NOTE = "note"
@@ -59,6 +60,7 @@ class RecallLayer(StrEnum):
     EXCHANGE = "exchange"
     HISTORY = "history"
     HINT = "hint"
+    DOCUMENT = "document"
     EARLIER = "earlier"
     MENTION = "mention"
 
@@ -270,6 +272,16 @@ class RetrievedConversation:
 
 
 @dataclass(frozen=True, slots=True)
+class RetrievedDocument:
+    """A passage of a document; `title` names the file, and the page and headings of the passage."""
+
+    match: MatchScore
+    title: str
+    changed_at: datetime
+    units: tuple[QuoteUnit, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RetrievedMessage:
     """An earlier message of the same segment; `text` is complete."""
 
@@ -294,6 +306,7 @@ class RetrievalResult:
     took_ms: float = 0.0
     notice: str = ""
     mentioned: tuple[RetrievedConversation, ...] = ()
+    documents: tuple[RetrievedDocument, ...] = ()
 
     @property
     def quoted_conversations(self) -> frozenset[ConversationId]:
@@ -336,6 +349,7 @@ class RecallSettings:
     rag_fact_limit: int = _default("rag_fact_limit")
     rag_history_limit: int = _default("rag_history_limit")
     rag_max_tokens: int = _default("rag_max_tokens")
+    rag_document_max_tokens: int = _default("rag_document_max_tokens")
     rag_recency_half_life_days: float = _default("rag_recency_half_life_days")
     auto_rag_enabled: bool = _default("auto_rag_enabled")
     auto_rag_top_k: int = _default("auto_rag_top_k")

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.domain.links import name_of_page
+from app.domain.links import name_of_document, name_of_page
 from app.domain.passages import PassageKind
 from app.domain.text import one_line
 
@@ -52,9 +52,11 @@ class SearchResult:
 
     @property
     def place(self) -> str:
-        """The place as people name it: ID:TURN, ID, man:PAGE.SECTION, else kind and id ("fact 12")."""
+        """The place as people name it: ID:TURN, ID, man:PAGE.SECTION, document:N, else kind and id ("fact 12")."""
         if self.kind is PassageKind.MAN_PAGE:
             return name_of_page(self.source)
+        if self.kind is PassageKind.DOCUMENT:
+            return name_of_document(self.passage_id)
         if self.conversation_id is None:
             return f"{self.kind.value} {self.passage_id}"
         turn = "" if self.turn_number is None else f":{self.turn_number}"

@@ -23,6 +23,7 @@ class WorkerName(StrEnum):
     SOURCE_READER = "source_reader"
     ROUTINE_RUNNER = "routine_runner"
     TOPIC_FINDER = "topic_finder"
+    DOCUMENT_INDEXER = "document_indexer"
 
 
 class ItemKind(StrEnum):
@@ -36,6 +37,7 @@ class ItemKind(StrEnum):
     PROFILE = "profile"
     SESSION_FILE = "session file"
     ROUTINE = "routine"
+    DOCUMENT = "document"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,15 @@ WORKERS: Mapping[WorkerName, WorkerSpec] = {
         "routine_runner_enabled",
         "Run routines",
         "Run your routines when they are due. None runs before you make one.",
+    ),
+    WorkerName.DOCUMENT_INDEXER: WorkerSpec(
+        "Documents",
+        "the document indexer",
+        ItemKind.DOCUMENT,
+        "not read",
+        "document_indexer_enabled",
+        "Read documents",
+        "Make the files and folders that you added searchable, and follow their changes.",
     ),
     WorkerName.MAN_INDEXER: WorkerSpec(
         "Manual pages",

@@ -32,7 +32,8 @@ from app.storage.tables.settings import Settings
 
 MISS = "Nothing was found. Other words may find more."
 _READ = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
-_ALL = (*_READ, PassageKind.FACT, PassageKind.MEMORY)
+_BY_ID = (PassageKind.FACT, PassageKind.MEMORY, PassageKind.DOCUMENT)
+_ALL = (*_READ, *_BY_ID)
 _AROUND_MAX = 10
 _RESULTS = 10
 _TEXT_CHARS = 40_000
@@ -262,13 +263,15 @@ class McpTools:
                 "metadata": {"date": format_date(chosen[0].started_at), "note": NOTE},
             }
         kind, _, number = name.partition(":")
-        if kind in (PassageKind.FACT, PassageKind.MEMORY) and number.isdecimal():
+        if kind in _BY_ID and number.isdecimal():
             passage_id = PassageId(int(number))
             found = self._passages.shown([passage_id]).get(passage_id)
             if found is not None and found[0].kind.value == kind:
                 place, content = found
                 if place.conversation_id is not None:
                     self._shown(place.conversation_id)
+                if not self._boundaries.of(None).holds(passage_id):
+                    raise _missing()
                 said = "\n\n".join(part.text or part.shown for part in content.parts)
                 metadata = {"note": NOTE}
                 return {"id": name, "title": kind, "text": said, "url": "", "metadata": metadata}

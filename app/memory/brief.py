@@ -25,6 +25,7 @@ _BYTES_PER_TOKEN = 3
 _FOUND = 30
 _TITLE_CHARS = 120
 _KINDS = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
+_FILES = (PassageKind.DOCUMENT,)
 _FACTS = (PassageKind.FACT, PassageKind.MEMORY)
 
 
@@ -47,12 +48,14 @@ class Briefs:
             )
         facts = list(map(_masked, self._answers.find(question, _FOUND, _FACTS, project)))
         said = list(map(_masked, self._answers.find(question, _FOUND, _KINDS, project)))
+        files = list(map(_masked, self._answers.find(question, _FOUND, _FILES, project)))
         page = _Page(max_tokens * _BYTES_PER_TOKEN)
         page.add(f"# {one_line(question, _TITLE_CHARS)}\n")
-        if not facts and not said:
+        if not facts and not said and not files:
             page.add("\nNothing about this was found. Other words may find more.\n")
         page.section("Facts", map(_fact, facts))
         page.section("Quotations", map(_quotation, said))
+        page.section("Documents", map(_quotation, files))
         page.section("Open ends", self._open_ends(said))
         return page.text
 
@@ -101,7 +104,8 @@ def _fact(found: FoundAnswer) -> str:
 def _quotation(found: FoundAnswer) -> str:
     sides = [("You", found.question), (found.result.model or "Reply", found.reply)]
     if found.result.kind is not PassageKind.TURN:
-        sides = [("Summary", found.reply)]
+        who = "Document" if found.result.kind is PassageKind.DOCUMENT else "Summary"
+        sides = [(who, found.reply)]
     quoted = "\n>\n".join(
         "\n".join(f"> {line}".rstrip() for line in f"**{who}:** {text}".splitlines())
         for who, text in sides

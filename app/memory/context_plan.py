@@ -32,19 +32,18 @@ from app.memory import recalled_text
 from app.memory.recall_refusals import SelectionContext
 from app.memory.recall_selection import select_recalled
 from app.memory.recalled_text import cut_at_sentence, cut_lines
-from app.memory.token_budget import BYTES_PER_TOKEN, tokens_of
+from app.memory.token_budget import BYTES_PER_TOKEN, RecallRoom, tokens_of
 
-_RELATED_SHARE, _EARLIER_SHARE, _COMPACTION_SHARE = 0.15, 0.1, 0.15  # of a small ceiling
+_RELATED_SHARE, _EARLIER_SHARE, _DOCUMENT_SHARE, _COMPACTION_SHARE = (
+    0.15,
+    0.1,
+    0.1,
+    0.15,
+)  # of a small ceiling
 _TAGGED = (PlanPartKind.PROFILE, PlanPartKind.CORE_MEMORY, PlanPartKind.COMPACTION)
-_QUOTED = (PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.EARLIER)
-
-
-@dataclass(frozen=True, slots=True)
-class RecallRoom:
-    """The tokens for what is recalled: of other conversations, and of earlier in this one."""
-
-    related_tokens: int
-    earlier_tokens: int
+_QUOTED = (
+    PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.DOCUMENTS, PlanPartKind.EARLIER
+)  # fmt: skip
 
 
 def recall_room(settings: RecallSettings, ceiling_tokens: int, left_tokens: int) -> RecallRoom:
@@ -54,7 +53,13 @@ def recall_room(settings: RecallSettings, ceiling_tokens: int, left_tokens: int)
     earlier = min(
         settings.auto_rag_max_tokens, int(ceiling_tokens * _EARLIER_SHARE), left_tokens - related
     )
-    return RecallRoom(related, max(0, earlier))
+    earlier = max(0, earlier)
+    documents = min(
+        settings.rag_document_max_tokens,
+        int(ceiling_tokens * _DOCUMENT_SHARE),
+        left_tokens - related - earlier,
+    )
+    return RecallRoom(related, earlier, max(0, documents))
 
 
 def compaction_tokens(most_tokens: int, ceiling_tokens: int) -> int:
@@ -116,7 +121,7 @@ def plan_context(
         prompt.can_fetch, prompt.lines, prompt.left_out,
     )  # fmt: skip
     room = recall_room(settings, ceiling_tokens, ceiling_tokens - prompt.tokens)
-    chosen = select_recalled(found, settings, context, room.related_tokens, room.earlier_tokens)
+    chosen = select_recalled(found, settings, context, room)
     parts = [*prompt.fixed, *prompt.past, *prompt.block, *chosen.parts, prompt.own]
     order = list(PlanPartKind)
     return ContextPlan(tuple(sorted(parts, key=lambda part: order.index(part.kind))), chosen.items)

@@ -7,7 +7,13 @@ the most relevant ones, since an answer often has none of the question's words.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.domain.recall import PromptPiece, QuoteUnit, RetrievedConversation, RetrievedExchange
+from app.domain.recall import (
+    PromptPiece,
+    QuoteUnit,
+    RetrievedConversation,
+    RetrievedDocument,
+    RetrievedExchange,
+)
 from app.memory import recalled_text
 from app.memory.token_budget import TokenBudget, size_of
 
@@ -93,6 +99,15 @@ def quotation_of_turn(found: RetrievedExchange, title: str | None) -> GrowingQuo
     return GrowingQuotation(
         found.match.relevance, tuple(each.units for each in found.texts), render
     )
+
+
+def quotation_of_document(found: RetrievedDocument) -> GrowingQuotation:
+    """Return the quotation of a document's passage."""
+
+    def render(chosen: Mapping[int, set[int]]) -> PromptPiece:
+        return recalled_text.document_piece(found, chosen.get(0, ()))
+
+    return GrowingQuotation(found.match.relevance, (found.units,), render)
 
 
 def extend_quotations(quoted: Sequence[GrowingQuotation], budget: TokenBudget) -> None:

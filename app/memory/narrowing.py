@@ -9,6 +9,7 @@ from app.domain.recall import (
     RecallSettings,
     RetrievalResult,
     RetrievedConversation,
+    RetrievedDocument,
     RetrievedExchange,
     RetrievedFact,
     RetrievedMessage,
@@ -16,7 +17,14 @@ from app.domain.recall import (
 )
 from app.memory.retrieval import SPARE, with_spare
 
-_T = TypeVar("_T", RetrievedFact, RetrievedConversation, RetrievedExchange, RetrievedMessage)
+_T = TypeVar(
+    "_T",
+    RetrievedFact,
+    RetrievedConversation,
+    RetrievedExchange,
+    RetrievedDocument,
+    RetrievedMessage,
+)
 
 
 def narrowed(
@@ -29,7 +37,7 @@ def narrowed(
     """
     found = _without_quoted(found, segment.quoted)
     if not settings.rag_enabled:
-        found = replace(found, facts=(), conversations=(), history=())
+        found = replace(found, facts=(), conversations=(), history=(), documents=())
     if not settings.auto_rag_enabled:
         found = replace(found, earlier=())
     exchanges = settings.rag_exchange_limit_per_conversation
@@ -58,5 +66,6 @@ def _without_quoted(found: RetrievalResult, quoted: frozenset[PassageId]) -> Ret
             replace(each, exchanges=kept(each.exchanges)) for each in kept(found.conversations)
         ),
         history=kept(found.history),
+        documents=kept(found.documents),
         earlier=kept(found.earlier),
     )

@@ -30,6 +30,7 @@ from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.memory.answers import quoted_answers
 from app.memory.boundaries import Boundary
+from app.memory.document_recall import DocumentRecall
 from app.memory.fact_recall import STATEMENT_LOG_ODDS, FactRecall
 from app.memory.mentions import MentionReader
 from app.memory.recall_search import (
@@ -71,6 +72,7 @@ class RecallService:
         self._conversations = Conversations(store)
         self._reads = RecallReads(store)
         self._fact_recall = FactRecall(store, search)
+        self._document_recall = DocumentRecall(store, search)
         self._feedback = Feedback(store)
         self._results = ResultBuilder(self._passages, settings)
         self._search = search
@@ -180,6 +182,7 @@ class RecallService:
                 retrieval.attempt(lambda: self._mentioned(prepared, retrieval))
             retrieval.attempt(lambda: self._related(prepared, retrieval))
             retrieval.attempt(lambda: self._statements(prepared, retrieval))
+            retrieval.attempt(lambda: self._documents(prepared, retrieval))
         if settings.auto_rag_enabled and retrieval.segment.exchange_ids:
             retrieval.attempt(lambda: self._earlier(prepared, retrieval))
 
@@ -271,6 +274,10 @@ class RecallService:
     def _statements(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
         found = self._fact_recall.retrieve(prepared, retrieval, self._boundary(retrieval))
         retrieval.found = replace(retrieval.found, facts=found)
+
+    def _documents(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
+        found = self._document_recall.retrieve(prepared, retrieval, self._boundary(retrieval))
+        retrieval.found = replace(retrieval.found, documents=found)
 
     def _earlier(self, prepared: PreparedQuery, retrieval: Retrieval) -> None:
         """Retrieve messages of the segment; all rank, but those in the prompt are left out."""

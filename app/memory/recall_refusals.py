@@ -74,9 +74,9 @@ class Refusals:
         limit: int = getattr(self._settings, key)
         return "" if taken < limit else f"{key} is {limit}"
 
-    def no_room(self) -> str:
-        """Return that the budget is used up."""
-        return f"rag_max_tokens is {self._settings.rag_max_tokens}"
+    def no_room(self, key: str = "rag_max_tokens") -> str:
+        """Return that the budget of a setting is used up."""
+        return f"{key} is {getattr(self._settings, key)}"
 
 
 def is_by_summary(found: RetrievedConversation) -> bool:

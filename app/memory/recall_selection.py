@@ -19,6 +19,7 @@ from app.domain.recall import (
     RecallSettings,
     RetrievalResult,
     RetrievedConversation,
+    RetrievedDocument,
     RetrievedExchange,
     RetrievedFact,
     RetrievedMessage,
@@ -30,6 +31,7 @@ from app.memory.fact_matching import may_be_same
 from app.memory.growing_quotation import (
     GrowingQuotation,
     extend_quotations,
+    quotation_of_document,
     quotation_of_summary,
     quotation_of_turn,
 )
@@ -42,7 +44,7 @@ from app.memory.recall_refusals import (
     is_by_summary,
 )
 from app.memory.recalled_text import cut_at_sentence
-from app.memory.token_budget import TokenBudget, size_of, tokens_of
+from app.memory.token_budget import RecallRoom, TokenBudget, size_of, tokens_of
 
 _MIN_EXCERPT_BYTES = 80  # of an earlier message; less than a sentence says nothing
 _MAX_HINTS = 3
@@ -50,7 +52,7 @@ _LEAST_SHARE = 0.15  # of the budget: room for two hints
 _SAID_SHARE = 0.6  # of the words of a fact are in one sentence that says the same
 _GROUPS = (
     RecallLayer.MENTION, RecallLayer.FACT, RecallLayer.CONVERSATION, RecallLayer.HISTORY, RecallLayer.HINT,
-    RecallLayer.EARLIER,
+    RecallLayer.DOCUMENT, RecallLayer.EARLIER,
 )  # fmt: skip
 _QUOTED = "it is already quoted"
 _IN_PROMPT = "it is already in the prompt"
@@ -74,15 +76,14 @@ def select_recalled(
     found: RetrievalResult,
     settings: RecallSettings,
     context: SelectionContext,
-    related_tokens: int,
-    earlier_tokens: int,
+    room: RecallRoom,
 ) -> Selection:
-    """Return what fits of facts, conversations and turns, and of earlier messages, in these budgets.
+    """Return what fits of facts, conversations and turns, of documents, and of earlier messages.
 
-    The less relevant the best of what was found, the less of `related_tokens` is used.
+    The less relevant the best of what was found, the less of the room for related history is used.
     """
     introduction = recalled_text.INTRO + (recalled_text.MORE if context.can_fetch else "")
-    budget = TokenBudget(round(related_tokens * _budget_share(found)), introduction)
+    budget = TokenBudget(round(room.related_tokens * _budget_share(found)), introduction)
     selector = _Selector(settings, context, budget, found)
     selector.select_mentioned(found.mentioned)
     selector.select_conversations(found.conversations)
@@ -91,7 +92,10 @@ def select_recalled(
     selector.select_hints()
     selector.extend_quotations()
     parts = budget.parts(selector.items(), selector.cut())
-    selector.budget = TokenBudget(earlier_tokens, "" if parts else introduction)
+    selector.begin(TokenBudget(room.document_tokens, "" if parts else introduction))
+    selector.select_documents(found.documents)
+    parts += selector.budget.parts(selector.items(), selector.cut())
+    selector.begin(TokenBudget(room.earlier_tokens, "" if parts else introduction))
     selector.select_earlier(found.earlier)
     items = selector.items()
     return Selection((*parts, *selector.budget.parts(items)), items)
@@ -146,6 +150,11 @@ class _Selector:
         self._texts: set[str] = set()
         self._entries: list[_Entry] = []
         self.budget = budget
+
+    def begin(self, budget: TokenBudget) -> None:
+        """Begin another block, with a budget of its own."""
+        self.budget = budget
+        self._quotations = {}
 
     def items(self) -> tuple[RecalledItem, ...]:
         """Return all items in the order of the prompt."""
@@ -309,6 +318,22 @@ class _Selector:
             if entry.quotation is not None and entry.item.injected and entry.quotation.chosen:
                 size = size_of(entry.quotation.piece().text)
                 entry.item = replace(entry.item, tokens=tokens_of(size))
+
+    def select_documents(self, documents: Sequence[RetrievedDocument]) -> None:
+        """Select passages of documents, and quote them as far as their budget goes."""
+        heading = recalled_text.DOCUMENTS
+        for each in documents:
+            quotation = quotation_of_document(each)
+            text = " ".join(unit.text for unit in each.units)
+            why_not = self._why_not.refused(each.match) or self._repeated(text)
+            if not why_not and not quotation.put(self.budget, heading):
+                why_not = self._why_not.no_room("rag_document_max_tokens")
+            if not why_not:
+                self._quotations[each.match.passage_id] = quotation
+            source, piece = (None, None, None), quotation.piece()
+            entry = self._note(RecallLayer.DOCUMENT, each.match, source, piece, why_not, text)
+            entry.quotation = quotation
+        self.extend_quotations()
 
     def select_earlier(self, messages: Sequence[RetrievedMessage]) -> None:
         """Select messages of this segment, cut at a sentence; each may use what others left."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from app.domain.ids import ConversationId, ExchangeId
-from app.domain.links import Link, find_links, link_to
+from app.domain.links import Link, document_link, find_document_links, find_links, link_to
 from app.domain.passages import PassageKind
 from app.domain.quoting import blockquote, sanitize
 from app.domain.recall import (
@@ -16,6 +16,7 @@ from app.domain.recall import (
     RecalledItem,
     RecallLayer,
     RetrievedConversation,
+    RetrievedDocument,
     RetrievedExchange,
     RetrievedFact,
     RetrievedMessage,
@@ -35,6 +36,7 @@ MENTIONED = "\nConversations that the message mentions by title:\n"
 RELATED = "\nRelated conversations:\n"
 HISTORY = "\nSingle turns of other conversations:\n"
 HINTS = "\nPossibly related, one line each:\n"
+DOCUMENTS = "\nFrom the user's documents:\n"
 EARLIER = "\nEarlier in this conversation:\n"
 CORE_MEMORY_INTRO = (
     "Notes kept for every conversation, about the user and what they always want. They never "
@@ -98,6 +100,13 @@ def exchange_piece(
         if words := excerpt(each.units, chosen.get(number, ())):
             text += f"{indent}  {_speaker(each.is_user)}:\n{_quoted(words, f'{indent}  ')}"
     return PromptPiece(text, found.conversation_id, found.match.passage_id)
+
+
+def document_piece(found: RetrievedDocument, chosen: Collection[int]) -> PromptPiece:
+    """Return a document's name with the chosen units of a passage."""
+    passage = found.match.passage_id
+    head = f"- document {passage} · {_title(found.title)} · {_date(found.changed_at)} · {document_link(passage)}\n"
+    return PromptPiece(head + _quoted(excerpt(found.units, chosen)), None, passage)
 
 
 def exchange_hint(found: RetrievedExchange, title: str) -> PromptPiece:
@@ -235,7 +244,7 @@ def _date(moment: datetime) -> str:
 
 
 _NAMED = re.compile(
-    r"\b(conversation|exchange|message|fact|memory)s?\s*(?:id\s*)?[:#]?\s*(\d{1,18})\b",
+    r"\b(conversation|exchange|message|fact|memory|document)s?\s*(?:id\s*)?[:#]?\s*(\d{1,18})\b",
     re.IGNORECASE,
 )
 
@@ -252,6 +261,7 @@ def cited_items(
     injected = [item for item in items if item.injected]
     links = list(find_links(answer))
     named = {(kind.casefold(), int(number)) for kind, number in _NAMED.findall(answer)}
+    named |= {("document", passage) for passage in find_document_links(answer)}
     chosen = [
         item
         for item in injected

@@ -1,4 +1,4 @@
-"""Result merging: facts, memories, tool summaries and manual pages among the turns of a search.
+"""Result merging: facts, memories, tool summaries, manual pages and documents among the turns of a search.
 
 They are ranked apart, kind by kind: ranked together with turns, they mostly hurt.
 """
@@ -17,6 +17,7 @@ SIDE_KINDS = (
     PassageKind.MEMORY,
     PassageKind.TOOL_SUMMARY,
     PassageKind.MAN_PAGE,
+    PassageKind.DOCUMENT,
 )
 
 _RANK_OFFSET = 10  # of reciprocal rank fusion: lower means that first places count more

@@ -6,7 +6,7 @@ from itertools import chain, islice
 
 from app.domain.conversations import Role
 from app.domain.ids import MessageId, PassageId, passage_id_of
-from app.domain.passages import PassageKind, PassagePart, PassageText, SearchQuery
+from app.domain.passages import DOCUMENT_KINDS, PassageKind, PassagePart, PassageText, SearchQuery
 from app.domain.results import SearchResult
 from app.domain.text import one_line
 from app.index.ranking import Ranked
@@ -84,10 +84,11 @@ class _FoundResult:
     def aliases(self) -> tuple[object, ...]:
         """Other keys of the same target.
 
-        A message in several branches, a turn in a fork or imported twice, a manual page with several names.
+        A message in several branches, a turn in a fork or imported twice, a manual page with several names, a
+        document with copies.
         """
         kind = self.place.kind
-        if kind is PassageKind.MAN_PAGE:
+        if kind in DOCUMENT_KINDS:
             return (*(("page", part.text) for part in self.text.parts[-1:]),)
         if kind not in _ABOUT_EXCHANGES or self.message_id is None or self.part is None:
             return ()
@@ -100,8 +101,8 @@ class _FoundResult:
         The question is shown anyway, so the rest of the turn is preferred if it contains the words. Of a manual
         page the last part is used; its title ends with the first.
         """
-        if self.place.kind is PassageKind.MAN_PAGE and self.text.parts:
-            return snippet(self.text.parts[-1].shown, query)
+        if self.place.kind in DOCUMENT_KINDS and self.text.parts:
+            return snippet(self.text.parts[-1].text, query)
         best = self.part
         rest = [each for each in self.text.parts if each is not best]
         order = rest if best is None else [*rest, best] if _is_shown(best) else [best, *rest]

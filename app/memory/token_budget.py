@@ -1,6 +1,7 @@
 """Token budget of the recalled block: pieces under their headings, as far as there is room."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from app.domain.ids import PassageId
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, RecalledItem, RecallLayer
@@ -15,6 +16,7 @@ _QUOTING = {
         RecallLayer.EXCHANGE,
         RecallLayer.HISTORY,
     ),
+    PlanPartKind.DOCUMENTS: (RecallLayer.DOCUMENT,),
     PlanPartKind.EARLIER: (RecallLayer.EARLIER,),
 }
 _HEADINGS = {
@@ -25,8 +27,18 @@ _HEADINGS = {
         recalled_text.HISTORY,
         recalled_text.HINTS,
     ),
+    PlanPartKind.DOCUMENTS: (recalled_text.DOCUMENTS,),
     PlanPartKind.EARLIER: (recalled_text.EARLIER,),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRoom:
+    """The tokens for what is recalled: of other conversations, of earlier in this one, and of documents."""
+
+    related_tokens: int
+    earlier_tokens: int
+    document_tokens: int
 
 
 def tokens_of(size_bytes: int) -> int:

@@ -72,8 +72,9 @@ def places_text(counts: Mapping[str, int]) -> str:
         trn("{count} fact", "{count} facts", counts.get("fact", 0)),
         trn("{count} saved text", "{count} saved texts", counts.get("memory", 0)),
         trn("{count} summary", "{count} summaries", counts.get("summary", 0)),
+        trn("{count} document", "{count} documents", counts.get("document", 0)),
     )
-    named = ("message", "conversation", "fact", "memory", "summary")
+    named = ("message", "conversation", "fact", "memory", "summary", "document")
     parts = [text for name, text in zip(named, shown, strict=True) if counts.get(name)]
     if rest := sum(count for name, count in counts.items() if name not in named):
         parts.append(trn("{count} other record", "{count} other records", rest))

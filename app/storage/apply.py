@@ -32,6 +32,7 @@ from app.storage.engine.aggregate import (
 from app.storage.engine.database import Connection
 from app.storage.tables.attempts import ATTEMPTS
 from app.storage.tables.conversations import CONVERSATIONS, ORIGINS, hides
+from app.storage.tables.documents import DOCUMENTS, erase_documents
 from app.storage.tables.exchanges import EXCHANGES
 from app.storage.tables.fact_rows import FACTS, delete_facts, delete_facts_where
 from app.storage.tables.fact_visibility import (
@@ -44,7 +45,6 @@ from app.storage.tables.forgotten import (
     keep_uids,
     keep_uids_of_conversations,
 )
-from app.storage.tables.man_pages import MAN_PAGES
 from app.storage.tables.memories import MEMORIES, delete_wordings
 from app.storage.tables.passage_rows import PASSAGES
 from app.storage.tables.presets import PRESETS
@@ -65,7 +65,7 @@ _KEEP_INDEX = (
 _OWE = "INSERT OR REPLACE INTO erasure VALUES (?, ?)"
 AGGREGATES: Sequence[Aggregate] = (
     CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, PROJECTS, SUMMARIES,
-    SPENDING, FACTS, MEMORIES, PROFILES, PROMPTS, MAN_PAGES, ATTEMPTS, ROUTINES, TOPICS,
+    SPENDING, FACTS, MEMORIES, PROFILES, PROMPTS, DOCUMENTS, ATTEMPTS, ROUTINES, TOPICS,
     FORGOTTEN_UIDS,
 )  # fmt: skip
 """In the order of writing; rows are erased in the opposite order, dependent rows first."""
@@ -89,7 +89,7 @@ def _messages_forgotten(batch: Batch, change: MessagesForgotten) -> None:
 
 def _value_forgotten(batch: Batch, change: ValueForgotten) -> None:
     batch.rows["forgotten_value"][change.value] = batch.position
-    batch.announce("settings", PROBES, "system_prompt")
+    batch.announce("settings", PROBES, "system_prompt", "document_folders")
     batch.mark("memory", "passages")
 
 
@@ -193,6 +193,9 @@ def _apply_together(
         conversations = erase_value(connection, value, batch.position)
         batch.announce("conversations", *conversations)
         batch.announce("messages_in", *conversations)
+    if documents := batch.rows["forgotten_document"]:
+        positions.append(max(documents.values()))
+        erase_documents(connection, list(documents), positions[-1])
     if is_unindexed := _are_unindexed(connection, batch):
         connection.execute(_KEEP_INDEX)
     for name in ("fact", "memory", "conversation"):
@@ -218,6 +221,7 @@ def _are_unindexed(connection: Connection, batch: Batch) -> bool:
     """Return whether no index has words of what is forgotten: it is private, or core memory."""
     indexed = (
         "forgotten_fact", "forgotten_memory", "forgotten_message_content", "forgotten_value",
+        "forgotten_document",
     )  # fmt: skip
     if any(batch.rows[each] for each in indexed):
         return False

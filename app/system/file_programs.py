@@ -5,51 +5,91 @@ its program belongs to the window's folder and is started by path, as this layer
 """
 
 import os
+import shutil
+import signal
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from app.system.document_program import MOST_UNPACKED_BYTES, PROTECTED, TOO_LARGE
 from app.system.process import LimitExceeded, ProcessLimits, run_captured
 
+IsCancelled = Callable[[], bool]
+
 _HERE = Path(__file__).resolve()
-_PDF = _HERE.with_name("pdf_program.py")
+_DOCUMENT = _HERE.with_name("document_program.py")
 _IMAGE = _HERE.parents[2] / "ui" / "rendering" / "image_program.py"
 _MEMORY_BYTES = 2 << 30
+_DOCUMENT_MEMORY_BYTES = 384 << 20
 _SECONDS = 30.0
+_GRACE_S = 10.0  # for a program that ends by itself
 _BYTES_PER_CHAR = 4
 
 
 class UnreadableFile(Exception):
-    """A program could not read a file, or exceeded a limit."""
+    """A program could not read a file, or exceeded a limit; the message is a sentence for the user."""
 
 
-def pdf_text(path: Path, most_chars: int, is_cancelled: Callable[[], bool] = lambda: False) -> str:
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The texts of a document's first pages, and how many pages it has."""
+
+    texts: tuple[str, ...]
+    total: int
+
+
+def document_pages(
+    path: Path,
+    kind: str,
+    most_chars: int,
+    is_cancelled: IsCancelled,
+    most_s: float,
+    *,
+    recognizes: bool = False,
+) -> Pages:
+    """Return the text of a file of a kind ("pdf", or as `document_program` has it) by page; blocking.
+
+    It ends where the limits do. Of a scan the texts are empty, unless it `recognizes` text in images and
+    Tesseract is installed. Raises UnreadableFile, Cancelled.
+    """
+    ocr = shutil.which("tesseract") or "" if recognizes else ""
+    given = [kind, str(path.absolute()), most_chars, most_s, _DOCUMENT_MEMORY_BYTES, ocr]
+    limits = ProcessLimits(most_s + _GRACE_S, most_chars * _BYTES_PER_CHAR + (1 << 20))
+    first, _, rest = _run(_DOCUMENT, given, limits, is_cancelled).partition(b"\n")
+    return Pages(tuple(rest.decode("utf-8", "replace").split("\f")), int(first))
+
+
+def pdf_text(path: Path, most_chars: int, is_cancelled: IsCancelled = lambda: False) -> str:
     """Return the text of a PDF, "" when it has none, as scans have; blocking. Raises UnreadableFile."""
-    limit_bytes = most_chars * _BYTES_PER_CHAR
-    return _run(_PDF, path, limit_bytes, [most_chars], is_cancelled).decode("utf-8", "replace")
+    pages = document_pages(path, "pdf", most_chars, is_cancelled, _SECONDS)
+    if len(pages.texts) < pages.total and sum(map(len, pages.texts)) < most_chars:
+        raise UnreadableFile("Reading it was stopped: it took too long.")
+    return "\n\n".join(filter(None, pages.texts))
 
 
 def scaled_image(
-    path: Path, most_px: int, most_bytes: int, is_cancelled: Callable[[], bool] = lambda: False
+    path: Path, most_px: int, most_bytes: int, is_cancelled: IsCancelled = lambda: False
 ) -> bytes:
     """Return an image's first frame within limits, as PNG or JPEG; blocking. Raises UnreadableFile."""
-    return _run(_IMAGE, path, most_bytes, [most_px, most_bytes], is_cancelled)
+    given = [str(path.absolute()), most_px, most_bytes, _MEMORY_BYTES]
+    return _run(_IMAGE, given, ProcessLimits(_SECONDS, most_bytes), is_cancelled)
 
 
 def _run(
-    program: Path,
-    path: Path,
-    output_bytes: int,
-    arguments: list[int],
-    is_cancelled: Callable[[], bool],
+    program: Path, arguments: list[object], limits: ProcessLimits, is_cancelled: IsCancelled
 ) -> bytes:
-    command = [sys.executable, "-I", str(program), str(path.absolute())]
-    command += map(str, [*arguments, _MEMORY_BYTES])
-    limits = ProcessLimits(_SECONDS, output_bytes)
+    command = [sys.executable, "-I", str(program), *map(str, arguments)]
     try:
         code, output = run_captured(command, os.environ, limits, is_cancelled)
     except (LimitExceeded, OSError) as error:
-        raise UnreadableFile(str(error)) from error
+        raise UnreadableFile(f"Reading it was stopped: {error}.") from error
+    if code == PROTECTED:
+        raise UnreadableFile("It is protected by a password.")
+    if code == -getattr(signal, "SIGPROF", 0):
+        raise UnreadableFile("It is damaged, or too large to open.")
+    if code == TOO_LARGE:
+        raise UnreadableFile(f"It unpacks to more than {MOST_UNPACKED_BYTES >> 20} MB.")
     if code != 0:
-        raise UnreadableFile(f"the program ended with {code}")
+        raise UnreadableFile("It is damaged or not what its name says.")
     return output

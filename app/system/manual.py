@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zlib import crc32
 
+from app.domain.documents import ListedDocument, manual_page
 from app.domain.errors import ManualPageUnreadable, ManualUnavailable
-from app.domain.manual import ManualPage
 from app.domain.text import clean, one_line
 from app.system.process import LimitExceeded, ProcessLimits, run_captured
 
@@ -53,7 +53,7 @@ class Manual:
     def __init__(self, page_limits: ProcessLimits = _PAGE) -> None:
         self._page_limits = page_limits
 
-    def pages(self, is_cancelled: IsCancelled) -> Sequence[ManualPage]:
+    def pages(self, is_cancelled: IsCancelled) -> Sequence[ListedDocument]:
         """Return all pages that `man -k .` lists, sorted by name and section; 0.6 s for 22,600.
 
         Raises ManualUnavailable, Cancelled.
@@ -70,13 +70,14 @@ class Manual:
             for (name, section), summary in sorted(summaries.items())
         ]
 
-    def description(self, page: ManualPage, is_cancelled: IsCancelled) -> str | None:
+    def description(self, page: ListedDocument, is_cancelled: IsCancelled) -> str | None:
         """Return the DESCRIPTION section of a page as plain text; None when it has none.
 
         Raises ManualPageUnreadable, ManualUnavailable, Cancelled.
         """
-        name = f"'man {page.section} {page.name}'"
-        arguments = (page.section, page.name)
+        title, _, section = page.name.rpartition(".")
+        arguments = (section, title)
+        name = f"'man {section} {title}'"
         try:
             code, output = _run(arguments, 80, self._page_limits, is_cancelled)
         except LimitExceeded as error:
@@ -179,10 +180,10 @@ def _moment(unix_s: float) -> datetime:
         return _EPOCH
 
 
-def _page(name: str, section: str, summary: str, files: Mapping[str, _File]) -> ManualPage:
+def _page(name: str, section: str, summary: str, files: Mapping[str, _File]) -> ListedDocument:
     found = files.get(f"{name}.{section}") or files.get(section[:1]) or _File("", _EPOCH)
     stamp = f"{found.stamp}:{crc32(summary.encode()):08x}"
-    return ManualPage(name, section, summary, stamp, found.changed_at)
+    return manual_page(name, section, summary, stamp, found.changed_at)
 
 
 def parse_list(output: str) -> Mapping[tuple[str, str], str]:

@@ -178,7 +178,7 @@ def test_a_program_that_exceeds_its_time_is_ended(
     files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.system.file_programs._SECONDS", 0.0)
-    content_hash = files.put(pdf("Slow"))
+    content_hash = files.put(pdf("Slow", "page"))
     with pytest.raises(UnreadableFile):
         pdf_text(files.path(content_hash), 100)
 

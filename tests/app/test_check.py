@@ -66,6 +66,8 @@ VIOLATIONS = [
     ("UPDATE passage SET conversation_id = 99 WHERE id = 3", "passage.conversation_id", True),
     ("UPDATE passage SET source_id = 99 WHERE id = 1", "passage.exchange", True),
     ("INSERT INTO passage VALUES (9, 'conversation_summary', 2, 2, NULL, 'h', '2026-01-01', 1, 1)", "passage.summary", True),
+    ("INSERT INTO passage VALUES (10, 'document', 2, NULL, NULL, 'h', '2026-01-01', 1, 1)", "passage.document", True),
+    ("INSERT INTO document_chunk VALUES (3, 99, 0, 0, NULL, '', 't', 'h')", "document_chunk.document_id", True),
     ("INSERT INTO passage VALUES (8, 'man_page', 2, NULL, NULL, 'h', '2026-01-01', 1, 1)", "passage.man_page", True),
     ("UPDATE conversation SET private = true WHERE id = 2", "passage.private", True),
     ("INSERT INTO passage SELECT 2000, * EXCLUDE (id) FROM passage WHERE id = 1", "passage.duplicate", True),

@@ -183,6 +183,6 @@ def test_recall_shows_what_would_be_recalled(cli: Console) -> None:
     assert cli.json("config", "get", "rag_min_similarity")["value"] == 0.7
     found = cli.json("recall", SADDLE, "--set", "rag_min_similarity=0")
     keys = [each["key"] for each in found["budgets"]]
-    assert keys[:2] == ["rag_max_tokens", "auto_rag_max_tokens"]
+    assert keys[:3] == ["rag_max_tokens", "rag_document_max_tokens", "auto_rag_max_tokens"]
     assert next(each for each in found["items"] if each["injected"])["title"] == "Bolts"
     assert found["tokens"] <= found["max_tokens"]

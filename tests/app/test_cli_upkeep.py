@@ -27,7 +27,7 @@ from tests.fakes.stored import add_conversation, opened
 WORKERS = {
     "exchange_summarizer", "conversation_summarizer", "knowledge_extractor", "tool_summarizer",
     "embedding_pipeline", "man_indexer", "profile_writer", "source_reader",
-    "routine_runner", "topic_finder",
+    "routine_runner", "topic_finder", "document_indexer",
 }  # fmt: skip
 TITLES = ["Herbs", "Roots", "Seeds"]
 PARSLEY = (
@@ -118,6 +118,7 @@ def test_work_until_idle(cli: Console) -> None:
         "source_reader": (0, 0),
         "routine_runner": (0, 0),
         "topic_finder": (0, 0),
+        "document_indexer": (0, 0),
     }
     off = cli.json("work", "--until-idle", "--only", "exchange_summarizer")["workers"]
     assert (off["exchange_summarizer"]["done"], off["exchange_summarizer"]["enabled"]) == (6, False)

@@ -15,7 +15,7 @@ from app.commands.command import (
     CommandContext,
     CommandUsageError,
     ImportFiles,
-    OpenManPage,
+    OpenDocument,
     OpenTurn,
     Outcome,
 )
@@ -119,7 +119,7 @@ def test_results_are_numbered_linked_and_opened_by_number(desk: Desk) -> None:
     assert "\\*cranes\\*" in text
     for place in ("1", f"{own}:0", f"commonplace://{own}/0"):
         assert desk.run(f"/open {place}").action == OpenTurn(own, talk.exchanges[0].id)
-    assert desk.run("/open man:grep.1").action == OpenManPage("grep.1", "grep.1")
+    assert desk.run("/open man:grep.1").action == OpenDocument("man:grep.1", "grep.1")
     assert "Nothing" in desk.says("/search zeppelin")
     with pytest.raises(NotFound, match="no result 7 and no conversation 7"):
         desk.run("/open 7")

@@ -49,7 +49,7 @@ from app.memory.context_plan import (
     recalled_block,
     system_text,
 )
-from tests.fakes.found import earlier, fact, match, quotable, talk, turn
+from tests.fakes.found import document, earlier, fact, match, quotable, talk, turn
 from tests.fakes.stored import AT
 
 HERE = ConversationId(1)
@@ -125,6 +125,7 @@ def test_the_parts_have_the_order_of_the_specification() -> None:
         history=(turn(700, conversation_id=70),),
         earlier=(earlier(1, "The tea house stood by the river."),),
         titles={ConversationId(70): "Old walks"},
+        documents=(document(80, "Tea is steeped for three minutes."),),
     )
     plan = planned(
         found, (compaction("They spoke of walks."), history(first=800)), system_prompt="Be brief.",
@@ -133,7 +134,7 @@ def test_the_parts_have_the_order_of_the_specification() -> None:
     others = (PlanPartKind.SHORTENED, PlanPartKind.NOTE)
     assert kinds(plan) == [each for each in PlanPartKind if each not in others]
     assert [each.cacheable for each in plan.parts] == [
-        True, True, True, True, True, True, False, False, False, False, False,
+        True, True, True, True, True, True, False, False, False, False, False, False,
     ]  # fmt: skip
     assert all(item.injected for item in plan.items)
     assert part(plan, PlanPartKind.RELATED).sources == (2060, 1600, 1700)

@@ -154,6 +154,7 @@ def test_serialized_names_of_changes_never_change() -> None:
         "ProfilePut", "ProfileReviewPut", "ProfileLinesRejected", "ToolSummaryPut",
         "PromptKept", "FeedbackPut", "ConversationForgotten",
         "MessagesForgotten", "ValueForgotten", "UidsRestored", "ProjectPut", "ProjectRemoved", "TopicChosen",
+        "DocumentsForgotten",
     ]  # fmt: skip
     freed = codec.dumps((SpendReleased("u"),))
     assert freed == '[{"_":"SpendFreed","uid":"u"}]'

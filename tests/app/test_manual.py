@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.documents import ListedDocument, page_summary
 from app.domain.errors import Cancelled, ManualPageUnreadable, ManualUnavailable
-from app.domain.manual import ManualPage
 from app.system.manual import Manual, parse_description, parse_list
 from app.system.process import ProcessLimits
 from tests.fakes.manual import FakeManual
@@ -22,8 +22,8 @@ def manual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeManual:
     return FakeManual(tmp_path / "manual", monkeypatch)
 
 
-def page(manual: FakeManual, source: str) -> ManualPage:
-    return next(each for each in Manual().pages(never) if each.source == source)
+def page(manual: FakeManual, source: str) -> ListedDocument:
+    return next(each for each in Manual().pages(never) if each.name == source)
 
 
 # -- lists
@@ -103,7 +103,7 @@ def test_pages_of_all_sections_are_listed_with_the_time_of_their_files(manual: F
     manual.add("grep.1", "print lines", "Searches for patterns.")
     manual.add("printf.3", "formatted output", "Produces output.")
     found = Manual().pages(never)
-    assert [(each.source, each.summary) for each in found] == [
+    assert [(each.name, page_summary(each)) for each in found] == [
         ("grep.1", "print lines"),
         ("printf.3", "formatted output"),
     ]

@@ -157,6 +157,6 @@ def test_the_command_line_indexes_finds_and_shows_pages(
     assert cli.done("check").out == "Everything is in order.\n"
     ran = cli("show", "man:nothing.9")
     assert (ran.code, ran.out) == (1, "")
-    assert "'nothing.9'" in ran.err
+    assert "'man:nothing.9'" in ran.err
     assert parse_page(name_of_page("grep.1")) == "grep.1"
     assert parse_page("12:3") is None

@@ -64,11 +64,20 @@ class Bounded:
         ]
         self.secrets: list[Secret] = []
         for project, wares in zip(self.projects, (WARES[:250], WARES[250:]), strict=True):
+            folder = services.paths.root.with_name(project.name)
+            folder.mkdir()
+            for ware in wares[::20]:
+                (folder / f"{ware}.txt").write_text(
+                    f"The {ware} comes from {SECRETS[project.name]} by boat, says the file."
+                )
+            services.documents.add(folder, project.uid)
             for start in range(0, len(wares), TURNS):
                 self._add(project, wares[start : start + TURNS])
         self.talks: dict[str | None, Conversation] = {None: self._talk(None)}
         for project in self.projects:
             self.talks[project.uid] = self._talk(project)
+        services.workers.wake([WorkerName.DOCUMENT_INDEXER])
+        services.workers.run_until_idle([WorkerName.DOCUMENT_INDEXER])
         services.mcp_access.decide("other", Access.ALLOWED)
         of_memory = MemoryTools(
             services.answers, services.core_memory, services.memory_writes

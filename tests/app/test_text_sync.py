@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 
 from app.domain.changes import ExchangePut, PassagesPut
+from app.domain.documents import Chunk, DocumentText, manual_page
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PassageId, part_id
-from app.domain.manual import ManualPage, ManualPageText
-from app.domain.passages import PassageText
+from app.domain.passages import PassageKind, PassageText
 from app.index import follower, text_sync
 from app.index.query import parse_query
 from app.index.text_index import TantivyTextIndex
 from app.index.text_sync import TextIndexSync
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
-from app.storage.tables.man_pages import ManPages
+from app.storage.tables.documents import Documents
 from tests.fakes.passages import found_passages
 from tests.fakes.stored import AT, add_conversation, new_conversation
 
@@ -147,9 +147,11 @@ def test_an_empty_database_and_manual_pages_count_as_covered(store: Store, sync_
     second.catch_up()
     assert (second.covered_share, index.started_over) == (1.0, 0)
     second.stop()
-    page = ManualPage("grep", "1", "print lines", "1", AT)
-    ManPages(store).replace_list([page])
-    ManPages(store).put([ManualPageText(page, "Searches.")])
+    page = manual_page("grep", "1", "print lines", "1", AT)
+    Documents(store, PassageKind.MAN_PAGE).replace_list([page])
+    Documents(store, PassageKind.MAN_PAGE).put(
+        [DocumentText(page, [Chunk("Searches.", "print lines")])]
+    )
     assert sync_of(store)[0].covered_share == 1.0
 
 

@@ -39,7 +39,7 @@ EXCHANGES, CONVERSATIONS = WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATI
 PIPELINE, MANUAL = WorkerName.EMBEDDING_PIPELINE, WorkerName.MAN_INDEXER
 WITHOUT_WORK = (  # without facts and routines, with too few conversations for topics
     MANUAL, WorkerName.PROFILE_WRITER, WorkerName.SOURCE_READER, WorkerName.ROUTINE_RUNNER,
-    WorkerName.TOPIC_FINDER,
+    WorkerName.TOPIC_FINDER, WorkerName.DOCUMENT_INDEXER,
 )  # fmt: skip
 MAY_BE_PAID = tuple(name for name in WorkerName if name not in WITHOUT_WORK)
 STOPPED, IDLE, BLOCKED = WorkerState.STOPPED, WorkerState.IDLE, WorkerState.BLOCKED
@@ -101,11 +101,11 @@ def test_built_in_workers_that_are_on_run_and_wait_for_the_open_conversation(
     board.set_open_conversation(talk.conversation.id)
     with hosted(board) as threads:
         until(lambda: are_all(board, IDLE, EXCHANGES, CONVERSATIONS))
-        until(lambda: [each.total for each in board.statuses()] == [1, 1, 1, 0, 0, 0, 0])
+        until(lambda: [each.total for each in board.statuses()] == [1, 1, 1, 0, 0, 0, 0, 0])
         assert done(board)[:2] == [0, 0]
         board.set_open_conversation(None)
-        until(lambda: done(board) == [1, 1, 1, 0, 0, 0, 0])
-        assert len(threads) == 5
+        until(lambda: done(board) == [1, 1, 1, 0, 0, 0, 0, 0])
+        assert len(threads) == 6
     own = talk.conversation.id
     assert Summaries(store).latest("exchange", [talk.exchanges[0].id])[1].model == "extractive"
     assert Summaries(store).latest("conversation", [own])[own].model == "extractive"

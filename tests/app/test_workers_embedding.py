@@ -8,9 +8,9 @@ import pytest
 
 from app.check import check
 from app.domain.changes import ChangeSet, ConversationEdited, PassagesPut
+from app.domain.documents import Chunk, DocumentText, manual_page, page_summary
 from app.domain.errors import Cancelled, ConsentMissing, EmbedderUnavailable, KeyMissing
 from app.domain.ids import PassageId, part_id
-from app.domain.manual import ManualPage, ManualPageText
 from app.domain.passages import Passage, PassageKind
 from app.domain.workers import UsageTotals, WorkerState, WorkerStatus
 from app.memory.embedders import EmbedderDirectory
@@ -20,7 +20,7 @@ from app.providers.registry import provider_registry
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
-from app.storage.tables.man_pages import ManPages
+from app.storage.tables.documents import Documents
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import ProviderRow, Settings
 from app.storage.tables.spending import Spending
@@ -528,10 +528,15 @@ class Pages:
         )
         self.board = WorkerBoard(store, settings, [pipeline], clock=JumpingClock())
         names = [f"page{number}" for number in range(count)]
-        pages = [ManualPage(name, "1", f"about {name}", "s", AT) for name in names]
-        kept = ManPages(store)
+        pages = [manual_page(name, "1", f"about {name}", "s", AT) for name in names]
+        kept = Documents(store, PassageKind.MAN_PAGE)
         kept.replace_list(pages)
-        kept.put([ManualPageText(page, f"The page {page.name} says this.") for page in pages])
+        kept.put(
+            [
+                DocumentText(page, [Chunk(f"The page {page.name} says this.", page_summary(page))])
+                for page in pages
+            ]
+        )
 
     def _sleep(self, seconds: float) -> None:
         self.now_s += seconds

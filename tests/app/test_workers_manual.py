@@ -3,17 +3,19 @@
 import threading
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from app.check import check
+from app.domain.documents import ListedDocument, manual_page
 from app.domain.errors import NotFound
 from app.domain.ids import PassageId
-from app.domain.manual import ManualPage
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.providers.pricing.estimated_tokens import estimated_tokens
+from app.storage.engine import migrations
 from app.storage.engine.store import Store
-from app.storage.tables.man_pages import ManPages
+from app.storage.tables.documents import Documents, DocumentTexts
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 from app.system.manual import Manual
@@ -23,7 +25,7 @@ from app.workers.job import IsCancelled
 from app.workers.jobs.man_indexer import MOST_TOKENS, ManIndexer
 from tests.fakes.jobs import JumpingClock, hosted, until
 from tests.fakes.manual import FakeManual
-from tests.fakes.stored import AT, killed, opened
+from tests.fakes.stored import AT, execute, killed, make_earlier, opened
 
 NAME = WorkerName.MAN_INDEXER
 LIMITS = ProcessLimits(seconds=0.5, output_bytes=1 << 20)
@@ -60,7 +62,7 @@ class Bench:
         return {place.source: place.id for place in places.values()}
 
     def text(self, source: str) -> str:
-        return ManPages(self.store).kept(source).text
+        return DocumentTexts(self.store).at(f"man:{source}").text
 
 
 @pytest.fixture
@@ -190,7 +192,7 @@ class _StopsAfter(Manual):
         self._then = then
         self._lock = threading.Lock()
 
-    def description(self, page: ManualPage, is_cancelled: IsCancelled) -> str | None:
+    def description(self, page: ListedDocument, is_cancelled: IsCancelled) -> str | None:
         with self._lock:
             self._left -= 1
             if self._left == 0:
@@ -234,11 +236,11 @@ def test_lost_rows_are_read_and_indexed_again_or_repaired(bench: Bench, manual: 
     before = bench.passages()
 
     def delete(condition: str) -> None:
-        bench.store.write_derived(
-            lambda connection: connection.execute(f"DELETE FROM man_page WHERE {condition}")
-        ).result()
+        chunks = f"document_id IN (SELECT id FROM document WHERE {condition})"
+        for table, of_it in (("document_chunk", chunks), ("document", condition)):
+            execute(bench.store, f"DELETE FROM {table} WHERE {of_it}")
 
-    delete("name = 'grep'")
+    delete("name = 'grep.1'")
     assert len(check(bench.store).problems) == 1
     bench.run()
     after = bench.passages()
@@ -253,7 +255,30 @@ def test_lost_rows_are_read_and_indexed_again_or_repaired(bench: Bench, manual: 
 
 
 def test_being_off_is_no_warning(bench: Bench) -> None:
-    ManPages(bench.store).replace_list([ManualPage("grep", "1", "print lines", "1", AT)])
+    Documents(bench.store, PassageKind.MAN_PAGE).replace_list(
+        [manual_page("grep", "1", "print lines", "1", AT)]
+    )
     (status,) = bench.board.refresh()
     assert (status.enabled, status.total - status.done) == (False, 1)
     assert bench.board.warnings() == ()
+
+
+def test_an_upgrade_keeps_the_pages_that_were_read(data_dir: Path) -> None:
+    with opened(data_dir) as store:
+        path = store.paths.database
+    make_earlier(path, migrations.STEPS.index(migrations._DOCUMENTS))
+    with duckdb.connect(str(path)) as file:
+        file.execute(
+            "INSERT INTO man_page (id, name, section, summary, stamp, changed_at, read_stamp, text, "
+            "content_hash) VALUES (7, 'grep', '1', 'print lines', 's', '2026-01-01', 's', 'Searches.', "
+            "'h'), (8, 'sed', '1', '', 't', '2026-01-01', NULL, NULL, NULL)"
+        )
+    with opened(data_dir) as store:
+        pages = Documents(store, PassageKind.MAN_PAGE)
+        titles = {each.title: each.stamp for each in pages.listed()}
+        assert titles == {"grep(1) \N{EN DASH} print lines": "s", "sed(1)": "t"}
+        assert pages.is_any_read()
+        assert DocumentTexts(store).at("man:grep.1").text == "Searches."
+        with pytest.raises(NotFound):
+            DocumentTexts(store).at("man:sed.1")
+        assert check(store).problems == ()

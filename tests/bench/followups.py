@@ -28,6 +28,7 @@ from app.memory.recall_refusals import SelectionContext
 from app.memory.recall_search import prepare, ranked_in
 from app.memory.recall_selection import select_recalled
 from app.memory.search import SearchScope
+from app.memory.token_budget import RecallRoom
 from app.system.paths import DataPaths
 from app.transfer.importer import ConversationImporter
 from tests.bench.evaluation import Evaluation, Question, fill, read_evaluation, scores
@@ -178,7 +179,7 @@ def _recalled(services: Services, question: str, segment: SegmentContext) -> lis
     settings = RecallSettings.read(services.settings.get)
     found = services.recall.retrieve(question, None, segment, settings)
     context = SelectionContext(ConversationId(0), question, frozenset())
-    selection = select_recalled(found, settings, context, settings.rag_max_tokens, 0)
+    selection = select_recalled(found, settings, context, RecallRoom(settings.rag_max_tokens, 0, 0))
     return [each for each in selection.items if each.injected]
 
 

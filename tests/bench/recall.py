@@ -30,6 +30,7 @@ from app.domain.recall import RecallLayer, RecallSettings, RetrievalResult, Segm
 from app.language.sentences import content_terms
 from app.memory.recall_refusals import SelectionContext
 from app.memory.recall_selection import select_recalled
+from app.memory.token_budget import RecallRoom
 from app.storage.tables.facts import fact_changes
 from app.system.paths import DataPaths
 from tests.bench.evaluation import (
@@ -208,7 +209,7 @@ def _injected(
         evidence = frozenset(places.exchange_of[each] for each in messages)
     settings = RecallSettings.read(services.settings.get)
     context = SelectionContext(_NEW, question.text, frozenset(), can_fetch=True)
-    selection = select_recalled(found, settings, context, settings.rag_max_tokens, 0)
+    selection = select_recalled(found, settings, context, RecallRoom(settings.rag_max_tokens, 0, 0))
     items = [each for each in selection.items if each.injected]
     turns = [each for each in items if each.layer in _TURNS]
     right = {each.exchange_id for each in turns} & evidence

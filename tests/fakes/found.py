@@ -11,6 +11,7 @@ from app.domain.recall import (
     QuotableText,
     QuoteUnit,
     RetrievedConversation,
+    RetrievedDocument,
     RetrievedExchange,
     RetrievedFact,
     RetrievedMessage,
@@ -38,6 +39,12 @@ def fact(
         match(passage_id, relevance, PassageKind.FACT), text, FactCategory.PREFERENCE, SAID_AT,
         ConversationId(50), ExchangeId(500), MessageId(message_id),
     )  # fmt: skip
+
+
+def document(passage_id: int, text: str, relevance: float = 0.9) -> RetrievedDocument:
+    """Return a passage of a document that is one sentence."""
+    score = match(passage_id, relevance, PassageKind.DOCUMENT)
+    return RetrievedDocument(score, "tea.pdf, p. 2", SAID_AT, (QuoteUnit(text, 0, (), relevance),))
 
 
 def turn(

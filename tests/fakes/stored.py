@@ -224,7 +224,8 @@ def make_earlier(path: Path, version: int) -> set[str]:
         for table in dropped:
             file.execute(f"DROP TABLE {table}")
         for table, column, type_name in known - present:
-            file.execute(f"ALTER TABLE {table} ADD COLUMN {column} {type_name}")
+            file.execute(f"CREATE TABLE IF NOT EXISTS {table} ({column} {type_name})")
+            file.execute(f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {column} {type_name}")
         for table, column, _ in later:
             if table in kept:
                 file.execute(f"ALTER TABLE {table} DROP COLUMN {column}")

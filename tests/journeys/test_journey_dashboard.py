@@ -67,9 +67,10 @@ _COUNTS: Mapping[WorkerName, tuple[str, str]] = {  # what is done, and all there
         f"SELECT count(*) FROM {_PASSAGES}",
     ),
     WorkerName.MAN_INDEXER: (
-        "SELECT count(*) FROM man_page WHERE read_stamp = stamp",
-        "SELECT count(*) FROM man_page",
+        "SELECT count(*) FROM document WHERE read_stamp = stamp",
+        "SELECT count(*) FROM document",
     ),
+    WorkerName.DOCUMENT_INDEXER: ("SELECT 0",) * 2,
     WorkerName.TOOL_SUMMARIZER: (
         "SELECT count(*) FROM tool_summary",
         (

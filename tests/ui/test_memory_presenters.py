@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat.inspector import Contribution, SentSummary
 from app.chat.segments import SEGMENT_BREAKS_KEY
-from app.commands.command import AskExport, ImportFiles, OpenManPage, OpenTurn, Outcome
+from app.commands.command import AskExport, ImportFiles, OpenDocument, OpenTurn, Outcome
 from app.commands.table import Completion
 from app.domain.changes import ChangeSet
 from app.domain.diagnostics import Probe, ProbeDetails
@@ -397,7 +397,7 @@ def test_output_is_shown_and_text_is_taken_unless_it_is_kept(slash: Slash) -> No
     ("action", "place"),
     [
         (OpenTurn(TALK, ExchangeId(5)), ("turn", TALK, 5, None)),
-        (OpenManPage("tar.1", "tar(1)"), ("page", "tar.1", "tar(1)")),
+        (OpenDocument("man:tar.1", "tar(1)"), ("page", "man:tar.1", "tar(1)")),
         (ImportFiles(()), ("import_files", [])),
         (AskExport(TALK), ("export", [TALK])),
     ],
@@ -612,7 +612,12 @@ def test_an_incomplete_answer_is_noted_and_repeated(search: Search) -> None:
     ("kind", "more", "place"),
     [
         (PassageKind.TURN, {}, ("turn", 1, 1, 1)),
-        (PassageKind.MAN_PAGE, {"conversation_id": None}, ("page", "commonplace", "Talk <b>1</b>")),
+        (
+            PassageKind.MAN_PAGE,
+            {"conversation_id": None},
+            ("page", "man:commonplace", "Talk <b>1</b>"),
+        ),
+        (PassageKind.DOCUMENT, {"conversation_id": None}, ("page", "document:1", "Talk <b>1</b>")),
         (PassageKind.FACT, {"exchange_id": None}, ("fact", 1)),
         (PassageKind.FACT, {}, ("turn", 1, 1, 1)),
         (PassageKind.MEMORY, {"exchange_id": None}, ("memory", 1)),

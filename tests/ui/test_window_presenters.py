@@ -19,6 +19,7 @@ from app.chat.models import ModelCard
 from app.check import CheckReport
 from app.domain.changes import ChangeSet
 from app.domain.chat import ModelRef
+from app.domain.documents import Chunk, StoredDocument
 from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId
 from app.domain.projects import Project
@@ -323,9 +324,9 @@ class Links:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.turns = parts, list[tuple[Any, ...]]()
         self.library = Recorder(open=lambda _: view_of(1, 2))
-        self.pages = Recorder(kept=SimpleNamespace(text="GREP(1)"))
+        self.pages = Recorder(at=StoredDocument("grep.1", "grep(1)", (Chunk("GREP(1)"),)))
         self.presenter = parts.make(
-            LinkPresenter, library=self.library, man_pages=self.pages,
+            LinkPresenter, library=self.library, documents=self.pages,
             open_turn=lambda *given: self.turns.append(given),
         )  # fmt: skip
 
@@ -381,7 +382,7 @@ def test_an_external_link_is_opened_after_a_yes_and_a_hidden_one_refused(
 def test_a_manual_page_is_shown_or_its_error(links: Links) -> None:
     for error, shown in ((None, "GREP(1)"), (NotFound("It is gone"), "")):
         links.pages.error = error
-        links.presenter.open_page("grep.1", "grep(1)")
+        links.presenter.open_page("man:grep.1", "grep(1)")
         dialog = links.parts.dialog(PageDialog)
         assert dialog.windowTitle() == "grep(1)"
         assert dialog.text.toPlainText() == shown

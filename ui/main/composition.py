@@ -214,7 +214,7 @@ class Presenters(QObject):
             services.summary_service, knowledge.summaries, banner, conversation, memory.open_page,
         )  # fmt: skip
         self.links = LinkPresenter(
-            bridge, services.library, services.man_pages, banner, conversation.open
+            bridge, services.library, services.document_texts, banner, conversation.open
         )
         self.topics = TopicsPresenter(
             bridge, services.topics, services.projects, self._window.chat, memory.inspector.related,

@@ -20,6 +20,7 @@ GROUPS = (
     (tr("Related conversations"), (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE)),
     (tr("Single turns of all history"), (RecallLayer.HISTORY,)),
     (tr("Possibly related"), (RecallLayer.HINT,)),
+    (tr("Documents"), (RecallLayer.DOCUMENT,)),
     (tr("Earlier in this conversation"), (RecallLayer.EARLIER,)),
 )
 

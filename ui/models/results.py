@@ -8,7 +8,7 @@ from typing import ClassVar
 from PySide6.QtCore import QObject, Qt
 
 from app.domain.formatting import format_day, format_percent
-from app.domain.passages import PassageKind
+from app.domain.passages import DOCUMENT_KINDS, PassageKind
 from app.domain.results import SearchResult, details
 from app.domain.translation import tr, trn
 from ui.models.conversations import GroupedListModel, Heading, Index, ListRole, source_title
@@ -72,7 +72,7 @@ def title_text(result: SearchResult) -> str:
 
 def lead_text(result: SearchResult) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return a row's first line with its marks: the question, a page's title, "" for others."""
-    if result.kind in (PassageKind.MAN_PAGE, PassageKind.DOCUMENT):
+    if result.kind in DOCUMENT_KINDS:
         return title_text(result), ()
     if result.user_question == result.snippet:
         return "", ()

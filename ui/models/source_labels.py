@@ -19,6 +19,7 @@ _LAYERS = {
     RecallLayer.EXCHANGE: ("quote", tr("Turn of it")),
     RecallLayer.HISTORY: ("quote", tr("Turn")),
     RecallLayer.HINT: ("waypoints", tr("Possibly related")),
+    RecallLayer.DOCUMENT: ("paperclip", tr("Document")),
     RecallLayer.EARLIER: ("history", tr("Earlier in this conversation")),
 }
 _MEMORY = ("pencil", tr("Memory"))

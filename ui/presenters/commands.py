@@ -10,7 +10,7 @@ from app.commands.command import (
     ChooseProject,
     CommandContext,
     ImportFiles,
-    OpenManPage,
+    OpenDocument,
     OpenTurn,
     Outcome,
 )
@@ -85,8 +85,8 @@ class CommandPresenter(Presenter):
         match action:
             case OpenTurn(conversation_id, exchange_id):
                 self._navigation.turn(conversation_id, exchange_id, None)
-            case OpenManPage(source, title):
-                self._navigation.page(source, title)
+            case OpenDocument(place, title):
+                self._navigation.page(place, title)
             case ImportFiles(paths):
                 self._navigation.import_files(list(paths))
             case AskExport(conversation_id):

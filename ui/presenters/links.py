@@ -1,4 +1,4 @@
-"""Links and pages: external links, links to turns, and manual pages."""
+"""Links and pages: external links, links to turns, manual pages and documents."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,9 +8,9 @@ from PySide6.QtGui import QDesktopServices
 from app.chat.library import Library
 from app.domain.conversations import Exchange
 from app.domain.errors import KnownError
-from app.domain.links import Link, parse_link
+from app.domain.links import SCHEME, Link, name_of_document, parse_document, parse_link
 from app.domain.translation import tr
-from app.storage.tables.man_pages import ManPages
+from app.storage.tables.documents import DocumentTexts
 from ui.presenters.presenter import OpenTurn, Presenter, ask_for_text
 from ui.rendering.links import LinkCheck, LinkOpener
 from ui.views.dialogs.confirm import Confirmation, confirm
@@ -27,7 +27,7 @@ class LinkPresenter(Presenter):
     """
 
     _library: Library
-    _man_pages: ManPages
+    _documents: DocumentTexts
     _messages: Banner
     _open_turn: OpenTurn
 
@@ -37,7 +37,10 @@ class LinkPresenter(Presenter):
 
     def follow(self, target: str, label: str = "") -> None:
         """Follow a link whose text is `label`."""
-        self._gate.follow(target, label)
+        if target.startswith(SCHEME) and (passage := parse_document(target)) is not None:
+            self.open_page(name_of_document(passage), label or tr("Document"))
+        else:
+            self._gate.follow(target, label)
 
     def ask_for_link(self) -> None:
         """Ask for a link to a turn, then open it."""
@@ -55,16 +58,16 @@ class LinkPresenter(Presenter):
                 lambda path: self._open_by_number(link, path),
             )
 
-    def open_page(self, source: str, title: str) -> None:
-        """Show the manual page called `source`, such as grep.1."""
+    def open_page(self, place: str, title: str) -> None:
+        """Show the manual page or document at `place`, such as man:grep.1 or document:12."""
         dialog = PageDialog(title, self._messages.window())
         dialog.finished.connect(lambda: self._bridge.cancel(_PAGE))
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
         self._bridge.load(
             _PAGE,
-            lambda: self._man_pages.kept(source),
-            lambda page: dialog.show_text(page.text),
+            lambda: self._documents.at(place),
+            dialog.show_document,
             dialog.show_error,
         )
 

@@ -41,7 +41,7 @@ class Navigation:
     """What shows something elsewhere in the window.
 
     `turn` shows a conversation, at an exchange and one of its messages where given; `fact` and
-    `memory` show the memory pane at an id; `page` shows a manual page by its name and title; `explain`
+    `memory` show the memory pane at an id; `page` shows a manual page or document by its place (man:grep.1) and title; `explain`
     shows why an exchange with a label is ranked as it is for a question; `import_files` and
     `export` open their dialogs; `preset` chooses the preset (uid) of a conversation that begins.
     """

@@ -10,6 +10,7 @@ from app.chat.library import Library
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId
+from app.domain.links import name_of_document
 from app.domain.passages import PassageKind
 from app.domain.recall import RecallLayer
 from app.domain.translation import tr
@@ -62,6 +63,8 @@ class RecallPresenter(Presenter):
         place, item = source.place, source.place.item
         if item.kind is PassageKind.FACT and place.exchange_id is None:
             self._navigation.fact(item.passage_id)
+        elif item.kind is PassageKind.DOCUMENT:
+            self._navigation.page(name_of_document(item.passage_id), place.title)
         elif item.conversation_id is not None:
             self._navigation.turn(item.conversation_id, place.exchange_id, item.message_id)
         else:

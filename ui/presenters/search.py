@@ -13,7 +13,7 @@ from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
 from app.domain.formatting import format_percent, format_turn
 from app.domain.ids import ConversationId, ExchangeId, MessageId, passage_id_of
 from app.domain.links import link_to
-from app.domain.passages import PassageKind
+from app.domain.passages import DOCUMENT_KINDS, PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.text import sentences
 from app.domain.translation import tr
@@ -145,8 +145,8 @@ class SearchPresenter(Presenter):
     def _on_result_chosen(self, result: SearchResult) -> None:
         navigation = self._navigation
         self._mark_words()
-        if result.kind is PassageKind.MAN_PAGE:
-            navigation.page(result.source, result.conversation_title)
+        if result.kind in DOCUMENT_KINDS:
+            navigation.page(result.place, result.conversation_title)
         elif result.kind is PassageKind.FACT and result.exchange_id is None:
             navigation.fact(result.passage_id)
         elif result.kind is PassageKind.MEMORY and result.exchange_id is None:

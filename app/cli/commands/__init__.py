@@ -8,6 +8,7 @@ from app.cli.arguments import UsageError
 from app.cli.commands import (
     ask,
     conversations,
+    documents,
     facts,
     forgetting,
     maintenance,
@@ -57,6 +58,16 @@ def _forget(s: Services, given: Namespace, terminal: Terminal) -> None:
         case _:
             parts = (s.conversations, s.exchanges, s.chat, s.forget)
             forgetting.conversations(*parts, given, terminal)
+    _remove_bytes(s, given, terminal)
+
+
+def _documents(s: Services, given: Namespace, terminal: Terminal) -> None:
+    documents.documents(s.documents, s.embedders, s.index_sync, s.projects, given, terminal)
+    if given.action == "remove":
+        _remove_bytes(s, given, terminal)
+
+
+def _remove_bytes(s: Services, given: Namespace, terminal: Terminal) -> None:
     if given.now or s.maintenance.erases_quickly:
         s.maintenance.erase()
     elif s.overview.read().deletions_owed:
@@ -101,7 +112,7 @@ COMMANDS: Mapping[str, Command] = {
     "probes": lambda s, *rest: search.probes(s.probes, s.library, s.index_sync, *rest),
     "list": lambda s, *rest: conversations.listed(s.conversations, *rest),
     "show": lambda s, *rest: conversations.show(
-        s.library, s.exchanges, s.summaries, s.coverage, s.man_pages, *rest
+        s.library, s.exchanges, s.summaries, s.coverage, s.document_texts, *rest
     ),
     "archive": _change,
     "unarchive": _change,
@@ -143,6 +154,7 @@ COMMANDS: Mapping[str, Command] = {
     "brief": lambda s, *rest: mcp.brief(s.briefs, s.projects, s.index_sync, *rest),
     "sources": lambda s, *rest: sources.sources(s.sources, s.background, *rest),
     "topics": lambda s, *rest: topics.topics(s.topics, *rest),
+    "documents": _documents,
     "price": lambda s, *rest: providers.price(s.own_prices, s.background, *rest),
     "window": lambda s, *rest: providers.window(s.models.windows, *rest),
 }

@@ -20,12 +20,12 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.ids import ConversationId, ExchangeId
-from app.domain.links import parse_page, parse_place
+from app.domain.links import parse_document, parse_page, parse_place
 from app.domain.text import one_line
 from app.memory.coverage import TurnCoverage, TurnSearchStatus
 from app.storage.tables.conversations import Conversations, ListFilter
+from app.storage.tables.documents import DocumentTexts
 from app.storage.tables.exchanges import Exchanges
-from app.storage.tables.man_pages import ManPages
 from app.storage.tables.summaries import Summaries
 
 _CALL_CHARS = 240
@@ -51,14 +51,26 @@ def show(
     stored: Exchanges,
     summarized: Summaries,
     coverage: TurnCoverage,
-    man_pages: ManPages,
+    documents: DocumentTexts,
     given: Namespace,
     terminal: Terminal,
 ) -> None:
-    """Print a conversation's shown path, one turn or all branches; or a manual page."""
-    if (source := parse_page(given.id)) is not None:
-        page = man_pages.kept(source)
-        return terminal.show(asdict(page), f"{page.title}\n\n{page.text}")
+    """Print a conversation's shown path, one turn or all branches; a manual page or a document."""
+    if parse_page(given.id) is None and parse_document(given.id) is None:
+        _show_conversation(library, stored, summarized, coverage, given, terminal)
+    else:
+        found = documents.at(given.id)
+        terminal.show(asdict(found) | {"text": found.text}, f"{found.title}\n\n{found.text}")
+
+
+def _show_conversation(
+    library: Library,
+    stored: Exchanges,
+    summarized: Summaries,
+    coverage: TurnCoverage,
+    given: Namespace,
+    terminal: Terminal,
+) -> None:
     conversation_id, turn = parse_place(given.id)
     turn = given.turn if given.turn is not None else turn
     view = library.open(conversation_id)
@@ -81,7 +93,6 @@ def show(
         terminal.document(document)
     else:
         _print(view.conversation, exchanges, messages, terminal)
-    return None
 
 
 _CHANGES: Mapping[str, tuple[str, Callable[[Library, ConversationId], None]]] = {

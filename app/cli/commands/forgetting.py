@@ -26,7 +26,7 @@ from app.storage.tables.facts import Facts
 _SHOWN_CHARS = 100
 OWED = (
     "Its bytes are removed from database file, journal, index and backups at a quiet time, within an hour while "
-    "the program runs; 'forget ... --now' does it at once."
+    "the program runs; the option --now does it at once."
 )
 
 

@@ -19,6 +19,7 @@ from app.domain.changes import (
     Change,
     ConversationForgotten,
     CoreMemoryForgotten,
+    DocumentsForgotten,
     ExchangePut,
     FactForgotten,
     MemoryForgotten,
@@ -139,6 +140,8 @@ def _contains(connection: Connection, change: Change) -> bool:
             return bool(_found(connection, "fact", "id", [each]))
         case MemoryForgotten(memory_id=each):
             return bool(_found(connection, "memory", "id", [each]))
+        case DocumentsForgotten(document_ids=ids):
+            return bool(_found(connection, "document", "id", ids))
         case CoreMemoryForgotten(made_at=times):
             return bool(_found(connection, "core_memory", "made_at", map(to_db, times)))
         case ValueForgotten(value=value):

@@ -25,6 +25,7 @@ from app.storage.tables.exchanges import Exchanges
 
 _VALUE_CHARS = (4, 10_000)  # a private key has 3,000
 _VALUE_REMAINS = "The content of attached files was not searched."
+_DOCUMENTS_REMAIN = "Documents with it were removed from the library and are not followed any more; their files were not changed."
 _UNTITLED = "New conversation"
 _REST_NOT_ERASED = (
     "Summaries, facts and saved texts of its turn were removed too, and quotes by tools and Recall. What "
@@ -137,10 +138,12 @@ def forget_value(store: Store, value: str) -> tuple[str, ...]:
         )
     if store.row("SELECT 1 FROM exchange WHERE status = 'running'") is not None:
         raise InvalidInput("A reply is being written", "Stop it or wait for it, then forget.")
-    if not value_places(store, value):
+    places = value_places(store, value)
+    if not places:
         raise NotFound("Nothing contains this value", "Capital letters and spaces count.")
     store.save(ValueForgotten(value.strip()))
-    return (_VALUE_REMAINS, *remains_of_files(store))
+    documents = (_DOCUMENTS_REMAIN,) if "document" in places else ()
+    return (_VALUE_REMAINS, *documents, *remains_of_files(store))
 
 
 def value_places(store: Store, value: str) -> Mapping[str, int]:

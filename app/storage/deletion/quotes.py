@@ -16,7 +16,7 @@ from app.domain.conversations import FORGOTTEN, ToolResult
 from app.storage.deletion.deletion_set import DeletionSet
 
 QUOTING_TOOLS = ("conversation_search", "memory_search", "fetch_conversation_details")
-_FACT_KINDS = ("fact", "memory")
+_FACT_KINDS = ("fact", "memory", "document")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"?')
 _NAME = re.compile(r"\*\*.*\*\* · ")
 _KNOWN_NAMES = (  # as earlier versions wrote them: what they name has an id of its own

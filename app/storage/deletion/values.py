@@ -1,7 +1,8 @@
 """Forgetting a value: a key, a number or a name is replaced wherever its text is stored.
 
 Messages, titles, core memory and presets keep the rest of their text. Facts, saved texts, summaries, tags, drafts and
-stored prompts with the value are deleted; what workers derived they derive again. Attached files are not changed.
+stored prompts with the value are deleted; what workers derived they derive again. Documents with it are removed and
+not followed any more. Attached files and those of documents are not changed.
 """
 
 import json
@@ -25,6 +26,7 @@ from app.storage.deletion.deletion_set import exchanges_of
 from app.storage.deletion.messages import renew_turns
 from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
+from app.storage.tables.documents import documents_with, erase_documents
 from app.storage.tables.exchanges import MESSAGE_COLUMNS, message_of, rewrite_messages
 from app.storage.tables.fact_rows import delete_facts
 from app.storage.tables.fact_visibility import update_fact_passages
@@ -64,6 +66,8 @@ def value_counts(connection: Connection, value: str) -> Mapping[str, int]:
             continue  # it is older than the table or the column
         if row and row[0]:
             found[table] = found.get(table, 0) + int(row[0])
+    if documents := documents_with(connection, value):
+        found["document"] = len(documents)
     return found
 
 
@@ -86,6 +90,7 @@ def erase_value(connection: Connection, value: str, position: int) -> set[int]:
         connection.execute(f"DELETE FROM {table} WHERE {condition}", forms)
     connection.execute("UPDATE topic SET name = ''")  # a name may quote it in another form
     _change_settings(connection, value)
+    _remove_documents(connection, value, position)
     renew_turns(connection, turns, position)
     connection.execute(  # the text index holds the title with each passage
         "UPDATE passage SET position = greatest(position, ?) "
@@ -171,6 +176,18 @@ def _change_settings(connection: Connection, value: str) -> None:
             "UPDATE appconfig SET value = ? WHERE key = ?",
             [json.dumps(changed, ensure_ascii=False), key],
         )
+
+
+def _remove_documents(connection: Connection, value: str, position: int) -> None:
+    """Delete the documents with the value, and exclude their files from the folders that were added."""
+    if not (documents := documents_with(connection, value)):
+        return
+    erase_documents(connection, list(documents), position)
+    connection.execute(
+        "UPDATE appconfig SET value = to_json(json_merge_patch((value->>'$')::JSON, ?::JSON)::VARCHAR) "
+        "WHERE key = 'document_folders'",
+        [json.dumps(dict.fromkeys(documents.values(), False), ensure_ascii=False)],
+    )
 
 
 def _ids(

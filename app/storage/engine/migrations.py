@@ -285,11 +285,29 @@ _TOPICS = _script(
 
 _ROUTINE_PROJECT = _script("ALTER TABLE routine ADD COLUMN project VARCHAR")
 
+# Files and manual pages with their chunks, derived: `stamp` is a document as it is listed, `read_stamp`
+# as it was read, `why` the reason why not in full. Chunks without a hash are not searched.
+_DOCUMENTS = _script(
+    """CREATE TABLE document (id BIGINT PRIMARY KEY, kind VARCHAR NOT NULL, name VARCHAR NOT NULL,
+       title VARCHAR NOT NULL, stamp VARCHAR NOT NULL, changed_at TIMESTAMP NOT NULL,
+       read_stamp VARCHAR, why VARCHAR DEFAULT '', pages INTEGER, project VARCHAR)""",
+    """CREATE TABLE document_chunk (id BIGINT PRIMARY KEY, document_id BIGINT NOT NULL,
+       place INTEGER NOT NULL, start BIGINT NOT NULL, page INTEGER, heading VARCHAR NOT NULL,
+       text VARCHAR NOT NULL, content_hash VARCHAR)""",
+    """INSERT INTO document SELECT id, 'man_page', name || '.' || section, name || '(' || section || ')'
+       || CASE summary WHEN '' THEN '' ELSE ' \N{EN DASH} ' || summary END, stamp, changed_at,
+       read_stamp, '', NULL, NULL FROM man_page""",
+    """INSERT INTO document_chunk SELECT id, id, 0, 0, NULL, summary, text, content_hash
+       FROM man_page WHERE text IS NOT NULL""",
+    "DROP TABLE man_page",
+)
+
+
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
     _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS, _ERASURE,
-    _ROUTINES, _TOPICS, _ROUTINE_PROJECT,
+    _ROUTINES, _TOPICS, _ROUTINE_PROJECT, _DOCUMENTS,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

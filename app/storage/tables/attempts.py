@@ -42,10 +42,11 @@ _ITEMS: Mapping[ItemKind, _Items] = {
         "item_id IN (SELECT unnest($1))",
     ),
     ItemKind.PASSAGE: _Items(
-        "SELECT a.*, coalesce(c.title, w.name || '.' || w.section, '') AS title, "
+        "SELECT a.*, coalesce(c.title, w.name, '') AS title, "
         "replace(p.kind, '_', ' ') AS detail FROM attempt a JOIN passage p ON p.id = a.item_id "
         "LEFT JOIN conversation c ON c.id = p.conversation_id "
-        "LEFT JOIN man_page w ON p.kind = 'man_page' AND w.id = p.source_id "
+        "LEFT JOIN document_chunk d ON p.kind IN ('man_page', 'document') AND d.id = p.source_id "
+        "LEFT JOIN document w ON w.id = d.document_id "
         f"WHERE p.conversation_id IS NULL OR ({_VISIBLE})",
         f"item_id IN (SELECT id FROM passage WHERE {OF_CONVERSATIONS})",
     ),
@@ -55,10 +56,13 @@ _ITEMS: Mapping[ItemKind, _Items] = {
         f"JOIN conversation c ON c.id = m.conversation_id AND {_VISIBLE}",
         f"item_id // {CALLS_PER_MESSAGE} IN (SELECT id FROM message WHERE {OF_CONVERSATIONS})",
     ),
-    ItemKind.MANUAL_PAGE: _Items(
-        "SELECT a.*, coalesce(w.name || '.' || w.section, 'The list of pages') AS title, "
-        "'' AS detail FROM attempt a LEFT JOIN man_page w ON w.id = a.item_id",
-        "false",
+    **dict.fromkeys(
+        (ItemKind.MANUAL_PAGE, ItemKind.DOCUMENT),
+        _Items(
+            "SELECT a.*, coalesce(w.name, 'The list') AS title, "
+            "'' AS detail FROM attempt a LEFT JOIN document w ON w.id = a.item_id",
+            "false",
+        ),
     ),
     ItemKind.PROFILE: _Items(
         "SELECT a.*, 'The profile' AS title, '' AS detail FROM attempt a", "false"

@@ -133,7 +133,7 @@ PASSAGES = Aggregate(
             "The passage {} has the same source as a later one.",
             "SELECT p.id FROM passage p JOIN passage later ON later.kind = p.kind "
             "AND later.source_id = p.source_id AND later.id > p.id "
-            "WHERE p.kind IN ('turn', 'exchange_summary', 'conversation_summary', 'man_page')",
+            "WHERE p.kind IN ('turn', 'exchange_summary', 'conversation_summary', 'man_page', 'document')",
             drops_passages=True,
         ),
         Rule(

@@ -15,7 +15,7 @@ from app.domain.turn_text import turn_parts
 from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.times import from_db
-from app.storage.tables import man_pages
+from app.storage.tables.documents import chunk_texts
 from app.storage.tables.exchanges import blocks_of, not_shown
 from app.storage.tables.fact_visibility import FACT_TEXTS
 
@@ -26,7 +26,8 @@ _NEAR_PARTS = 4  # of the turn before and after: more than a context of 150 word
 class PassagePlace:
     """Where a passage is from, for a result: its conversation and, for a turn, its exchange.
 
-    For a manual page, `conversation_title` is its own title and `source` its name, such as grep.1.
+    For a manual page or a document, `conversation_title` is its own title and `source` its name: grep.1,
+    a path.
     `first_message_id` is the message that began the turn; `turn_number` its place on its path,
     `is_shown` whether that is the one its conversation shows.
     """
@@ -83,13 +84,15 @@ class PassageContent:
     """The content of a passage that is not a turn.
 
     `texts` are those of its parts, in order. `title` and `source` are its own; None for those of its
-    conversation. `message_id` is the message it was taken from, None for none.
+    conversation. `message_id` is the message it was taken from, None for none; `headings` are those
+    above it in its document.
     """
 
     texts: tuple[str, ...]
     title: str | None = None
     source: str | None = None
     message_id: MessageId | None = None
+    headings: str = ""
 
 
 Reader = Callable[[Connection, list[int]], Mapping[int, PassageContent]]
@@ -117,10 +120,21 @@ def _summaries(kind: str, cursor: Connection, ids: list[int]) -> Mapping[int, Pa
 
 
 def _pages(cursor: Connection, ids: list[int]) -> Mapping[int, PassageContent]:
-    pages = man_pages.page_texts(cursor, ids)
+    """Return manual pages; the one-line description is a part: most questions are close to it alone."""
     return {
-        each: PassageContent(texts, title, source) for each, (title, source, texts) in pages.items()
+        each: PassageContent(tuple(filter(None, (summary, text))), title, name)
+        for each, (title, name, summary, text, _) in chunk_texts(cursor, ids).items()
     }
+
+
+def _documents(cursor: Connection, ids: list[int]) -> Mapping[int, PassageContent]:
+    """Return chunks of files, with their headings and page in the title."""
+    contents = {}
+    for each, (title, name, heading, text, page) in chunk_texts(cursor, ids).items():
+        place = "" if page is None else f", p. {page}"
+        whole = f"{title}{place}" + (f" \N{EN DASH} {heading}" if heading else "")
+        contents[each] = PassageContent((text,), whole, name, headings=heading)
+    return contents
 
 
 def _learned(
@@ -137,6 +151,7 @@ _READERS: Mapping[PassageKind, Reader] = {
     PassageKind.MEMORY: partial(_learned, "memory", "NULL"),
     PassageKind.TOOL_SUMMARY: partial(_learned, "tool_summary", "message_id"),
     PassageKind.MAN_PAGE: _pages,
+    PassageKind.DOCUMENT: _documents,
 }
 
 
@@ -204,7 +219,11 @@ class _PassageRows:
             )
         parts = (
             PassagePart(
-                part_id(head.id, number), Role.ASSISTANT, each, message_id=content.message_id
+                part_id(head.id, number),
+                Role.ASSISTANT,
+                each,
+                content.headings,
+                message_id=content.message_id,
             )
             for number, each in enumerate(content.texts)
         )

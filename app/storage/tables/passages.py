@@ -180,12 +180,15 @@ class Passages:
         )
 
     def by_project(self) -> Mapping[str, Ids]:
-        """Return the passages of the conversations in projects, by the project's uid."""
+        """Return the passages of the conversations and documents in projects, by the project's uid."""
 
         def query(cursor: Connection) -> Any:
             return cursor.execute(
                 "SELECT c.project, p.id FROM passage p JOIN conversation c "
-                "ON c.id = p.conversation_id WHERE c.project IS NOT NULL ORDER BY c.project"
+                "ON c.id = p.conversation_id WHERE c.project IS NOT NULL "
+                "UNION ALL SELECT d.project, p.id FROM passage p "
+                "JOIN document_chunk k ON p.kind = 'document' AND k.id = p.source_id "
+                "JOIN document d ON d.id = k.document_id WHERE d.project IS NOT NULL ORDER BY 1"
             ).fetchnumpy()
 
         rows = self._store.read(query)

@@ -238,11 +238,14 @@ class Prompts:
         what is in one is kept from all others. Only places at the time of recall count.
         """
         is_bounded = "(SELECT recall = 'only' FROM project WHERE uid = $2)"
+        own = "coalesce(c.project, d.project)"
         rows = self._store.rows(
             "SELECT DISTINCT r.passage_id FROM recalled r "
             "LEFT JOIN conversation c ON c.id = r.conversation_id "
-            "LEFT JOIN project p ON p.uid = c.project "
-            "WHERE r.exchange_id IN (SELECT unnest($1)) AND c.project IS DISTINCT FROM $2 "
+            "LEFT JOIN passage s ON s.id = r.passage_id AND s.kind = 'document' "
+            "LEFT JOIN document_chunk k ON k.id = s.source_id LEFT JOIN document d ON d.id = k.document_id "
+            f"LEFT JOIN project p ON p.uid = {own} "
+            f"WHERE r.exchange_id IN (SELECT unnest($1)) AND {own} IS DISTINCT FROM $2 "
             f"AND (p.recall = 'only' OR ({is_bounded} AND r.kind <> $3))",
             [list(exchange_ids), project, PassageKind.MAN_PAGE.value],
         )
@@ -350,6 +353,8 @@ def _details(cursor: Connection, items: Sequence[RecalledItem]) -> tuple[Recalle
         if not text and item.passage_id in shown:
             text = " ".join(part.text for part in shown[item.passage_id][1].parts)
         title = titles.get(item.conversation_id or 0, "")
+        if item.kind is PassageKind.DOCUMENT and item.passage_id in shown:
+            title = shown[item.passage_id][0].conversation_title
         _, number, said_at = begun.get(turn, (None, None, None))
         details.append(RecalledItemDetails(item, title, number, text, turn, from_db(said_at)))
     return tuple(details)

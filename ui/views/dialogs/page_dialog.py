@@ -1,9 +1,10 @@
-"""The dialog that shows the text of a manual page."""
+"""The dialog that shows the text of a manual page or document."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontDatabase, QFontMetrics
 from PySide6.QtWidgets import QDialog, QPlainTextEdit, QWidget
 
+from app.domain.documents import StoredDocument
 from app.domain.errors import KnownError
 from app.domain.translation import tr
 from ui.widgets.controls import closing_buttons, column_in
@@ -41,12 +42,25 @@ class PageDialog(QDialog):
         resize_on_screen(self, width, metrics.lineSpacing() * _LINES)
         self.text.setFocus()
 
-    def show_text(self, text: str) -> None:
-        """Show the page from its beginning."""
-        self.text.setPlainText(text)
+    def show_document(self, document: StoredDocument) -> None:
+        """Show a document from its beginning, or at its passage, which is selected."""
+        self.text.setPlainText(document.text)
+        if document.place is None:
+            return
+        found = document.chunks[document.place]
+        cursor = self.text.textCursor()
+        cursor.setPosition(_offset(document.text, found.start + len(found.text.rstrip())))
+        self.text.setTextCursor(cursor)  # so that all of it is in view
+        cursor.setPosition(_offset(document.text, found.start), cursor.MoveMode.KeepAnchor)
+        self.text.setTextCursor(cursor)
 
     def show_error(self, error: KnownError) -> None:
         """Show why there is no text."""
         self.text.setPlaceholderText("")
         self._problem.setText(error.display_text)
         self._problem.show()
+
+
+def _offset(text: str, characters: int) -> int:
+    """Return the place of a character as Qt counts, in UTF-16 units."""
+    return len(text[:characters].encode("utf-16-le", "replace")) // 2

@@ -28,6 +28,7 @@ PART_NAMES = {
     PlanPartKind.DATE: tr("Date and time"),
     PlanPartKind.FACTS: tr("Facts"),
     PlanPartKind.RELATED: tr("Related past"),
+    PlanPartKind.DOCUMENTS: tr("Documents"),
     PlanPartKind.EARLIER: tr("Earlier in this conversation"),
     PlanPartKind.QUESTION: tr("Your message"),
     PlanPartKind.NOTE: tr("Added by Commonplace"),

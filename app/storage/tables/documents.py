@@ -1,0 +1,362 @@
+"""Documents: derived rows of files and manual pages, their chunks, and a passage for each readable chunk.
+
+A document that was listed is a row; it is done once it was read as it is listed now and the passages of
+its chunks are there. Passages are journalled, rows are not: where one is without the other, after a kill
+or a restored backup, the document is read again. A chunk's id is made of its document and its text, so
+that a chunk of a changed document that says the same keeps its passage and its vectors.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, replace
+from datetime import datetime
+from itertools import chain
+
+import duckdb
+
+from app.domain.changes import ChangeSet, DocumentsForgotten, PassagesPut
+from app.domain.documents import (
+    Chunk,
+    DocumentState,
+    DocumentStatus,
+    DocumentText,
+    ListedDocument,
+    StoredDocument,
+    hashed_id,
+)
+from app.domain.errors import NotFound
+from app.domain.links import parse_document, parse_page
+from app.domain.passages import Passage, PassageKind
+from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.workers import WorkerName
+from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints
+from app.storage.deletion.redaction import redact_messages
+from app.storage.engine.aggregate import (
+    REPLACE,
+    Aggregate,
+    Batch,
+    Row,
+    Rule,
+    insert_rows,
+    reader,
+    reference,
+    select_in,
+)
+from app.storage.engine.database import Connection
+from app.storage.engine.store import Store
+from app.storage.engine.times import to_db
+from app.storage.tables.passage_rows import remove_passages
+from app.storage.work.queue import Tally, WorkQuery
+
+_WORKERS = {
+    PassageKind.MAN_PAGE: WorkerName.MAN_INDEXER,
+    PassageKind.DOCUMENT: WorkerName.DOCUMENT_INDEXER,
+}
+_LISTED = "name, title, stamp, changed_at, project"
+_CHUNK = "id, document_id, place, start, page, heading, text, content_hash"
+_READ_TOGETHER = 500
+# Chunks follow each other, so that the value may stand in two of them.
+_WITH_VALUE = """WITH chunk AS (SELECT document_id, place, contains(text, $1) AS has_value,
+        left(text, $2) AS head, right(text, $2) AS tail FROM document_chunk)
+    SELECT DISTINCT d.id, d.name FROM document d JOIN chunk c ON c.document_id = d.id
+    LEFT JOIN chunk n ON n.document_id = c.document_id AND n.place = c.place + 1
+    WHERE d.kind = 'document' AND (c.has_value OR contains(c.tail || n.head, $1))"""
+_listed = reader(ListedDocument)
+
+
+def _work(kind: PassageKind) -> WorkQuery:
+    lacking = (
+        "SELECT document_id FROM document_chunk WHERE content_hash IS NOT NULL "
+        "AND (id, content_hash) NOT IN "
+        f"(SELECT (source_id, content_hash) FROM passage WHERE kind = '{kind}')"
+    )
+    done = f"kind = '{kind}' AND read_stamp = stamp AND id NOT IN ({lacking})"
+    return WorkQuery(
+        _WORKERS[kind].value, "FROM document i", "i.id", f"WHERE i.kind = '{kind}'",
+        f"(SELECT id AS document_id FROM document WHERE {done}) d ON d.document_id = i.id",
+        "document_id",
+    )  # fmt: skip
+
+
+def _forgotten(batch: Batch, change: DocumentsForgotten) -> None:
+    batch.rows["forgotten_document"].update(dict.fromkeys(change.document_ids, batch.position))
+    batch.mark("passages")
+
+
+def erase_documents(connection: Connection, document_ids: list[int], position: int) -> None:
+    """Delete documents with their chunks and passages; inside the caller's transaction."""
+    rows = connection.execute(
+        "SELECT p.id FROM passage p JOIN document_chunk c ON c.id = p.source_id WHERE p.kind IN "
+        "('man_page', 'document') AND c.document_id IN (SELECT unnest(?))",
+        [document_ids],
+    ).fetchall()
+    ids = [each for (each,) in rows]
+    deleted = DeletionSet(frozenset(), frozenset(), frozenset(ids), TextFingerprints(()))
+    redact_messages(connection, deleted, position)
+    connection.execute(
+        "DELETE FROM prompt_text WHERE conversation_id = 0 AND "
+        "regexp_extract(text, '^- document (\\d+) ', 1) IN (SELECT unnest(?)::VARCHAR)",
+        [ids],
+    )
+    remove_passages(connection, ids, position)
+    _delete(connection, document_ids)
+
+
+def documents_with(connection: Connection, value: str) -> Mapping[int, str]:
+    """Return the names of the files whose text contains a value, by id; of a database of any version."""
+    try:
+        return dict(connection.execute(_WITH_VALUE, [value, len(value)]).fetchall())
+    except duckdb.CatalogException:
+        return {}  # it is older than the tables
+
+
+DOCUMENTS = Aggregate(
+    (),
+    {DocumentsForgotten: _forgotten},
+    rules=(
+        reference("document_chunk.document_id", "document", "delete"),
+        *(
+            Rule(
+                f"passage.{kind}",
+                "The passage {} belongs to a document that is not stored or has another text.",
+                "SELECT p.id FROM passage p ANTI JOIN document_chunk c ON c.id = p.source_id "
+                f"AND c.content_hash = p.content_hash WHERE p.kind = '{kind}'",
+                drops_passages=True,
+            )
+            for kind in _WORKERS
+        ),
+    ),
+)
+
+
+class Documents:
+    """Reads and writes the documents whose passages are of one kind.
+
+    Blocking: for worker threads and the command line.
+    """
+
+    def __init__(self, store: Store, kind: PassageKind) -> None:
+        self._store = store
+        self._kind = kind
+        self._work = _work(kind)
+
+    # -- work
+
+    def replace_list(self, documents: Iterable[ListedDocument]) -> int:
+        """Replace the list of all documents; one that is not on it is deleted. Return how many were."""
+        wanted = {each.id: each for each in documents}
+        known = {each.id: each for each in self.listed()}
+        removed = [each for each in known if each not in wanted]
+        # Passages first: a row without a passage is found again, a passage without a row is not.
+        if gone := self._passages_of_others(wanted):
+            self._store.save(PassagesPut(replaced=tuple(gone)))
+        changed = [each for key, each in wanted.items() if each != known.get(key)]
+        if removed or changed:
+            self._write_list(changed, removed)
+        return len(removed)
+
+    def move(self, documents: Iterable[ListedDocument]) -> None:
+        """Store the projects of listed documents."""
+        if moved := list(documents):
+            self._write_list(moved)
+
+    def _write_list(self, documents: Sequence[ListedDocument], removed: Sequence[int] = ()) -> None:
+        rows = [
+            (each.id, self._kind.value, *astuple(replace(each, changed_at=to_db(each.changed_at))))
+            for each in documents
+        ]
+
+        def write(connection: Connection) -> None:
+            _delete(connection, list(removed))
+            insert_rows(connection, "document", f"id, kind, {_LISTED}", rows, REPLACE)
+
+        # The boundaries of projects depend on it.
+        self._store.write_derived(write, ChangeSet(passages=True)).result()
+
+    def missing(self, at: datetime) -> tuple[ListedDocument, ...]:
+        """Return the documents that are to be read.
+
+        Left out are abandoned ones and those whose next try comes after `at` (UTC).
+        """
+        rows = self._store.rows(self._work.missing(_LISTED, "ORDER BY name"), {"at": to_db(at)})
+        return tuple(map(_listed, rows))
+
+    def tally(self) -> Tally:
+        """Return how many documents are listed, and how many were read in their present version."""
+        return self._store.read(self._work.tally)
+
+    def is_any_read(self) -> bool:
+        """Return whether a document can be found."""
+        statement = "SELECT 1 FROM document WHERE kind = ? AND read_stamp IS NOT NULL LIMIT 1"
+        return bool(self._store.row(statement, [self._kind.value]))
+
+    # -- writing
+
+    def put(self, read: Sequence[DocumentText]) -> None:
+        """Store the text of documents with their passages; those that are no longer listed are skipped."""
+        ids = [each.document.id for each in read]
+        columns, of_kind = "id", f"AND kind = '{self._kind}'"
+        listed = {
+            each for (each,) in self._store.read(select_in, "document", columns, ids, "id", of_kind)
+        }
+        read = [each for each in read if each.document.id in listed]
+        rows = {row[0]: row for each in read for row in _chunk_rows(each)}
+        known, passages = self._store.read(_stored_chunks, ids, self._kind)
+
+        def write(connection: Connection) -> None:
+            gone = [each for each in known if each not in rows]
+            connection.execute("DELETE FROM document_chunk WHERE id IN (SELECT unnest(?))", [gone])
+            # The user may have removed one meanwhile.
+            there = {each for (each,) in select_in(connection, "document", "id", ids)}
+            chunks = [row for row in rows.values() if row[1] in there]
+            insert_rows(connection, "document_chunk", _CHUNK, chunks, REPLACE)
+            for each in read:
+                connection.execute(
+                    "UPDATE document SET read_stamp = ?, why = ?, pages = ? WHERE id = ?",
+                    [each.document.stamp, each.why, each.pages, each.document.id],
+                )
+
+        self._store.write_derived(write).result()
+        made, kept = [], set()
+        at = {each.document.id: each.document.changed_at for each in read}
+        for key, document_id, _, _, _, heading, text, digest in rows.values():
+            own = passages.get(key, ())
+            # Of a lost row the indexes may have no text, so its passage is made again.
+            if own and digest == own[0][1] == known.get(key):
+                kept.add(own[0][0])
+            elif digest is not None:
+                made.append(self._passage(key, _searched(heading, text), digest, at[document_id]))
+        replaced = tuple(
+            each for each, _ in chain.from_iterable(passages.values()) if each not in kept
+        )
+        if made or replaced:
+            self._store.save(PassagesPut(tuple(made), replaced))
+
+    def _passage(self, chunk_id: int, words: str, digest: str, at: datetime) -> Passage:
+        passage_id, tokens = self._store.ids.passage(), estimate_tokens(words)
+        return Passage(passage_id, self._kind, chunk_id, None, None, digest, at, tokens)
+
+    # -- reading
+
+    def listed(self) -> Iterable[ListedDocument]:
+        """Return all documents as they were listed."""
+        rows = self._store.rows(
+            f"SELECT {_LISTED} FROM document WHERE kind = ?", [self._kind.value]
+        )
+        return map(_listed, rows)
+
+    def statuses(self) -> tuple[DocumentStatus, ...]:
+        """Return what became of each document, by name."""
+        rows = self._store.rows(
+            "SELECT name, read_stamp = stamp, why, pages, coalesce(c.chunks, 0), "
+            "coalesce(c.passages, 0), project FROM document LEFT JOIN (SELECT document_id, "
+            "count(*) AS chunks, count(content_hash) AS passages FROM document_chunk "
+            "GROUP BY document_id) c ON c.document_id = document.id WHERE kind = ? ORDER BY name",
+            [self._kind.value],
+        )
+        return tuple(
+            DocumentStatus(name, _state(bool(is_read), chunks), why, pages, *rest)
+            for name, is_read, why, pages, chunks, *rest in rows
+        )
+
+    def _passages_of_others(self, document_ids: Iterable[int]) -> list[int]:
+        rows = self._store.rows(
+            "SELECT id FROM passage WHERE kind = $kind AND source_id NOT IN (SELECT c.id "
+            "FROM document_chunk c WHERE c.document_id IN (SELECT unnest($ids)))",
+            {"kind": self._kind.value, "ids": list(document_ids)},
+        )
+        return [each for (each,) in rows]
+
+
+class DocumentTexts:
+    """Reads whole documents. Blocking."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def at(self, place: str) -> StoredDocument:
+        """Return the document of a place as people write it: man:grep.1, document:PASSAGE, or a whole path.
+
+        Raises NotFound.
+        """
+        page, passage = parse_page(place), parse_document(place)
+        if passage is None:
+            kind = PassageKind.DOCUMENT if page is None else PassageKind.MAN_PAGE
+            row = self._store.row(
+                "SELECT id, name, title, NULL FROM document WHERE name = ? AND kind = ?",
+                [place if page is None else page, kind.value],
+            )
+        else:
+            row = self._store.row(
+                "SELECT d.id, d.name, d.title, c.place FROM passage p "
+                "JOIN document_chunk c ON c.id = p.source_id "
+                "JOIN document d ON d.id = c.document_id WHERE p.id = ? AND p.kind = ?",
+                [passage, PassageKind.DOCUMENT.value],
+            )
+        rows = (
+            []
+            if row is None
+            else self._store.rows(
+                "SELECT text, heading, start, page, content_hash IS NULL FROM document_chunk "
+                "WHERE document_id = ? ORDER BY place",
+                [row[0]],
+            )
+        )
+        if row is None or not rows:
+            raise NotFound(
+                f"'{place}' is not in the library",
+                "It may have changed. 'commonplace work' reads documents and manual pages.",
+            )
+        _, source, title, at = row
+        return StoredDocument(source, title, tuple(Chunk(*each) for each in rows), at)
+
+
+def chunk_texts(
+    cursor: Connection, ids: list[int]
+) -> Mapping[int, tuple[str, str, str, str, int | None]]:
+    """Return (title of the document, its name, heading, text, page) by chunk id."""
+    rows = select_in(
+        cursor, "document_chunk c JOIN document d ON d.id = c.document_id",
+        "c.id, d.title, d.name, c.heading, c.text, c.page", ids, "c.id",
+    )  # fmt: skip
+    return {row[0]: row[1:] for row in rows}
+
+
+def _state(is_read: bool, chunks: int) -> DocumentState:
+    if not is_read:
+        return DocumentState.WAITING
+    return DocumentState.READ if chunks else DocumentState.SKIPPED
+
+
+def _chunk_rows(read: DocumentText) -> Iterable[Row]:
+    document_id = read.document.id
+    seen: Counter[str] = Counter()
+    for place, each in enumerate(read.chunks):
+        digest = content_hash(_searched(each.heading, each.text))
+        key = hashed_id(f"{document_id}/{digest}/{seen[digest]}")
+        seen[digest] += 1
+        kept_hash = None if each.is_garbage else digest
+        yield (key, document_id, place, each.start, each.page, each.heading, each.text, kept_hash)
+
+
+def _searched(heading: str, text: str) -> str:
+    return f"{heading}\n\n{text}" if heading else text
+
+
+def _stored_chunks(
+    cursor: Connection, document_ids: list[int], kind: PassageKind
+) -> tuple[dict[int, str | None], dict[int, list[tuple[int, str]]]]:
+    """Return the hashes of the chunks of documents, and the (id, hash) of their passages, by chunk id."""
+    chunks = select_in(cursor, "document_chunk", "id, content_hash", document_ids, "document_id")
+    passages: dict[int, list[tuple[int, str]]] = {}
+    for at in range(0, len(chunks), _READ_TOGETHER):
+        ids = [each for each, _ in chunks[at : at + _READ_TOGETHER]]
+        columns, rest = "source_id, id, content_hash", f"AND kind = '{kind}' ORDER BY id"
+        for key, *own in select_in(cursor, "passage", columns, ids, "source_id", rest):
+            passages.setdefault(key, []).append((own[0], own[1]))
+    return dict(chunks), passages
+
+
+def _delete(connection: Connection, document_ids: list[int]) -> None:
+    for table, key in (("document_chunk", "document_id"), ("document", "id")):
+        connection.execute(f"DELETE FROM {table} WHERE {key} IN (SELECT unnest(?))", [document_ids])

@@ -1,0 +1,208 @@
+"""Document files: which files the added folders hold, and their text."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.domain.attachments import decoded_text, is_text, media_type_of
+from app.domain.documents import Chunk, DocumentText, ListedDocument
+from app.domain.errors import Cancelled
+from app.domain.formatting import format_count, format_size
+from app.domain.text import clean
+from app.language.document_chunks import chunks_of, rejoined
+from app.system.file_programs import UnreadableFile, document_pages
+
+MOST_TEXT_BYTES = 20 << 20
+MOST_CHARS = 10_000_000
+
+_MOST_S = 300.0
+_HEAD_BYTES = 64 << 10
+_PDF, _HTML, _MARKDOWN = "application/pdf", "text/html", "text/markdown"
+# Folders that programs make, whose files nobody wrote or reads.
+_LEFT_OUT = frozenset(("node_modules", "__pycache__", "lost+found", "$RECYCLE.BIN"))
+_ENDINGS = {".htm": ".html", ".xhtml": ".html", ".markdown": ".md", ".mdx": ".md", ".rst": ".md"}
+
+_OFFICE, _EPUB, _EMAIL = "application/vnd.office", "application/epub+zip", "message/rfc822"
+_SUFFIX_KINDS = {
+    **dict.fromkeys((".docx", ".docm", ".pptx", ".pptm", ".odt", ".odp", ".ods"), _OFFICE),
+    ".epub": _EPUB,
+    ".eml": _EMAIL,
+}
+_PROGRAM_KINDS = {_PDF: "pdf", _HTML: "html", _OFFICE: "office", _EPUB: "epub", _EMAIL: "email"}
+_UNLIMITED = (_PDF, _OFFICE, _EPUB)  # only parts of them are text
+
+IsCancelled = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unusable(Exception):
+    """A file that is skipped; `why` is a sentence."""
+
+    why: str
+
+
+def list_files(
+    added: Mapping[str, bool | str], own_folder: Path, is_cancelled: IsCancelled
+) -> Iterator[ListedDocument]:
+    """Yield the files at and below the added paths, in no order; blocking.
+
+    `added` says for a path whether it and all below it are documents, false for no; the nearest entry decides. Left out
+    are hidden files and folders, links, `own_folder`, and folders of packages and caches.
+    """
+    for path, is_on in added.items():
+        root = Path(path)
+        is_below = next((added[each] for each in map(str, root.parents) if each in added), False)
+        if is_on and not is_below:
+            yield from _below(root, added, os.path.realpath(own_folder), is_cancelled)
+
+
+def is_unreachable(path: str) -> bool:
+    """Return whether an added path's drive or network folder is not there, so that its files may come back."""
+    return not os.path.lexists(path) and not Path(path).parent.is_dir()
+
+
+def read_document(document: ListedDocument, is_cancelled: IsCancelled) -> DocumentText:
+    """Return the text of a file; blocking. Raises OSError for a passing failure, Cancelled."""
+    path = Path(document.name)
+    try:
+        return _read(document, path, is_cancelled)
+    except _Unusable as error:
+        return DocumentText(document, (), error.why)
+    except UnreadableFile as error:
+        return DocumentText(document, (), str(error))
+    except FileNotFoundError:
+        return DocumentText(document, (), "It is gone.")
+    except PermissionError:
+        return DocumentText(document, (), "Reading it is not permitted.")
+
+
+def _read(document: ListedDocument, path: Path, is_cancelled: IsCancelled) -> DocumentText:
+    kind, size = _kind_of(path)
+    total: int | None = None
+    why, is_paged = "", False
+    if kind in _PROGRAM_KINDS:
+        reader = _PROGRAM_KINDS[kind]
+        pages = document_pages(path, reader, MOST_CHARS, is_cancelled, _MOST_S, recognizes=True)
+        texts = [rejoined(each) if kind == _PDF else each for each in pages.texts]
+        is_paged = kind == _PDF or len(texts) > 1
+        total = pages.total if is_paged else None
+        if len(texts) < pages.total:
+            read, of = format_count(len(texts), "page"), f"{pages.total:,}"
+            why = f"Only the first {read} of {of} were read."
+    elif is_text(kind):
+        texts = [_text(path, size)]
+    else:
+        raise _Unusable(f"It is not text, a document or an e-mail but {kind}.")
+    texts = [clean(each.replace("\r\n", "\n").replace("\r", "\n")) for each in texts]
+    if not any(map(str.strip, texts)):
+        raise _Unusable("It has no text, only images." if kind == _PDF else "It is empty.")
+    made: list[Chunk] = []
+    has_headings = kind == _MARKDOWN or (kind in _PROGRAM_KINDS and kind != _PDF)
+    for each in chunks_of(texts, is_paged=is_paged, has_headings=has_headings):
+        if is_cancelled():
+            raise Cancelled("The worker was stopped")
+        made.append(each)
+    if all(each.is_garbage for each in made):
+        raise _Unusable("Its text is not readable: encoded data, or a PDF without its characters.")
+    return DocumentText(document, made, why, total)
+
+
+def _kind_of(path: Path) -> tuple[str, int]:
+    """Return the media type of a file's content and its size in bytes; raise _Unusable, OSError."""
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise _Unusable("Its name is not valid text.") from error
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(_HEAD_BYTES)
+    if not head:
+        raise _Unusable("It is empty.")
+    suffix = path.suffix.casefold()
+    kind = media_type_of(head, f"x{_ENDINGS.get(suffix, suffix)}")
+    if kind == "text/plain" and head.lstrip()[:200].lower().startswith(
+        (b"<!doctype html", b"<html")
+    ):
+        kind = _HTML
+    if kind == "application/octet-stream" and _is_legacy_text(head):
+        kind = _HTML if _ENDINGS.get(suffix, suffix) == ".html" else "text/plain"
+    if kind == "application/zip" or (is_text(kind) and suffix == ".eml"):
+        kind = _SUFFIX_KINDS.get(suffix, kind)
+    if kind not in _UNLIMITED and size > MOST_TEXT_BYTES:
+        raise _Unusable(f"It is larger than {format_size(MOST_TEXT_BYTES)}: {format_size(size)}.")
+    return kind, size
+
+
+def _is_legacy_text(head: bytes) -> bool:
+    """Return whether bytes may be text in an encoding of the time before Unicode."""
+    return not any(each < 32 and each not in b"\t\n\r\f\x1b" for each in head)
+
+
+def _text(path: Path, size: int) -> str:
+    data = path.read_bytes()[: max(size, MOST_TEXT_BYTES)]
+    text = decoded_text(data)
+    return data.decode("cp1252", "replace") if text is None else text
+
+
+def _below(
+    root: Path, added: Mapping[str, bool | str], own_folder: str, is_cancelled: IsCancelled
+) -> Iterator[ListedDocument]:
+    """Yield the documents at and below a path."""
+    if not root.is_dir():
+        if (found := _listed(str(root))) is not None:
+            yield found
+        return
+    waiting = [str(root)]
+    while waiting:
+        folder = waiting.pop()
+        if is_cancelled():
+            raise Cancelled("The worker was stopped")
+        for entry in _entries(folder):
+            path = entry.path
+            if entry.name.startswith(".") and path not in added:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                is_ours = entry.name in _LEFT_OUT or os.path.realpath(path) == own_folder
+                if added.get(path, not is_ours):
+                    waiting.append(path)
+            elif added.get(path, True) and (found := _listed(path)) is not None:
+                yield found
+
+
+def _entries(folder: str) -> Sequence["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return ()
+
+
+def _listed(path: str) -> ListedDocument | None:
+    """Return a regular file as it is now; None for anything else."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    stamp = f"{found.st_mtime_ns}:{found.st_size}:{found.st_ctime_ns}"
+    return ListedDocument(
+        os.fsencode(path).decode("utf-8", "backslashreplace"),
+        _title(path),
+        stamp,
+        _at(found.st_mtime),
+    )
+
+
+def _title(path: str) -> str:
+    return os.fsencode(Path(path).name).decode("utf-8", "replace")
+
+
+def _at(unix_s: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(max(0.0, unix_s), UTC)
+    except (OverflowError, ValueError, OSError):
+        return datetime.fromtimestamp(0, UTC)

@@ -1,0 +1,293 @@
+"""Program that prints the text of a document, run by its path in a process of its own.
+
+Arguments: the kind ("pdf" or one of `_READERS`), the file, the most characters to print, the most seconds, the
+limit of its memory in bytes, and the program that recognizes text in images, "" for none. The first line that
+it prints is the number of pages, the rest their texts in UTF-8, separated by form feeds; fewer than that where
+a limit ended it. Only PDF and presentations have pages; of others, headings and list items are as in Markdown.
+It imports nothing of this program: a damaged or malicious file ends only this process.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path, PurePosixPath
+from typing import IO
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
+
+UNREADABLE, PROTECTED, TOO_LARGE = 1, 3, 4
+MOST_UNPACKED_BYTES = 64 << 20
+
+_OPENING_CPU_S = 3.0  # a damaged file is searched for its parts: 28 s for 2 GB
+
+_MOST_LANGUAGES, _DOTS_PER_INCH, _MOST_PX, _OCR_S = 4, 300, 5_000, 60.0
+
+_WHOLE = ("word/document.xml", "content.xml")
+_SLIDE = re.compile(r"ppt/slides/slide(\d+)\.xml")
+_DIGITS = {each: None for each in range(128) if not chr(each).isdecimal()}
+_BREAKS = {"tab": "\t", "br": "\n", "cr": "\n", "line-break": "\n"}
+_UNSEEN = frozenset(("instrText", "delText", "annotation", "tracked-changes"))
+_HEADING_STYLE = re.compile(r"(?:heading ?(\d)|title$)", re.IGNORECASE)
+
+_SKIPPED = frozenset(("script", "style", "template", "noscript", "svg", "math", "iframe", "object"))
+_INLINE = frozenset(
+    ("a", "abbr", "b", "bdi", "cite", "code", "em", "font", "i", "img", "ins", "kbd", "label", "mark", "q",
+     "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr")
+)  # fmt: skip
+_CELLS = frozenset(("td", "th"))
+_LINES = frozenset(("br", "li", "tr", "dt", "dd", "option"))
+_HEADING = re.compile(r"h[1-6]")
+_CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
+
+
+class _HtmlText(HTMLParser):
+    """Collects the text of a page; `pieces` joined are its lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[str] = []
+        self._skipped: list[str] = []
+        self._is_verbatim = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
+        if tag in _SKIPPED:
+            self._skipped.append(tag)
+        elif _HEADING.fullmatch(tag):
+            self.pieces.append(f"\n\n{'#' * int(tag[1])} ")
+        elif tag in _CELLS:
+            self.pieces.append(" | ")
+        elif tag not in _INLINE:
+            self.pieces.append("\n- " if tag == "li" else "\n" if tag in _LINES else "\n\n")
+        if tag == "pre":
+            self._is_verbatim = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._skipped:
+            while self._skipped.pop() != tag:
+                pass
+        elif tag not in _INLINE and tag not in _LINES and tag not in _CELLS:
+            self.pieces.append("\n\n")
+        if tag == "pre":
+            self._is_verbatim = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._skipped:
+            self.pieces.append(data if self._is_verbatim else re.sub(r"\s+", " ", data))
+
+
+def main(kind: str, path: str, most_chars: int, most_s: float, memory_bytes: int, ocr: str) -> int:
+    """Print the text; return UNREADABLE, PROTECTED or TOO_LARGE if that is impossible."""
+    _limit(memory_bytes)
+    if kind != "pdf":
+        texts = list(_READERS[kind](Path(path)))  # an error ends with UNREADABLE
+        return _write(len(texts), iter(texts), most_chars, most_s)
+    import pypdfium2
+
+    try:
+        with _cpu_limit(_OPENING_CPU_S):
+            document = pypdfium2.PdfDocument(path)
+        languages = _languages(ocr) if ocr else ""
+        pages = (_page(document, number, ocr, languages) for number in range(len(document)))
+        return _write(len(document), pages, most_chars, most_s)
+    except pypdfium2.PdfiumError as error:
+        return PROTECTED if error.err_code == pypdfium2.raw.FPDF_ERR_PASSWORD else UNREADABLE
+    except (OSError, MemoryError):
+        return UNREADABLE
+
+
+def _limit(memory_bytes: int) -> None:
+    try:
+        import resource  # not on Windows
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+        os.nice(10)
+    except (ImportError, ValueError, OSError):
+        pass  # the time limit remains
+
+
+@contextmanager
+def _cpu_limit(seconds: float) -> Iterator[None]:
+    """End the process, by SIGPROF, after so much time of the processor; not on Windows."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _page(document: "pypdfium2.PdfDocument", number: int, ocr: str, languages: str) -> str:  # type: ignore[name-defined] # noqa: F821
+    """Return the text of a page, "" of one that is damaged; without text, what is recognized in it."""
+    import pypdfium2
+
+    try:
+        page = document[number]
+        text: str = page.get_textpage().get_text_bounded()
+        if languages and not text.strip():
+            text = _recognized(page, ocr, languages)
+        page.close()
+    except pypdfium2.PdfiumError:
+        return ""
+    return text.replace("\r\n", "\n").replace("\f", "\n").strip()
+
+
+def _languages(ocr: str) -> str:
+    """Return the languages that Tesseract has, as it takes them; "" for none."""
+    try:
+        listed = subprocess.run([ocr, "--list-langs"], capture_output=True, timeout=10, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    known = listed.stdout.decode("ascii", "replace").split("\n")[1:]
+    return "+".join([each for each in known if each and each != "osd"][:_MOST_LANGUAGES])
+
+
+def _recognized(page: "pypdfium2.PdfPage", ocr: str, languages: str) -> str:  # type: ignore[name-defined] # noqa: F821
+    """Return the text that Tesseract recognizes in a page, "" if it fails."""
+    scale = min(_DOTS_PER_INCH / 72, _MOST_PX / max(1.0, *page.get_size()))
+    bitmap = page.render(scale=scale, grayscale=True)
+    width, data = bitmap.width, bytes(bitmap.buffer)
+    rows = (data[at : at + width] for at in range(0, len(data), bitmap.stride))
+    image = b"P5 %d %d 255\n" % (width, bitmap.height) + b"".join(rows)
+    try:
+        ran = subprocess.run(  # noqa: S603
+            [ocr, "stdin", "stdout", "-l", languages], input=image, timeout=_OCR_S, check=True,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ | {"OMP_THREAD_LIMIT": "1"},
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return ran.stdout.decode("utf-8", "replace")
+
+
+def _html(data: bytes) -> str:
+    """Return the text of a page in the encoding that it states, else UTF-8 or Windows-1252."""
+    stated = _CHARSET.search(data[:2048])
+    names = ["utf-16"] if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ["utf-8-sig"]
+    names += [stated[1].decode("ascii")] if stated else []
+    for name in names:
+        try:
+            text = data.decode(name)
+            break
+        except (UnicodeDecodeError, LookupError):
+            continue
+    else:
+        text = data.decode("cp1252", "replace")
+    parser = _HtmlText()
+    parser.feed(text.replace("\f", " "))
+    parser.close()
+    lines = (line.rstrip() for line in "".join(parser.pieces).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _html_file(path: Path) -> Iterator[str]:
+    yield _html(path.read_bytes())
+
+
+def _parts(archive: zipfile.ZipFile, names: "list[str]") -> "list[zipfile.ZipInfo]":
+    """Return parts of an archive; exit with TOO_LARGE, raise KeyError."""
+    found = [archive.getinfo(each) for each in names]
+    if sum(each.file_size for each in found) > MOST_UNPACKED_BYTES:
+        sys.exit(TOO_LARGE)
+    return found
+
+
+def _office_file(path: Path) -> Iterator[str]:
+    """Yield the text of Office Open XML (ISO/IEC 29500) or OpenDocument (ISO/IEC 26300), slides one by one."""
+    with zipfile.ZipFile(path) as archive:
+        slides = [each for each in archive.namelist() if _SLIDE.fullmatch(each)]
+        slides.sort(key=lambda each: int(each.translate(_DIGITS)))
+        whole = [each for each in _WHOLE if each in archive.namelist()]
+        for part in _parts(archive, slides or whole[:1] or list(_WHOLE[:1])):
+            with archive.open(part) as file:
+                yield "\n\n".join(_paragraphs(file))
+
+
+def _paragraphs(file: IO[bytes]) -> Iterator[str]:
+    """Yield the paragraphs of a part, headings as in Markdown."""
+    level = 0
+    for _, element in ET.iterparse(file):  # noqa: S314 - expat limits entities, the process memory
+        name = element.tag.rpartition("}")[2]
+        values = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+        if name in _BREAKS:
+            element.text = _BREAKS[name]
+        elif name in _UNSEEN:
+            element.clear()
+        elif name == "pStyle" and (found := _HEADING_STYLE.match(values.get("val", ""))):
+            level = int(found[1] or 1)
+        elif name in ("p", "h"):
+            text = "".join(element.itertext()).strip()
+            if name == "h" and values.get("outline-level", "").isdecimal():
+                level = int(values["outline-level"])
+            if text:
+                yield f"{'#' * min(level, 6)} {text}" if level else text
+            level = 0
+            element.clear()
+
+
+def _epub_file(path: Path) -> Iterator[str]:
+    """Yield the text of a book (EPUB 3.3, W3C), its chapters in reading order."""
+    with zipfile.ZipFile(path) as archive:
+        (first,) = _parts(archive, ["META-INF/container.xml"])
+        root = ET.fromstring(archive.read(first)).find(".//{*}rootfile")  # noqa: S314
+        package_name = "" if root is None else root.get("full-path", "")
+        (package,) = _parts(archive, [package_name])
+        tree = ET.fromstring(archive.read(package))  # noqa: S314
+        hrefs = {each.get("id"): each.get("href", "") for each in tree.iterfind(".//{*}item")}
+        folder = PurePosixPath(package_name).parent
+        order = [hrefs.get(each.get("idref"), "") for each in tree.iterfind(".//{*}itemref")]
+        names = [str(folder / unquote(each)) for each in order if each]
+        kept = [each for each in names if each in archive.namelist()]
+        yield "\n\n".join(_html(archive.read(each)) for each in _parts(archive, kept))
+
+
+def _email_file(path: Path) -> Iterator[str]:
+    """Yield subject, sender, date and body of a message (RFC 5322), attachments left out."""
+    import email
+    import email.policy
+
+    message = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+    head = [f"# {message.get('Subject', '')}"]
+    head += [f"{key}: {message[key]}" for key in ("From", "To", "Date") if message[key]]
+    body = message.get_body(("plain", "html"))
+    text = "" if body is None else body.get_content()
+    is_html = body is not None and body.get_content_subtype() == "html"
+    yield "\n\n".join((*head, _html(text.encode()) if is_html else text))
+
+
+_READERS: Mapping[str, Callable[[Path], Iterator[str]]] = {
+    "html": _html_file,
+    "office": _office_file,
+    "epub": _epub_file,
+    "email": _email_file,
+}
+
+
+def _write(pages: int, texts: Iterator[str], most_chars: int, most_s: float) -> int:
+    deadline = time.monotonic() + most_s
+    out = sys.stdout.buffer
+    out.write(f"{pages}\n".encode())
+    for number, text in enumerate(texts):
+        out.write(b"\f" * (number > 0) + text[:most_chars].encode("utf-8", "replace"))
+        most_chars -= len(text)
+        if most_chars <= 0 or time.monotonic() > deadline:
+            break
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(
+        main(
+            sys.argv[1],
+            sys.argv[2],
+            int(sys.argv[3]),
+            float(sys.argv[4]),
+            int(sys.argv[5]),
+            sys.argv[6],
+        )
+    )

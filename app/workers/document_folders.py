@@ -1,0 +1,119 @@
+"""Added documents: the files and folders that the user added, and what became of their files."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from app.domain.changes import DocumentsForgotten
+from app.domain.documents import DocumentStatus, ListedDocument
+from app.domain.errors import InvalidInput, NotFound
+from app.domain.passages import PassageKind
+from app.storage.deletion.forget import remains_of_files
+from app.storage.engine.store import Store
+from app.storage.tables.documents import Documents
+from app.storage.tables.settings import Settings
+
+FOLDERS_KEY = "document_folders"
+
+
+Owner = bool | str
+"""Whether a path and all below it are documents: no, those of the library, or those of a project, by its uid."""
+
+
+def added_paths(settings: Settings) -> dict[str, Owner]:
+    """Return what was added and removed, by path."""
+    return dict(json.loads(settings.text(FOLDERS_KEY)))
+
+
+def nearest(path: str, added: Mapping[str, Owner]) -> Owner:
+    """Return the entry at or above a path that is nearest to it; False for none."""
+    while path not in added:
+        if not path.strip(os.sep):
+            return False
+        path = path.rpartition(os.sep)[0] or os.sep
+    return added[path]
+
+
+def in_project(document: ListedDocument, added: Mapping[str, Owner]) -> ListedDocument:
+    """Return a file as a document of the project that it was added to."""
+    owner = nearest(document.name, added)
+    return replace(document, project=owner if isinstance(owner, str) else None)
+
+
+class AddedDocuments:
+    """Adds, lists and removes documents. Thread-safe; blocking."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._documents = Documents(store, PassageKind.DOCUMENT)
+
+    def add(self, path: Path, project: str | None = None) -> str:
+        """Add a file, or a folder with all that is and will be below it; return its whole path.
+
+        They are searched and recalled like the conversations of the project with that uid; None adds to the
+        library. What is below and was added to another project stays in that. Raises NotFound, InvalidInput
+        for the data directory or a path that is not valid text.
+        """
+        whole = str(path.resolve())
+        if not os.path.lexists(whole):
+            raise NotFound(f"There is no file or folder '{path}'", "Check its name.")
+        own = os.path.realpath(self._store.paths.root)
+        if os.path.commonpath((own, os.path.realpath(whole))) == own:
+            raise InvalidInput(
+                "The data directory cannot be added to the documents", "Choose another folder."
+            )
+        try:
+            whole.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                "The path is not valid text", "Rename the file or folder, then add it."
+            ) from error
+        self._set(whole, True if project is None else project)
+        return whole
+
+    def affected(self, path: Path) -> tuple[DocumentStatus, ...]:
+        """Return the documents that removing a path would remove; raise NotFound for none."""
+        whole = str(path.resolve())
+        found = tuple(each for each in self.statuses() if nearest(each.name, {whole: True}))
+        if not found and not added_paths(self._settings).get(whole):
+            raise NotFound(
+                f"'{path}' is not among the documents", "See 'commonplace documents list'."
+            )
+        return found
+
+    def remove(self, paths: Iterable[Path]) -> tuple[str, ...]:
+        """Remove files and folders with all below; their words leave the library's files and backups later.
+
+        Return where words may remain, as sentences. The files themselves are not touched. Blocking. Raises
+        StorageError.
+        """
+        for path in paths:
+            self._set(str(path.resolve()), False)
+        added = added_paths(self._settings)
+        removed = [each.id for each in self._documents.listed() if not nearest(each.name, added)]
+        if removed:
+            self._store.save(DocumentsForgotten(tuple(removed)))
+        return remains_of_files(self._store)
+
+    def statuses(self) -> tuple[DocumentStatus, ...]:
+        """Return what became of each file, by path."""
+        return self._documents.statuses()
+
+    def folders(self) -> tuple[str, ...]:
+        """Return the files and folders that were added, by path."""
+        return tuple(sorted(path for path, is_on in added_paths(self._settings).items() if is_on))
+
+    def _set(self, path: str, owner: Owner) -> None:
+        added = added_paths(self._settings)
+        for each, other in list(added.items()):
+            is_others = isinstance(other, str) and each != path and bool(owner)
+            if nearest(each, {path: True}) and not is_others:
+                del added[each]
+        if nearest(path, added) != owner:
+            added[path] = owner
+        self._settings.set(FOLDERS_KEY, json.dumps(added, ensure_ascii=False))
+        kept = (each for each in self._documents.listed() if nearest(each.name, added))
+        self._documents.move(now for each in kept if (now := in_project(each, added)) != each)

@@ -1,0 +1,149 @@
+"""Reading of listed documents: what the indexers of manual pages and of files have in common."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.domain.changes import ChangeSet
+from app.domain.documents import DocumentText, ListedDocument
+from app.domain.errors import Cancelled
+from app.storage.tables.documents import Documents
+from app.storage.work.queue import Tally
+from app.workers.job import IsCancelled, Job, Saved
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The item for listing all documents."""
+
+    id = 0
+
+
+Item = ListedDocument | _Listing
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The current list of documents."""
+
+    documents: Sequence[ListedDocument]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsRead:
+    """Documents with their text."""
+
+    texts: Sequence[DocumentText]
+
+
+class DocumentJob(Job[Item, Listed | DocumentsRead]):
+    """A `Job`: first the list of all documents, then each that is new or has changed.
+
+    Those that are no longer listed are removed. A subclass lists and reads.
+
+    Attributes:
+        listing: The description of the listing on the dashboard.
+        processes: The number of documents that are read at the same time.
+        list_after: The age from which the list is outdated: a worker is woken by all kinds of things.
+    """
+
+    listing: str
+    processes = 1
+    list_after = timedelta(seconds=0)
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._listed_at: datetime | None = None
+        self._ahead: Sequence[ListedDocument] = ()
+        self._outcomes: dict[int, DocumentText | Exception] = {}
+
+    def all_documents(self, is_cancelled: IsCancelled) -> Sequence[ListedDocument]:
+        """Return all documents there are; raises Blocked, Cancelled."""
+        raise NotImplementedError
+
+    def text_of(self, document: ListedDocument, is_cancelled: IsCancelled) -> DocumentText:
+        """Return the text of a document; called on several threads. Raises what fails, Cancelled."""
+        raise NotImplementedError
+
+    def priority(self, document: ListedDocument) -> int:  # noqa: ARG002 - for subclasses
+        """Return the order of reading; equals are read by name."""
+        return 0
+
+    def find(self, at: datetime) -> Sequence[Item]:
+        """Return the list if it is outdated, else the next documents to read."""
+        self._outcomes = {}
+        if not self._ahead:
+            if self._listed_at is None or abs(at - self._listed_at) >= self.list_after:
+                self._listed_at = at
+                return (_Listing(),)
+            self._ahead = sorted(self._documents.missing(at), key=self.priority)
+        count = self.pace.together
+        found, self._ahead = self._ahead[:count], self._ahead[count:]
+        return found
+
+    def describe(self, item: Item) -> str:
+        """Return the document's name."""
+        return item.name if isinstance(item, ListedDocument) else self.listing
+
+    def make(self, items: Sequence[Item], is_cancelled: IsCancelled) -> Listed | DocumentsRead:
+        """Return the list, or the texts of documents; after a failure the others are not read again.
+
+        Raises what `all_documents` and `text_of` raise.
+        """
+        documents = [each for each in items if isinstance(each, ListedDocument)]
+        try:
+            if not documents:
+                return Listed(self.all_documents(is_cancelled))
+            return DocumentsRead(self._read(documents, is_cancelled))
+        except Cancelled:
+            self.list_again()
+            raise
+
+    def save(self, results: Sequence[Listed | DocumentsRead]) -> Saved:
+        """Store the list or the texts."""
+        texts: list[DocumentText] = []
+        for made in results:
+            if isinstance(made, Listed):
+                self._documents.replace_list(made.documents)
+            else:
+                texts += made.texts
+        self._documents.put(texts)
+        completed = sum(bool(each.chunks) for each in texts)
+        return Saved(completed, len(texts) - completed)
+
+    def tally(self) -> Tally:
+        """Return the counts of documents listed and read."""
+        return self._documents.tally()
+
+    def wakes_for(self, changed: ChangeSet) -> bool:
+        """Return whether a setting that concerns it was changed: other changes add no documents."""
+        return bool(changed.settings & self.concerned)
+
+    def list_again(self) -> None:
+        """Have the list made again at the next call of `find`."""
+        self._listed_at, self._ahead = None, ()
+
+    def _read(
+        self, documents: Sequence[ListedDocument], is_cancelled: IsCancelled
+    ) -> list[DocumentText]:
+        """Read documents in parallel; raise the first error.
+
+        The outcomes of the others are kept for the retry in halves.
+        """
+        new = [each for each in documents if each.id not in self._outcomes]
+        with ThreadPoolExecutor(min(self.processes, os.cpu_count() or 1), "reader") as readers:
+            asked = {each.id: readers.submit(self.text_of, each, is_cancelled) for each in new}
+            wait(asked.values())
+        for key, future in asked.items():
+            try:
+                self._outcomes[key] = future.result()
+            except Exception as error:  # noqa: BLE001 - the worker loop decides what to do
+                self._outcomes[key] = error
+        texts = []
+        for each in documents:
+            if isinstance(outcome := self._outcomes[each.id], Exception):
+                raise outcome
+            texts.append(outcome)
+        return texts

@@ -1,0 +1,117 @@
+"""Office files, books, e-mails and scans as documents."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from app.domain.documents import DocumentText
+from app.system.document_files import list_files, read_document
+from tests.fakes.files import pdf
+
+WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def archive(path: Path, parts: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, text in parts.items():
+            made.writestr(name, text)
+    return path
+
+
+def read(path: Path) -> DocumentText:
+    (listed,) = list_files({str(path): True}, path / "none", lambda: False)
+    return read_document(listed, lambda: False)
+
+
+def text_of(path: Path) -> list[tuple[str, str, int | None]]:
+    """Return the stripped text, headings and page of each chunk."""
+    made = read(path)
+    assert made.why == ""
+    return [(each.text.strip(), each.heading, each.page) for each in made.chunks]
+
+
+def test_a_word_file_is_read_with_its_headings_and_without_deleted_text(tmp_path: Path) -> None:
+    body = (
+        '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>The harbor</w:t></w:r></w:p>'
+        "<w:p><w:r><w:t>Boats</w:t><w:tab/><w:t>leave.</w:t><w:delText>sank</w:delText></w:r></w:p>"
+        "<w:p><w:r><w:instrText>PAGEREF</w:instrText><w:t>At dawn.</w:t></w:r></w:p>"
+    )
+    document = f"<w:document {WORD}><w:body>{body}</w:body></w:document>"
+    path = archive(tmp_path / "a.docx", {"word/document.xml": document})
+    text = "# The harbor\n\nBoats\tleave.\n\nAt dawn."
+    assert text_of(path) == [(text, "The harbor", None)]
+
+
+def test_an_open_document_is_read(tmp_path: Path) -> None:
+    content = (
+        '<o:d xmlns:o="o" xmlns:t="t"><t:h t:outline-level="2">Tides</t:h>'
+        "<t:p>High <t:span>water</t:span><t:line-break/>at noon</t:p></o:d>"
+    )
+    path = archive(tmp_path / "a.odt", {"content.xml": content})
+    assert text_of(path) == [("## Tides\n\nHigh water\nat noon", "Tides", None)]
+
+
+def test_slides_are_pages_in_their_order(tmp_path: Path) -> None:
+    slide = '<p:s xmlns:p="p" xmlns:a="a"><a:p><a:r><a:t>Slide {}</a:t></a:r></a:p></p:s>'
+    parts = {f"ppt/slides/slide{number}.xml": slide.format(number) for number in (10, 2, 1)}
+    path = archive(tmp_path / "a.pptx", parts)
+    assert text_of(path) == [("Slide 1", "", 1), ("Slide 2", "", 2), ("Slide 10", "", 3)]
+
+
+def test_a_book_is_read_in_the_order_of_its_spine(tmp_path: Path) -> None:
+    container = '<c xmlns="c"><rootfiles><rootfile full-path="OEBPS/p.opf"/></rootfiles></c>'
+    package = (
+        '<package xmlns="x"><manifest><item id="b" href="b%20b.xhtml"/><item id="a" href="a.xhtml"/>'
+        '</manifest><spine><itemref idref="b"/><itemref idref="a"/></spine></package>'
+    )
+    parts = {
+        "META-INF/container.xml": container,
+        "OEBPS/p.opf": package,
+        "OEBPS/a.xhtml": "<html><h1>Second</h1><p>two</p></html>",
+        "OEBPS/b b.xhtml": "<html><h1>First</h1><p>one</p></html>",
+    }
+    found = text_of(archive(tmp_path / "a.epub", parts))
+    assert [heading for _, heading, _ in found] == ["First", "Second"]
+
+
+def test_an_email_is_read_with_subject_and_sender(tmp_path: Path) -> None:
+    path = tmp_path / "a.eml"
+    path.write_bytes(
+        b"Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nFrom: Anna <a@example.org>\r\n"
+        b"Content-Type: text/html; charset=utf-8\r\n\r\n<p>See <b>you</b></p><script>x</script>"
+    )
+    assert text_of(path) == [("# Grüße\n\nFrom: Anna <a@example.org>\n\nSee you", "Grüße", None)]
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.epub"])
+def test_damaged_and_hostile_archives_are_skipped_with_the_reason(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"PK\3\4 no archive")
+    assert "damaged" in read(path).why
+    archive(path, {"other": "part"})
+    assert "damaged" in read(path).why
+    laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
+    bomb = f'<!DOCTYPE d [<!ENTITY l0 "lol">{laughs}]><d><p>&l11;</p></d>'
+    archive(path, dict.fromkeys(("word/document.xml", "META-INF/container.xml"), bomb))
+    assert "damaged" in read(path).why
+
+
+def test_text_in_scans_is_recognized_where_tesseract_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "scan.pdf"
+    path.write_bytes(pdf("", "Typed text."))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert "Typed" in read(path).chunks[-1].text
+    program = tmp_path / "tesseract"
+    program.write_text(
+        "#!/bin/sh\n"
+        'if [ "$1" = --list-langs ]; then printf "List:\\neng\\nosd\\ndeu\\n"; exit; fi\n'
+        'echo "Recognized $(head -c 16 | head -c 2) in $4."\n'
+    )
+    program.chmod(0o755)
+    first, second = text_of(path)
+    assert (first, second) == (("Recognized P5 in eng+deu.", "", 1), ("Typed text.", "", 2))

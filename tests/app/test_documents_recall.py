@@ -1,0 +1,148 @@
+"""Documents in prompts, tools and other programs, and what forgetting leaves of them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.bootstrap import RunMode, build
+from app.chat.recall_preview import Preview
+from app.check import check
+from app.domain.changes import PromptStored
+from app.domain.conversations import FORGOTTEN
+from app.domain.documents import DocumentState
+from app.domain.passages import PassageKind
+from app.domain.recall import PlanPartKind, RecalledItem, RecallLayer, StoredPrompt
+from app.domain.settings_schema import SettingValue
+from app.mcp.access import Access
+from app.memory.recalled_text import cited_items
+from app.storage.deletion.forget import value_places
+from app.storage.tables.prompts import Prompts
+from app.system.paths import DataPaths
+from tests.fakes.canary import files_after_erasing, plain_databases
+from tests.fakes.document_folder import DocumentLibrary
+from tests.fakes.files import pdf
+from tests.fakes.stored import AT, add_conversation
+
+QUESTION = "Who repaired the brass telescope of the Marwick observatory?"
+ANSWER = "Ottilie Varga repaired the brass telescope of the Marwick observatory in 1911."
+KEY = "zebra-7f3a9c-key"
+
+
+@pytest.fixture
+def library(data_dir: Path, tmp_path: Path) -> Iterator[DocumentLibrary]:
+    with plain_databases():
+        services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
+        made = DocumentLibrary(services, tmp_path / "papers")
+        (made.folder / "telescopes.pdf").write_bytes(
+            pdf("Some notes on the history of instruments.", f"It is said:\n{ANSWER}")
+        )
+        for number in range(8):
+            text = f"Note {number}: the gardens of the town are watered in summer."
+            (made.folder / f"{number}.txt").write_text(text)
+        made.run()
+        services.index_sync.catch_up(lambda: False)
+        yield made
+        services.close()
+
+
+def previewed(library: DocumentLibrary, **tried: SettingValue) -> Preview:
+    previews = library.services.previews
+    return previews.preview(previews.fetch(QUESTION, tried=tried), tried)
+
+
+def documents(preview: Preview) -> list[RecalledItem]:
+    return [each.item for each in preview.places if each.item.layer is RecallLayer.DOCUMENT]
+
+
+def test_a_passage_that_answers_is_quoted_with_file_and_page_and_can_be_cited(
+    library: DocumentLibrary,
+) -> None:
+    services = library.services
+    place = next(each for each in previewed(library).injected)
+    assert (place.item.layer, place.item.kind) == (RecallLayer.DOCUMENT, PassageKind.DOCUMENT)
+    assert place.title == "telescopes.pdf, p. 2"
+    found = services.previews.fetch(QUESTION)
+    part = next(
+        each
+        for each in found.draft.context(found.fetched).parts
+        if each.kind is PlanPartKind.DOCUMENTS
+    )
+    assert ANSWER in part.text
+    assert part.tokens <= services.settings.number("rag_document_max_tokens")
+    passage = place.item.passage_id
+    link = f"commonplace://document/{passage}"
+    assert link in part.text
+    assert cited_items(f"It was [Varga]({link}).", [place.item], {}) == (place.item,)
+    assert cited_items("It was Varga.", [place.item], {}) == ()
+    shown = services.document_texts.at(link)
+    assert (shown.place, shown.chunks[1].page) == (1, 2)
+    assert services.document_texts.at(shown.source) == replace(shown, place=None)
+
+
+def test_documents_have_a_budget_of_their_own_and_can_be_left_out(library: DocumentLibrary) -> None:
+    tight = previewed(library, rag_document_max_tokens=20)
+    assert next(each.dropped_by for each in documents(tight)) == "rag_document_max_tokens is 20"
+    assert documents(previewed(library, rag_max_tokens=0, rag_document_max_tokens=500))[0].injected
+    assert documents(previewed(library, rag_document_max_tokens=0)) == []
+    assert documents(previewed(library, rag_enabled=False)) == []
+
+
+def test_other_programs_and_briefs_find_and_read_documents(library: DocumentLibrary) -> None:
+    services = library.services
+    services.mcp_access.decide("other", Access.ALLOWED)
+    found = services.mcp_tools.call("search", {"query": QUESTION}, "other").text
+    passage = documents(previewed(library))[0].passage_id
+    assert f'"document:{passage}"' in found
+    read = services.mcp_tools.call("fetch", {"id": f"document:{passage}"}, "other").text
+    assert "Ottilie Varga" in read
+    assert "Ottilie Varga" in services.briefs.write(QUESTION, 1_000)
+
+
+def test_a_removed_document_is_gone_from_prompts_that_quoted_it(library: DocumentLibrary) -> None:
+    services, store = library.services, library.services.store
+    whole = add_conversation(store, QUESTION)
+    exchange, here = whole.exchanges[0].id, whole.conversation.id
+    found = services.previews.fetch(QUESTION)
+    context = found.draft.context(found.fetched)
+    quoted = tuple(each for each in context.parts if each.kind is PlanPartKind.DOCUMENTS)
+    prompt = StoredPrompt(exchange, here, AT, "openai:m", 1_000, 2_000, quoted, context.items)
+    store.save(PromptStored(prompt))
+    kept = Prompts(store).of(exchange)
+    assert kept is not None
+    assert ANSWER in kept.parts[0].text
+    services.back_up()
+    services.documents.remove([library.folder])
+    redacted = Prompts(store).of(exchange)
+    assert redacted is not None
+    assert FORGOTTEN in redacted.parts[0].text
+    assert "Varga" not in redacted.parts[0].text
+    assert services.passages.of_kind(PassageKind.DOCUMENT) == frozenset()
+    assert services.search.boundaries.of(None).holds(1)
+    services.index_sync.catch_up(lambda: False)
+    assert files_after_erasing(store, "Ottilie Varga") == set()
+    assert check(store).problems == ()
+
+
+def test_a_value_in_a_document_is_forgotten_and_does_not_come_back(
+    library: DocumentLibrary,
+) -> None:
+    services, store = library.services, library.services.store
+    path = library.folder / "config.txt"
+    path.write_text("x " * 900 + f"The key is {KEY}. It opens the shed of the gardener.")
+    library.look()
+    services.back_up()
+    assert value_places(store, KEY) == {"document": 1}
+    remains = services.values.forget([KEY])
+    assert any("Documents" in each for each in remains)
+    assert value_places(store, KEY) == {}
+    assert "config.txt" not in library.states()
+    services.index_sync.catch_up(lambda: False)
+    assert "config.txt" not in library.found("shed gardener")
+    path.write_text(f"The key is {KEY}, still.")
+    library.look()
+    assert "config.txt" not in library.states()
+    assert library.states()["0.txt"][0] is DocumentState.READ
+    assert files_after_erasing(store, KEY) == set()
+    assert check(store).problems == ()
