@@ -123,7 +123,8 @@ class SearchQuery:
     to embed. Each of `phrases` must occur as it stands, nothing of `excluded` (words or phrases)
     may. `titles`, `tags`, `models`, `sources`, `projects` and `topics` must all hold. Times are UTC: `after` is the
     first moment allowed, `before` the first not allowed. `archived` and `pinned` ask for such conversations
-    alone; archived ones are left out otherwise.
+    alone; archived ones are left out otherwise. `is_message` is true for the text of a chat message,
+    whose words are not keywords, however few they are.
     """
 
     words: str = ""
@@ -139,6 +140,7 @@ class SearchQuery:
     before: datetime | None = None
     archived: bool = False
     pinned: bool = False
+    is_message: bool = False
     limit: int = 20
 
     @property

@@ -57,28 +57,33 @@ class ParsedQuestion:
 
     `core` is the text to search for and to embed, without request words, sentences about the format of the
     answer and words about the conversation itself. `states` is true for a sentence that neither asks nor
-    requests anything: what it reminds of is wanted. `names` are what may be a speaker's name in it: its words
+    requests anything: what it reminds of is wanted; `is_keywords` for a few such words, which are searched for
+    as they are. `names` are what may be a speaker's name in it: its words
     and pairs of words, and in scripts without spaces any few characters, case folded.
     """
 
     core: str
     wants_time: bool
     states: bool
+    is_keywords: bool
     names: frozenset[str]
 
 
-def parse_question(text: str) -> ParsedQuestion:
-    """Parse `text`; `core` is empty only when `text` is blank."""
+def parse_question(text: str, *, is_message: bool = False) -> ParsedQuestion:
+    """Parse `text`; `core` is empty only when `text` is blank. The few words of a chat message are no keywords."""
     sentences = [each[0] for each in _SENTENCE.finditer(text)]
     kept = [each for each in sentences if not _ANSWER_FORMAT.match(each)] or sentences
     said = "".join(kept).strip()
     whole = strip_request(said)
     bare = " ".join(_CONVERSATION_WORDS.sub(" ", whole).split())
     core = bare if len(bare.split()) > 1 else whole or text.strip()
+    asks = whole != said or is_question(text)
+    is_sentence = count_words(text) >= _SENTENCE_WORDS
     return ParsedQuestion(
         core,
         wants_time=asks_for_time(text),
-        states=whole == said and count_words(text) >= _SENTENCE_WORDS and not is_question(text),
+        states=is_sentence and not asks,
+        is_keywords=not (is_sentence or asks or is_message),
         names=_possible_names(text),
     )
 

@@ -102,12 +102,12 @@ def rank(
 def weights(question: ParsedQuestion, table: CandidateTable, *, by_meaning: bool) -> Numbers:
     """Return the weights of the features for a question and its candidates.
 
-    There are profiles for questions about talk between people, for those about chats with an assistant, and for
-    statements. The share of candidates with a named speaker mixes the first two.
+    There are profiles for questions about talk between people, for those about chats with an assistant, for
+    statements and for keywords. The share of candidates with a named speaker mixes the first two.
     """
     profiles, kind = _profiles(), "meaning" if by_meaning else "words"
-    if question.states:
-        return profiles[f"statement_{kind}"]
+    if question.states or question.is_keywords:
+        return profiles[f"{'statement' if question.states else 'keywords'}_{kind}"]
     share = talk_share(table)
     mixed: Numbers = share * profiles[f"talk_{kind}"] + (1 - share) * profiles[f"chat_{kind}"]
     return mixed

@@ -3,7 +3,7 @@
 A ranking always has a best hit, so the relevance of the best hit is judged from signals of the whole ranking: how far
 the nearest messages stand out from the others of the library, and the best turn from the next ones; which
 share of the question's words the best contexts contain, and how much these words tell; and how long the messages are:
-long ones contain many words by chance. In a small library less is near by chance. Each other hit gets less, by the
+long ones contain many words by chance. Of keywords, the best message itself should contain many. In a small library less is near by chance. Each other hit gets less, by the
 distance of its score from the best; more so in a small library, where the candidates are all there is.
 
 A cosine alone says nothing: unrelated texts have .06 in one space and .75 in another. It is therefore compared
@@ -28,10 +28,14 @@ from app.index.message_traits import Traits
 from app.index.ranking import Numbers, Ranked
 from app.index.text_snapshot import CandidateTable
 
+_SIGNALS = ("always", "share", "weight", "lead", "length", "small")
+_OF_KEYWORDS = ("always", "share", "lead", "holds")
 # The signals by meaning and by words alone, in the order of the fit.
 PROFILES: Mapping[str, tuple[str, ...]] = {
-    "meaning": ("always", "share", "weight", "lead", "length", "small", "nearest"),
-    "words": ("always", "share", "weight", "lead", "length", "small"),
+    "question_meaning": (*_SIGNALS, "nearest"),
+    "question_words": _SIGNALS,
+    "keywords_meaning": _OF_KEYWORDS,
+    "keywords_words": _OF_KEYWORDS,
 }
 
 MIN_DEVIATION = 1e-3  # for an embedder that gives every text the same vector
@@ -73,21 +77,32 @@ def with_relevance(
     background: Background | None,
     passages: int,
     prior: float = 0.0,
+    *,
+    is_keywords: bool = False,
 ) -> list[Ranked]:
     """Return a ranking (best first) with relevances, in the same order.
 
     `passages` is the number of passages searched; `prior` is added to the log odds. Without `background`
-    only words count.
+    only words count. Keywords have weights of their own: what contains them all is nearly always wanted, and each
+    hit loses what it lacks of them.
     """
     if not ranked:
         return []
+    asked = "keywords" if is_keywords else "question"
     found = signals(ranked, table, background, passages)
-    top, best, fall = (
-        min(_log_odds(found) + prior, MAX_LOG_ODDS),
-        ranked[0].score,
-        _fitted()["fall"] * fall_factor(found["small"]),
+    own = _weights(found, asked)
+    top, best, fall, loss = (
+        min(_log_odds(found, own) + prior, MAX_LOG_ODDS),
+        ranked[0],
+        _fitted()["fall"][asked] * fall_factor(found, asked),
+        own.get("holds", 0.0),
     )
-    return [each.with_relevance(sigmoid(top - fall * (best - each.score))) for each in ranked]
+    return [
+        each.with_relevance(
+            sigmoid(top - fall * (best.score - each.score) - loss * lacks(best, each))
+        )
+        for each in ranked
+    ]
 
 
 def signals(
@@ -106,6 +121,7 @@ def signals(
         "lead": _lead(ranked, table, passages),
         "length": _length(words),
         "small": _small(passages),
+        "holds": _holds(ranked[0]),
     }
     own = [each.cosine for each in ranked if each.cosine is not None]
     if background is None or not own:
@@ -116,12 +132,25 @@ def signals(
 def answer_log_odds(cosines: Sequence[float], background: Background, passages: int) -> float:
     """Return the log odds that there is an answer by meaning alone; `cosines` are the messages', in any order."""
     found = {"always": 1.0, "small": _small(passages)} | _TYPICAL
-    return _log_odds(found | _nearest(cosines or [background.mean], background, passages))
+    found |= _nearest(cosines or [background.mean], background, passages)
+    return _log_odds(found, _weights(found, "question"))
 
 
-def fall_factor(small: float) -> float:
-    """Return how many times faster relevance falls below the best hit where the signal `small` has this value."""
-    return 1 + min(small, _MOST_SMALL)
+def fall_factor(found: Mapping[str, float], asked: str) -> float:
+    """Return how many times faster relevance falls below the best hit with these signals.
+
+    In a small library the candidates of a question are all there is; what lacks no keyword is wanted there too.
+    """
+    return 1.0 if asked == "keywords" else 1 + min(found["small"], _MOST_SMALL)
+
+
+def lacks(best: Ranked, other: Ranked) -> float:
+    """Return how much less of the words a hit contains than the best, as the difference of logs; at least 0."""
+    return max(0.0, _holds(best) - _holds(other))
+
+
+def _holds(hit: Ranked) -> float:
+    return math.log(_MIN_SHARE + hit.coverage)
 
 
 def sigmoid(log_odds: float) -> float:
@@ -136,9 +165,13 @@ def sigmoid(log_odds: float) -> float:
 HIGHEST_RELEVANCE = sigmoid(MAX_LOG_ODDS)
 
 
-def _log_odds(found: Mapping[str, float]) -> float:
-    name = next(each for each, of_profile in PROFILES.items() if found.keys() >= set(of_profile))
+def _weights(found: Mapping[str, float], asked: str) -> Mapping[str, float]:
+    name = f"{asked}_{'meaning' if 'nearest' in found else 'words'}"
     weights: Mapping[str, float] = _fitted()["profiles"][name]
+    return weights
+
+
+def _log_odds(found: Mapping[str, float], weights: Mapping[str, float]) -> float:
     return sum(weight * found[signal] for signal, weight in weights.items())
 
 

@@ -130,7 +130,7 @@ def _own_weight(search: SearchService) -> float:
 
 def _prepared(search: SearchService, question: str, *, by_meaning: bool) -> PreparedQuery | None:
     try:
-        query = sentence_query(_essence(question))
+        query = replace(sentence_query(_essence(question)), is_message=True)
     except InvalidInput:
         return None
     try:

@@ -95,7 +95,10 @@ class RankingInput:
 def ranked_with_relevance(found: RankingInput, prior: float = 0.0) -> list[Ranked]:
     """Return the parts best first, with relevance; `prior` is added to its log odds."""
     ranked = rank(found.question, found.table, found.nearness)
-    return with_relevance(ranked, found.table, found.background, found.passages, prior)
+    return with_relevance(
+        ranked, found.table, found.background, found.passages, prior,
+        is_keywords=found.question.is_keywords,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +202,13 @@ class SearchService:
         conversation_ids: Collection[ConversationId] = (),
         *,
         by_meaning: bool = True,
+        is_message: bool = False,
     ) -> list[PartId]:
         """Return the parts that a question finds in some conversations (none: in all), best first.
 
         For measuring the ranking and for marks in a conversation: nothing is grouped. Raises as `search`.
         """
-        query = sentence_query(text)
+        query = replace(sentence_query(text), is_message=is_message)
         own = IdSet(self._passages.of_conversations(conversation_ids))
         vector = self.query_vector(query) if by_meaning else None
         scope = SearchScope(own if conversation_ids else None, self.pools().excluded)
@@ -339,7 +343,7 @@ class SearchService:
         parts: Collection[PartId] = (),
     ) -> RankingInput:
         """Return the candidates of each list and `parts`, with their features. Raises IndexUnavailable."""
-        question = parse_question(query.words)
+        question = parse_question(query.words, is_message=query.is_message)
         asked = replace(query, words=question.core) if question.core else query
         try:
             found = self.index.candidates(

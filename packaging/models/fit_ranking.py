@@ -6,10 +6,11 @@ Runs in the project's environment with scipy 1.18 added. Every set becomes a lib
 product's own code; `--library` keeps them for the next run. A set in other scripts than the built-in embedder knows
 becomes a second one with the multilingual embedder. Each question is asked within its conversation,
 and its candidates are one choice of a softmax: the loss is the mean negative log of the share that falls on any
-evidence and of that on each. Sets have equal weight. The sign of each weight is given, so that no set can teach
-that a better match is worse. There are three profiles, each with meaning and by words alone: questions about talk
-between people, those about chats with an assistant (by the share of candidates with a speaker's name), and
-statements. A profile is also fitted, with little weight, to the questions of the other kinds.
+evidence and of that on each. Searches by keywords are drawn from the messages of each set. Sets have equal weight. The sign of each weight is given, so that no set can teach
+that a better match is worse. There are four profiles, each with meaning and by words alone: questions about talk
+between people, those about chats with an assistant (by the share of candidates with a speaker's name),
+statements, and keywords. A profile is also fitted, with little weight, to the questions of the other kinds, but keywords teach
+nothing of questions.
 
 The file contains its cross-validation: conversations left out (in five folds), each whole set left out, and
 sets of `--report`, which no fit has seen.
@@ -19,9 +20,10 @@ import json
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +46,7 @@ from tests.bench.evaluation import (
     read_evaluation,
     scores,
     stored_before,
+    with_keywords,
 )
 from tests.bench.shared.measuring import options
 
@@ -53,7 +56,9 @@ Mask = npt.NDArray[np.bool_]
 TARGET = Path(__file__).resolve().parents[2] / "resources" / "ranking.json"
 VERSION = 1
 FOLDS = 5
-KINDS = ("talk", "chat", "statement")
+KEYWORD_SEARCHES = 300  # of each set
+KEYWORDS = "keywords"
+KINDS = ("talk", "chat", "statement", KEYWORDS)
 OTHER_KIND = 0.1  # weight of the questions of other kinds
 PENALTY = 0.004  # of the sum of the squared weights
 NOT_NEGATIVE, NOT_POSITIVE = (0.0, None), (None, 0.0)
@@ -126,8 +131,9 @@ def _examples(folder: Path, evaluation: Evaluation, embedder: str | None) -> lis
         services.index_sync.catch_up()
         return [
             example
-            for talk, question in evaluation.asked
-            for example in _asked(services, evaluation.name, talk, question, stored.talks[talk.id])
+            for each in (evaluation, with_keywords(evaluation, KEYWORD_SEARCHES, Random(7)))
+            for talk, question in each.asked
+            for example in _asked(services, each.name, talk, question, stored.talks[talk.id])
         ]
 
 
@@ -139,6 +145,7 @@ def _asked(
         query = sentence_query(question.text[:MAX_CHARS])
     except InvalidInput:
         return
+    query = replace(query, is_message=not question.is_keywords)
     own = IdSet(services.passages.of_conversations(stored.conversation_ids))
     scope = SearchScope(own, search.pools().excluded)
     vector = search.query_vector(query)
@@ -160,8 +167,8 @@ def _asked(
 
 
 def _kind(found: RankingInput) -> str:
-    if found.question.states:
-        return "statement"
+    if found.question.states or found.question.is_keywords:
+        return "statement" if found.question.states else KEYWORDS
     return "talk" if talk_share(found.table) > 0.5 else "chat"
 
 
@@ -180,7 +187,13 @@ def profiles(given: Sequence[Example]) -> dict[str, dict[str, float]]:
 
 
 def _fitted(given: Sequence[Example], kind: str, by_meaning: bool) -> Numbers:
-    used = [each for each in given if each.by_meaning is by_meaning and each.wanted.any()]
+    used = [
+        each
+        for each in given
+        if each.by_meaning is by_meaning
+        and (kind == KEYWORDS or each.kind != KEYWORDS)
+        and each.wanted.any()
+    ]
     sizes = {name: sum(each.of_set == name for each in used) for name in {x.of_set for x in used}}
     share = np.array(
         [(1 if each.kind == kind else OTHER_KIND) / sizes[each.of_set] for each in used]

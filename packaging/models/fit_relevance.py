@@ -11,7 +11,8 @@ asked with the multilingual one too.
 
 The weights of the signals are those of a logistic regression of whether there is an answer; libraries of a kind, and
 questions with and without an answer, count equally, and the signs are given. The constant is then lowered until at
-most FALSE_SHARE of the questions without an answer pass THRESHOLD in libraries of every kind. How fast relevance falls
+most FALSE_SHARE of the questions without an answer pass THRESHOLD in libraries of every kind; not for keywords, which
+bring nothing into a prompt. How fast relevance falls
 below the best hit is fitted to whether hits are evidence.
 
 The file contains, for each kind of library, the share of questions that pass, also by weights fitted without its set.
@@ -36,7 +37,7 @@ from app.domain.errors import InvalidInput
 from app.domain.ids import MessageId, PassageId, passage_id_of
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked, rank
-from app.index.relevance import MAX_LOG_ODDS, PROFILES, fall_factor, signals
+from app.index.relevance import MAX_LOG_ODDS, PROFILES, fall_factor, lacks, signals
 from app.memory.embedders import MULTILINGUAL
 from app.memory.search import RankingInput, SearchScope
 from app.system.paths import DataPaths
@@ -46,9 +47,11 @@ from tests.bench.evaluation import (
     Talk,
     few_of,
     fill,
+    has_words,
     read_evaluation,
     renamed,
     stored_before,
+    with_keywords,
 )
 from tests.bench.shared.measuring import options
 
@@ -58,6 +61,7 @@ TARGET = Path(__file__).resolve().parents[2] / "resources" / "relevance.json"
 VERSION = 1
 THRESHOLD = 0.7  # the default of the setting `rag_min_similarity`
 FALSE_SHARE = 0.09  # a bit less than the goal, .10: other data differs
+ASKED_KINDS = ("question", "keywords")
 DRAWN = {1: 6, 2: 3, 5: 2}  # conversations of a small library: libraries
 MOST_ASKED = 400  # questions of a set, in a library of half of it
 ASKED = 25  # questions of either kind in a small library
@@ -74,14 +78,18 @@ class Asked:
     """A question asked in a library.
 
     `kind` names the set and the kind of library; `has_answer` tells whether it has evidence there. `gaps` are the
-    distances of the best hits, one for each passage, from the best score; `right` whether each is evidence.
+    distances of the best hits, one for each passage, from the best score, `lacks` what each lacks of the words that
+    the best contains; `right` whether each is evidence.
+    `asked` is one of ASKED_KINDS.
     """
 
     of_set: str
     kind: str
+    asked: str
     signals: Mapping[str, float]
     has_answer: bool
     gaps: Numbers
+    lacks: Numbers
     right: Numbers
 
 
@@ -93,17 +101,21 @@ def main() -> None:
         fitted_to = [each for file in given.data for each in asked_of(folder, file)]
         rest = [each for file in given.report or () for each in asked_of(folder, file)]
     profiles = {name: fitted(fitted_to, name) for name in PROFILES}
-    own_fall = fall(fitted_to, profiles["meaning"])
+    falls = {
+        asked: fall(_of_kind(fitted_to, asked), profiles[f"{asked}_meaning"])
+        for asked in ASKED_KINDS
+    }
     sets = sorted({each.of_set for each in fitted_to})
     written = {
         "version": VERSION,
         "fitted": f"{datetime.now(UTC):%Y-%m-%d}",
         "sets": sets,
         "profiles": {name: dict(zip(PROFILES[name], own.round(4).tolist(), strict=True)) for name, own in profiles.items()},
-        "fall": round(own_fall, 3),
+        "fall": {asked: round(each, 3) for asked, each in falls.items()},
         "quoted": {
-            kind: quoted_shares(own, profiles["meaning"], own_fall)
-            for kind, own in _answerable([*fitted_to, *rest]).items()
+            kind: quoted_shares(own, profiles[f"{asked}_meaning"], each_fall)
+            for asked, each_fall in falls.items()
+            for kind, own in _answerable(_of_kind([*fitted_to, *rest], asked)).items()
         },
         "measured": {
             name: {
@@ -128,6 +140,10 @@ def main() -> None:
 
 def _of(given: Sequence[Asked], of_set: str) -> list[Asked]:
     return [each for each in given if each.of_set == of_set]
+
+
+def _of_kind(given: Sequence[Asked], asked: str) -> list[Asked]:
+    return [each for each in given if each.asked == asked]
 
 
 # -- questions asked in libraries
@@ -156,6 +172,7 @@ def asked_of(folder: Path, file: Path) -> Iterator[Asked]:
                 for pairs in (few.asked, others)
                 for pair in drawing.sample(pairs, min(len(pairs), ASKED))
             ]
+            drawn += _searches(plain, few, ASKED)
             with tempfile.TemporaryDirectory() as scratch:
                 yield from _asked_in(Path(scratch), few, drawn, plain.name, "few")
 
@@ -167,7 +184,19 @@ def _halves(
         own = replace(whole, talks=whole.talks[half::2])
         place = folder / f"{of_set}-{kind}-{half}"
         every = -(-len(whole.asked) // MOST_ASKED)
-        yield from _asked_in(place, own, whole.asked[::every], of_set, kind, embedder)
+        asked = whole.asked[::every] + _searches(whole, own, MOST_ASKED // 2)
+        yield from _asked_in(place, own, asked, of_set, kind, embedder)
+
+
+def _searches(whole: Evaluation, own: Evaluation, count: int) -> list[tuple[Talk, Question]]:
+    """Return keyword searches: `count` with an answer in the part `own` of a set, and as many without."""
+    known = {talk.id for talk in own.talks}
+    without = [
+        (talk, question)
+        for talk, question in with_keywords(whole, 4 * count, random.Random(7)).asked
+        if talk.id not in known and not has_words(own.talks, question.text)
+    ]
+    return with_keywords(own, count, random.Random(7)).asked + without[:count]
 
 
 def _names_speakers(plain: Evaluation, other: Evaluation) -> bool:
@@ -210,9 +239,11 @@ def _asked_in(
                     for each in hits
                 ]
                 yield Asked(
-                    of_set, kind=f"{of_set}, {kind}", has_answer=bool(evidence),
+                    of_set, f"{of_set}, {kind}{', keywords' * question.is_keywords}",
+                    ASKED_KINDS[question.is_keywords], has_answer=bool(evidence),
                     signals=signals(ranked, found.table, found.background, found.passages),
                     gaps=np.array([hits[0].score - each.score for each in hits]),
+                    lacks=np.array([lacks(hits[0], each) for each in hits]),
                     right=np.array([float(each in right) for each in exchanges]),
                 )  # fmt: skip
 
@@ -224,6 +255,7 @@ def _inputs(services: Services, question: Question) -> Iterator[RankingInput]:
         query = sentence_query(question.text[:MAX_CHARS])
     except InvalidInput:
         return
+    query = replace(query, is_message=not question.is_keywords)
     vector = search.query_vector(query)
     for each in (vector, None) if vector is not None else (None,):
         found = search.ranking_input(query, each, SearchScope(None, search.pools().excluded))
@@ -246,6 +278,8 @@ def fitted(given: Sequence[Asked], profile: str) -> Numbers:
     blind = {each.of_set for each in used if areas[each.kind] < LEAST_AREA}
     used = [each for each in used if each.of_set not in blind]
     weights = _fitted(used, profile)
+    if profile.startswith("keywords"):  # they bring nothing into a prompt
+        return weights
     table, has_answer, _ = _table(used, profile)
     odds, kinds = table @ weights, np.array([each.kind for each in used])
     allowed = [
@@ -265,12 +299,16 @@ def _fitted(used: Sequence[Asked], profile: str) -> Numbers:
 
 
 def fall(given: Sequence[Asked], weights: Numbers) -> float:
-    """Return the log odds that a hit loses per unit of score below the best, in a library that is not small."""
+    """Return the log odds that a hit loses per unit of score below the best, in a library that is not small.
+
+    A question needs one piece of evidence; who searches by keywords wants all messages with them.
+    """
     kinds = _answerable(given).values()
+    kept_of = "kept" if given[0].asked == ASKED_KINDS[0] else "all kept"
 
     def kept(each_fall: float) -> float:
         shares = [quoted_shares(own, weights, each_fall) for own in kinds]
-        return float(np.mean([each["kept"] for each in shares]))
+        return float(np.mean([each[kept_of] for each in shares]))
 
     return float(max((each for each in FALLS if kept(each) >= KEPT), default=FALLS[0]))
 
@@ -286,17 +324,23 @@ def _answerable(given: Sequence[Asked]) -> dict[str, list[Asked]]:
 def quoted_shares(own: Sequence[Asked], weights: Numbers, each_fall: float) -> dict[str, float]:
     """Return the shares of questions that quote evidence, and of those that could; the turns and their evidence."""
     threshold = np.log(THRESHOLD / (1 - THRESHOLD))
-    table = np.array([[each.signals[name] for name in PROFILES["meaning"]] for each in own])
+    profile = PROFILES[f"{own[0].asked}_meaning"]
+    table = np.array([[each.signals[name] for name in profile] for each in own])
+    loss = weights[profile.index("holds")] if "holds" in profile else 0.0
     tops = np.minimum(table @ weights, MAX_LOG_ODDS)
     right = [
-        each.right[each.gaps * each_fall * fall_factor(each.signals["small"]) <= top - threshold]
+        each.right[
+            each.gaps * each_fall * fall_factor(each.signals, each.asked) + each.lacks * loss
+            <= top - threshold
+        ]
         for each, top in zip(own, tops, strict=True)
     ]
-    could = [each.right.any() for each, top in zip(own, tops, strict=True) if top > threshold]
+    could = [each.right for each, top in zip(own, tops, strict=True) if top > threshold]
     found, turns = sum(each.any() for each in right), sum(map(len, right))
     return {
         "evidence": round(found / len(own), 3),
-        "kept": round(float(found / max(1, sum(could))), 3),
+        "kept": round(float(found / max(1, sum(each.any() for each in could))), 3),
+        "all kept": round(float(sum(map(np.sum, right)) / max(1, sum(map(np.sum, could)))), 3),
         "turns": round(turns / len(own), 2),
         "of them evidence": round(float(sum(each.sum() for each in right) / max(1, turns)), 3),
     }
@@ -329,15 +373,10 @@ def _used(given: Sequence[Asked], profile: str) -> list[Asked]:
 
     To words alone belong only those without more.
     """
-    wanted = set(PROFILES[profile])
-    by_meaning = "nearest" in wanted
-    seen = {(each.kind, each.has_answer) for each in given}
+    asked, _, by = profile.partition("_")
+    seen = {(each.kind, each.has_answer) for each in given if each.asked == asked}
     given = [each for each in given if {(each.kind, True), (each.kind, False)} <= seen]
-    return [
-        each
-        for each in given
-        if each.signals.keys() >= wanted and ("nearest" in each.signals) is by_meaning
-    ]
+    return [each for each in given if ("nearest" in each.signals) is (by == "meaning")]
 
 
 def _table(used: Sequence[Asked], profile: str) -> tuple[Numbers, Numbers, Numbers]:

@@ -52,6 +52,23 @@ def test_a_sentence_that_asks_nothing_states_something(text: str, states: bool) 
     assert parse_question(text).states is states
 
 
+@pytest.mark.parametrize(
+    ("text", "is_keywords"),
+    [
+        ("bulk rise", True),
+        ("睡眠 噪音", True),
+        ("kneading?", False),
+        ("find the recipe for bread", False),
+        ("My knee hurts again after the long run.", False),
+    ],
+)
+def test_a_few_words_that_neither_ask_nor_request_are_keywords(
+    text: str, is_keywords: bool
+) -> None:
+    assert parse_question(text).is_keywords is is_keywords
+    assert not parse_question(text, is_message=True).is_keywords
+
+
 def test_names_are_known_in_parts_and_whole() -> None:
     names = parse_question("What did Ana Lee give to Maria's cat and O’Brien?").names
     assert {"ana", "lee", "ana lee", "maria", "o’brien"} <= names

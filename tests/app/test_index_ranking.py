@@ -26,6 +26,7 @@ from app.index.text_snapshot import CandidateTable
 PLAIN = Traits(20)
 ASKS = Traits(8, asking=1.0)
 QUESTION = parse_question("where is the rake")
+KEYWORDS = parse_question("bulk rise")
 STATED = "It is too dark in here to read a book."
 
 OLD, NEW, OTHER = (part_id(number, 0) for number in (1, 2, 3))
@@ -111,8 +112,8 @@ def test_each_feature_tells_two_messages_apart(
 @pytest.mark.parametrize("by_meaning", [True, False])
 @pytest.mark.parametrize(
     ("label", "question"),
-    [("ana", QUESTION), ("", QUESTION), ("", parse_question(STATED))],
-    ids=["talk", "chat", "statement"],
+    [("ana", QUESTION), ("", QUESTION), ("", parse_question(STATED)), ("", KEYWORDS)],
+    ids=["talk", "chat", "statement", "keywords"],
 )
 def test_no_weight_says_that_a_better_match_is_worse(
     label: str, question: ParsedQuestion, by_meaning: bool
@@ -180,6 +181,17 @@ def test_the_users_side_counts_only_in_chats() -> None:
     own = {"traits": Traits(20, own_side=True)}
     table = made_table(*({"part": part_id(at, 0), "label": "ana", **own} for at in (1, 2, 3)), own)
     assert column("own_side", table, QUESTION) == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_keywords_rank_the_message_that_contains_them_before_its_context() -> None:
+    """People who type two words want the message with both, whoever wrote it."""
+    inside = {"part": OLD, "words": 1.0, "context": 1.0, "coverage": 1.0}
+    beside = {"part": NEW, "words": 0.0, "context": 1.0, "coverage": 0.0}
+    table = made_table(
+        inside, beside | {"traits": Traits(20, own_side=True)}, beside | {"part": OTHER}
+    )
+    assert order(table, KEYWORDS, FAR | {OLD: 0.1, NEW: 0.2, OTHER: 0.2})[0] == OLD
+    assert order(table, KEYWORDS)[0] == OLD
 
 
 def test_the_weights_are_those_of_talk_as_far_as_people_talk() -> None:

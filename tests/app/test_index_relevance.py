@@ -67,6 +67,16 @@ def test_a_near_best_hit_is_relevant_and_a_far_one_is_not() -> None:
     assert with_relevance([], candidate_table([]), BACKGROUND, 100) == []
 
 
+def test_of_keywords_every_message_with_all_of_them_is_relevant_and_no_other() -> None:
+    holds = [1.0, 1.0, 1.0, 0.5] + [0.0] * (COUNT - 4)
+    ranked = [Ranked(PartId(at + 1), 5 - at / 20, 0.0, 0.1, held) for at, held in enumerate(holds)]
+    table = candidate_table([1.0] * 5 + [0.0] * (COUNT - 5))
+    found = with_relevance(ranked, table, BACKGROUND, 500, is_keywords=True)
+    assert [each.relevance > 0.7 for each in found] == [True] * 3 + [False] * (COUNT - 3)
+    bare = [replace(each, coverage=0.0) for each in ranked]
+    assert with_relevance(bare, table, BACKGROUND, 500, is_keywords=True)[0].relevance < 0.2
+
+
 def test_a_question_that_is_near_everything_has_a_higher_background() -> None:
     common = BACKGROUND.of_question(np.full(500, 0.3))
     assert 0.25 < common.mean < 0.3

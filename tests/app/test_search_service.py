@@ -24,7 +24,7 @@ from app.memory.result_merging import merge_side_results
 from app.storage.tables.conversations import Conversations, FilterValues
 from app.storage.tables.passages import Passages
 from tests.fakes.command_line import CommandLine
-from tests.fakes.searchable import Library
+from tests.fakes.searchable import OTHERS, Library
 from tests.fakes.stored import AT, add_conversation, opened
 
 TURN, FACT, MEMORY = PassageKind.TURN, PassageKind.FACT, PassageKind.MEMORY
@@ -51,6 +51,21 @@ def test_a_result_names_the_turn_and_marks_the_words(library: Library) -> None:
     assert result.relevance > 0.9
     assert (result.cosine, result.is_weak) == (None, False)
     assert result.created_at.tzinfo is UTC
+
+
+def test_keywords_find_the_reply_that_contains_them_before_what_the_user_said_next(
+    library: Library,
+) -> None:
+    add_conversation(
+        library.store,
+        ("How warm is too warm?", reply := "A bulk rise of five hours becomes three."),
+        ("It stood up, but the top is pale.", "Take the lid off five minutes earlier."),
+    )
+    for other in OTHERS:
+        add_conversation(library.store, other)
+    best, *others = library.search("bulk rise")
+    assert (best.snippet, best.is_weak) == (reply, False)
+    assert all(each.is_weak for each in others)
 
 
 def test_relevance_falls_with_the_share_of_the_words_found(library: Library) -> None:

@@ -8,10 +8,12 @@ through the product's own import.
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Annotated, TypeVar
@@ -23,6 +25,7 @@ from app.domain.conversations import Role, Text
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.transfer import ImportedConversation, ImportedMessage, PortableSummary
 from app.domain.workers import WorkerName
+from app.language.sentences import unspaced_runs
 from app.storage.engine.store import Store
 from app.transfer.existing import message_key
 from app.transfer.importer import ConversationImporter
@@ -36,6 +39,10 @@ _SOURCE = "evaluation"
 _BATCH = 64
 _PLAIN_SPEAKERS = frozenset({"", "user", "assistant", "human", "ai"})
 _NAMES = ("Anna", "Ben")
+_KEYWORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+|[^\W\u3040-\u30ff\u3400-\u9fff]+")
+MOST_KEYWORDS = 3
+KEYWORDS_APART = 8  # rare words at most
+KEYWORD_SHARE = 0.02  # of the messages contain a word that is drawn, at most
 DEPTHS = (1, 3, 5, 10, 20)
 GAIN_DEPTH = 10
 
@@ -93,6 +100,7 @@ class Question:
     """A question, its gold answer ("" for none), and the ids of the turns that hold it.
 
     `history` is what was said before a follow-up, and `rewrite` its wording without that, "" for none.
+    `is_keywords` is true for words typed into a search box.
     """
 
     category: Words
@@ -101,6 +109,7 @@ class Question:
     answer: Annotated[Words, AfterValidator(lambda text: "" if text == "None" else text)] = ""
     history: tuple[Said, ...] = ()
     rewrite: Words = ""
+    is_keywords: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +177,66 @@ def renamed(evaluation: Evaluation) -> Evaluation:
         )
         talks.append(replace(talk, sessions=sessions, questions=questions))
     return replace(evaluation, name=f"{evaluation.name}, renamed", talks=tuple(talks))
+
+
+def with_keywords(evaluation: Evaluation, count: int, drawing: Random) -> Evaluation:
+    """Return a set whose questions are up to `count` keyword searches, as people type them into a search box.
+
+    Each is one to three words that a drawn message contains close together; in scripts without spaces, two
+    characters stand for a word. Frequent words are not drawn. All messages of the conversation that contain
+    every word are evidence (known-item search: Azzopardi, de Rijke, Balog 2007).
+    """
+    said = [
+        (talk, turn) for talk in evaluation.talks for each in talk.sessions for turn in each.turns
+    ]
+    pieces = {(talk.id, turn.id): _pieces(turn.text) for talk, turn in said}
+    questions: dict[str, list[Question]] = {talk.id: [] for talk in evaluation.talks}
+    for talk, turn in drawing.sample(said, min(count, len(said))):
+        own = {
+            each: frozenset(found)
+            for (of_talk, each), found in pieces.items()
+            if of_talk == talk.id
+        }
+        counts = Counter(piece for found in own.values() for piece in found)
+        rare = [
+            piece
+            for piece in pieces[talk.id, turn.id]
+            if counts[piece] <= max(1, KEYWORD_SHARE * len(own))
+        ]
+        start = drawing.randrange(max(1, len(rare) - KEYWORDS_APART))
+        near = list(dict.fromkeys(rare[start : start + KEYWORDS_APART]))
+        chosen = drawing.sample(near, min(len(near), drawing.randint(1, MOST_KEYWORDS)))
+        if chosen:
+            holding = frozenset(each for each, found in own.items() if found.issuperset(chosen))
+            questions[talk.id].append(
+                Question(f"{len(chosen)} words", " ".join(chosen), holding, is_keywords=True)
+            )
+    talks = tuple(replace(each, questions=tuple(questions[each.id])) for each in evaluation.talks)
+    return replace(evaluation, name=f"{evaluation.name}, keywords", talks=talks)
+
+
+def has_words(talks: Iterable[Talk], words: str) -> bool:
+    """Return whether a message of some conversations contains all of the words."""
+    wanted = set(_pieces(words))
+    return any(
+        wanted.issubset(_pieces(turn.text))
+        for talk in talks
+        for session in talk.sessions
+        for turn in session.turns
+    )
+
+
+def _pieces(text: str) -> list[str]:
+    """Return the words of a text in order; a pair of characters counts as a word in scripts without spaces.
+
+    A single character is none.
+    """
+    return [
+        "".join(piece)
+        for word in _KEYWORD.findall(text.casefold())
+        if len(word) > 1
+        for piece in (pairwise(word) if unspaced_runs(word[0]) else [word])
+    ]
 
 
 # -- in a library
