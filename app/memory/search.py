@@ -139,6 +139,7 @@ class SearchService:
         self.sync = sync
         self.vector_search = vector_search
         self._pools: PassagePools | None = None
+        self._changes = 0
         self._lock = threading.Lock()
         store.subscribe(self._on_changed)
 
@@ -416,26 +417,36 @@ class SearchService:
         return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in kept]
 
     def pools(self) -> PassagePools:
-        """Return the passages that rank apart or not at all; cached until something changes."""
+        """Return the passages that rank apart or not at all; cached until something changes.
+
+        Read without the lock, which the writer takes to announce a change.
+        """
         with self._lock:
-            if self._pools is None:
-                hidden = IdSet(self._passages.hidden())
-                unanswered = IdSet(self._passages.unanswered())
-                separate = unanswered | IdSet(self._passages.of_kind(PassageKind.EXCHANGE_SUMMARY))
-                sides = {}
-                for kind in SIDE_KINDS:
-                    side = IdSet(self._passages.of_kind(kind))
-                    sides[kind] = side.without(hidden)
-                    separate |= side
-                summaries = IdSet(self._passages.of_kind(PassageKind.CONVERSATION_SUMMARY))
-                self._pools = PassagePools(
-                    hidden | separate, hidden, separate, unanswered, summaries, sides
-                )
-            return self._pools
+            known, changes = self._pools, self._changes
+        if known is not None:
+            return known
+        made = self._read_pools()
+        with self._lock:
+            if changes == self._changes:
+                self._pools = made
+        return made
+
+    def _read_pools(self) -> PassagePools:
+        hidden = IdSet(self._passages.hidden())
+        unanswered = IdSet(self._passages.unanswered())
+        separate = unanswered | IdSet(self._passages.of_kind(PassageKind.EXCHANGE_SUMMARY))
+        sides = {}
+        for kind in SIDE_KINDS:
+            side = IdSet(self._passages.of_kind(kind))
+            sides[kind] = side.without(hidden)
+            separate |= side
+        summaries = IdSet(self._passages.of_kind(PassageKind.CONVERSATION_SUMMARY))
+        return PassagePools(hidden | separate, hidden, separate, unanswered, summaries, sides)
 
     def _on_changed(self, changed: ChangeSet) -> None:
         if changed.conversations or changed.passages:
             with self._lock:
+                self._changes += 1
                 self._pools = None
 
 
