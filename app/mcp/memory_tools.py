@@ -255,6 +255,7 @@ class McpTools:
             if not chosen:
                 raise _missing()
             text = "\n\n".join(self._transcript(each) for each in chosen)
+            self._shown(conversation.id)  # it may have been moved meanwhile
             return {
                 "id": name,
                 "title": conversation.title,
@@ -297,6 +298,7 @@ class McpTools:
             }
             for number, exchange in enumerate(path[first : turn + around + 1], first)
         ]
+        self._shown(conversation.id)  # it may have been moved meanwhile
         return {"note": NOTE, "title": conversation.title, "turns": turns}
 
     def _projects(self, _given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:

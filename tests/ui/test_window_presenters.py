@@ -229,6 +229,10 @@ def test_the_list_follows_its_folder_and_changes(
     assert (which.trash, which.archived) == (True, False)
     sidebar.folders.activated.emit(sidebar.folders.findText("#work (2)"))
     assert stored.calls[-2][1].tag == "work"
+    asked: list[bool] = []
+    sidebar.project_requested.connect(lambda: asked.append(True))
+    sidebar.folders.activated.emit(sidebar.folders.count() - 1)
+    assert (asked, sidebar.folders.currentText()) == ([True], "#work (2)")
     sidebar.folder_chosen.emit(FOLDERS[2])
     assert welcome.calls[-1] == ("greet", True)
     assert FOLDERS[2].empty_text in sidebar._message.text()

@@ -347,6 +347,7 @@ class Presenters(QObject):
         window.chat.summaries_requested.connect(partial(window.memory.open_page, "summaries"))
         window.chat.composer.send_requested.connect(self.explain.note_message)
         window.sidebar.new_requested.connect(conversation.begin_new)
+        window.sidebar.project_requested.connect(self.projects.add)
         welcome.files_dropped.connect(self.attach.take_dropped_to_import)
         welcome.import_requested.connect(self.imports.choose)
         self.imports.question_chosen.connect(self._begin_with)

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDragMoveEvent, QDropEvent, QKeyEvent
+from PySide6.QtGui import (
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QFocusEvent,
+    QKeyEvent,
+)
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QWidget
 
 from app.domain.projects import Project
@@ -126,6 +133,11 @@ class ProjectList(QListWidget):
             self.choose("")
         else:
             super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Mark the chosen project again."""
+        super().focusOutEvent(event)
+        self._mark()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take conversations."""

@@ -61,7 +61,7 @@ class Sidebar(QWidget):
         result_chosen: A `SearchResult` to open.
         conversation_chosen: The `Conversation` to open.
         new_requested: Show a new conversation.
-        folder_chosen: The `Folder` to list.
+        folder_chosen: The `Folder` to list. project_requested: Make a project.
         renamed: (Conversation, its new title). trash_emptied: Empty the trash, which is listed.
         menu_requested: (Conversation, global position) for a menu about a conversation.
         result_menu_requested: (SearchResult, global position) for a menu about a result.
@@ -76,6 +76,7 @@ class Sidebar(QWidget):
     conversation_chosen = Signal(object)
     new_requested = Signal()
     folder_chosen = Signal(object)
+    project_requested = Signal()
     renamed = Signal(object, str)
     trash_emptied = Signal()
     menu_requested = Signal(object, QPoint)
@@ -95,6 +96,8 @@ class Sidebar(QWidget):
             folders,
             on_activated=self._on_folders_activated,
         )
+        self._folder = 0
+        self._add_new_project()
         self.projects = ProjectList(self)
         self.empty_trash = button(self, tr("Empty trash\u2026"), self.trash_emptied, kind="danger")
         self.empty_trash.hide()
@@ -154,8 +157,9 @@ class Sidebar(QWidget):
         for name, count in tags:
             folder = Folder(name, tr("No conversation has this tag."), tag=name)
             self.folders.addItem(f"#{name} ({format_number(count)})", folder)
+        self._add_new_project()
         kept = (at for at in range(self.folders.count()) if self.folders.itemData(at) == shown)
-        self.folders.setCurrentIndex(next(kept, 0))
+        self._show_folder(next(kept, 0))
 
     def show_answer(self, answer: SearchResponse, *, is_final: bool = True) -> None:
         """Show results in place of the list.
@@ -273,6 +277,15 @@ class Sidebar(QWidget):
         view.activated.connect(self._on_list_chosen)
         return view
 
+    def _add_new_project(self) -> None:
+        """Add the entry that makes a project; it has no folder."""
+        self.folders.insertSeparator(self.folders.count())
+        self.folders.addItem(tr("New project\u2026"))
+
+    def _show_folder(self, number: int) -> None:
+        self._folder = number
+        self.folders.setCurrentIndex(number)
+
     def _show_list(self) -> None:
         self._note.hide()
         if self._empty_text:
@@ -302,7 +315,13 @@ class Sidebar(QWidget):
             self.menu_requested.emit(value, view.viewport().mapToGlobal(position))
 
     def _on_folders_activated(self, number: int) -> None:
-        self.folder_chosen.emit(self.folders.itemData(number))
+        folder = self.folders.itemData(number)
+        if folder is None:
+            self._show_folder(self._folder)
+            self.project_requested.emit()
+        else:
+            self._show_folder(number)
+            self.folder_chosen.emit(folder)
 
     def _on_debounce_timeout(self) -> None:
         query = self.query

@@ -131,7 +131,8 @@ class ConversationTools:
         return page(text, arguments["offset"])
 
     def _conversation(self, conversation_id: int, asked_in: Conversation, *, whole: bool) -> str:
-        conversation = self._shown(conversation_id, asked_in, f"conversation {conversation_id}")
+        missing = f"conversation {conversation_id}"
+        conversation = self._shown(conversation_id, asked_in, missing)
         path = shown_path(conversation, self._exchanges.of(conversation_id))
         summary = self._summaries.latest("conversation", [conversation_id]).get(conversation_id)
         head = {
@@ -143,7 +144,9 @@ class ConversationTools:
             "status": "archived" if conversation.archived else "active",
             "exchange_count": len(path),
         }
-        return json_list(head, "exchanges", self._exchanges_of(path, whole=whole))
+        text = json_list(head, "exchanges", self._exchanges_of(path, whole=whole))
+        self._shown(conversation_id, asked_in, missing)  # it may have been moved meanwhile
+        return text
 
     def _exchanges_of(
         self, path: Sequence[Exchange], *, whole: bool
@@ -184,6 +187,7 @@ class ConversationTools:
             "completed_at": format_date(exchange.completed_at),
             "summary": summary.text if summary else None,
         }
+        self._shown(conversation.id, asked_in, missing)  # it may have been moved meanwhile
         if whole:
             return json_list(head, "messages", map(_message, messages))
         return json_line({"note": NOTE, **head, **_sides(messages, None)})
