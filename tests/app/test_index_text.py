@@ -133,7 +133,17 @@ def test_pairs_of_characters_across_two_words_weigh_nothing(index: TantivyTextIn
     found = shares("周末天气变化")
     assert found[13] == pytest.approx(1.0)
     assert found[14] == pytest.approx(0.0, abs=1e-6)
-    assert shares("末天") == {14: pytest.approx(1.0)}
+    exact = shares("末天")
+    assert exact.pop(14) == pytest.approx(1.0)
+    assert not any(exact.values())
+
+
+def test_a_word_with_a_han_character_in_common_is_found_behind_the_word_itself(
+    index: TantivyTextIndex,
+) -> None:
+    fill(index, turn(1, "他参加了绘图比赛"), turn(2, "今天下雨了"), turn(3, "她喜欢画图"))
+    assert found_passages(index, "画图") == [3, 1]
+    assert found_passages(index, "がが") == []
 
 
 def test_a_relative_date_in_a_query_is_near_the_messages_of_its_days(tmp_path: Path) -> None:
