@@ -16,6 +16,7 @@ from app.domain.ids import PassageId, new_uid
 from app.domain.passages import PassageKind
 from app.domain.text import parse_whole_number
 from app.domain.turn_text import content_hash
+from app.domain.wording import is_mostly_latin
 from app.memory.boundaries import Boundary
 from app.memory.fact_matching import blocked_message_hash
 from app.memory.search import SearchService
@@ -26,6 +27,7 @@ from app.storage.engine.times import now
 from app.storage.tables.facts import FactFilter, Facts, KnownFact, fact_changes
 
 FACT_LIMIT_CHARS = 1_000
+_NEWEST = 200  # facts
 _FACTS = (PassageKind.FACT,)
 
 
@@ -73,10 +75,10 @@ class FactService:
     def nearest(
         self, texts: Sequence[str], limit: int, project: str | None = None
     ) -> Sequence[Fact]:
-        """Return the current facts nearest to some texts, each text's best first, in turns.
+        """Return the current facts nearest to some texts, each text's best first, in turns; then the newest.
 
-        All of them if there are no more; while search is unavailable the newest. Only what may be recalled in a
-        project is returned.
+        All of them if there are no more. Of the newest, those in the script of a text come first: an embedder may
+        not read it. Only what may be recalled in a project is returned.
         """
         boundaries = self._search.boundaries
         found = self._nearest(texts, limit, boundaries.of(project))
@@ -84,7 +86,7 @@ class FactService:
         return [each for each in found if each.conversation_id in kept]
 
     def _nearest(self, texts: Sequence[str], limit: int, boundary: Boundary) -> Sequence[Fact]:
-        listed = self._facts.listed(FactFilter(limit=limit + 1))
+        listed = self._facts.listed(FactFilter(limit=max(limit + 1, _NEWEST)))
         newest = [each for each in listed if boundary.holds(each.fact.id)]
         if len(listed) <= limit:
             return [each.fact for each in newest]
@@ -97,7 +99,9 @@ class FactService:
         known = self._facts.by_ids(ids)
         ranked = [known[each].fact for each in ids if each in known]
         ranked = [fact for fact in ranked if fact.valid_until is None]
+        scripts = {is_mostly_latin(text) for text in texts}
         rest = [each.fact for each in newest if each.fact.id not in known]
+        rest.sort(key=lambda fact: is_mostly_latin(fact.text) not in scripts)
         return [*ranked, *rest][:limit]
 
     def add(self, text: str, category: FactCategory) -> Fact:

@@ -227,6 +227,15 @@ def test_a_search_has_the_ranked_facts_then_those_with_its_words(
     assert {each.fact.id for each in facts.search("prefers coffee")} == {tea.id, late.id}
 
 
+def test_the_newest_facts_in_the_script_of_a_text_are_near_to_it(facts: FactService) -> None:
+    old = facts.add("用户住在北京。", FactCategory.IDENTITY)
+    for number in range(40):
+        facts.add(f"Shelf {number} is full.", FactCategory.POSSESSION)
+    near = facts.nearest(["我搬到上海了。"], 20)
+    assert old.id in {each.id for each in near}
+    assert len(near) == 20
+
+
 def test_the_id_of_an_ended_fact_is_not_used_again(data_dir: Path) -> None:
     with opened(data_dir) as store:
         ended = Library(store).fact(

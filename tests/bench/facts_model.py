@@ -6,7 +6,7 @@ Each message is a conversation of its own, a day after the one before, among 60 
 read through a loopback server that answers as scripted: it names the known fact that a statement
 replaces or ends by the id it was offered. `offered` is the share of these that were among the facts
 sent with the message, `resolved` the share that ended on the day of the message; `false_replaced`
-counts facts that ended without being named.
+counts facts that ended without being named; `missed` are the messages that were not resolved.
 """
 
 import json
@@ -107,6 +107,11 @@ def measured(services: Services, server: Loopback) -> Figures:
         "contradictions": len(changes),
         "offered": sum(offered) / len(changes),
         "resolved": sum(_is_resolved(facts, each) for each in changes) / len(changes),
+        "missed": [
+            each.message
+            for each, was in zip(changes, offered, strict=True)
+            if not (was and _is_resolved(facts, each))
+        ],
         "false_replaced": sum(
             fact.valid_until is not None and text not in named for text, fact in facts.items()
         ),
