@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import genai_prices
 import pytest
 
 from app.bootstrap import RunMode, Services, build
@@ -22,13 +23,18 @@ from app.system.paths import DataPaths
 from app.transfer.importing import import_files
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import WIRES
-from tests.fakes.loopback_script import Stall, Step, error, text, thinking, tool_call
+from tests.fakes.loopback_script import Stall, Step, UsageSaid, error, text, thinking, tool_call
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
 from tests.fakes.stored import add_conversation, opened
 from ui.presenters.imports import SAMPLE
 
 KINDS = {CHAT: "compatible", RESPONSES: "openai", MESSAGES: "anthropic"}
 SADDLE = "The saddle of my bicycle needs an M8 bolt, sixty millimetres long."
+PRICED = {
+    CHAT: ("gpt-4o-mini", "openai"),
+    RESPONSES: ("gpt-5", "openai"),
+    MESSAGES: ("claude-sonnet-4-5", "anthropic"),
+}
 BREAD = "My rye bread rises for nine hours in the cold kitchen."
 
 
@@ -157,16 +163,36 @@ def test_every_request_begins_with_the_one_before(
         story.say("Enough of stories")
     with started(data_dir, server, wire) as services:
         story = story.restart(services)
-        for number in range(8):
-            story.say(f"Which bolt, question {number}?")
+        assert story.where is not None
+        while len(services.exchanges.of(story.where)) < 30:
+            story.say(f"Which bolt, question {len(server.posts)}?")
         assert breaks(server) == []
-        assert len(server.posts) > 25
+        assert len(server.posts) > 30, "turns with tools have several"
         assert story.last is not None
         check_inspector(services, story.last, server)
         quotes = [texts_of(seen)[1].count(SADDLE) for seen in server.posts]
         assert set(quotes) == {quotes[0]}, "what is quoted is not recalled again"
         if wire == MESSAGES:
             check_marks(server.posts[-1].body)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_recorded_cost_is_that_of_the_price_library(
+    data_dir: Path, server: Loopback, wire: str
+) -> None:
+    model, vendor = PRICED[wire]
+    with started(data_dir, server, wire) as services:
+        services.settings.set("default_model", f"friend:{model}")
+        story = Story(services, server)
+        asked = story.say(
+            "Why does it squeak?", (text("It is dry."), UsageSaid(30_000, 900, 20_000))
+        )
+        spent = services.spending.since(asked.started_at).cost_usd
+    used = genai_prices.Usage(input_tokens=30_000, cache_read_tokens=20_000, output_tokens=900)
+    expected = float(genai_prices.calc_price(used, model, provider_id=vendor).total_price)
+    assert asked.usage is not None
+    assert asked.usage.cost_usd == pytest.approx(expected, abs=1e-4)
+    assert spent == pytest.approx(expected, abs=1e-4)
 
 
 def check_inspector(services: Services, exchange: Exchange, server: Loopback) -> None:
