@@ -31,7 +31,6 @@ from app.storage.tables.recall_reads import covered_turns
 from app.storage.tables.settings import Settings
 
 LIMIT = 20  # results of the search box
-
 _QUESTION_CHARS = 200
 FEATURE_LABELS = {
     "words": "Words of the question in the message",
@@ -228,12 +227,9 @@ class Explainer:
         )
 
     def _weak_outcome(self, best: Ranked) -> str:
-        is_hint = best.relevance >= self._settings.share("rag_hint_similarity")
-        return (
-            tr("gives it in one line at most, as possibly related")
-            if is_hint
-            else tr("leaves it out")
-        )
+        if best.relevance >= self._settings.share("rag_hint_similarity"):
+            return tr("gives it in one line, unless a turn of its conversation answers")
+        return tr("leaves it out")
 
     def _filter_obstacles(self, case: "_Case", passage: PassageId) -> Iterator[Obstacle]:
         """Yield the filters of the query that exclude it, each tried alone."""
@@ -295,7 +291,6 @@ UNFINISHED = Obstacle(
     "The turn has no reply yet, so it is not indexed.",
     "It will be indexed when the reply is complete.",
 )
-
 UNANSWERED = Obstacle(
     ObstacleCause.UNFINISHED,
     "It is only a question: Recall answered it, or the reply failed. Search finds it by its words, "

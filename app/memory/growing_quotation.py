@@ -14,14 +14,18 @@ from app.domain.recall import (
     RetrievedDocument,
     RetrievedExchange,
 )
+from app.language.sentences import content_terms
 from app.memory import recalled_text
+from app.memory.fact_matching import may_be_same
 from app.memory.token_budget import TokenBudget, size_of
 
 _LEAST_WORTH = 0.1  # of a further unit, times the relevance of its turn
 _COMPLETED = 0.9  # of the best relevance
+_SHORT_BYTES = 600  # of what is left of a turn: to cut it saves little
 _LARGE_BYTES = 800  # of a turn with its first unit: a line of code brings its fence
 _NEARLY = 0.5  # of the best worth
 _TRIED = 6  # units
+_SAID_SHARE = 0.6  # of the words of a statement are in one unit that says the same
 
 
 @dataclass(slots=True)
@@ -79,6 +83,17 @@ class GrowingQuotation:
         self.chosen = chosen
         return True
 
+    def say(self, budget: TokenBudget, statement: str) -> bool:
+        """Quote the unit that says what a statement says; return whether there is one, and room for it."""
+        words = set(content_terms(statement))
+        for text, units in enumerate(self.texts):
+            for place, unit in enumerate(units):
+                shared = words.intersection(content_terms(unit.text))
+                is_said = len(shared) >= _SAID_SHARE * len(words)
+                if words and is_said and may_be_same(statement, unit.text):
+                    return place in self.chosen.get(text, ()) or self.extend(budget, text, place)
+        return False
+
 
 def quotation_of_summary(found: RetrievedConversation) -> GrowingQuotation:
     """Return the quotation of a conversation's summary."""
@@ -111,7 +126,7 @@ def quotation_of_document(found: RetrievedDocument) -> GrowingQuotation:
 
 
 def extend_quotations(quoted: Sequence[GrowingQuotation], budget: TokenBudget) -> None:
-    """Quote further units, the best first, as far as the budget goes; then the rest of relevant turns."""
+    """Quote further units, the best first, as far as the budget goes; then the rest of relevant and of short turns."""
     waiting = [
         (quotation.relevance * worth, -number, -text, -place)
         for number, quotation in enumerate(quoted)
@@ -123,7 +138,8 @@ def extend_quotations(quoted: Sequence[GrowingQuotation], budget: TokenBudget) -
     best = max((each.relevance for each in quoted), default=0.0)
     for each in sorted(quoted, key=lambda one: -one.relevance):
         replies_first = sorted((text == 0, text, place) for _, text, place in each.places())
-        if each.relevance >= _COMPLETED * best:
+        rest_bytes = sum(size_of(each.texts[text][place].text) for _, text, place in replies_first)
+        if each.chosen and (each.relevance >= _COMPLETED * best or rest_bytes <= _SHORT_BYTES):
             for _, text, place in replies_first:
                 if not each.extend(budget, text, place):
                     break

@@ -7,6 +7,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import (
     MatchScore,
+    RecalledItem,
     RecallSettings,
     RetrievalResult,
     RetrievedConversation,
@@ -16,6 +17,11 @@ from app.domain.recall import (
 SAME_CONVERSATION = "it is in this conversation"
 NEVER = "you asked never to use it again"
 NOT_THIS_TIME = "you left it out of this message"
+QUOTED = "it is already quoted"
+IN_PROMPT = "it is already in the prompt"
+LEFT_OUT = "its conversation was left out"
+SUMMARY_ALONE = "none of its turns is relevant enough"
+_FINAL = (SAME_CONVERSATION, NEVER, NOT_THIS_TIME, QUOTED, IN_PROMPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +56,16 @@ class Refusals:
             if is_by_summary(each) and each.match.passage_id in context.left_out
         }
 
-    def refused(self, match: MatchScore, conversation_id: ConversationId | None = None) -> str:
-        """Return why something is not wanted, or that it is not relevant enough."""
+    def refused(
+        self,
+        match: MatchScore,
+        conversation_id: ConversationId | None = None,
+        key: str = "rag_min_similarity",
+    ) -> str:
+        """Return why something is not wanted, or that its relevance is below the threshold of a setting."""
         if not self._settings.rag_enabled:
             return "rag_enabled is off"
-        return self.unwanted(match, conversation_id) or self.below(match, "rag_min_similarity")
+        return self.unwanted(match, conversation_id) or self.below(match, key)
 
     def unwanted(self, match: MatchScore, conversation_id: ConversationId | None = None) -> str:
         """Return why something is not wanted whatever its relevance."""
@@ -63,6 +74,17 @@ class Refusals:
         if match.passage_id in self._context.left_out or conversation_id in self._left_out:
             return NOT_THIS_TIME
         return SAME_CONVERSATION if conversation_id == self._context.conversation_id else ""
+
+    def may_hint(self, item: RecalledItem) -> bool:
+        """Return whether an item is left out only because of a limit, and relevant enough for a hint."""
+        return (
+            not item.injected
+            and self._settings.rag_enabled
+            and item.relevance >= self._settings.rag_hint_similarity
+            and item.conversation_id != self._context.conversation_id
+            and item.message_id not in self._context.held
+            and item.dropped_by not in _FINAL
+        )
 
     def below(self, match: MatchScore, key: str) -> str:
         """Return that the relevance is below the threshold of a setting."""

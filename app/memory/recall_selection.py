@@ -12,7 +12,6 @@ from app.domain.passages import PassageKind
 from app.domain.recall import (
     MatchScore,
     PlanPart,
-    PlanPartKind,
     PromptPiece,
     RecalledItem,
     RecallLayer,
@@ -24,10 +23,7 @@ from app.domain.recall import (
     RetrievedFact,
     RetrievedMessage,
 )
-from app.index.relevance import HIGHEST_RELEVANCE
-from app.language.sentences import content_terms
 from app.memory import recalled_text
-from app.memory.fact_matching import may_be_same
 from app.memory.growing_quotation import (
     GrowingQuotation,
     extend_quotations,
@@ -35,10 +31,13 @@ from app.memory.growing_quotation import (
     quotation_of_summary,
     quotation_of_turn,
 )
+from app.memory.recall_budget import budget_share
 from app.memory.recall_refusals import (
-    NEVER,
+    IN_PROMPT,
+    LEFT_OUT,
     NOT_THIS_TIME,
-    SAME_CONVERSATION,
+    QUOTED,
+    SUMMARY_ALONE,
     Refusals,
     SelectionContext,
     is_by_summary,
@@ -48,16 +47,10 @@ from app.memory.token_budget import RecallRoom, TokenBudget, size_of, tokens_of
 
 _MIN_EXCERPT_BYTES = 80  # of an earlier message; less than a sentence says nothing
 _MAX_HINTS = 3
-_LEAST_SHARE = 0.15  # of the budget: room for two hints
-_SAID_SHARE = 0.6  # of the words of a fact are in one sentence that says the same
 _GROUPS = (
     RecallLayer.MENTION, RecallLayer.FACT, RecallLayer.CONVERSATION, RecallLayer.HISTORY, RecallLayer.HINT,
     RecallLayer.DOCUMENT, RecallLayer.EARLIER,
 )  # fmt: skip
-_QUOTED = "it is already quoted"
-_IN_PROMPT = "it is already in the prompt"
-_LEFT_OUT = "its conversation was left out"
-_SUMMARY_ALONE = "none of its turns is relevant enough"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +60,10 @@ class Selection:
     parts: tuple[PlanPart, ...]
     items: tuple[RecalledItem, ...]
 
-    def tokens(self, *kinds: PlanPartKind) -> int:
-        """Return the tokens of the parts of some kinds (none: all)."""
-        return sum(part.tokens for part in self.parts if part.kind in (kinds or PlanPartKind))
+    @property
+    def tokens(self) -> int:
+        """The tokens of all parts."""
+        return sum(part.tokens for part in self.parts)
 
 
 def select_recalled(
@@ -80,10 +74,21 @@ def select_recalled(
 ) -> Selection:
     """Return what fits of facts, conversations and turns, of documents, and of earlier messages.
 
-    The less relevant the best of what was found, the less of the room for related history is used.
+    Of the room for related history the share is used that what was found is worth.
     """
+    related = round(room.related_tokens * budget_share(found))
+    return select_within(found, settings, context, replace(room, related_tokens=related))
+
+
+def select_within(
+    found: RetrievalResult,
+    settings: RecallSettings,
+    context: SelectionContext,
+    room: RecallRoom,
+) -> Selection:
+    """Return what fits in these budgets, whatever it is worth."""
     introduction = recalled_text.INTRO + (recalled_text.MORE if context.can_fetch else "")
-    budget = TokenBudget(round(room.related_tokens * _budget_share(found)), introduction)
+    budget = TokenBudget(room.related_tokens, introduction)
     selector = _Selector(settings, context, budget, found)
     selector.select_mentioned(found.mentioned)
     selector.select_conversations(found.conversations)
@@ -99,22 +104,6 @@ def select_recalled(
     selector.select_earlier(found.earlier)
     items = selector.items()
     return Selection((*parts, *selector.budget.parts(items)), items)
-
-
-def _budget_share(found: RetrievalResult) -> float:
-    """Return the share (0-1) of the budget that what was found is worth: tokens are lost where nothing answers."""
-    if found.mentioned:
-        return 1.0
-    turns = [*found.history, *(each for one in found.conversations for each in one.exchanges)]
-    best = max(
-        (
-            *(each.match.relevance for each in found.conversations),
-            *(each.match.relevance for each in turns),
-            *(each.match.relevance for each in found.facts),
-        ),
-        default=0.0,
-    )
-    return min(1.0, max(_LEAST_SHARE, (best / HIGHEST_RELEVANCE) ** 2))
 
 
 @dataclass(slots=True)
@@ -143,6 +132,7 @@ class _Selector:
         self._settings = settings
         self._context = context
         self._titles = found.titles
+        self._said = "\n".join(context.lines)
         self._mentioned = {each.conversation_id for each in found.mentioned}
         self._why_not = Refusals(settings, context, found)
         self._quotations: dict[PassageId, GrowingQuotation] = {}
@@ -199,25 +189,23 @@ class _Selector:
         for each in conversations:
             why_not = (
                 self._why_not.refused(each.match, each.conversation_id)
-                or (_QUOTED if each.conversation_id in taken | self._mentioned else "")
+                or (QUOTED if each.conversation_id in taken | self._mentioned else "")
                 or self._why_not.over(len(taken), "rag_conversation_limit")
             )
             quotation, header = quotation_of_summary(each), recalled_text.conversation_piece(each)
             has_summary = is_by_summary(each)
-            if has_summary and all(
-                self._why_not.refused(turn.match, turn.conversation_id) for turn in each.exchanges
-            ):
-                why_not = why_not or _SUMMARY_ALONE
+            if has_summary and not self._answers(each.exchanges):
+                why_not = why_not or SUMMARY_ALONE
             if has_summary and not why_not:
                 why_not = self._quoted(each.match, quotation, recalled_text.RELATED)
             source = (each.conversation_id, None, None)
             entry = self._note(RecallLayer.CONVERSATION, each.match, source, header, why_not)
             if has_summary:
                 entry.quotation = quotation
-                entry.hint = recalled_text.conversation_hint(each)
+                entry.hint = recalled_text.conversation_hint(each, self._said)
             has_turn = self.select_turns(
                 RecallLayer.EXCHANGE, each.exchanges, "rag_exchange_limit_per_conversation",
-                blocked=why_not and (why_not if why_not == NOT_THIS_TIME else _LEFT_OUT), header=None if has_summary else header,
+                blocked=why_not and (why_not if why_not == NOT_THIS_TIME else LEFT_OUT), header=None if has_summary else header,
             )  # fmt: skip
             if entry.item.injected and not (has_summary or has_turn):
                 entry.leave_out(self._why_not.no_room())
@@ -234,19 +222,23 @@ class _Selector:
     ) -> bool:
         """Select single turns, or turns of a conversation whose `header` precedes the first.
 
-        Return whether any was selected.
+        Beside a turn that answers, another one of its conversation needs to be worth a hint only: it often has the
+        outcome. Return whether any was selected.
         """
         is_single = layer is RecallLayer.HISTORY
         heading = recalled_text.HISTORY if is_single else recalled_text.RELATED
         taken, has_any = 0, False
+        settings, least = self._settings, "rag_min_similarity"
+        if not is_single and self._answers(turns):
+            least = min("rag_hint_similarity", least, key=lambda key: float(getattr(settings, key)))
         for turn in turns:
             title = self._titles.get(turn.conversation_id, "")
             quotation = quotation_of_turn(turn, title if is_single else None)
             text = " ".join(unit.text for units in quotation.texts for unit in units)
             why_not = (
                 blocked
-                or self._why_not.refused(turn.match, turn.conversation_id)
-                or (_QUOTED if turn.exchange_id in self._exchanges else self._repeated(text))
+                or self._why_not.refused(turn.match, turn.conversation_id, least)
+                or (QUOTED if turn.exchange_id in self._exchanges else self._repeated(text))
                 or self._why_not.over(taken, limit_key)
             )
             if not why_not:
@@ -255,7 +247,7 @@ class _Selector:
             source = (turn.conversation_id, turn.exchange_id, turn.message_id)
             entry = self._note(layer, turn.match, source, quotation.piece(), why_not, text)
             entry.quotation = quotation
-            entry.hint = recalled_text.exchange_hint(turn, title)
+            entry.hint = recalled_text.exchange_hint(turn, title, self._said)
             taken += entry.item.injected or why_not == NOT_THIS_TIME
             if entry.item.injected:
                 has_any = True
@@ -272,16 +264,13 @@ class _Selector:
             piece = recalled_text.fact_piece(fact, number)
             why_not = (
                 self._why_not.refused(fact.match)
-                or (_IN_PROMPT if fact.message_id in self._context.held else "")
+                or (IN_PROMPT if fact.message_id in self._context.held else "")
                 or self._repeated(fact.text)
-                or (_QUOTED if self._is_said(fact.text) else "")
+                or (QUOTED if self._is_quoted(fact.text) else "")
                 or self._why_not.over(taken, "rag_fact_limit")
-                or (
-                    ""
-                    if self.budget.put(recalled_text.FACTS, piece) is not None
-                    else self._why_not.no_room()
-                )
             )
+            if not why_not and self.budget.put(recalled_text.FACTS, piece) is None:
+                why_not = self._why_not.no_room()
             source = (fact.conversation_id, fact.exchange_id, fact.message_id)
             entry = self._note(RecallLayer.FACT, fact.match, source, piece, why_not, fact.text)
             entry.hint = piece
@@ -292,13 +281,15 @@ class _Selector:
 
         A fact and the turn it comes from count as one. Summaries come last: they say what the turns say, but less.
         """
+        self.budget.introduce(recalled_text.INTRO_TO_HINTS)
         shown: set[tuple[bool, int]] = {(True, each) for each in self._exchanges}
         most = len(shown) + _MAX_HINTS
-        waiting = [each for each in self._entries if each.hint and self._may_hint(each.item)]
+        waiting = [
+            each for each in self._entries if each.hint and self._why_not.may_hint(each.item)
+        ]
         for entry in sorted(waiting, key=_hint_order):
             item, line = entry.item, entry.hint
-            exchange = item.exchange_id
-            key = (exchange is not None, exchange or item.passage_id)
+            key = (item.exchange_id is not None, item.exchange_id or item.passage_id)
             if key in shown or line is None or line.text in self._context.lines:
                 continue
             if self.budget.put(recalled_text.HINTS, line) is None:
@@ -337,14 +328,13 @@ class _Selector:
 
     def select_earlier(self, messages: Sequence[RetrievedMessage]) -> None:
         """Select messages of this segment, cut at a sentence; each may use what others left."""
-        settings = self._settings
-        taken = 0
+        settings, taken = self._settings, 0
         for place, message in enumerate(messages):
             why_not = (
                 self._why_not.unwanted(message.match)
                 or ("" if settings.auto_rag_enabled else "auto_rag_enabled is off")
                 or self._why_not.below(message.match, "auto_rag_relevance_threshold")
-                or (_IN_PROMPT if message.message_id in self._context.held else "")
+                or (IN_PROMPT if message.message_id in self._context.held else "")
                 or self._repeated(message.text)
                 or self._why_not.over(taken, "auto_rag_top_k")
             )
@@ -378,7 +368,7 @@ class _Selector:
     # -- reasons; "" for none
 
     def _repeated(self, text: str) -> str:
-        return _QUOTED if _normalized(text) in self._texts else ""
+        return QUOTED if _normalized(text) in self._texts else ""
 
     def _quoted(
         self, match: MatchScore, quotation: GrowingQuotation, heading: str, *before: PromptPiece
@@ -389,31 +379,13 @@ class _Selector:
         self._quotations[match.passage_id] = quotation
         return ""
 
-    def _is_said(self, fact: str) -> bool:
-        """Return whether a quoted turn says what a fact says; its sentence is quoted then."""
-        words = set(content_terms(fact))
-        for quotation in self._quotations.values():
-            for number, units in enumerate(quotation.texts):
-                for place, unit in enumerate(units):
-                    shared = words.intersection(content_terms(unit.text))
-                    is_said = len(shared) >= _SAID_SHARE * len(words)
-                    if words and is_said and may_be_same(fact, unit.text):
-                        return place in quotation.chosen.get(number, ()) or quotation.extend(
-                            self.budget, number, place
-                        )
-        return False
+    def _is_quoted(self, statement: str) -> bool:
+        """Return whether a quoted turn says what a statement says; its sentence is quoted then."""
+        return any(each.say(self.budget, statement) for each in self._quotations.values())
 
-    def _may_hint(self, item: RecalledItem) -> bool:
-        """Return whether an item is left out only because of a limit, and relevant enough."""
-        return (
-            not item.injected
-            and self._settings.rag_enabled
-            and item.relevance >= self._settings.rag_hint_similarity
-            and item.conversation_id != self._context.conversation_id
-            and item.message_id not in self._context.held
-            and item.dropped_by not in (_QUOTED, _IN_PROMPT, SAME_CONVERSATION, NEVER)
-            and item.dropped_by != NOT_THIS_TIME
-        )
+    def _answers(self, turns: Sequence[RetrievedExchange]) -> bool:
+        """Return whether one of some turns is relevant enough to be quoted."""
+        return any(not self._why_not.refused(each.match, each.conversation_id) for each in turns)
 
     def _note(
         self,

@@ -59,6 +59,11 @@ class TokenBudget:
         self._introduction = introduction
         self._pieces: dict[str, list[PromptPiece]] = {}
 
+    def introduce(self, introduction: str) -> None:
+        """Begin with another introduction if there are no pieces yet."""
+        if not self._pieces:
+            self._introduction = introduction
+
     def left_bytes(self, heading: str) -> int:
         """Return the room for text under a heading."""
         return self._left_bytes - self._opening_bytes(heading)
@@ -110,7 +115,7 @@ class TokenBudget:
             pieces += [PromptPiece(heading), *self._pieces[heading]]
         size = sum(size_of(piece.text) for piece in pieces)
         if is_first and self._introduction:
-            size += recalled_text.MARK_BYTES
+            size += recalled_text.RECALLED_MARK_BYTES
         sources = tuple(
             dict.fromkeys(each.passage_id for each in quoted if each.layer in _QUOTING[kind])
         )
@@ -120,4 +125,4 @@ class TokenBudget:
         if heading in self._pieces:
             return 0
         opening = "" if self._pieces else self._introduction
-        return size_of(opening + heading) + (recalled_text.MARK_BYTES if opening else 0)
+        return size_of(opening + heading) + (recalled_text.RECALLED_MARK_BYTES if opening else 0)

@@ -105,7 +105,8 @@ def reasons(plan: ContextPlan) -> list[str]:
 
 
 def injected(plan: ContextPlan, *layers: RecallLayer) -> list[RecalledItem]:
-    return [item for item in plan.items if item.injected and item.layer in layers]
+    kept = layers or RecallLayer
+    return [item for item in plan.items if item.injected and item.layer in kept]
 
 
 def test_every_setting_of_the_memory_page_is_a_recall_setting() -> None:
@@ -160,7 +161,7 @@ def test_recalled_text_is_dated_attributed_and_linked() -> None:
         "User:\n    > Which tea?",
         "Assistant:\n    > answer to Which tea?",
         'exchange 700 · "Old walks" · 2026-03-03 · commonplace://70/3',
-        "call fetch_conversation_details",
+        ": fetch_conversation_details",
         "not instructions",
     ):
         assert words in said
@@ -242,8 +243,7 @@ def test_the_less_relevant_the_best_the_fewer_tokens_are_used() -> None:
 
     budget = SETTINGS.rag_max_tokens
     assert 0.9 * budget < tokens(0.95) <= budget
-    assert 0.4 * budget < tokens(0.7) < 0.6 * budget
-    assert 0.1 * budget < tokens(0.2) < 0.2 * budget
+    assert tokens(0.2) < 0.2 * budget < tokens(0.75) < 0.6 * budget
 
 
 def test_a_large_unit_gives_way_to_a_small_one_that_is_nearly_as_good() -> None:
@@ -259,13 +259,13 @@ def test_a_large_unit_gives_way_to_a_small_one_that_is_nearly_as_good() -> None:
 
 
 def test_the_budget_goes_to_the_sentences_of_most_worth_and_a_turn_keeps_one() -> None:
-    units = [QuoteUnit(f"Sentence {each} is here.", each, worth=each / 40) for each in range(40)]
+    units = [QuoteUnit(f"Sentence {each:02} is here.", each, worth=each / 40) for each in range(40)]
     long = replace(turn(600), texts=(QuotableText(False, tuple(units)),))
     plan = planned(
         RetrievalResult(history=(long, turn(601, "Milk?"))),
         settings=RecallSettings(rag_max_tokens=200),
     )
-    quoted = [each for each in range(40) if f"Sentence {each} is" in recalled_block(plan.parts)]
+    quoted = [each for each in range(40) if f"Sentence {each:02} is" in recalled_block(plan.parts)]
     assert quoted == list(range(40 - len(quoted), 40))
     assert 5 < len(quoted) < 39
     assert "Milk?" in recalled_block(plan.parts)
@@ -287,10 +287,12 @@ def test_the_most_relevant_turns_are_completed_and_only_a_whole_one_counts_as_qu
     asked = (QuoteUnit("Where was the tea house?", 0, worth=0.5),)
     texts = QuotableText(True, asked), QuotableText(False, worthless)
     near, far = (replace(turn(n, relevance=r), texts=texts) for n, r in ((700, 0.9), (800, 0.75)))
-    found = RetrievalResult(history=(near, far))
-    whole = planned(found)
+    short = replace(turn(900, relevance=0.75), texts=(texts[0], QuotableText(False, worthless[:9])))
+    whole = planned(found := RetrievalResult(history=(near, far)))
     assert recalled_block(whole.parts).count("innkeeper") == len(worthless)
     assert part(whole, PlanPartKind.RELATED).sources == (1700,)
+    both = planned(RetrievalResult(history=(near, short)))
+    assert part(both, PlanPartKind.RELATED).sources == (1700, 1900), "a short turn is not cut"
     cut = planned(found, settings=replace(SETTINGS, rag_max_tokens=300))
     assert 1 < recalled_block(cut.parts).count("innkeeper") < len(worthless)
     assert part(cut, PlanPartKind.RELATED).sources == ()
@@ -321,6 +323,24 @@ def test_a_hint_is_given_once_in_a_conversation_and_is_no_question_if_possible()
     pieces = (piece for each in first.parts for piece in each.pieces if piece.passage_id == 1800)
     again = planned(found, lines=frozenset(piece.text for piece in pieces))
     assert [each.passage_id for each in injected(again, RecallLayer.HINT)] == [700]
+
+
+def test_a_hint_gives_what_the_request_does_not_say_yet() -> None:
+    found = RetrievalResult(
+        conversations=(talk(60, relevance=0.5, summary="By the river."),),
+        history=(turn(700, "Behind the mill.", 0.5), turn(800, "By the river.", 0.5)),
+    )
+    assert len(injected(planned(found), RecallLayer.HINT)) == 3
+    plan = planned(found, lines=frozenset({"    User:\n    > It stood here. By the river.\n"}))
+    assert [each.passage_id for each in injected(plan, RecallLayer.HINT)] == [1700]
+
+
+def test_beside_a_turn_that_answers_its_conversation_tells_the_outcome() -> None:
+    question, outcome = turn(600), turn(601, "We took the second.", 0.4)
+    plan = planned(RetrievalResult(conversations=(talk(60, question, outcome),)))
+    assert [each.exchange_id for each in injected(plan, RecallLayer.EXCHANGE)] == [600, 601]
+    weak = planned(RetrievalResult(conversations=(talk(60, turn(600, relevance=0.6), outcome),)))
+    assert not injected(weak, RecallLayer.EXCHANGE)
 
 
 def test_recall_that_is_off_is_the_reason() -> None:

@@ -29,7 +29,7 @@ from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.recall import RecallLayer, RecallSettings, RetrievalResult, SegmentContext
 from app.language.sentences import content_terms
 from app.memory.recall_refusals import SelectionContext
-from app.memory.recall_selection import select_recalled
+from app.memory.recall_selection import Selection, select_recalled
 from app.memory.token_budget import RecallRoom
 from app.storage.tables.facts import fact_changes
 from app.system.paths import DataPaths
@@ -203,13 +203,24 @@ def _injected(
     took = timed(lambda: retrieved(services, question.text))
     found = took.result
     assert not found.notice or "words alone" in found.notice, found.notice
-    evidence: frozenset[ExchangeId] = frozenset()
-    if talk.id in places.talks:
-        messages = places.talks[talk.id].evidence(question)
-        evidence = frozenset(places.exchange_of[each] for each in messages)
     settings = RecallSettings.read(services.settings.get)
     context = SelectionContext(_NEW, question.text, frozenset(), can_fetch=True)
     selection = select_recalled(found, settings, context, RecallRoom(settings.rag_max_tokens, 0, 0))
+    return replace(
+        injected(selection, question, evidence_of(places, talk, question)), took_ms=took.ms
+    )
+
+
+def evidence_of(places: StoredEvaluation, talk: Talk, question: Question) -> frozenset[ExchangeId]:
+    """Return the exchanges of a library that answer a question."""
+    if talk.id not in places.talks:
+        return frozenset()
+    messages = places.talks[talk.id].evidence(question)
+    return frozenset(places.exchange_of[each] for each in messages)
+
+
+def injected(selection: Selection, question: Question, evidence: frozenset[ExchangeId]) -> Injected:
+    """Return what a selection would put into a prompt."""
     items = [each for each in selection.items if each.injected]
     turns = [each for each in items if each.layer in _TURNS]
     right = {each.exchange_id for each in turns} & evidence
@@ -220,8 +231,8 @@ def _injected(
         in_prompt=not evidence.isdisjoint(each.exchange_id for each in items if each.exchange_id),
         facts=sum(each.layer is RecallLayer.FACT for each in items),
         talks=sum(each.layer is RecallLayer.CONVERSATION for each in items),
-        tokens=selection.tokens(),
-        took_ms=took.ms,
+        tokens=selection.tokens,
+        took_ms=0.0,
         answer_words=_answer_words(question, "".join(part.text for part in selection.parts)),
     )
 
