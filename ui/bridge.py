@@ -23,6 +23,7 @@ Listener = Callable[[ChangeSet], object]
 OnError = Callable[[KnownError], object]
 _log = logging.getLogger(__name__)
 _POOL_THREADS = 4
+_LONG_CALLS = 4
 _GATHER_MS = 50
 
 
@@ -73,7 +74,7 @@ class Bridge(QObject):
         self._writes_pool = QThreadPool(self)
         self._writes_pool.setMaxThreadCount(1)
         self._workers_pool = QThreadPool(self)
-        self._workers_pool.setMaxThreadCount(len(WorkerName) + 1)
+        self._workers_pool.setMaxThreadCount(len(WorkerName) + _LONG_CALLS)
         self._lock = threading.Lock()
         self._pending_change = ChangeSet()
         self._pending_statuses: dict[WorkerName, WorkerStatus] = {}
@@ -111,6 +112,12 @@ class Bridge(QObject):
         """Run a worker's loop in a QRunnable of its own until it returns; not after `settle`."""
         if not self.is_settled:
             self._workers_pool.start(_Work(loop, Future()))
+
+    def run_long(self, call: Callable[[], object], on_error: OnError) -> None:
+        """Submit a call that may take minutes, beside the pool; it is not waited for at the shutdown."""
+        future: Future[object] = Future()
+        self._workers_pool.start(_Work(call, future))
+        self.submit(self.wait(future), on_error)
 
     def on_gui(self, call: Callable[[], object]) -> Callable[[], None]:
         """Return a function for any thread that runs `call` on the GUI thread."""

@@ -32,6 +32,7 @@ from app.commands.facts import facts_command
 from app.commands.presets import preset_command
 from app.commands.projects import project_command
 from app.commands.recall import rag_command
+from app.commands.routines import routine_command
 from app.commands.search import search_commands
 from app.commands.secrets import secrets_command
 from app.commands.table import CommandTable
@@ -381,6 +382,7 @@ class Services:
                 preset_command(self.presets, self.library),
                 project_command(self.projects, self.library),
                 topics_command(self.topics),
+                routine_command(self.routines),
                 rag_command(settings, self.overview, self.previews, self.inspector),
                 facts_command(self.facts, self.fact_service, self.fact_regeneration, board),
                 secrets_command(store, self.values),

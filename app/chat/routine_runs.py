@@ -31,7 +31,6 @@ from app.domain.errors import (
 )
 from app.domain.formatting import month_start
 from app.domain.routines import Outcome, Routine, RoutineRun
-from app.domain.text import sentences
 from app.domain.translation import in_english
 from app.domain.workers import WorkerName
 from app.providers.registry import ProviderRegistry
@@ -132,7 +131,7 @@ class RoutineRuns:
                 raise
             except KnownError as error:  # it could not even begin
                 with in_english():
-                    why = sentences(error.title, error.hint)
+                    why = f"{error.title}\n{error.hint}"
                 known = self._rows.run_at(routine.uid, due_at) or record
                 failed = replace(known, finished_at=now(), outcome=Outcome.FAILED, why=why)
                 self._store.save(RoutineRunPut(failed))
@@ -267,7 +266,7 @@ class _Running:
             if self._is_cancelled():
                 return ()
         else:
-            outcome, why = Outcome.FAILED, sentences(problem.title, problem.hint)
+            outcome, why = Outcome.FAILED, f"{problem.title}\n{problem.hint}"
             if self._may_retry and problem.kind in _PASSING:
                 return ()
         self.record = replace(

@@ -16,7 +16,7 @@ from app.chat.routine_runs import RoutineRuns
 from app.domain.changes import RoutinePut, RoutineRemoved
 from app.domain.chat import UsageReported
 from app.domain.errors import ConsentMissing, InvalidInput, NotFound
-from app.domain.formatting import format_price
+from app.domain.formatting import format_moment, format_price
 from app.domain.ids import new_uid
 from app.domain.presets import one_line_name
 from app.domain.routines import (
@@ -27,8 +27,8 @@ from app.domain.routines import (
     failures_in_a_row,
     routine_problem,
 )
-from app.domain.text import clean
-from app.domain.translation import tr, trn
+from app.domain.text import clean, sentences
+from app.domain.translation import tr, translate_filled, trn
 from app.language.schedules import due_times, read_schedule
 from app.providers.pricing.estimated_tokens import estimated_tokens
 from app.storage.engine.store import Store
@@ -244,6 +244,28 @@ class Routines:
             failures_in_a_row(runs),
             self._runs.is_running(routine.uid),
         )
+
+
+def outcome_text(run: RoutineRun) -> str:
+    """Return what a run came to, in the language in force."""
+    why = sentences(*map(translate_filled, filter(None, run.why.split("\n"))))
+    match run.outcome:
+        case None:
+            return tr("Running\u2026")
+        case Outcome.COMPLETED:
+            return tr("Completed")
+        case Outcome.FAILED:
+            return tr("Failed. {why}").format(why=why)
+        case Outcome.INTERRUPTED:
+            return tr("Interrupted. {why}").format(why=why)
+    count = trn("{count} time skipped.", "{count} times skipped.", run.missed)
+    return f"{count} {why}"
+
+
+def run_text(run: RoutineRun) -> str:
+    """Return when a run ended and what it came to, in the language in force."""
+    at = run.finished_at or run.started_at or run.due_at
+    return f"{format_moment(at)}: {outcome_text(run)}"
 
 
 def next_times(cron: str, count: int = 3) -> tuple[datetime, ...]:

@@ -73,7 +73,22 @@ class ChooseProject:
     uid: str | None
 
 
-Action = OpenTurn | OpenDocument | ImportFiles | AskExport | ChoosePreset | ChooseProject
+@dataclass(frozen=True, slots=True)
+class NewRoutine:
+    """The front end should show the editor of a new routine."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRoutine:
+    """The front end should run the routine of this uid, and report its end."""
+
+    uid: str
+
+
+Action = (
+    OpenTurn | OpenDocument | ImportFiles | AskExport | ChoosePreset | ChooseProject | NewRoutine
+    | RunRoutine
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

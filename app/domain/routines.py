@@ -61,7 +61,7 @@ class RoutineRun:
         started_at: None if it was skipped.
         finished_at: None while it runs, and after the program ended meanwhile.
         outcome: None until it has finished.
-        why: Why it failed or was skipped.
+        why: Why it failed or was skipped, in English: what happened, and on a second line what to do.
         missed: The number of due times that a skipped one stands for.
         conversation_id: None if it never ran, or the conversation was forgotten.
         is_manual: Whether the user started it.

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,17 +16,21 @@ from app.commands.command import (
     CommandContext,
     CommandUsageError,
     ImportFiles,
+    NewRoutine,
     OpenDocument,
     OpenTurn,
     Outcome,
+    RunRoutine,
 )
 from app.commands.table import CommandSession
-from app.domain.changes import PromptStored, SummaryPut
+from app.domain.changes import PromptStored, RoutineRunPut, SummaryPut
 from app.domain.conversations import Text
 from app.domain.errors import InvalidInput, InvalidSetting, NotFound
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecallLayer, StoredPrompt, Verdict
+from app.domain.routines import Outcome as RunOutcome
+from app.domain.routines import Routine, RoutineRun
 from app.domain.workers import WorkerName
 from app.storage.deletion.forget import value_places
 from app.storage.engine.times import now
@@ -368,6 +373,30 @@ def test_an_import_needs_a_file(desk: Desk, tmp_path: Path) -> None:
 
 
 # -- help and errors
+
+
+def test_routines_are_listed_switched_and_their_answers_linked(desk: Desk) -> None:
+    services, at = desk.services, datetime(2026, 3, 2, 9, tzinfo=UTC)
+    assert "/routine add" in desk.says("/routine")
+    assert desk.run("/routine add").action == NewRoutine()
+    made = services.routines.save(
+        Routine("", "Morning report", "What is new?", "0 9 * * 1-5", at), agreed=False
+    )
+    assert "off" in desk.says("/routine")
+    assert "next" in desk.says("/routine on morning report")
+    assert services.routines.get(made.uid).enabled_at is not None
+    assert desk.run("/routine run Morning report").action == RunRoutine(made.uid)
+    whole = desk.write(("What is new?", "Nothing."))
+    run = RoutineRun(
+        made.uid, at, at, at, RunOutcome.COMPLETED, conversation_id=whole.conversation.id,
+        exchange_id=whole.exchanges[0].id,
+    )  # fmt: skip
+    services.store.save(RoutineRunPut(run))
+    link = f"commonplace://{whole.conversation.id}/0"
+    assert link in desk.says("/routine history Morning report")
+    for wrong in ("/routine run", "/routine walk Morning report"):
+        with pytest.raises(CommandUsageError):
+            desk.run(wrong)
 
 
 def test_help_and_readme_list_every_command(desk: Desk) -> None:

@@ -25,6 +25,7 @@ from app.domain.translation import (
 )
 from app.domain.workers import WORKERS
 from app.memory.explain import FEATURE_LABELS, UNANSWERED, UNFINISHED
+from app.workers.jobs.routine_runner import ENDED, MISSED
 from app.workers.status_text import ESTIMATED, STATE_TEXTS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -95,6 +96,7 @@ def listed() -> dict[str, bool]:
         texts |= {obstacle.words: False, obstacle.hint: False}
     for problem in (STOPPED, CONNECTION_LOST, EMPTY, *CUT_SHORT.values()):
         texts |= {problem.title: False, problem.hint: False}
+    texts |= dict.fromkeys((MISSED, ENDED), False)
     for spec in WORKERS.values():
         texts |= {spec.title: False, spec.label: False, spec.waiting_one: True}
     return {text: counted for text, counted in texts.items() if text}

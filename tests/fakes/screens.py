@@ -156,6 +156,9 @@ class FakeBridge(Bridge):
         if (waiting := self._waiting.pop(name, None)) is not None:
             waiting[0].close()
 
+    def run_long(self, call: Callable[[], object], on_error: OnError) -> None:
+        self.save(call, on_error=on_error)
+
     def host_worker(self, loop: Callable[[], None]) -> None:
         self.hosted.append(loop)
 

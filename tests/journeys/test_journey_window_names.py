@@ -30,7 +30,7 @@ PAGES = (
     "questions",
     "activity",
 )
-DIALOGS = ("why", "palette", "shortcuts", "about", "privacy", "forget", "check")
+DIALOGS = ("why", "palette", "shortcuts", "about", "privacy", "forget", "check", "routines")
 
 
 async def screens(user: User) -> AsyncIterator[tuple[str, QWidget]]:
@@ -51,8 +51,11 @@ async def screens(user: User) -> AsyncIterator[tuple[str, QWidget]]:
         names.setCurrentRow(row)
         yield f"settings {names.item(row).text()}", dialog
     dialog.reject()
-    for name in DIALOGS:
-        user.action(name).trigger()
+    for name in (*DIALOGS, "routine"):
+        if name == "routine":
+            user.presenters.routines.add()
+        else:
+            user.action(name).trigger()
         await user.until(lambda: opened() is not None, name)
         shown = opened()
         assert shown is not None

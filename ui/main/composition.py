@@ -53,7 +53,7 @@ from ui.presenters.memory_writes import MemoryWritePresenter
 from ui.presenters.mentions import MentionPresenter
 from ui.presenters.message_cost import MessageCostPresenter
 from ui.presenters.message_queue import QueuePresenter
-from ui.presenters.model_choice import ModelPickerPresenter
+from ui.presenters.model_choice import ModelPickerPresenter, list_models
 from ui.presenters.presenter import Navigation
 from ui.presenters.preset_choice import PresetPickerPresenter
 from ui.presenters.privacy import PrivacyPresenter
@@ -63,6 +63,8 @@ from ui.presenters.projects import ProjectsPresenter
 from ui.presenters.quick_find import QuickFindPresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
+from ui.presenters.routine_notices import RoutineNotices
+from ui.presenters.routines import RoutinesPresenter
 from ui.presenters.search import SearchPresenter
 from ui.presenters.secrets import SecretsPresenter
 from ui.presenters.settings.dialog import APPEARANCE_SETTINGS
@@ -120,6 +122,8 @@ class Presenters(QObject):
             import_files=self.imports.start,
             export=self.conversation_commands.ask_for_export,
             preset=self.presets.choose,
+            new_routine=self.routines.add,
+            run_routine=self.routines.run,
         )
         self._create_recall(navigation)
         self._create_sidebar(navigation)
@@ -229,6 +233,12 @@ class Presenters(QObject):
             bridge, services.search, self.links.open_link, self._window, QuickFind(self._window)
         )
         self.tray = TrayPresenter(bridge, services.settings, self._window, self.quick_find.show)
+        RoutineNotices(bridge, services.routines, banner, self.tray.notify, conversation.open)
+        self.routines = RoutinesPresenter(
+            bridge, services.routines, services.presets, services.projects,
+            partial(services.tools, is_unattended=True),
+            partial(list_models, services.models, services.chat, bridge), banner, conversation.open,
+        )  # fmt: skip
         self.mcp_consent = McpConsentPresenter(bridge, services.mcp_access, banner)
         ToolPermissionPresenter(bridge, services.tool_servers, banner, self._window)
         self.maintenance = MaintenancePresenter(
@@ -408,6 +418,7 @@ class Presenters(QObject):
                 self._bridge, self._services.project_proposals, self._banner
             ).open,
             "edit_project": self.projects.edit_here,
+            "routines": self.routines.open,
             "export_all": self.conversation_commands.ask_for_export,
             "find": self.find.open,
             "search": lambda: self._in_sidebar(sidebar.focus_search),

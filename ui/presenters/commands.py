@@ -10,9 +10,11 @@ from app.commands.command import (
     ChooseProject,
     CommandContext,
     ImportFiles,
+    NewRoutine,
     OpenDocument,
     OpenTurn,
     Outcome,
+    RunRoutine,
 )
 from app.commands.table import CommandSession
 from app.domain.conversations import Conversation
@@ -95,6 +97,10 @@ class CommandPresenter(Presenter):
                 self._navigation.preset(uid)
             case ChooseProject(uid):
                 self._conversation.choose_project(uid)
+            case NewRoutine():
+                self._navigation.new_routine()
+            case RunRoutine(uid):
+                self._navigation.run_routine(uid)
 
     def _on_conversation_opened(self, conversation: Conversation | None) -> None:
         """Dismiss output about another conversation; results of a search stay to be opened."""

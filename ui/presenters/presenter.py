@@ -43,7 +43,8 @@ class Navigation:
     `turn` shows a conversation, at an exchange and one of its messages where given; `fact` and
     `memory` show the memory pane at an id; `page` shows a manual page or document by its place (man:grep.1) and title; `explain`
     shows why an exchange with a label is ranked as it is for a question; `import_files` and
-    `export` open their dialogs; `preset` chooses the preset (uid) of a conversation that begins.
+    `export` open their dialogs; `preset` chooses the preset (uid) of a conversation that begins;
+    `new_routine` shows an editor, `run_routine` runs one by its uid.
     """
 
     turn: OpenTurn
@@ -54,6 +55,8 @@ class Navigation:
     import_files: Callable[[list[Path]], object]
     export: Callable[[Sequence[ConversationId]], object]
     preset: Callable[[str], object]
+    new_routine: Callable[[], object]
+    run_routine: Callable[[str], object]
 
 
 def show_menu(

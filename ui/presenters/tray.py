@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from PySide6.QtWidgets import QMenu, QSystemTrayIcon
+from PySide6.QtWidgets import QApplication, QMenu, QSystemTrayIcon
 
 from app.domain.translation import tr
 from app.storage.tables.settings import Settings
@@ -27,6 +27,7 @@ class TrayPresenter(Presenter):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.icon: QSystemTrayIcon | None = None
+        self._act: Callable[[], object] = lambda: None
         self._bridge.subscribe(lambda _: self.apply(), SWITCH)
         self.apply()
 
@@ -49,6 +50,20 @@ class TrayPresenter(Presenter):
             self._ask(leave)
         else:
             leave()
+
+    def notify(self, text: str, act: Callable[[], object]) -> None:
+        """Show a message of the desktop unless the window is in front; a click on it runs `act`."""
+        if self._window.isActiveWindow():
+            return
+        QApplication.alert(self._window)
+        self._act = act
+        if self.icon is not None:
+            self.icon.showMessage("Commonplace", text, app_icon())
+
+    def _on_message_clicked(self) -> None:
+        self._window.bring_to_front()
+        act, self._act = self._act, lambda: None
+        act()
 
     def _ask(self, leave: Callable[[], None]) -> None:
         texts = Confirmation(
@@ -84,6 +99,7 @@ class TrayPresenter(Presenter):
         icon.setContextMenu(menu)
         icon.setToolTip("Commonplace")
         icon.activated.connect(self._on_activated)
+        icon.messageClicked.connect(self._on_message_clicked)
         return icon
 
     def _begin(self) -> None:

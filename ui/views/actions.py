@@ -78,6 +78,7 @@ _ROWS = (
     ActionRow("saved", tr("&View"), tr("Sa&ved memories"), checkable=True),
     ActionRow("questions", tr("&View"), tr("Test &questions"), checkable=True),
     ActionRow("activity", tr("&View"), tr("&Activity"), "Ctrl+Shift+W", checkable=True),
+    ActionRow("routines", tr("&View"), tr("&Routines\u2026"), "Ctrl+Shift+H"),
     ActionRow("larger", tr("&View"), tr("&Larger text"), ("Ctrl++", "Ctrl+="), separated=True),
     ActionRow("smaller", tr("&View"), tr("S&maller text"), _K.ZoomOut),
     ActionRow("actual", tr("&View"), tr("&Normal text"), "Ctrl+0"),

@@ -62,6 +62,11 @@ class Tool:
     is_checked: bool = True
     waits_for_user: bool = False
 
+    @property
+    def is_unattended(self) -> bool:
+        """Whether it may be called while nobody watches: it neither writes nor asks."""
+        return not self.writes and not self.waits_for_user
+
 
 class Toolbox:
     """All tools. Thread-safe."""
@@ -72,9 +77,13 @@ class Toolbox:
         """`more` returns tools that may change; their names are others than those of `tools`."""
         self._own, self._more = tools, more
 
-    def descriptions(self) -> Mapping[str, str]:
-        """Return the descriptions of all tools by their names."""
-        return {name: tool.description for name, tool in self._tools().items()}
+    def descriptions(self, *, is_unattended: bool = False) -> Mapping[str, str]:
+        """Return the descriptions of all tools by their names, or of those for an unattended exchange."""
+        return {
+            name: tool.description
+            for name, tool in self._tools().items()
+            if not is_unattended or tool.is_unattended
+        }
 
     def offered_in(
         self,
@@ -91,7 +100,7 @@ class Toolbox:
         return tuple(
             ToolSchema(each.name, each.description, json.dumps(each.parameters))
             for each in self._of(conversation, allowed).values()
-            if not (is_unattended and (each.writes or each.waits_for_user))
+            if not is_unattended or each.is_unattended
         )
 
     def writes(self, call: ToolCall) -> bool:

@@ -9,7 +9,14 @@ from typing import Any
 from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
 from app.chat.projects import Projects
-from app.chat.routines import RoutinePlan, Routines, RoutineState, next_times, plan_text
+from app.chat.routines import (
+    RoutinePlan,
+    Routines,
+    RoutineState,
+    next_times,
+    plan_text,
+    run_text,
+)
 from app.cli.arguments import wrong_arguments
 from app.cli.commands.providers import unlock_keys
 from app.cli.terminal import Terminal, members
@@ -17,13 +24,11 @@ from app.domain.errors import InvalidInput
 from app.domain.formatting import format_moment
 from app.domain.projects import NO_PROJECT
 from app.domain.routines import Outcome, Routine, RoutineRun
-from app.domain.text import one_line
 from app.language.schedules import schedule_text
 from app.storage.engine.times import now
 
 _OPTIONS = ("schedule", "prompt", "model", "preset", "project", "limit_usd", "private", "name")
 _DONE = {"add": "added", "edit": "changed", "on": "switched_on", "off": "switched_off"}
-_TEXT_CHARS = 100
 
 
 def routine(
@@ -95,14 +100,8 @@ def _list(routines: Routines, terminal: Terminal) -> int:
 
 def _line(state: RoutineState) -> str:
     when = "off" if state.next_at is None else f"next {format_moment(state.next_at)}"
-    last = "never ran" if state.last is None else f"last {_outcome(state.last)}"
+    last = "never ran" if state.last is None else f"last {run_text(state.last)}"
     return f"{state.routine.name}: {schedule_text(state.routine.cron)}; {when}; {last}"
-
-
-def _outcome(run: RoutineRun) -> str:
-    at = run.finished_at or run.started_at or run.due_at
-    why = f": {one_line(run.why, _TEXT_CHARS)}" if run.why else ""
-    return f"{run.outcome or 'running'} {format_moment(at)}{why}"
 
 
 def _changed(
@@ -178,7 +177,7 @@ def _saved(
 def _run(routines: Routines, models: ModelDirectory, routine: Routine, terminal: Terminal) -> int:
     unlock_keys(models, routines.plan(routine).model, terminal)
     run, turn_number = routines.run_now(routine.uid, terminal.cancelled)
-    lines = [f"{routine.name}: {_outcome(run)}"]
+    lines = [f"{routine.name}: {run_text(run)}"]
     if turn_number is not None:
         lines.append(f"commonplace show {run.conversation_id}:{turn_number}")
     terminal.show({"runs": [_row(run, turn_number)]}, *lines)
@@ -190,8 +189,7 @@ def _history(routines: Routines, routine: Routine, terminal: Terminal) -> int:
     lines = []
     for run, turn in runs:
         place = "" if turn is None else f"  {run.conversation_id}:{turn}"
-        times = f" ({run.missed:,} times)" if run.missed > 1 else ""
-        lines.append(f"due {format_moment(run.due_at)}: {_outcome(run)}{times}{place}")
+        lines.append(f"due {format_moment(run.due_at)}; {run_text(run)}{place}")
     terminal.show({"runs": [_row(run, turn) for run, turn in runs]}, *lines)
     if not runs and not terminal.as_json:
         terminal.line(f"The routine '{routine.name}' has not run yet.")

@@ -190,16 +190,18 @@ class RoutineRunnerJob(Job[DueRun, DueRun]):
 
     def _look(self, at: datetime) -> None:
         """Read what is due, the earliest first."""
-        self._enabled = [each for each in self._rows.listed() if each.enabled_at is not None]
+        routines = self._rows.listed()
+        self._enabled = [each for each in routines if each.enabled_at is not None]
         self._due = []
         self._next_due = None
-        for routine in self._enabled:
+        for routine in routines:
             if routine.enabled_at and routine.enabled_at > at + _CLOCK_ERROR:
                 self._store.save(RoutinePut(replace(routine, enabled_at=at)))
                 continue
             if not self._runner().is_running(routine.uid):
                 self._due += [DueRun(routine, run) for run in self._records(routine, at)]
-            following = next(due_times(routine.cron, at, self._zone), None)
+            coming = due_times(routine.cron, at, self._zone)
+            following = next(coming, None) if routine.enabled_at else None
             if following is not None and (self._next_due is None or following < self._next_due):
                 self._next_due = following
         self._due.sort(key=lambda each: each.run.due_at)
@@ -208,9 +210,12 @@ class RoutineRunnerJob(Job[DueRun, DueRun]):
         """Return the due times of a routine without a final record."""
         unfinished = self._rows.unfinished(routine.uid)
         if unfinished is not None:
-            if at - unfinished.due_at <= _LATEST and not unfinished.is_manual:
+            is_late = at - unfinished.due_at > _LATEST
+            if not is_late and not unfinished.is_manual and routine.enabled_at is not None:
                 return [unfinished]
             return [replace(unfinished, finished_at=at, outcome=Outcome.INTERRUPTED, why=ENDED)]
+        if routine.enabled_at is None:
+            return []
         since = max(filter(None, (routine.enabled_at, self._rows.last_due(routine.uid, at))))
         coming = takewhile(lambda due: due <= at, due_times(routine.cron, since, self._zone))
         times = list(islice(coming, _MOST_DUE))

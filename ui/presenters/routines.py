@@ -1,0 +1,252 @@
+"""Routines: the dialog that lists them, the editor of one, and runs on request."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtWidgets import QWidget
+
+from app.chat.presets import Presets
+from app.chat.projects import Projects
+from app.chat.routines import RoutinePlan, Routines, next_times, plan_text
+from app.domain.errors import ConsentMissing, KnownError
+from app.domain.formatting import format_moment
+from app.domain.presets import Preset
+from app.domain.projects import Project
+from app.domain.routines import Routine, RoutineRun
+from app.domain.translation import tr, weekday_name
+from app.language.schedules import read_schedule, schedule_text
+from app.storage.engine.times import now
+from ui.presenters.presenter import OpenTurn, Presenter
+from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.dialogs.routine_form import RoutineForm
+from ui.views.dialogs.routines_dialog import RoutinesDialog
+from ui.widgets.banner import Banner
+
+
+class RoutinesPresenter(Presenter):
+    """Opens the dialogs, saves with consent, and runs routines.
+
+    `tools` returns the descriptions of what an unattended run may use by name, `list_models` the models of
+    all providers with a key, and failures.
+    """
+
+    _routines: Routines
+    _presets: Presets
+    _projects: Projects
+    _tools: Callable[[], Mapping[str, str]]
+    _list_models: Callable[[], Awaitable[tuple[Sequence[str], Sequence[str]]]]
+    _messages: Banner
+    _open_turn: OpenTurn
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._dialog: RoutinesDialog | None = None
+        self._form: RoutineForm | None = None
+        self._bridge.subscribe(lambda _: self._load(), "routines")
+
+    def open(self) -> RoutinesDialog:
+        """Show the list; return its dialog."""
+        dialog = self._dialog = RoutinesDialog(self._messages.window())
+        dialog.selected.connect(self._load_runs)
+        dialog.switched.connect(self._switch)
+        dialog.add_requested.connect(self.add)
+        dialog.edit_requested.connect(self._edit)
+        dialog.run_requested.connect(lambda routine: self.run(routine.uid))
+        dialog.removal_requested.connect(self._ask_to_remove)
+        dialog.turn_requested.connect(self._show_turn)
+        dialog.finished.connect(self._on_finished)
+        self._load()
+        dialog.open()
+        return dialog
+
+    def add(self) -> None:
+        """Show the editor of a new routine."""
+        self._edit(Routine("", "", "", "", now(), enabled_at=now()))
+
+    def run(self, uid: str) -> None:
+        """Run a routine now; its end is announced as that of any run."""
+        self._bridge.run_long(partial(self._routines.run_now, uid), self._show_error)
+
+    # -- the list
+
+    def _load(self, select: str = "") -> None:
+        if (dialog := self._dialog) is None:
+            return
+        self._bridge.load(
+            "routines",
+            self._routines.listed,
+            lambda states: dialog.show_routines(states, select),
+            dialog.show_error,
+        )
+
+    def _load_runs(self, uid: str) -> None:
+        if (dialog := self._dialog) is not None:
+            self._bridge.load(
+                "runs of a routine",
+                lambda: self._routines.history(uid),
+                lambda found: dialog.show_runs(uid, [run for run, _ in found]),
+                dialog.show_error,
+            )
+
+    def _switch(self, uid: str, is_on: bool) -> None:
+        self._bridge.save(
+            lambda: self._routines.switch(uid, is_on=is_on), on_error=self._show_error
+        )
+
+    def _ask_to_remove(self, routine: Routine) -> None:
+        texts = Confirmation(
+            tr("Remove a routine"),
+            tr("Remove the routine “{name}”?").format(name=routine.name),
+            tr("The list of its runs is deleted. Its conversation stays."),
+            tr("Remove"),
+            is_warning=True,
+        )
+        remove = partial(self._routines.remove, routine.uid)
+        confirm(self._parent, texts, lambda: self._bridge.save(remove, on_error=self._show_error))
+
+    def _show_turn(self, run: RoutineRun) -> None:
+        if self._dialog is not None and run.conversation_id is not None:
+            self._dialog.accept()
+            self._open_turn(run.conversation_id, run.exchange_id, None)
+
+    def _show_error(self, error: KnownError) -> None:
+        (self._messages if self._dialog is None else self._dialog).show_error(error)
+
+    @property
+    def _parent(self) -> QWidget:
+        return self._dialog or self._messages.window()
+
+    def _on_finished(self, _: int) -> None:
+        for task in ("routines", "runs of a routine"):
+            self._bridge.cancel(task)
+        if self._dialog is not None:
+            self._dialog.deleteLater()
+        self._dialog = None
+
+    # -- the editor
+
+    def _edit(self, routine: Routine) -> None:
+        self._bridge.load(
+            "routine",
+            lambda: (self._presets.listed(), self._presets.default(), self._projects.listed()),
+            lambda found: self._show_form(routine, *found),
+            self._show_error,
+        )
+
+    def _show_form(
+        self,
+        routine: Routine,
+        presets: Sequence[Preset],
+        default: Preset,
+        projects: Sequence[Project],
+    ) -> None:
+        form = RoutineForm(
+            routine,
+            {each.uid: each.name for each in presets},
+            {each.uid: each.name for each in projects},
+            self._parent,
+        )
+        tools = {None: default.tools} | {each.uid: each.tools for each in presets}
+        form.edited.connect(lambda edited: self._preview(edited, tools, form))
+        form.save_requested.connect(lambda edited: self._save(edited, form))
+        form.model.opening.connect(
+            lambda: self._bridge.start("routine models", self._show_models(form))
+        )
+        form.finished.connect(lambda _: self._on_form_finished(form))
+        self._form = form
+        form.open()
+
+    def _on_form_finished(self, form: RoutineForm) -> None:
+        for task in ("routine preview", "routine tools", "routine models", "routine plan"):
+            self._bridge.cancel(task)
+        self._form = None
+        form.deleteLater()
+
+    async def _show_models(self, form: RoutineForm) -> None:
+        found, _ = await self._list_models()
+        form.show_models(found)
+
+    def _preview(
+        self,
+        routine: Routine,
+        allowed: Mapping[str | None, Sequence[str] | None],
+        form: RoutineForm,
+    ) -> None:
+        """Show the schedule of an edited routine in words, what it sends and costs, and its tools."""
+
+        def read() -> tuple[str, str]:
+            cron = read_schedule(routine.cron)
+            try:
+                plan = plan_text(self._routines.plan(replace(routine, cron=cron)))
+            except KnownError as error:
+                plan = error.display_text
+            return _echo(cron), plan
+
+        def show(found: tuple[str, str]) -> None:
+            form.show_schedule(found[0], is_valid=True)
+            form.show_plan(found[1])
+
+        def on_error(error: KnownError) -> None:
+            text = error.display_text if routine.cron.strip() else ""
+            form.show_schedule(text, is_valid=False)
+            form.show_plan("")
+
+        chosen = allowed.get(routine.preset)
+        self._bridge.load("routine preview", read, show, on_error)
+        self._bridge.load(
+            "routine tools", self._tools, lambda tools: form.show_tools(_tools_text(tools, chosen))
+        )
+
+    def _save(self, routine: Routine, form: RoutineForm, *, agreed: bool = False) -> None:
+        def after(saved: Routine) -> None:
+            if self._form is form:
+                form.accept()
+            self._load(saved.uid)
+
+        def on_error(error: KnownError) -> None:
+            if self._form is not form:
+                self._show_error(error)
+            elif isinstance(error, ConsentMissing):
+                self._ask_for_consent(routine, form)
+            else:
+                form.show_error(error.display_text)
+
+        save = partial(self._routines.save, routine, agreed=agreed)
+        self._bridge.save(save, after, on_error)
+
+    def _ask_for_consent(self, routine: Routine, form: RoutineForm) -> None:
+        def ask(plan: RoutinePlan) -> None:
+            texts = Confirmation(
+                tr("Save a routine"),
+                tr("Let this routine send to {server}?").format(server=plan.sent_to),
+                plan_text(plan),
+                tr("Agree and save"),
+            )
+            confirm(form, texts, lambda: self._save(routine, form, agreed=True))
+
+        plan = lambda: self._routines.plan(self._routines.checked(routine))  # noqa: E731
+        self._bridge.load(
+            "routine plan", plan, ask, lambda error: form.show_error(error.display_text)
+        )
+
+
+def _echo(cron: str) -> str:
+    """Return a schedule in words, with the next times."""
+    times = " \u00b7 ".join(
+        f"{weekday_name(each.astimezone().weekday())}, {format_moment(each)}"
+        for each in next_times(cron)
+    )
+    return tr("It runs {schedule}, next:\n{times}").format(
+        schedule=schedule_text(cron), times=times
+    )
+
+
+def _tools_text(tools: Mapping[str, str], allowed: Sequence[str] | None) -> str:
+    names = [name for name in tools if allowed is None or name in allowed]
+    if not names:
+        return tr("It uses no tools.")
+    return tr(
+        "Tools it may use, as its preset allows: {names}. Nobody is asked while it runs, so tools that "
+        "write to memory or ask you are left out."
+    ).format(names=", ".join(names))
