@@ -83,7 +83,7 @@ class RoutinesPresenter(Presenter):
     def _load_runs(self, uid: str) -> None:
         if (dialog := self._dialog) is not None:
             self._bridge.load(
-                "runs of a routine",
+                "routine runs",
                 lambda: self._routines.history(uid),
                 lambda found: dialog.show_runs(uid, [run for run, _ in found]),
                 dialog.show_error,
@@ -118,7 +118,7 @@ class RoutinesPresenter(Presenter):
         return self._dialog or self._messages.window()
 
     def _on_finished(self, _: int) -> None:
-        for task in ("routines", "runs of a routine"):
+        for task in ("routines", "routine runs"):
             self._bridge.cancel(task)
         if self._dialog is not None:
             self._dialog.deleteLater()
