@@ -193,7 +193,7 @@ class SearchService:
 
         It is read as plain words; archived conversations are left out. Raises as `search`.
         """
-        query = replace(sentence_query(sentence, limit), topics=topics)
+        query = replace(sentence_query(sentence, limit), topics=topics, is_message=True)
         found = self._found(query, self.query_vector(query), kinds, None, boundary)
         return tuple(self._inside(found, boundary))
 

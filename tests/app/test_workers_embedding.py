@@ -266,7 +266,7 @@ def test_items_are_described_by_their_conversation_and_waiting_ones_counted(
     assert {pipeline.describe(item) for item in items} == {"Hot drinks"}
     bench.run()
     bench.board.set_enabled(NAME, False)
-    for about, count in (("milk", "1 passage without"), ("juice", "2 passages without")):
+    for about, count in (("milk", "1 passage not"), ("juice", "2 passages not")):
         add_conversation(bench.store, long(about))
         bench.board.refresh()
         (warning,) = bench.board.warnings()

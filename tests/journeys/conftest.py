@@ -3,8 +3,7 @@
 import asyncio
 import gc
 import inspect
-import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,23 +48,6 @@ def user(
         gui_loop.run_until_complete(someone.leave())
     assert not someone.failures
     assert not unhandled
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """Measure no coverage of a story: that takes half as long again, and reaches hardly another line.
-
-    A measurement by tests (`tests.bench.mutants`) goes on.
-    """
-    coverage = sys.modules.get("coverage")
-    measuring = coverage and coverage.Coverage.current()
-    if measuring is None or measuring.get_option("run:dynamic_context"):
-        return (yield)
-    measuring.stop()
-    try:
-        return (yield)
-    finally:
-        measuring.start()
 
 
 @pytest.hookimpl(tryfirst=True)
