@@ -30,6 +30,7 @@ from app.domain.changes import (
     SpendReserved,
     SummaryPut,
     TagsChanged,
+    TopicChosen,
 )
 from app.domain.conversations import (
     Conversation,
@@ -45,6 +46,7 @@ from app.domain.passages import Passage, PassageKind
 from app.domain.presets import Preset
 from app.domain.projects import Project, RecallRule
 from app.domain.routines import Outcome, Routine, RoutineRun
+from app.domain.topics import TopicChoice, TopicId
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _WORDS = st.sampled_from("abc")
@@ -69,7 +71,7 @@ class History:
         """Draw one more record."""
         kinds = [
             self.begin, self.setting, self.provider, self.preset, self.project, self.draft,
-            self.spend, self.routine, self.routine_run,
+            self.spend, self.routine, self.routine_run, self.topic,
         ]  # fmt: skip
         if self.conversations:
             kinds += [
@@ -240,6 +242,17 @@ class History:
                 )
             ),
         )  # fmt: skip
+
+    def topic(self) -> Record:
+        """Draw a decision about one of three topics; one is merged into the first, which never is."""
+        number = self.draw(st.integers(1, 3))
+        into = self.draw(st.sampled_from([None, TopicId(1)])) if number > 1 else None
+        ids = [each.id for each in self.conversations]
+        own = self.draw(st.lists(st.sampled_from(ids), unique=True)) if ids else []
+        name, is_hidden = self.draw(st.sampled_from(["", "a"])), self.draw(st.booleans())
+        first = TopicChosen(TopicChoice(TopicId(1)))
+        chosen = TopicChosen(TopicChoice(TopicId(number), name, is_hidden, into, tuple(own)))
+        return (first, chosen) if into is not None else (chosen,)
 
     def draft(self) -> Record:
         known = [None, *(each.id for each in self.conversations)]
