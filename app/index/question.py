@@ -57,9 +57,9 @@ class ParsedQuestion:
 
     `core` is the text to search for and to embed, without request words, sentences about the format of the
     answer and words about the conversation itself. `states` is true for a sentence that neither asks nor
-    requests anything: what it reminds of is wanted; `is_keywords` for a few such words, which are searched for
-    as they are. `names` are what may be a speaker's name in it: its words
-    and pairs of words, and in scripts without spaces any few characters, case folded.
+    requests anything: what it reminds of is wanted; `is_keywords` for fewer words than a sentence has that neither ask
+    nor request: messages that contain them are wanted. `names` are what may be a speaker's name in it: its words and
+    pairs of words, and in scripts without spaces any few characters, case folded.
     """
 
     core: str

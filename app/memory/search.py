@@ -158,9 +158,9 @@ class SearchService:
         Without `by_meaning` only words rank, which needs no embedding; `among` are the passages that may be
         found, None for all; nothing outside the `boundary` is searched, None for the user's own search of
         everything. Summaries of exchanges are found only when `kinds` contains them: their turns rank
-        better. Facts, memories, tool summaries, manual pages and documents rank apart, each kind by itself, and take at most
-        a quarter of the places from turns, unless `kinds` contains them. So do non-answers, by words only, after
-        all possible answers. Raises InvalidInput for an invalid query or limit, IndexUnavailable.
+        better. Facts, memories, tool summaries, manual pages and documents rank apart, each kind by itself, and take
+        at most a quarter of the places from turns, unless `kinds` contains them. So do non-answers, by words only,
+        after all possible answers. Raises InvalidInput for an invalid query or limit, IndexUnavailable.
         """
         started = time.perf_counter()
         query = parse_query(text, limit)

@@ -6,11 +6,12 @@ Runs in the project's environment with scipy 1.18 added. Every set becomes a lib
 product's own code; `--library` keeps them for the next run. A set in other scripts than the built-in embedder knows
 becomes a second one with the multilingual embedder. Each question is asked within its conversation,
 and its candidates are one choice of a softmax: the loss is the mean negative log of the share that falls on any
-evidence and of that on each. Searches by keywords are drawn from the messages of each set. Sets have equal weight. The sign of each weight is given, so that no set can teach
-that a better match is worse. There are four profiles, each with meaning and by words alone: questions about talk
-between people, those about chats with an assistant (by the share of candidates with a speaker's name),
-statements, and keywords. A profile is also fitted, with little weight, to the questions of the other kinds, but keywords teach
-nothing of questions.
+evidence and of that on each. Searches by keywords are drawn from the messages of each set. Sets have equal weight. The
+sign of each weight is given, so that no set can teach that a better match is worse.
+
+There are four profiles, each with meaning and by words alone: questions about talk between people, those about chats
+with an assistant (by the share of candidates with a speaker's name), statements, and keywords. A profile is also
+fitted, with little weight, to the questions of the other kinds; keywords teach nothing of questions.
 
 The file contains its cross-validation: conversations left out (in five folds), each whole set left out, and
 sets of `--report`, which no fit has seen.
