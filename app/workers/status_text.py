@@ -133,8 +133,8 @@ def _state(status: WorkerStatus) -> str:
 
 
 def _counts(status: WorkerStatus) -> str:
-    if status.current_item and not status.total:
-        return ""  # the items have not been counted yet
+    if not status.total:
+        return ""  # there are none, or they have not been counted yet
     parts = [
         tr("{done} of {total}").format(
             done=format_number(status.done), total=format_number(status.total)

@@ -36,5 +36,6 @@ def test_what_works_stands_above_what_waits_is_idle_or_off(dashboard: Dashboard)
 
 def test_a_card_counts_only_what_happened(dashboard: Dashboard) -> None:
     assert dashboard.card(BUSY).session.isVisibleTo(dashboard)
+    assert not dashboard.card(IDLE).counts.isVisibleTo(dashboard)
     assert not dashboard.card(IDLE).session.isVisibleTo(dashboard)
     assert not dashboard.card(IDLE).spent.isVisibleTo(dashboard)
