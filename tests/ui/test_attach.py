@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.domain.attachments import FILES_MAX
 from app.domain.conversations import Attachment, Draft, Image
-from app.domain.errors import InvalidInput
+from app.domain.errors import InvalidInput, StorageError
 from app.storage.safety.attachments import AttachmentFiles
 from app.system.paths import DataPaths
 from tests.fakes.files import pdf, png
@@ -241,5 +241,5 @@ def test_a_bomb_is_not_decoded(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput):
         load_image(tmp_path / "bomb.png")
     viewer = ImageViewer("bomb.png")
-    viewer.show_problem("It is damaged.")
+    viewer.show_error(StorageError("It is damaged"))
     viewer.deleteLater()

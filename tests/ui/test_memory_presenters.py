@@ -316,7 +316,7 @@ def test_a_question_is_kept_and_its_error_shown(explain: Explain) -> None:
     dialog = explain.presenter.explain(ExchangeId(2), "Talk, turn 1", "bread")
     dialog._save.click()
     assert explain.probes.calls == [("add", "bread", 2)]
-    assert dialog._message.text()
+    assert dialog.status.text()
     explain.explainer.error = InvalidInput("The query is too short")
     dialog.begin()
     assert "too short" in dialog._headline.text()

@@ -100,7 +100,7 @@ def test_a_project_is_made_and_edited_in_a_dialog(screen: Screen) -> None:
     assert not dialog.save.isEnabled()
     dialog.name.setText("garden")
     dialog.save.click()
-    assert not dialog.error.isHidden(), "the name is taken"
+    assert not dialog.status.isHidden(), "the name is taken"
     dialog.name.setText("House")
     dialog.instructions.setPlainText("Be brief.")
     dialog.color.setCurrentIndex(dialog.color.findData("#3a7bd5"))

@@ -134,7 +134,7 @@ def test_what_is_wrong_stays_in_the_editor(screen: Screen) -> None:
     screen.service.results["save"] = _raises(InvalidInput("It needs a name"))
     form.save.click()
     assert form.isVisible()
-    assert "needs a name" in form.error.text()
+    assert "needs a name" in form.status.text()
 
 
 def test_a_model_elsewhere_is_agreed_to_before_it_is_saved(screen: Screen) -> None:

@@ -59,9 +59,9 @@ def test_a_key_is_set_taken_from_another_command_stored_and_reset(
     actions["shortcuts"].trigger()
     dialog = parts.dialog(ShortcutsDialog)
     dialog.table.setCurrentItem(row(dialog, "New"))
-    assert dialog.warning.text() == ""
+    assert dialog.status.text() == ""
     dialog.key.setKeySequence(QKeySequence("Ctrl+K"))
-    assert "Search" in dialog.warning.text()
+    assert "Search" in dialog.status.text()
     dialog.apply.click()
     assert parse_shortcuts(settings.value) == {"new": ("Ctrl+K",), "search": ()}
     presenter._apply()

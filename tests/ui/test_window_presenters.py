@@ -391,7 +391,7 @@ def test_a_manual_page_is_shown_or_its_error(links: Links) -> None:
         assert dialog.windowTitle() == "grep(1)"
         assert dialog.text.toPlainText() == shown
         assert dialog.text.isReadOnly()
-        assert ("It is gone" in dialog._problem.text()) == (error is not None)
+        assert ("It is gone" in dialog.status.text()) == (error is not None)
         dialog.reject()
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QFileDialog
 
 from app.domain.attachments import FILES_MAX, hashes_of
 from app.domain.chat import ModelRef
@@ -19,6 +18,7 @@ from ui.presenters.presenter import Presenter
 from ui.rendering.images import load_image, png_of
 from ui.views.chat_pane import ChatPane
 from ui.views.drop_hint import looks_like_export
+from ui.widgets.dialog import ask_for_files
 from ui.widgets.thumbnails import THUMBNAIL_PX
 
 _PASTED = tr("Pasted image.png")
@@ -53,14 +53,9 @@ class AttachPresenter(Presenter):
 
     def choose(self) -> None:
         """Ask for files, then attach them."""
-        dialog = QFileDialog(self._view.window(), tr("Attach files"))
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
-        dialog.setNameFilters(
-            [tr("All files (*)"), tr("Images (*.png *.jpg *.jpeg *.gif *.webp)"), tr("PDF (*.pdf)")]
-        )
-        dialog.filesSelected.connect(lambda names: self.add([Path(name) for name in names]))
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        images = tr("Images (*.png *.jpg *.jpeg *.gif *.webp)")
+        filters = (tr("All files (*)"), images, tr("PDF (*.pdf)"))
+        ask_for_files(self._view.window(), tr("Attach files"), filters, self.add)
 
     def add(self, paths: list[Path]) -> None:
         """Attach files."""

@@ -3,8 +3,6 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from PySide6.QtWidgets import QDialog
-
 from app.domain.diagnostics import Probe, ProbeDetails
 from app.domain.formatting import format_turn
 from app.domain.ids import ExchangeId
@@ -59,7 +57,7 @@ class ExplainPresenter(Presenter):
             await self._bridge.write(lambda: self._probes.add(question, exchange_id))
             if self._view.isVisible():
                 await self._list()
-            dialog.show_message(
+            dialog.status.show_text(
                 tr("The question was kept. View \N{RIGHTWARDS ARROW} Test questions asks it again.")
             )
 
@@ -74,8 +72,7 @@ class ExplainPresenter(Presenter):
         dialog.save_requested.connect(
             lambda text: self._bridge.start(_KEEP, keep(text), dialog.show_error)
         )
-        dialog.finished.connect(lambda: self._close(dialog, _WHY, _KEEP))
-        dialog.open()
+        self._open_dialog(dialog, _WHY, _KEEP)
         dialog.begin()
         return dialog
 
@@ -163,9 +160,3 @@ class ExplainPresenter(Presenter):
         finally:
             is_over = True
         self._view.show_places(places)
-
-    def _close(self, dialog: QDialog, *tasks: str) -> None:
-        """Delete a dialog and cancel the tasks whose results it was to show."""
-        for name in tasks:
-            self._bridge.cancel(name)
-        dialog.deleteLater()

@@ -44,15 +44,11 @@ class FilesPresenter(Presenter):
 
     def _show_image(self, image: Image) -> None:
         viewer = self.viewer = ImageViewer(image.name, self._banner.window())
-        viewer.finished.connect(viewer.deleteLater)
         viewer.save_requested.connect(lambda: self._save(image, viewer))
-        viewer.open()
+        self._open_dialog(viewer)
         path = self._files.path(image.content_hash or "")
         self._bridge.load(
-            "image viewer",
-            lambda: load_image(path),
-            viewer.show_image,
-            lambda error: viewer.show_problem(error.display_text),
+            "image viewer", lambda: load_image(path), viewer.show_image, viewer.show_error
         )
 
     def _ask(self, file: File) -> None:

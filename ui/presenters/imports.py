@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QFileDialog
 
 from app.domain.errors import KnownError
 from app.domain.transfer import ImportProgress, ImportReport
@@ -17,6 +16,7 @@ from ui.presenters.presenter import Presenter
 from ui.views.dialogs.import_dialog import ImportDialog
 from ui.views.dialogs.past_imports import PastImportsDialog
 from ui.widgets.banner import Banner
+from ui.widgets.dialog import ask_for_files
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "samples" / "sample-archive.json"
 _TASK = "import"
@@ -67,12 +67,8 @@ class ImportPresenter(Presenter):
 
     def choose(self) -> None:
         """Ask for files, then import them."""
-        dialog = QFileDialog(self._messages.window(), tr("Import"))
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
-        dialog.setNameFilters([tr("Exports (*.zip *.json *.jsonl)"), tr("All files (*)")])
-        dialog.filesSelected.connect(lambda names: self.start([Path(name) for name in names]))
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        filters = (tr("Exports (*.zip *.json *.jsonl)"), tr("All files (*)"))
+        ask_for_files(self._messages.window(), tr("Import"), filters, self.start)
 
     def start(self, paths: Sequence[Path]) -> None:
         """Import files or folders, unless an import is running."""
@@ -111,7 +107,6 @@ class ImportPresenter(Presenter):
     def show_past(self) -> None:
         """Show past imports, which can be undone."""
         dialog = PastImportsDialog(self._messages.window())
-        dialog.finished.connect(dialog.deleteLater)
         dialog.undo_requested.connect(
             lambda number: self._bridge.save(
                 lambda: self._history.undo(number),
@@ -120,7 +115,7 @@ class ImportPresenter(Presenter):
             )
         )
         self._load_past(dialog)
-        dialog.open()
+        self._open_dialog(dialog)
 
     def _load_past(self, dialog: PastImportsDialog) -> None:
         self._bridge.load("past imports", self._history.listed, dialog.show_imports)

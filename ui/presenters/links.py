@@ -60,15 +60,9 @@ class LinkPresenter(Presenter):
 
     def open_page(self, place: str, title: str) -> None:
         """Show the manual page or document at `place`, such as man:grep.1 or document:12."""
-        dialog = PageDialog(title, self._messages.window())
-        dialog.finished.connect(lambda: self._bridge.cancel(_PAGE))
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        dialog = self._open_dialog(PageDialog(title, self._messages.window()), _PAGE)
         self._bridge.load(
-            _PAGE,
-            lambda: self._documents.at(place),
-            dialog.show_document,
-            dialog.show_error,
+            _PAGE, lambda: self._documents.at(place), dialog.show_document, dialog.show_error
         )
 
     def _on_link_entered(self, text: str) -> None:

@@ -58,18 +58,13 @@ class MaintenancePresenter(Presenter):
 
     def show_about(self) -> None:
         """Show what the program is, and the licenses of what it is made of."""
-        dialog = AboutDialog(program_version(), self._messages.window())
-        dialog.finished.connect(lambda: self._bridge.cancel("licenses"))
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        about = AboutDialog(program_version(), self._messages.window())
+        dialog = self._open_dialog(about, "licenses")
         self._bridge.load("licenses", third_party_parts, dialog.show_parts)
 
     def show_privacy(self) -> None:
         """Show every connection that the program can make."""
-        dialog = PrivacyDialog(self._messages.window())
-        dialog.finished.connect(lambda: self._bridge.cancel("privacy"))
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        dialog = self._open_dialog(PrivacyDialog(self._messages.window()), "privacy")
         self._bridge.load("privacy", self._connections, dialog.show_connections)
 
     def _show_report(self, report: CheckReport, *, offers_repair: bool) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import dataclass_transform
+from typing import TypeVar, dataclass_transform
 
 from PySide6.QtCore import QObject, QPoint
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu, QWidget
+from PySide6.QtWidgets import QDialog, QInputDialog, QLineEdit, QMenu, QWidget
 
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.translation import tr
@@ -15,6 +15,7 @@ from ui.bridge import Bridge
 from ui.widgets.banner import Banner
 
 _QUESTION_CHARS = 70
+D = TypeVar("D", bound=QDialog)
 OpenPage = Callable[[str], object]
 OpenTurn = Callable[[ConversationId, ExchangeId | None, MessageId | None], object]
 
@@ -34,6 +35,13 @@ class Presenter(QObject):
 
     def __post_init__(self) -> None:
         super().__init__(self._bridge)
+
+    def _open_dialog(self, dialog: D, *tasks: str) -> D:
+        """Open a dialog and return it; its end cancels the tasks that load what it shows."""
+        for name in tasks:
+            dialog.finished.connect(lambda _, name=name: self._bridge.cancel(name))
+        dialog.open()
+        return dialog
 
 
 @dataclass(frozen=True, slots=True)

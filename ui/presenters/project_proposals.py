@@ -22,10 +22,8 @@ class ProposalsPresenter(Presenter):
         dialog.dismiss_requested.connect(
             lambda each: self._change(lambda: self._proposals.dismiss(each), dialog)
         )
-        dialog.finished.connect(dialog.deleteLater)
         self._load(dialog)
-        dialog.open()
-        return dialog
+        return self._open_dialog(dialog)
 
     def _load(self, dialog: ProposalsDialog) -> None:
         self._bridge.load(

@@ -143,8 +143,7 @@ class ProjectsPresenter(Presenter):
             )
         )
         dialog.removal_requested.connect(lambda: self._ask_to_remove(project, dialog))
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        self._open_dialog(dialog)
 
     def _ask_to_remove(self, project: Project, dialog: ProjectDialog | None = None) -> None:
         def remove() -> None:

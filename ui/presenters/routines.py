@@ -57,8 +57,7 @@ class RoutinesPresenter(Presenter):
         dialog.turn_requested.connect(self._show_turn)
         dialog.finished.connect(self._on_finished)
         self._load()
-        dialog.open()
-        return dialog
+        return self._open_dialog(dialog, "routines", "routine runs")
 
     def add(self) -> None:
         """Show the editor of a new routine."""
@@ -117,11 +116,7 @@ class RoutinesPresenter(Presenter):
     def _parent(self) -> QWidget:
         return self._dialog or self._messages.window()
 
-    def _on_finished(self, _: int) -> None:
-        for task in ("routines", "routine runs"):
-            self._bridge.cancel(task)
-        if self._dialog is not None:
-            self._dialog.deleteLater()
+    def _on_finished(self) -> None:
         self._dialog = None
 
     # -- the editor
@@ -153,15 +148,12 @@ class RoutinesPresenter(Presenter):
         form.model.opening.connect(
             lambda: self._bridge.start("routine models", self._show_models(form))
         )
-        form.finished.connect(lambda _: self._on_form_finished(form))
-        self._form = form
-        form.open()
+        form.finished.connect(self._on_form_finished)
+        tasks = ("routine preview", "routine tools", "routine models", "routine plan")
+        self._form = self._open_dialog(form, *tasks)
 
-    def _on_form_finished(self, form: RoutineForm) -> None:
-        for task in ("routine preview", "routine tools", "routine models", "routine plan"):
-            self._bridge.cancel(task)
+    def _on_form_finished(self) -> None:
         self._form = None
-        form.deleteLater()
 
     async def _show_models(self, form: RoutineForm) -> None:
         found, _ = await self._list_models()
@@ -210,7 +202,7 @@ class RoutinesPresenter(Presenter):
             elif isinstance(error, ConsentMissing):
                 self._ask_for_consent(routine, form)
             else:
-                form.show_error(error.display_text)
+                form.show_error(error)
 
         save = partial(self._routines.save, routine, agreed=agreed)
         self._bridge.save(save, after, on_error)
@@ -226,9 +218,7 @@ class RoutinesPresenter(Presenter):
             confirm(form, texts, lambda: self._save(routine, form, agreed=True))
 
         plan = lambda: self._routines.plan(self._routines.checked(routine))  # noqa: E731
-        self._bridge.load(
-            "routine plan", plan, ask, lambda error: form.show_error(error.display_text)
-        )
+        self._bridge.load("routine plan", plan, ask, form.show_error)
 
 
 def _echo(cron: str) -> str:

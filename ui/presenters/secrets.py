@@ -36,10 +36,8 @@ class SecretsPresenter(Presenter):
             lambda text: self._ask(lambda: (text,), dialog, closed)
         )
         dialog.finished.connect(lambda _: closed.set())
-        dialog.finished.connect(dialog.deleteLater)
         self._load(dialog, closed)
-        dialog.open()
-        return dialog
+        return self._open_dialog(dialog)
 
     def _load(self, dialog: SecretsDialog, closed: threading.Event) -> None:
         dialog.begin()
@@ -76,9 +74,8 @@ class SecretsPresenter(Presenter):
         def ask(found: _Found) -> None:
             values, counts = found
             if not counts:
-                dialog.status.setText(
-                    tr("Nothing contains this text. Capital letters and spaces count.")
-                )
+                text = tr("Nothing contains this text. Capital letters and spaces count.")
+                dialog.status.setText(text)
                 return
             texts = Confirmation(
                 tr("Forget"),

@@ -67,8 +67,7 @@ class TopicsPresenter(Presenter):
         dialog.project_requested.connect(lambda topic: self._ask_for_project(topic, dialog))
         dialog.finished.connect(self._on_finished)
         self._load(dialog)
-        dialog.open()
-        return dialog
+        return self._open_dialog(dialog)
 
     def _load(self, dialog: TopicsDialog) -> None:
         hidden = dialog.hidden.isChecked()
@@ -115,9 +114,7 @@ class TopicsPresenter(Presenter):
         dialog.accept()
         self._filter_by(topic)
 
-    def _on_finished(self, _: int) -> None:
-        if self._dialog is not None:
-            self._dialog.deleteLater()
+    def _on_finished(self) -> None:
         self._dialog = None
 
     # -- the trail

@@ -173,8 +173,7 @@ class ChatPane(QWidget):
 
     def show_status(self, text: str) -> None:
         """Show a line above the composer, such as a retry under way; "" hides it."""
-        self.status.setText(text)
-        self.status.setVisible(bool(text))
+        self.status.show_text(text)
 
     def _lay_out(self) -> None:
         head = row_of((self.title, 1), self.private, self._summaries)

@@ -30,8 +30,7 @@ class Notice(QWidget):
     def show_text(self, title: str, text: str = "", actions: Sequence[NoticeAction] = ()) -> None:
         """Show a title, a text under it and a button per action."""
         self._title.setText(title)
-        self._text.setText(text)
-        self._text.setVisible(bool(text))
+        self._text.show_text(text)
         for each in self._buttons:
             each.deleteLater()
         self._buttons = []

@@ -79,8 +79,7 @@ class QuickFind(QDialog):
         row_px = _ROW_LINES * self.list.fontMetrics().lineSpacing() + _ROW_GAP_PX
         self.list.setFixedHeight(min(_LIST_MAX_PX, row_px * len(results)))
         self.list.setVisible(bool(results))
-        self.notice.setText(notice)
-        self.notice.setVisible(bool(notice))
+        self.notice.show_text(notice)
         self.adjustSize()
 
     @property

@@ -7,7 +7,6 @@ from itertools import repeat
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
-    QLabel,
     QListView,
     QPushButton,
     QStackedWidget,
@@ -25,7 +24,7 @@ from ui.views.result_list import ResultList, ResultsPlace
 from ui.views.rows import RowDelegate
 from ui.widgets.announce import announce
 from ui.widgets.controls import button, column_in, combo_box, list_view, row_of
-from ui.widgets.plain_label import plain_label
+from ui.widgets.plain_label import PlainLabel, plain_label
 from ui.widgets.search_box import SearchBox
 
 _DEBOUNCE_MS = 90
@@ -181,8 +180,7 @@ class Sidebar(QWidget):
     def show_note(self, text: str) -> None:
         """Show a line under the box, such as what share is searchable; "" hides it."""
         self._note_text = text
-        self._note.setText(text)
-        self._note.setVisible(bool(text))
+        self._note.show_text(text)
 
     @property
     def query(self) -> str:
@@ -353,7 +351,7 @@ class Sidebar(QWidget):
             self.result_list.choose_best()
 
 
-def _text_label(parent: QWidget, tone: str) -> QLabel:
+def _text_label(parent: QWidget, tone: str) -> PlainLabel:
     """Return a label that never widens the sidebar."""
     label = plain_label(parent, tone, selectable=False)
     label.setMinimumWidth(1)

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
+from ui.widgets.controls import clear
 from ui.widgets.plain_label import PlainLabel
 
 
@@ -22,7 +23,7 @@ class Card(QFrame):
         self.title = PlainLabel(name if title is None else title, self, tone="heading")
         self.column.addWidget(self.title)
 
-    def line(self, tone: str = "", text: str = "") -> QLabel:
+    def line(self, tone: str = "", text: str = "") -> PlainLabel:
         """Add a label that wraps, and return it; `tone` is one of the style sheet's."""
         label = PlainLabel(text, self, tone=tone, wordWrap=True)
         self.column.addWidget(label)
@@ -52,10 +53,7 @@ class TableCard(Card):
 
     def begin(self, *, empty: str) -> None:
         """Remove all rows; show the headings, or the text `empty` if no rows will follow."""
-        while (item := self.grid.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        clear(self.grid)
         if empty:
             self.grid.addWidget(PlainLabel(empty, self), 0, 0)
             return

@@ -234,14 +234,12 @@ class Composer(QWidget):
 
     def show_cost(self, text: str) -> None:
         """Show what the message costs to send; "" hides it."""
-        self.cost.setText(text)
-        self.cost.setVisible(bool(text))
+        self.cost.show_text(text)
         self.box.setAccessibleDescription(text)
 
     def show_note(self, text: str) -> None:
         """Show a line below the files; "" hides it."""
-        self.note.setText(text)
-        self.note.setVisible(bool(text))
+        self.note.show_text(text)
 
     @property
     def _can_send(self) -> bool:

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
+    QFormLayout,
     QFrame,
     QHBoxLayout,
-    QHeaderView,
     QLayout,
     QLineEdit,
     QListView,
@@ -23,14 +23,15 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QToolButton,
-    QTreeWidget,
     QVBoxLayout,
     QWidget,
 )  # fmt: skip
 
+from app.domain.translation import tr
 from ui.icons import Ink, set_icon
 from ui.icons import icon as themed_icon
 from ui.widgets.choice_box import SelectBox
+from ui.widgets.plain_label import PlainLabel, plain_label
 
 Part = QWidget | QLayout | tuple[QWidget, int] | int | None
 Button = TypeVar("Button", bound=QAbstractButton)
@@ -158,23 +159,6 @@ def set_up_list_view(
     view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
 
-def table_view(
-    parent: QWidget, name: str, columns: Iterable[str], narrow: Iterable[int]
-) -> QTreeWidget:
-    """Return a flat table; the `narrow` columns are as wide as their content, others share the rest."""
-    table = QTreeWidget(parent)
-    table.setAccessibleName(name)
-    table.setHeaderLabels(list(columns))
-    table.setRootIsDecorated(False)
-    table.setUniformRowHeights(True)
-    header = table.header()
-    header.setStretchLastSection(False)
-    header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-    for column in narrow:
-        header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
-    return table
-
-
 def scroll_area(parent: QWidget, content: QWidget, *, framed: bool = True) -> QScrollArea:
     """Return a view of `content` that scrolls it up and down only, and is as wide."""
     area = QScrollArea(parent)
@@ -196,6 +180,16 @@ def closing_buttons(dialog: QDialog, *actions: str) -> tuple[QDialogButtonBox, l
     return box, made
 
 
+def saving_buttons(dialog: QDialog, save: Slot) -> tuple[QDialogButtonBox, QPushButton]:
+    """Return a row with Save, the default, and Cancel, and the first of them."""
+    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, dialog)
+    made = box.addButton(tr("Save"), QDialogButtonBox.ButtonRole.AcceptRole)
+    made.setProperty("kind", "primary")
+    box.accepted.connect(save)
+    box.rejected.connect(dialog.reject)
+    return box, made
+
+
 def _set_up(made: Button, on_click: Slot | None, kind: str, tip: str, name: str) -> Button:
     if kind:
         made.setProperty("kind", kind)
@@ -209,6 +203,24 @@ def _set_up(made: Button, on_click: Slot | None, kind: str, tip: str, name: str)
 
 
 # -- layouts
+
+
+def clear(layout: QLayout) -> None:
+    """Remove what is in a layout; it is hidden at once and deleted soon."""
+    while (item := layout.takeAt(0)) is not None:
+        if (widget := item.widget()) is not None:
+            widget.hide()
+            widget.deleteLater()
+
+
+def refill(layout: QBoxLayout, parts: Iterable[Part], empty: str = "") -> None:
+    """Replace what is in a layout; without parts the text `empty` is shown, if there is one."""
+    clear(layout)
+    shown = tuple(parts)
+    parent = layout.parentWidget()
+    if not shown and empty and parent is not None:
+        shown = (plain_label(parent, "muted", empty),)
+    filled(layout, *shown)
 
 
 def filled(
@@ -242,6 +254,27 @@ def filled(
 def row_of(*parts: Part) -> QBoxLayout:
     """Return a row of parts."""
     return filled(QHBoxLayout(), *parts)
+
+
+def form_of(parent: QWidget, *rows: tuple[str, QWidget | QLayout]) -> QFormLayout:
+    """Return a form of labels and fields; a field has its label as its name for screen readers."""
+    form = QFormLayout()
+    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    for text, field in rows:
+        label = PlainLabel(text, parent)
+        if isinstance(field, QWidget):
+            field.setAccessibleName(text)
+            label.setBuddy(field)
+            if not isinstance(field, QPlainTextEdit):
+                label.setMinimumHeight(field.sizeHint().height())  # else it is aligned to the top
+        form.addRow(label, field)
+    return form
+
+
+def labels_of(form: QFormLayout) -> list[QWidget]:
+    """Return the labels of a form."""
+    items = (form.itemAt(row, QFormLayout.ItemRole.LabelRole) for row in range(form.rowCount()))
+    return [label for item in items if item and (label := item.widget()) is not None]
 
 
 def column_in(

@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from ui.icons import Ink, icon
-from ui.widgets.controls import filled, line_edit, table_view
+from ui.widgets.controls import filled, line_edit
 from ui.widgets.model_rows import ModelGroup, ModelRow
+from ui.widgets.record_table import RecordTable
 
 _COLUMNS = (tr("Model"), tr("Context"), tr("Price per million tokens, in / out"))
 _PICKER_COLUMNS = (tr("Model"), tr("Context"), tr("$/M in / out"), "")
@@ -44,7 +45,7 @@ class ModelList(QWidget):
         self.search.textChanged.connect(self._filter)
         self.search.installEventFilter(self)
         names = _PICKER_COLUMNS if one_click else _COLUMNS
-        self.tree: QTreeWidget = table_view(self, tr("Models"), names, range(1, len(names)))
+        self.tree: QTreeWidget = RecordTable(self, tr("Models"), names, range(1, len(names)))
         self._has_marks = one_click
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.tree.currentItemChanged.connect(lambda item, _: self.selected.emit(_model_of(item)))

@@ -20,6 +20,14 @@ class PlainLabel(QLabel):
         if tone:
             self.setProperty("tone", tone)
 
+    def show_text(self, text: str, tone: str | None = None) -> None:
+        """Show a text, in a tone if one is given; hide the label for ""."""
+        if tone is not None:
+            self.setProperty("tone", tone)
+            self.style().polish(self)
+        self.setText(text)
+        self.setVisible(bool(text))
+
 
 def plain_label(
     parent: QWidget, tone: str = "", text: str = "", *, selectable: bool = True

@@ -90,8 +90,7 @@ class SettingEditor(QWidget):
 
     def show_error(self, text: str) -> None:
         """Show why the value was refused; "" hides the error."""
-        self.error.setText(text)
-        self.error.setVisible(bool(text))
+        self.error.show_text(text)
 
     def _make_control(self) -> QWidget:
         setting = self.setting

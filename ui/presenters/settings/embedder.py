@@ -4,8 +4,6 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtWidgets import QFileDialog
-
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.passages import EmbedderSwitchPlan
@@ -17,6 +15,7 @@ from ui.presenters.presenter import Presenter
 from ui.presenters.settings.regeneration import Regeneration, offer
 from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.settings.embedder_page import EmbedderPage, consent_text
+from ui.widgets.dialog import ask_for_folder
 
 _SHOW_EVERY_MS = 500
 _SHOWN = frozenset(
@@ -79,14 +78,11 @@ class EmbedderPresenter(Presenter):
         self._page.chooser.show_plan(await self._bridge.run(lambda: self._spaces.plan(choice)))
 
     def _on_folder_requested(self) -> None:
-        dialog = QFileDialog(self._page.window(), tr("Choose a folder with an ONNX model"))
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
-        dialog.fileSelected.connect(
-            lambda folder: self._start("folder", self._try_folder(Path(folder)))
+        ask_for_folder(
+            self._page.window(),
+            tr("Choose a folder with an ONNX model"),
+            lambda folder: self._start("folder", self._try_folder(Path(folder))),
         )
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
 
     async def _try_folder(self, folder: Path) -> None:
         choice = await self._bridge.run(lambda: self._spaces.folder_choice(folder))

@@ -45,8 +45,7 @@ class ShortcutsPresenter(Presenter):
         dialog.reset_requested.connect(self._on_reset_requested)
         dialog.finished.connect(self._on_finished)
         self._show_rows()
-        dialog.open()
-        return dialog
+        return self._open_dialog(dialog)
 
     def _changed(self) -> dict[str, tuple[str, ...]]:
         stored = parse_shortcuts(self._settings.text(SETTING))
@@ -82,9 +81,7 @@ class ShortcutsPresenter(Presenter):
         self._bridge.save(lambda: self._settings.set(SETTING, format_shortcuts(changed)))
 
     def _on_finished(self) -> None:
-        if self._dialog is not None:
-            self._dialog.deleteLater()
-            self._dialog = None
+        self._dialog = None
 
 
 def _keys(action: QAction) -> tuple[str, ...]:

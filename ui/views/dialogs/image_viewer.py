@@ -12,25 +12,23 @@ from PySide6.QtGui import (
     QWheelEvent,
 )
 from PySide6.QtWidgets import (
-    QDialog,
     QFrame,
     QGraphicsScene,
     QGraphicsView,
-    QPushButton,
     QStackedWidget,
     QWidget,
 )
 
 from app.domain.translation import tr
-from ui.widgets.controls import column_in, row_of
-from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.controls import button, column_in, row_of
+from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import PlainLabel
 
 _STEP = 1.25
 _SCALE_MIN, _SCALE_MAX = 0.02, 16.0
 
 
-class ImageViewer(QDialog):
+class ImageViewer(Dialog):
     """Shows an image, which is loaded after the dialog has opened.
 
     Signals:
@@ -40,28 +38,28 @@ class ImageViewer(QDialog):
     save_requested = Signal()
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(name)
+        super().__init__(name, (900, 680), parent)
         self.view = ImageView(self)
         self.view.setAccessibleName(tr("Image {name}").format(name=name))
-        self._message = PlainLabel(tr("Loading\u2026"), self, tone="muted")
-        self._message.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.status.setText(tr("Loading\u2026"))
+        self.status.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._pages = QStackedWidget(self)
-        self._pages.addWidget(self._message)
+        self._pages.addWidget(self.status)
         self._pages.addWidget(self.view)
         self._size = PlainLabel("", self, tone="small")
-        self.fit = QPushButton(tr("Fit"), self)
-        self.fit.setToolTip(tr("Fit the image into the window (F)"))
-        self.actual = QPushButton("100%", self)
-        self.actual.setToolTip(tr("Show the image in its own size (1); the wheel zooms"))
-        self.copy = QPushButton(tr("Copy"), self)
-        self.save = QPushButton(tr("Save as\u2026"), self)
-        close = QPushButton(tr("Close"), self)
-        self.fit.clicked.connect(self.view.fit)
-        self.actual.clicked.connect(self.view.show_actual_size)
-        self.copy.clicked.connect(self._on_copy_clicked)
-        self.save.clicked.connect(self.save_requested)
-        close.clicked.connect(self.reject)
+        self.fit, self.actual, self.copy, self.save, close = (
+            button(self, text, slot, tip=tip)
+            for text, slot, tip in (
+                (tr("Fit"), self.view.fit, tr("Fit the image into the window (F)")),
+                (
+                    "100%", self.view.show_actual_size,
+                    tr("Show the image in its own size (1); the wheel zooms"),
+                ),
+                (tr("Copy"), self._on_copy_clicked, ""),
+                (tr("Save as\u2026"), self.save_requested, ""),
+                (tr("Close"), self.reject, ""),
+            )
+        )  # fmt: skip
         foot = row_of(self._size, None, self.fit, self.actual, self.copy, self.save, close)
         column_in(self, (self._pages, 1), foot)
         for key, slot in (
@@ -73,9 +71,8 @@ class ImageViewer(QDialog):
         ):
             QShortcut(QKeySequence(key), self).activated.connect(slot)
         QShortcut(QKeySequence.StandardKey.Copy, self).activated.connect(self._on_copy_clicked)
-        for button in (self.fit, self.actual, self.copy):
-            button.setEnabled(False)
-        resize_on_screen(self, 900, 680)
+        for each in (self.fit, self.actual, self.copy):
+            each.setEnabled(False)
 
     def show_image(self, image: QImage) -> None:
         """Show the image."""
@@ -84,13 +81,9 @@ class ImageViewer(QDialog):
         self._size.setText(
             tr("{width} × {height} px").format(width=image.width(), height=image.height())
         )
-        for button in (self.fit, self.actual, self.copy):
-            button.setEnabled(True)
+        for each in (self.fit, self.actual, self.copy):
+            each.setEnabled(True)
         self.view.setFocus()
-
-    def show_problem(self, text: str) -> None:
-        """Say why the image cannot be shown."""
-        self._message.setText(text)
 
     def _on_copy_clicked(self) -> None:
         if self.view.image is not None:

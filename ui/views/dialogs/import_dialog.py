@@ -16,7 +16,7 @@ from app.domain.formatting import format_day
 from app.domain.transfer import AddedConversation, ImportProgress, ImportReport
 from app.domain.translation import format_number, tr, trn
 from ui.errors import error_text
-from ui.widgets.controls import button, filled
+from ui.widgets.controls import button, clear, filled
 from ui.widgets.plain_label import plain_label
 
 _STEPS = 1000
@@ -151,9 +151,7 @@ class ImportDialog(QDialog):
                 count,
             )
         )
-        while (item := self._questions.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.deleteLater()
+        clear(self._questions)
 
     def _show_list(self, lines: Sequence[str]) -> None:
         self.list.setVisible(bool(lines))

@@ -2,44 +2,40 @@
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontDatabase, QFontMetrics
-from PySide6.QtWidgets import QDialog, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.domain.documents import StoredDocument
 from app.domain.errors import KnownError
 from app.domain.translation import tr
-from ui.widgets.controls import closing_buttons, column_in
-from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.controls import closing_buttons, column_in, text_edit
+from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import plain_label
 
 _COLUMNS = 84
 _LINES = 30
 
 
-class PageDialog(QDialog):
+class PageDialog(Dialog):
     """A title above a read-only text."""
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(title)
-        heading = plain_label(self, "heading", text=title)
-        self._problem = plain_label(self, "error")
-        self._problem.hide()
-        self.text = QPlainTextEdit(self)
-        self.text.setReadOnly(True)
-        self.text.setAccessibleName(title)
-        self.text.setPlaceholderText(tr("Reading\u2026"))
         # Manual pages are formatted for a terminal.
-        font = QFont(self.font())
+        font = QFont(QApplication.font())
         font.setFamily(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family())
+        metrics = QFontMetrics(font)
+        width = metrics.averageCharWidth() * _COLUMNS + 48
+        super().__init__(title, (width, metrics.lineSpacing() * _LINES), parent, tone="error")
+        self.status.hide()
+        self.text = text_edit(self, title)
+        self.text.setReadOnly(True)
+        self.text.setPlaceholderText(tr("Reading\u2026"))
         self.text.setFont(font)
         self.text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        column_in(self, heading, self._problem, (self.text, 1), closing_buttons(self)[0])
-        metrics = QFontMetrics(font)
-        width = metrics.averageCharWidth() * _COLUMNS + 48
-        resize_on_screen(self, width, metrics.lineSpacing() * _LINES)
+        heading = plain_label(self, "heading", text=title)
+        column_in(self, heading, self.status, (self.text, 1), closing_buttons(self)[0])
         self.text.setFocus()
 
     def show_document(self, document: StoredDocument) -> None:
@@ -56,9 +52,8 @@ class PageDialog(QDialog):
 
     def show_error(self, error: KnownError) -> None:
         """Show why there is no text."""
+        super().show_error(error)
         self.text.setPlaceholderText("")
-        self._problem.setText(error.display_text)
-        self._problem.show()
 
 
 def _offset(text: str, characters: int) -> int:

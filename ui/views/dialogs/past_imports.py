@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.domain.formatting import format_moment
 from app.domain.translation import tr, trn
 from app.transfer.import_history import PastImport
-from ui.widgets.controls import button, closing_buttons, filled, row_of, scroll_area
-from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.controls import button, closing_buttons, column_in, refill, row_of, scroll_area
+from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import plain_label
 
 
-class PastImportsDialog(QDialog):
+class PastImportsDialog(Dialog):
     """Lists imports, the newest first.
 
     Signals:
@@ -23,32 +23,20 @@ class PastImportsDialog(QDialog):
     undo_requested = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(tr("Past imports"))
-        resize_on_screen(self, 560, 420)
-        self._about = plain_label(
-            self,
-            "small",
+        super().__init__(tr("Past imports"), (560, 420), parent, tone="small")
+        self.status.setText(
             tr(
                 "Undoing an import moves the conversations that it added to the trash. Messages that it "
                 "added to conversations which were here before stay."
-            ),
+            )
         )
         self._body = QWidget(self)
         self._rows = QVBoxLayout(self._body)
-        parts = (self._about, (scroll_area(self, self._body), 1), closing_buttons(self)[0])
-        filled(QVBoxLayout(self), *parts)
+        column_in(self, self.status, (scroll_area(self, self._body), 1), closing_buttons(self)[0])
 
     def show_imports(self, imports: Sequence[PastImport]) -> None:
         """Show the imports."""
-        while (item := self._rows.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
-        for each in imports:
-            self._rows.addWidget(self._row(each))
-        if not imports:
-            self._rows.addWidget(plain_label(self._body, "", tr("Nothing was imported yet.")))
+        refill(self._rows, map(self._row, imports), tr("Nothing was imported yet."))
         self._rows.addStretch(1)
 
     def _row(self, past: PastImport) -> QWidget:

@@ -5,29 +5,33 @@ from dataclasses import replace
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QDialog,
-    QDialogButtonBox,
-    QFileDialog,
-    QFormLayout,
     QRadioButton,
     QVBoxLayout,
     QWidget,
 )
 
-from app.domain.errors import KnownError
 from app.domain.presets import MAX_NAME_CHARS
 from app.domain.projects import Project, RecallRule
 from app.domain.translation import tr
-from ui.widgets.controls import button, column_in, combo_box, line_edit, row_of, text_edit
-from ui.widgets.on_screen import resize_on_screen
-from ui.widgets.plain_label import PlainLabel, plain_label
+from ui.widgets.controls import (
+    button,
+    column_in,
+    combo_box,
+    form_of,
+    line_edit,
+    row_of,
+    saving_buttons,
+    text_edit,
+)
+from ui.widgets.dialog import Dialog, ask_for_folder
+from ui.widgets.plain_label import PlainLabel
 from ui.widgets.project_labels import COLORS, RULES, project_icon
 
-_SIZE = (560, 560)
+_SIZE_PX = (560, 560)
 _NOTE_INDENT_PX = 26
 
 
-class ProjectDialog(QDialog):
+class ProjectDialog(Dialog):
     """The fields of a project; it stays open until it is saved or cancelled.
 
     Signals:
@@ -39,10 +43,9 @@ class ProjectDialog(QDialog):
     removal_requested = Signal()
 
     def __init__(self, project: Project, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        title = tr("Project") if project.uid else tr("New project")
+        super().__init__(title, _SIZE_PX, parent, tone="error")
         self._project = project
-        self.setWindowTitle(tr("Project") if project.uid else tr("New project"))
-        resize_on_screen(self, *_SIZE)
         self.name = line_edit(self, tr("Such as Garden"), text=project.name, name=tr("Name"))
         self.name.setMaxLength(MAX_NAME_CHARS)
         self.instructions = text_edit(self, tr("Instructions"))
@@ -59,13 +62,8 @@ class ProjectDialog(QDialog):
         )
         self._rules = QButtonGroup(self)
         self.rules: dict[RecallRule, QRadioButton] = {}
-        self.error = plain_label(self, "error")
-        self.error.hide()
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
-        self.save = buttons.addButton(tr("Save"), QDialogButtonBox.ButtonRole.AcceptRole)
-        self.save.setProperty("kind", "primary")
-        buttons.accepted.connect(self._on_accepted)
-        buttons.rejected.connect(self.reject)
+        self.status.hide()
+        buttons, self.save = saving_buttons(self, lambda: self.save_requested.emit(self.project))
         self.remove = button(self, tr("Remove\u2026"), self.removal_requested, kind="danger")
         self.remove.setVisible(bool(project.uid))
         self.name.textChanged.connect(self._on_name_changed)
@@ -84,28 +82,14 @@ class ProjectDialog(QDialog):
             recall=next(rule for rule, choice in self.rules.items() if choice.isChecked()),
         )
 
-    def show_error(self, error: KnownError) -> None:
-        """Show why the project was not saved."""
-        self.error.setText(error.display_text)
-        self.error.show()
-
-    def _lay_out(self, buttons: QDialogButtonBox) -> None:
-        choose = button(self, tr("Choose\u2026"), self._choose_folder)
-        choose.setAccessibleName(tr("Choose a folder"))
-        form = QFormLayout()
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        for label, field in (
-            (tr("Name"), self.name),
-            (tr("Instructions"), self.instructions),
-            (tr("Color"), self.color),
-        ):
-            shown = PlainLabel(label, self)
-            shown.setBuddy(field)
-            form.addRow(shown, field)
-        form.addRow(PlainLabel(tr("Folder"), self), row_of((self.folder, 1), choose))
-        form.addRow(PlainLabel(tr("Recall"), self), self._rule_choices())
-        foot = row_of(self.remove, None, buttons)
-        column_in(self, form, self.error, foot)
+    def _lay_out(self, buttons: QWidget) -> None:
+        choose = button(self, tr("Choose\u2026"), self._choose_folder, name=tr("Choose a folder"))
+        form = form_of(
+            self, (tr("Name"), self.name), (tr("Instructions"), self.instructions),
+            (tr("Color"), self.color), (tr("Folder"), row_of((self.folder, 1), choose)),
+            (tr("Recall"), self._rule_choices()),
+        )  # fmt: skip
+        column_in(self, form, self.status, row_of(self.remove, None, buttons))
 
     def _rule_choices(self) -> QVBoxLayout:
         column = QVBoxLayout()
@@ -122,15 +106,9 @@ class ProjectDialog(QDialog):
         return column
 
     def _choose_folder(self) -> None:
-        dialog = QFileDialog(self, tr("Folder of the project"), self.folder.text())
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.fileSelected.connect(self.folder.setText)
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        title = tr("Folder of the project")
+        ask_for_folder(self, title, self.folder.setText, self.folder.text())
 
     def _on_name_changed(self) -> None:
         self.save.setEnabled(bool(self.name.text().strip()))
-        self.error.hide()
-
-    def _on_accepted(self) -> None:
-        self.save_requested.emit(self.project)
+        self.status.hide()

@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.chat.project_proposals import ProjectProposal
-from app.domain.errors import KnownError
 from app.domain.translation import tr, trn
-from ui.widgets.controls import button, closing_buttons, column_in, row_of, scroll_area
-from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.controls import button, closing_buttons, column_in, refill, row_of, scroll_area
+from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import plain_label
 
 
-class ProposalsDialog(QDialog):
+class ProposalsDialog(Dialog):
     """Lists proposals; nothing is moved until one is accepted.
 
     Signals:
@@ -24,45 +23,27 @@ class ProposalsDialog(QDialog):
     dismiss_requested = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(tr("Proposed projects"))
-        resize_on_screen(self, 620, 440)
-        about = plain_label(
-            self,
-            "small",
-            tr(
-                "Conversations without a project that belong together. Nothing is moved until you accept "
-                "a proposal; one that you dismiss does not return."
-            ),
+        super().__init__(tr("Proposed projects"), (620, 440), parent, tone="error")
+        about = tr(
+            "Conversations without a project that belong together. Nothing is moved until you accept "
+            "a proposal; one that you dismiss does not return."
         )
-        self.status = plain_label(self, "error")
         self.status.hide()
         self._body = QWidget(self)
         self._rows = QVBoxLayout(self._body)
         column_in(
-            self, about, self.status, (scroll_area(self, self._body), 1), closing_buttons(self)[0]
-        )
+            self, plain_label(self, "small", about), self.status,
+            (scroll_area(self, self._body), 1), closing_buttons(self)[0],
+        )  # fmt: skip
 
     def show_proposals(self, proposals: Sequence[ProjectProposal]) -> None:
         """Show the proposals."""
-        while (item := self._rows.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
-        for each in proposals:
-            self._rows.addWidget(self._row(each))
-        if not proposals:
-            none = tr(
-                "There are no proposals. Folders that coding agents worked in, and topics with several "
-                "conversations, are proposed here."
-            )
-            self._rows.addWidget(plain_label(self._body, "muted", none))
+        none = tr(
+            "There are no proposals. Folders that coding agents worked in, and topics with several "
+            "conversations, are proposed here."
+        )
+        refill(self._rows, map(self._row, proposals), none)
         self._rows.addStretch(1)
-
-    def show_error(self, error: KnownError) -> None:
-        """Show why a proposal was not accepted."""
-        self.status.setText(error.display_text)
-        self.status.show()
 
     def _row(self, proposal: ProjectProposal) -> QWidget:
         row = QWidget(self._body)

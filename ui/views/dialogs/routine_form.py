@@ -8,10 +8,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDialog,
-    QDialogButtonBox,
     QDoubleSpinBox,
-    QFormLayout,
     QLineEdit,
     QWidget,
 )
@@ -21,16 +18,25 @@ from app.domain.routines import MAX_CAP_USD, Routine
 from app.domain.translation import tr
 from app.language.schedules import schedule_text
 from ui.widgets.choice_box import ChoiceBox
-from ui.widgets.controls import column_in, combo_box, line_edit, scroll_area, text_edit
-from ui.widgets.on_screen import resize_on_screen
-from ui.widgets.plain_label import PlainLabel, plain_label
+from ui.widgets.controls import (
+    column_in,
+    combo_box,
+    form_of,
+    labels_of,
+    line_edit,
+    saving_buttons,
+    scroll_area,
+    text_edit,
+)
+from ui.widgets.dialog import Dialog
+from ui.widgets.plain_label import plain_label
 
 _PAUSE_MS = 300
 _PROMPT_PX = 84
 _SPIN_MARGIN_PX = 6
 
 
-class RoutineForm(QDialog):
+class RoutineForm(Dialog):
     """The fields of a routine. It can be saved once the schedule of these fields has been shown in words.
 
     Signals:
@@ -49,9 +55,8 @@ class RoutineForm(QDialog):
         parent: QWidget | None = None,
     ) -> None:
         """Show a routine; its presets and projects are names by uid."""
-        super().__init__(parent)
-        self.setWindowTitle(tr("Edit a routine") if routine.uid else tr("New routine"))
-        resize_on_screen(self, 680, 560)
+        title = tr("Edit a routine") if routine.uid else tr("New routine")
+        super().__init__(title, (680, 560), parent, tone="error")
         self._routine = routine
         self._pause = QTimer(self, singleShot=True, interval=_PAUSE_MS)
         self._pause.timeout.connect(lambda: self.edited.emit(self.routine))
@@ -77,17 +82,13 @@ class RoutineForm(QDialog):
         self.private = QCheckBox(tr("Keep its answers out of search and memory"), self)
         self.private.setChecked(routine.is_private)
         self.plan, self.tools = plain_label(self, "muted"), plain_label(self, "small")
-        self.error = plain_label(self, "error")
-        self.error.hide()
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
-        self.save = buttons.addButton(tr("Save"), QDialogButtonBox.ButtonRole.AcceptRole)
-        self.save.clicked.connect(lambda: self.save_requested.emit(self.routine))
-        buttons.rejected.connect(self.reject)
+        self.status.hide()
+        buttons, self.save = saving_buttons(self, lambda: self.save_requested.emit(self.routine))
         content = QWidget(self)
         self._lay_out(content)
         area = scroll_area(self, content, framed=False)
         area.setAccessibleName(tr("Routine"))
-        column_in(self, (area, 1), self.error, buttons)
+        column_in(self, (area, 1), self.status, buttons)
         self._connect()
         self._on_edited()
 
@@ -125,11 +126,6 @@ class RoutineForm(QDialog):
         self.model.show_choices({model: model for model in models}, "")
         self.model.setEditText(text)
 
-    def show_error(self, text: str) -> None:
-        """Show why it was not saved; "" hides it."""
-        self.error.setText(text)
-        self.error.setVisible(bool(text))
-
     def _connect(self) -> None:
         for changed in (
             self.name.textEdited, self.prompt.textChanged, self.schedule.textEdited,
@@ -140,7 +136,7 @@ class RoutineForm(QDialog):
 
     def _on_edited(self, *_: object) -> None:
         self.save.setEnabled(False)
-        self.show_error("")
+        self.status.hide()
         self._pause.start()
 
     def _lay_out(self, content: QWidget) -> None:
@@ -151,18 +147,10 @@ class RoutineForm(QDialog):
             (tr("Model"), self.model), (tr("Preset"), self.preset), (tr("Project"), self.project),
             (tr("Limit per month"), self.cap),
         )  # fmt: skip
-        labels = {label: PlainLabel(label, content) for label, _ in (*when, *how)}
-        width = max(each.sizeHint().width() for each in labels.values())
-        forms = []
-        for rows in (when, how):
-            form = QFormLayout()
-            form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-            for label, field in rows:
-                field.setAccessibleName(label)
-                labels[label].setBuddy(field)
-                labels[label].setMinimumWidth(width)
-                form.addRow(labels[label], field)
-            forms.append(form)
+        forms = [form_of(content, *rows) for rows in (when, how)]
+        labels = [each for form in forms for each in labels_of(form)]
+        for label in labels:
+            label.setMinimumWidth(max(each.sizeHint().width() for each in labels))
         # Outside the forms, which give a label that wraps more height than it needs.
         column_in(
             content, forms[0], self.echo, forms[1], self.private, self.plan, self.tools, None,

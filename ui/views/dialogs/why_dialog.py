@@ -1,37 +1,22 @@
 """The explanation of a turn's rank for a question: points, words, and what kept it back."""
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
-    QLabel,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QDialogButtonBox, QWidget
 
-from app.domain.diagnostics import Explanation
+from app.domain.diagnostics import Explanation, FeatureScore
 from app.domain.errors import KnownError
 from app.domain.formatting import format_percent, format_turn
 from app.domain.translation import format_number, tr
 from ui.models.setting_labels import with_setting_labels
-from ui.widgets.controls import (
-    button,
-    closing_buttons,
-    column_in,
-    filled,
-    line_edit,
-    row_of,
-    table_view,
-)
-from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.controls import button, closing_buttons, column_in, filled, line_edit, row_of
+from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import plain_label
+from ui.widgets.record_table import RecordTable
 
 _COLUMNS = (tr("What counts"), tr("This turn"), tr("First result"))
-_NUMBERS = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
-class WhyDialog(QDialog):
+class WhyDialog(Dialog):
     """Asks a question about one turn and shows the explanation.
 
     Signals:
@@ -43,9 +28,7 @@ class WhyDialog(QDialog):
     save_requested = Signal(str)
 
     def __init__(self, turn_text: str, question: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(tr("Why wasn't this recalled?"))
-        resize_on_screen(self, 600, 560)
+        super().__init__(tr("Why wasn't this recalled?"), (600, 560), parent, tone="success")
         self._turn = plain_label(self, "muted", turn_text)
         what = tr("The question that should find this turn")
         self.box = line_edit(self, what, text=question, name=tr("Question"), clearable=True)
@@ -55,8 +38,10 @@ class WhyDialog(QDialog):
         self._figures = plain_label(self, "muted")
         self._obstacles = plain_label(self)
         self._words = plain_label(self)
-        self._points = _points_table(self)
-        self._message = plain_label(self, "success")
+        numbers = (1, 2)
+        self._points = RecordTable(
+            self, tr("What each feature adds"), _COLUMNS, narrow=numbers, numbers=numbers
+        )
         buttons, (self._save,) = closing_buttons(self, tr("Keep as a test question"))
         self._save.clicked.connect(self._on_save_clicked)
         self._lay_out(buttons)
@@ -77,21 +62,16 @@ class WhyDialog(QDialog):
             f"{explained.user_question}"
         )
         self._headline.setText(headline(explained))
-        self._show_text(self._figures, figures(explained))
+        self._figures.show_text(figures(explained))
         obstacles = [
             f"\N{BULLET} {tr(each.words)} {with_setting_labels(tr(each.hint))}".strip()
             for each in explained.obstacles
         ]
         if explained.notice:
             obstacles.append(tr("• Text search only: {notice}").format(notice=explained.notice))
-        self._show_text(self._obstacles, "\n".join(obstacles))
-        self._show_text(self._words, matched_words(explained))
-        for each in explained.points:
-            best = "" if each.best_points is None else _signed(each.best_points)
-            row = QTreeWidgetItem([tr(each.words), _signed(each.points), best])
-            for column in (1, 2):
-                row.setTextAlignment(column, _NUMBERS)
-            self._points.addTopLevelItem(row)
+        self._obstacles.show_text("\n".join(obstacles))
+        self._words.show_text(matched_words(explained))
+        self._points.show_records(explained.points, _point_texts)
         self._points.setColumnHidden(2, explained.rank == 1)  # it is the first result itself
         self._points.setVisible(bool(explained.points))
         self._save.setEnabled(True)
@@ -100,34 +80,24 @@ class WhyDialog(QDialog):
         """Show why there is no explanation."""
         self._show_nothing()
         self._headline.setText(error.title)
-        self._show_text(self._figures, error.hint)
-
-    def show_message(self, text: str) -> None:
-        """Show what was done."""
-        self._show_text(self._message, text)
+        self._figures.show_text(error.hint)
 
     def _show_nothing(self) -> None:
         self._headline.setText("")
-        for label in (self._figures, self._obstacles, self._words, self._message):
-            self._show_text(label, "")
-        self._points.clear()
+        for label in (self._figures, self._obstacles, self._words, self.status):
+            label.show_text("")
         self._points.hide()
         self._save.setEnabled(False)
-
-    @staticmethod
-    def _show_text(label: QLabel, words: str) -> None:
-        label.setText(words)
-        label.setVisible(bool(words))
 
     def _lay_out(self, buttons: QDialogButtonBox) -> None:
         asking = row_of((self.box, 1), self._ask)
         texts = (self._headline, self._figures, self._obstacles, self._words)
         column = column_in(self, self._turn, asking, *texts, (self._points, 1))
         column.addStretch(0)
-        filled(column, self._message, buttons)
+        filled(column, self.status, buttons)
 
     def _on_ask_clicked(self) -> None:
-        self._show_text(self._message, "")
+        self.status.show_text("")
         self.asked.emit(self.box.text())
 
     def _on_save_clicked(self) -> None:
@@ -179,11 +149,9 @@ def matched_words(explained: Explanation) -> str:
     )
 
 
-def _points_table(parent: QWidget) -> QTreeWidget:
-    table = table_view(parent, tr("What each feature adds"), _COLUMNS, narrow=(1, 2))
-    for column in (1, 2):
-        table.headerItem().setTextAlignment(column, _NUMBERS)
-    return table
+def _point_texts(point: FeatureScore) -> tuple[str, str, str]:
+    best = "" if point.best_points is None else _signed(point.best_points)
+    return tr(point.words), _signed(point.points), best
 
 
 def _signed(points: float) -> str:

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from html import escape
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.domain.diagnostics import ProbeDetails
 from app.domain.errors import KnownError
 from app.domain.formatting import format_turn
 from app.domain.translation import format_number, tr
-from ui.widgets.controls import button, column_in, progress_bar, row_of, table_view
+from ui.widgets.controls import button, column_in, progress_bar, row_of
 from ui.widgets.plain_label import plain_label
+from ui.widgets.record_table import RecordTable
 
 _COLUMNS = (tr("Question"), tr("Should find"), tr("Now"), tr("Before"))
-_PLACE = Qt.ItemDataRole.UserRole + 1
 
 
 class QuestionsView(QWidget):
@@ -35,9 +35,9 @@ class QuestionsView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._words = plain_label(self, "muted", selectable=False)
-        self._table = table_view(self, tr("Test questions"), _COLUMNS, narrow=(2, 3))
-        self._table.currentItemChanged.connect(self._on_table_current_changed)
-        self._table.itemActivated.connect(self._on_open_clicked)
+        self._table = RecordTable(self, tr("Test questions"), _COLUMNS, narrow=(2, 3))
+        self._table.changed.connect(self._on_selected)
+        self._table.opened.connect(self._on_open_clicked)
         self._bar = progress_bar(self, tr("Questions asked so far"))
         self._bar.hide()
         self._run = button(self, tr("Ask all again"), self.run_requested)
@@ -54,22 +54,13 @@ class QuestionsView(QWidget):
 
     def show_places(self, places: Sequence[ProbeDetails]) -> None:
         """Show the probes, oldest first; keep the selection."""
-        selected = self._selected()
         self._places = tuple(places)
-        self._table.clear()
         self._bar.hide()
-        for place in places:
-            row = QTreeWidgetItem([place.probe.question, turn_text(place), *_ranks(place)])
-            row.setData(0, _PLACE, place)
-            tips = (place.probe.question, turn_text(place), place.probe.problem)
-            for number, tip in enumerate(tips):
-                row.setToolTip(number, escape(tip))
-            self._table.addTopLevelItem(row)
-            if selected is not None and place.probe.question == selected.probe.question:
-                self._table.setCurrentItem(row)
+        rows = self._table.show_records(places, _texts, lambda each: each.probe.question)
+        for row, place in zip(rows, places, strict=True):
+            row.setToolTip(2, escape(place.probe.problem))
         self._words.setText(summary(places))
         self._run.setEnabled(bool(places))
-        self._on_table_current_changed()
 
     def show_progress(self, done: int, total: int) -> None:
         """Show the progress."""
@@ -83,24 +74,17 @@ class QuestionsView(QWidget):
         self.show_places(self._places)
         self._words.setText(error.display_text)
 
-    def _selected(self) -> ProbeDetails | None:
-        row = self._table.currentItem()
-        place = row.data(0, _PLACE) if row is not None else None
-        return place if isinstance(place, ProbeDetails) else None
-
-    def _on_table_current_changed(self, *_rows: object) -> None:
-        selected = self._selected()
+    def _on_selected(self) -> None:
+        selected: ProbeDetails | None = self._table.current
         self._remove.setEnabled(selected is not None)
         self._open.setEnabled(selected is not None and selected.conversation_id is not None)
 
-    def _on_open_clicked(self, *_given: object) -> None:
-        selected = self._selected()
-        if selected is not None and selected.conversation_id is not None:
-            self.turn_requested.emit(selected)
+    def _on_open_clicked(self) -> None:
+        if self._open.isEnabled():
+            self.turn_requested.emit(self._table.current)
 
     def _on_remove_clicked(self) -> None:
-        if (selected := self._selected()) is not None:
-            self.remove_requested.emit(selected.probe)
+        self.remove_requested.emit(self._table.current.probe)
 
     # Qt overrides
 
@@ -147,14 +131,15 @@ _TEN = 10
 _FELL, _ROSE = "\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}"
 
 
-def _ranks(place: ProbeDetails) -> tuple[str, str]:
+def _texts(place: ProbeDetails) -> Sequence[str]:
     probe = place.probe
     now = _rank(probe.rank, known=probe.ran_at is not None)
     if probe.problem:
         now = tr("cannot be asked")
     elif probe.rank_drop:
         now = f"{now} {_FELL if probe.rank_drop > 0 else _ROSE}"
-    return now, _rank(probe.before, known=probe.before_at is not None)
+    before = _rank(probe.before, known=probe.before_at is not None)
+    return probe.question, turn_text(place), now, before
 
 
 def _rank(rank: int | None, *, known: bool) -> str:

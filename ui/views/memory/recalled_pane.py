@@ -63,8 +63,7 @@ class RecalledPane(QWidget):
 
     def show_sources(self, sources: tuple[Source, ...], note: str) -> None:
         """Show sources and a note above them; without sources the note alone."""
-        self._note.setText(note)
-        self._note.setVisible(bool(note))
+        self._note.show_text(note)
         self.table.setVisible(bool(sources))
         self._details.setVisible(bool(sources))
         self.model.show_sources(sources)

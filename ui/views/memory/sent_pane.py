@@ -12,7 +12,7 @@ from app.domain.formatting import format_percent, money
 from app.domain.recall import PlanPartKind
 from app.domain.translation import format_number, tr, trn
 from ui.theme import Theme
-from ui.widgets.controls import button, column_in, filled, scroll_area
+from ui.widgets.controls import button, clear, column_in, filled, scroll_area
 from ui.widgets.plain_label import plain_label
 from ui.widgets.prompt_part import PromptPartPanel
 
@@ -82,10 +82,7 @@ class SentPane(QWidget):
         self._draw()
 
     def _draw(self) -> None:
-        while (item := self._parts.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        clear(self._parts)
         shown = self._shown
         if shown is None or shown.sent is None:
             return

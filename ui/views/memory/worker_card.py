@@ -72,8 +72,7 @@ class WorkerCard(QFrame):
             text.error,
         )  # fmt: skip
         for line, content in zip(self._lines, contents, strict=True):
-            line.setText(breakable(content))
-            line.setVisible(bool(content))
+            line.show_text(breakable(content))
         self.failures.setVisible(bool(status.abandoned or status.waiting_retry))
         self.run_now.setVisible(status.enabled)
         self.run_now.setEnabled(status.state is not WorkerState.RUNNING)

@@ -188,8 +188,7 @@ class _PricesCard(_TextTable):
 
     def show_error(self, text: str) -> None:
         """Show why a price was not saved; "" means that it was, and empties the form."""
-        self.error.setText(text)
-        self.error.setVisible(bool(text))
+        self.error.show_text(text)
         if not text:
             for field in self.fields:
                 field.clear()

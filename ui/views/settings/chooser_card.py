@@ -40,13 +40,11 @@ class ChooserCard(Card):
     def show_text(self, text: str) -> None:
         """Show what the choice would mean, in place of an error; "" hides it."""
         self.error.hide()
-        self.text.setText(text)
-        self.text.setVisible(bool(text))
+        self.text.show_text(text)
 
     def show_error(self, text: str) -> None:
         """Show why a choice cannot be used; "" hides that."""
-        self.error.setText(text)
-        self.error.setVisible(bool(text))
+        self.error.show_text(text)
         self.text.setVisible(False)
 
     def add_lines(self) -> None:

@@ -81,8 +81,7 @@ class _StateCard(Card):
         self.text.setText(_state_text(state))
         self.bar.setVisible(state.share < 1 or bool(state.previous_title))
         self.bar.setValue(round(state.share * _STEPS))
-        self.problem.setText(state.problem)
-        self.problem.setVisible(bool(state.problem))
+        self.problem.show_text(state.problem)
 
 
 class _EmbedderChooser(ChooserCard):

@@ -1,29 +1,21 @@
 """A worker's retry queue: failed items with tries, next try and error; retrying them now."""
 
 from collections.abc import Sequence
-from html import escape
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QDialog,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
 
 from app.domain.translation import tr
 from app.domain.workers import WORKERS, FailedItem, WorkerName
 from app.workers.status_text import failed_item_text
-from ui.widgets.controls import closing_buttons, column_in, table_view
-from ui.widgets.on_screen import resize_on_screen
-from ui.widgets.plain_label import PlainLabel
+from ui.widgets.controls import closing_buttons, column_in
+from ui.widgets.dialog import Dialog
+from ui.widgets.record_table import RecordTable
 
 _COLUMNS = (tr("What"), tr("Tries"), tr("Error"))
-_ITEM = Qt.ItemDataRole.UserRole + 1
 
 
-class FailuresDialog(QDialog):
+class FailuresDialog(Dialog):
     """Lists the failed items of a worker.
 
     Attributes:
@@ -36,32 +28,23 @@ class FailuresDialog(QDialog):
     retry_requested = Signal(object, object)
 
     def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        title = tr("{title}: failures").format(title=tr(WORKERS[name].title))
+        super().__init__(title, (760, 380), parent, tone="")
         self.worker = name
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("{title}: failures").format(title=tr(WORKERS[name].title)))
-        resize_on_screen(self, 760, 380)
-        self.about = PlainLabel(self, wordWrap=True)
-        self.table = self._make_table()
+        self.table = RecordTable(self, title, _COLUMNS, narrow=(1,), several=True)
         buttons, (self.retry_all, self.retry) = closing_buttons(self, tr("Retry all"), tr("Retry"))
-        self.retry.clicked.connect(self._on_retry_clicked)
-        self.retry_all.clicked.connect(self._on_retry_all_clicked)
-        column_in(self, self.about, (self.table, 1), buttons)
+        self.table.changed.connect(lambda: self.retry.setEnabled(bool(self.table.selected)))
+        self.retry.clicked.connect(
+            lambda: self.retry_requested.emit(name, [each.item_id for each in self.table.selected])
+        )
+        self.retry_all.clicked.connect(lambda: self.retry_requested.emit(name, None))
+        column_in(self, self.status, (self.table, 1), buttons)
         self.show_items(())
 
     def show_items(self, items: Sequence[FailedItem]) -> None:
         """Show the queue in its order; the selection stays."""
-        selected = set(self._selected())
-        self.table.clear()
-        for item in items:
-            texts = failed_item_text(item)
-            row = QTreeWidgetItem(list(texts))
-            row.setData(0, _ITEM, item.item_id)
-            for number, tip in enumerate(texts):
-                row.setToolTip(number, escape(tip))
-            self.table.addTopLevelItem(row)
-            row.setSelected(item.item_id in selected)
-        self.about.setText(
+        self.table.show_records(items, failed_item_text, lambda each: each.item_id)
+        self.status.setText(
             tr(
                 "Failed items are retried automatically after longer and longer waits. Items that failed "
                 "too often are set aside until you retry them."
@@ -70,22 +53,3 @@ class FailuresDialog(QDialog):
             else tr("Nothing has failed.")
         )
         self.retry_all.setEnabled(bool(items))
-        self._on_table_selection_changed()
-
-    def _make_table(self) -> QTreeWidget:
-        table = table_view(self, self.windowTitle(), _COLUMNS, narrow=(1,))
-        table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        table.itemSelectionChanged.connect(self._on_table_selection_changed)
-        return table
-
-    def _selected(self) -> list[int]:
-        return [row.data(0, _ITEM) for row in self.table.selectedItems()]
-
-    def _on_table_selection_changed(self) -> None:
-        self.retry.setEnabled(bool(self.table.selectedItems()))
-
-    def _on_retry_clicked(self) -> None:
-        self.retry_requested.emit(self.worker, self._selected())
-
-    def _on_retry_all_clicked(self) -> None:
-        self.retry_requested.emit(self.worker, None)

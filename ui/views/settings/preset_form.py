@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
-    QFormLayout,
     QLineEdit,
     QPlainTextEdit,
     QSpinBox,
@@ -27,7 +26,8 @@ from app.domain.presets import (
     Preset,
 )
 from app.domain.translation import tr
-from ui.widgets.choice_box import ChoiceBox, SelectBox
+from ui.widgets.choice_box import ChoiceBox
+from ui.widgets.controls import column_in, combo_box, form_of, line_edit
 from ui.widgets.plain_label import PlainLabel, plain_label
 
 _PAUSE_MS = 500
@@ -75,19 +75,15 @@ class PresetForm(QWidget):
         self.prompt.textChanged.connect(self._on_edited)
         self.model = ChoiceBox(tr("Model"), self)
         self.model.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        line = QLineEdit(self)
-        line.setPlaceholderText(_CONVERSATION_MODEL)
+        line = line_edit(self, _CONVERSATION_MODEL)
         self.model.setLineEdit(line)
         line.editingFinished.connect(self._on_edited)
         self.model.chosen.connect(self._on_edited)
         self.temperature = QDoubleSpinBox(self, decimals=2, singleStep=_STEP)
         self.temperature.setRange(_UNSET, MAX_TEMPERATURE)
         self.temperature.valueChanged.connect(self._on_edited)
-        self.effort = SelectBox(self)
-        self.effort.addItem(_MODEL_DEFAULT, None)
-        for effort, label in _EFFORTS.items():
-            self.effort.addItem(label, effort)
-        self.effort.activated.connect(self._on_edited)
+        efforts = ((_MODEL_DEFAULT, None), *((label, each) for each, label in _EFFORTS.items()))
+        self.effort = combo_box(self, "", efforts, on_activated=self._on_edited)
         self.max_output = QSpinBox(self, maximum=MAX_OUTPUT_TOKENS, singleStep=_TOKEN_STEP)
         self.max_output.setGroupSeparatorShown(True)
         self.max_output.setSuffix(" " + tr("tokens"))
@@ -188,8 +184,7 @@ class PresetForm(QWidget):
 
     def show_error(self, text: str) -> None:
         """Show why a change was refused; "" hides it."""
-        self.error.setText(text)
-        self.error.setVisible(bool(text))
+        self.error.show_text(text)
 
     def focus_name(self) -> None:
         """Focus the name, so that it can be replaced."""
@@ -244,30 +239,15 @@ class PresetForm(QWidget):
             self._pause.start()
 
     def _lay_out(self) -> None:
-        form = QFormLayout()
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        for label, field in (
-            (tr("Name"), self.name),
-            (tr("Instructions"), self.prompt),
-            (tr("Model"), self.model),
-            (tr("Temperature"), self.temperature),
-            (tr("Reasoning effort"), self.effort),
+        form = form_of(
+            self, (tr("Name"), self.name), (tr("Instructions"), self.prompt), (tr("Model"), self.model),
+            (tr("Temperature"), self.temperature), (tr("Reasoning effort"), self.effort),
             (tr("Maximum output"), self.max_output),
-        ):
-            field.setAccessibleName(label)
-            shown = PlainLabel(label, self)
-            shown.setBuddy(field)
-            if field is not self.prompt:
-                shown.setMinimumHeight(field.sizeHint().height())  # else it is aligned to the top
-            form.addRow(shown, field)
+        )  # fmt: skip
         form.addRow("", self.note)
         form.addRow(PlainLabel(tr("Tools allowed"), self), self.all_tools)
         form.addRow("", self._tools)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addLayout(form)
-        column.addWidget(self.error)
-        column.addStretch(1)
+        column_in(self, form, self.error, None, margins=(0, 0, 0, 0))
 
     # Qt overrides
 

@@ -1,10 +1,10 @@
 """The programs page of the settings: sessions of other programs that are followed, and programs that read memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QLabel, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from app.domain.formatting import format_moment, format_size
 from app.domain.sources import SOURCES, SourceState
@@ -13,10 +13,31 @@ from app.domain.translation import tr, trn
 from app.mcp.access import Access, Reading
 from app.mcp.http import HttpAccess
 from ui.widgets.choice_box import SelectBox
-from ui.widgets.controls import button, row_of
+from ui.widgets.controls import button, column_in, refill, row_of
 from ui.widgets.plain_label import PlainLabel, plain_label
 
 _LOG_PX = 160
+_ABOUT_SOURCES = (
+    tr("Sessions to follow"),
+    tr(
+        "Programs with sessions on this computer. What is imported stays here when the program "
+        "deletes it."
+    ),
+)
+_ABOUT_PROGRAMS = (
+    tr("Programs that read your memory"),
+    tr(
+        "What a program reads goes to the model that it uses. Private conversations are never "
+        "shown, keys and passwords are hidden."
+    ),
+)
+_ABOUT_CONNECTING = (
+    tr("Connect a program"),
+    tr(
+        "Add this to the configuration of Claude Desktop, Claude Code, Cursor or another program "
+        "that speaks MCP. ChatGPT takes servers on the internet only."
+    ),
+)
 _CHOICES = {
     Access.ASK: tr("Not decided"),
     Access.ALLOWED: tr("May read"),
@@ -70,55 +91,17 @@ class ProgramsPage(QWidget):
         self.copy = button(
             self, tr("Copy"), lambda: self.copy_requested.emit(self.configuration.text())
         )
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 8, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(self.error)
-        for title, about, content in (
-            (
-                tr("Sessions to follow"),
-                tr(
-                    "Programs with sessions on this computer. What is imported stays here when the program "
-                    "deletes it."
-                ),
-                self._sources,
-            ),
-            (
-                tr("Programs that read your memory"),
-                tr(
-                    "What a program reads goes to the model that it uses. Private conversations are never "
-                    "shown, keys and passwords are hidden."
-                ),
-                self._programs,
-            ),
-        ):
-            column.addSpacing(8)
-            column.addWidget(PlainLabel(title, self, tone="heading"))
-            column.addWidget(plain_label(self, "small", about))
-            column.addLayout(content)
         self._log_title = PlainLabel(tr("What they read"), self, tone="heading")
-        column.addWidget(self._log_title)
-        column.addWidget(self.log)
-        column.addSpacing(8)
-        column.addWidget(PlainLabel(tr("Connect a program"), self, tone="heading"))
-        column.addWidget(
-            plain_label(
-                self,
-                "small",
-                tr(
-                    "Add this to the configuration of Claude Desktop, Claude Code, Cursor or another program "
-                    "that speaks MCP. ChatGPT takes servers on the internet only."
-                ),
-            )
-        )
-        column.addLayout(row_of((self.configuration, 1), self.copy))
         self.http = QCheckBox(tr("Also over HTTP, for programs on this computer"), self)
         self.http.clicked.connect(self.http_switched)
         self.http_address = plain_label(self, "code")
         self.copy_key = button(self, tr("Copy key"), self._copy_key)
-        column.addWidget(self.http)
-        column.addLayout(row_of((self.http_address, 1), self.copy_key))
-        column.addStretch(1)
+        column_in(
+            self, self.error, *self._heading(*_ABOUT_SOURCES), self._sources,
+            *self._heading(*_ABOUT_PROGRAMS), self._programs, self._log_title, self.log,
+            *self._heading(*_ABOUT_CONNECTING), row_of((self.configuration, 1), self.copy), self.http,
+            row_of((self.http_address, 1), self.copy_key), None, margins=(16, 8, 16, 16), spacing=8,
+        )  # fmt: skip
 
     def show_programs(self, shown: ProgramsShown) -> None:
         """Show everything anew."""
@@ -129,16 +112,10 @@ class ProgramsPage(QWidget):
         self.http_address.setText(f"{http.url}  {http.problem}".strip() if http else "")
         self.http_address.setVisible(http is not None)
         self.copy_key.setVisible(http is not None)
-        _fill(
-            self._sources,
-            [self._source(each) for each in shown.sources],
-            lambda: plain_label(self, "small", tr("No program with sessions was found.")),
-        )
-        _fill(
-            self._programs,
-            [self._program(*each) for each in shown.programs],
-            lambda: plain_label(self, "small", tr("No program has asked yet.")),
-        )
+        no_source = tr("No program with sessions was found.")
+        no_program = tr("No program has asked yet.")
+        refill(self._sources, map(self._source, shown.sources), no_source)
+        refill(self._programs, (self._program(*each) for each in shown.programs), no_program)
         self.log.clear()
         self.log.setVisible(bool(shown.readings))
         self._log_title.setVisible(bool(shown.readings))
@@ -149,8 +126,10 @@ class ProgramsPage(QWidget):
 
     def show_error(self, text: str) -> None:
         """Show why a change failed."""
-        self.error.setText(text)
-        self.error.show()
+        self.error.show_text(text)
+
+    def _heading(self, title: str, about: str) -> tuple[int, PlainLabel, PlainLabel]:
+        return 8, PlainLabel(title, self, tone="heading"), plain_label(self, "small", about)
 
     def _copy_key(self) -> None:
         if self._http is not None:
@@ -173,10 +152,7 @@ class ProgramsPage(QWidget):
             folder=state.folder,
         )
         about = plain_label(row, "small", sentences(found, kept, tr(spec.deletes)))
-        column = QVBoxLayout(row)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(switch)
-        column.addWidget(about)
+        column_in(row, switch, about, margins=(0, 0, 0, 0))
         return row
 
     def _program(self, name: str, access: Access) -> QWidget:
@@ -189,13 +165,3 @@ class ProgramsPage(QWidget):
         choice.activated.connect(lambda at: self.decided.emit(name, Access(choice.itemData(at))))
         row.setLayout(row_of((PlainLabel(name, row), 1), choice))
         return row
-
-
-def _fill(layout: QVBoxLayout, rows: Sequence[QWidget], nothing: Callable[[], QLabel]) -> None:
-    """Replace what is in a layout."""
-    while (item := layout.takeAt(0)) is not None:
-        if (widget := item.widget()) is not None:
-            widget.hide()
-            widget.deleteLater()
-    for row in rows or [nothing()]:
-        layout.addWidget(row)

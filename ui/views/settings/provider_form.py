@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QFormLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from ui.widgets.cards import Card
-from ui.widgets.controls import button, filled, key_edit, line_edit, row_of
+from ui.widgets.controls import button, column_in, filled, form_of, key_edit, line_edit, row_of
 from ui.widgets.model_list import ModelList
 from ui.widgets.model_rows import ModelGroup, ModelRow
 from ui.widgets.plain_label import PlainLabel, breakable
@@ -89,18 +89,15 @@ class ProviderForm(QWidget):
             card, tr("as set under Network"), name=tr("Reply timeout in seconds")
         )
         self.plain_http = QCheckBox(tr("Allow http without encryption beyond this computer"), card)
-        self._form, self._options = QFormLayout(), QWidget(card)
-        for field in (self.provider_name, self.base_url, self.key, self.passphrase):
-            _add_row(self._form, field)
+        fields = (self.provider_name, self.base_url, self.key, self.passphrase)
+        self._form, self._options = form_of(card, *map(_row, fields)), QWidget(card)
+        for field in fields:
             field.returnPressed.connect(lambda: self._submit(tested=True))
         self.more = button(card, tr("More options"), kind="quiet")
         self.more.setCheckable(True)
         self.more.toggled.connect(self._options.setVisible)
-        options = QFormLayout(self._options)
-        options.setContentsMargins(0, 0, 0, 0)
-        _add_row(options, self.variable)
-        _add_row(options, self.timeout)
-        options.addRow("", self.plain_http)
+        options = form_of(card, _row(self.variable), _row(self.timeout), ("", self.plain_http))
+        column_in(self._options, options, margins=(0, 0, 0, 0))
         filled(card.column, self._form, self._key_note, row_of(self.more, None), self._options)
         self.save = button(
             card, tr("Test and save"), lambda: self._submit(tested=True), kind="primary"
@@ -146,8 +143,7 @@ class ProviderForm(QWidget):
         self.passphrase.clear()
         self.passphrase.setPlaceholderText(texts.passphrase_hint)
         self._form.setRowVisible(self.passphrase, bool(texts.passphrase_hint))
-        self._key_note.setText(texts.note)
-        self._key_note.setVisible(bool(texts.note))
+        self._key_note.show_text(texts.note)
 
     def show_saved(self, name: str) -> None:
         """Show that the provider exists under this name, which stays."""
@@ -159,10 +155,7 @@ class ProviderForm(QWidget):
         """Show the result of the last action; `can_skip_test` offers to save without a test."""
         self.save.setEnabled(True)
         self.untested.setVisible(can_skip_test)
-        self.outcome.setProperty("tone", tone)
-        self.outcome.style().polish(self.outcome)
-        self.outcome.setText(breakable(text))
-        self.outcome.setVisible(bool(text))
+        self.outcome.show_text(breakable(text), tone)
 
     def show_busy(self, text: str) -> None:
         """Show what is under way; nothing can be submitted meanwhile."""
@@ -188,11 +181,8 @@ class ProviderForm(QWidget):
             self.submitted.emit(self.fields, tested)
 
 
-def _add_row(form: QFormLayout, field: QLineEdit) -> None:
-    label = PlainLabel(field.accessibleName())
-    label.setBuddy(field)
-    label.setMinimumHeight(field.sizeHint().height())  # else it is aligned to the top
-    form.addRow(label, field)
+def _row(field: QLineEdit) -> tuple[str, QLineEdit]:
+    return field.accessibleName(), field
 
 
 class ProviderModels(Card):
@@ -249,9 +239,7 @@ class ProviderModels(Card):
 
     def show_note(self, text: str, tone: str) -> None:
         """Show the result of the last action here."""
-        self.note.setProperty("tone", tone)
-        self.note.style().polish(self.note)
-        self.note.setText(text)
+        self.note.show_text(text, tone)
 
     def _on_set_clicked(self) -> None:
         if typed := self.window_tokens.text().strip():

@@ -4,12 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QFormLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QVBoxLayout, QWidget
 
 from app.domain.translation import tr, trn
 from app.mcp.tool_servers import Permission, ServerTool, ToolServer
 from ui.widgets.cards import Card
-from ui.widgets.controls import button, combo_box, filled, key_edit, line_edit, row_of
+from ui.widgets.controls import (
+    button,
+    combo_box,
+    filled,
+    form_of,
+    key_edit,
+    line_edit,
+    refill,
+    row_of,
+)
 from ui.widgets.plain_label import PlainLabel, plain_label
 
 _PERMISSIONS = (
@@ -58,9 +67,8 @@ class ToolsPage(QWidget):
         self.key = key_edit(card, tr("none"), tr("Key of the address"))
         self.folder = line_edit(card, tr("none"), name=tr("Working folder"))
         self.variables = line_edit(card, tr("none"), name=tr("Environment variables"))
-        rows = QFormLayout()
+        rows = form_of(card, *((each.accessibleName(), each) for each in self._fields()))
         for field in self._fields():
-            rows.addRow(PlainLabel(field.accessibleName(), card), field)
             field.returnPressed.connect(self._connect)
         self.connect_button = button(card, tr("Connect\u2026"), self._connect, kind="primary")
         card.column.addLayout(rows)
@@ -80,19 +88,16 @@ class ToolsPage(QWidget):
 
     def show_servers(self, servers: Sequence[ToolServer]) -> None:
         """Show the servers that were accepted."""
-        _fill(self._servers, [self._server(each) for each in servers])
+        refill(self._servers, map(self._server, servers))
 
     def show_offer(self, server: ToolServer | None) -> None:
         """Show what a server offers, to be accepted; None for nothing."""
         self.show_outcome("", "muted")
-        _fill(self._offer, [self._offered(server)] if server else [])
+        refill(self._offer, [self._offered(server)] if server else [])
 
     def show_outcome(self, text: str, tone: str) -> None:
         """Show what connecting led to; `tone` is one of the style sheet's."""
-        self.outcome.setText(text)
-        self.outcome.setProperty("tone", tone)
-        self.outcome.style().polish(self.outcome)
-        self.outcome.setVisible(bool(text))
+        self.outcome.show_text(text, tone)
         self.connect_button.setEnabled(tone != "small")
 
     def clear(self) -> None:
@@ -175,13 +180,3 @@ def address_text(server: ToolServer) -> str:
     import shlex
 
     return server.url or shlex.join(server.command)
-
-
-def _fill(layout: QVBoxLayout, rows: Sequence[QWidget]) -> None:
-    """Replace what is in a layout."""
-    while (item := layout.takeAt(0)) is not None:
-        if (widget := item.widget()) is not None:
-            widget.hide()
-            widget.deleteLater()
-    for row in rows:
-        layout.addWidget(row)

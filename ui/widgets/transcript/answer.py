@@ -215,8 +215,7 @@ class AnswerFrame(MessageFrame):
             self._waiting = Label("", "muted")
             self._end.add(self._waiting)
         if self._waiting is not None and text != self._waiting.text():
-            self._waiting.setText(text)
-            self._waiting.setVisible(bool(text))
+            self._waiting.show_text(text)
             remeasure(self)
 
     def _add_text(self, text: MessageText) -> None:
