@@ -22,7 +22,7 @@ from app.storage.tables.summaries import Summaries, Summary
 from app.system.paths import refuse_data_directory
 from app.transfer.facts import portable_facts
 from app.transfer.files_beside import write_files_beside
-from app.transfer.json_format import Exported, write_json, write_jsonl
+from app.transfer.json_format import Exported, ExportHead, write_json
 from app.transfer.library import portable_library
 from app.transfer.markdown import write_markdown
 from app.transfer.presets import portable_presets
@@ -97,8 +97,8 @@ def write_export(store: Store, out: TextIO, chosen: ExportFormat, ids: Sequence[
         if ids:
             used = {each.preset for each in conversations}
             presets = tuple(each for each in presets if each.uid in used)
-        write = write_json if chosen is ExportFormat.JSON else write_jsonl
-        return write(out, found, now(), own_facts, presets, profile, library)
+        head = ExportHead(now(), own_facts, presets, profile, library)
+        return write_json(out, found, head, as_lines=chosen is ExportFormat.JSONL)
     count = 0
     for count, each in enumerate(found, 1):
         if count > 1:

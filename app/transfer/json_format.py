@@ -1,57 +1,7 @@
 """The JSON export format: conversations as JSON or JSONL, for any program and for our own importer.
 
-The document, version 1. Times are ISO 8601 in UTC; absent members have the default in parentheses::
-
-    {"format": "commonplace", "version": 1, "exported_at": TIME,
-     "facts": [FACT that the user wrote, ...],
-     "presets": [PRESET that is not as ours, ...],
-     "library": {"core_memory": [{"text", "author", "made_at"}, oldest first],
-                 "memories": [{"uid", "text", "saved_at", "conversation": UUID ("") , "turn": UUID ("")}],
-                 "spend": [{"at", "purpose", "model", "input_tokens", "output_tokens", "cached_tokens",
-                            "cost_usd": NUMBER or null, "is_estimated": false, "turn": UUID ("")}],
-                 "settings": [[KEY, JSON text of the value]],
-                 "providers": [{"name", "kind", "base_url", "key_env", "allow_plain_http"}],
-                 "projects": [{"uid", "name", "instructions", "color", "folder": TEXT or null,
-                               "recall": only|first|all}],
-                 "routines": [{"uid", "name", "prompt", "cron", "created_at", "model", "preset", "project",
-                               "cap_usd", "is_private", switched off: "enabled_at": null, "agreed_to": ""}],
-                 "topics": [{"number", "name", "conversations": [UUID], "is_hidden": false,
-                             "merged_into": number of another or null}]},
-     "profile": [{"text": TEXT, "facts": [{"uid": UUID of a FACT, "made_at": TIME of its VERSION}]}],
-     "conversations": [
-      {"uid": UUID, "title": TEXT, "title_origin": first_words|summariser|import|user ("user"),
-       "source": "commonplace" or the program it was imported from ("commonplace"),
-       "created_at": TIME, "updated_at": TIME, "visible_leaf": UID or null,
-       "pinned": false, "archived": false, "private": false, "model": PROVIDER:MODEL or null,
-       "recalls": true, "preset": uid of a PRESET or null, "project": uid of a project or null,
-       "tags": [TEXT], "summaries": [{"text", "model", "made_at", "last_message": UID or null}],
-       "facts": [FACT last extracted from this conversation, ...],
-       "origins": [{"source": TEXT, "source_id": TEXT, "messages": [[UID, the source's id], ...]}],
-       "turns": [{"uid": UUID, "messages": [UID in path order], "parent": uid of a turn (""),
-                  "segment_number": 0, "status": running|completed|interrupted|failed,
-                  "started_at": TIME, "completed_at": TIME or null, "model": TEXT or null,
-                  "usage": {fields of `Usage`} or null, "problem": {"kind", "title", "hint"} or null}],
-       "messages": [
-        {"uid": UUID, "parent": UID or null, "role": user|assistant|tool|system, "created_at": TIME,
-         "model": TEXT or null, "raw": {"wire", "model", "items_json"} or null,
-         "blocks": [{"type": text|thinking|tool_call|tool_result|image|attachment|forgotten, ...}]}]}]}
-
-    FACT: {"uid": UUID, VERSION, "subject": TEXT (""), "valid_until": TIME or null,
-           "superseded_by": UUID or null, "pinned": false, "earlier": [{VERSION}, oldest first]}
-    VERSION: "text": TEXT, "category": one of `FactCategory` ("other"),
-             "model": patterns|user|PROVIDER:MODEL, "said_at": TIME, "made_at": TIME,
-             "conversation": UUID or null, "message": UID or null
-
-    PRESET: {"uid": TEXT, "name": TEXT, "system_prompt": TEXT (""), "model": PROVIDER:MODEL or null,
-             "temperature": NUMBER or null, "reasoning_effort": one of `Effort` or null,
-             "max_output_tokens": NUMBER or null, "tools": [NAME, ...] or null (all)}
-
-The other members of a block are the fields of its class in `app.domain.conversations`. Messages are those
-of all branches, parents first; the file of an image or attachment is `NAME.attachments/CONTENT_HASH` beside the
-document `NAME`, as is that of `sent_hash`. Without `turns` they are calculated. A summary with `last_message` is of the
-exchange that ends there, else of the conversation; the newest is last. In JSONL the first line is the
-document without `conversations`, each further line one conversation. `app.transfer.importers.commonplace`
-reads the format; `resources/formats/commonplace.schema.json` is its JSON Schema.
+`resources/formats/commonplace.schema.json` describes the document, version 1, with the default of every member
+that may be absent. `app.transfer.importers.commonplace` reads the format.
 """
 
 import json
@@ -115,49 +65,35 @@ class Exported:
     turns: Sequence[PortableTurn] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ExportHead:
+    """What an export contains besides conversations; `own_facts` are those that belong to none."""
+
+    exported_at: datetime
+    own_facts: Sequence[PortableFact] = ()
+    presets: Sequence[Preset] = ()
+    profile: Sequence[PortableProfileLine] = ()
+    library: PortableLibrary | None = None
+
+
 def write_json(
-    out: TextIO,
-    exported: Iterable[Exported],
-    exported_at: datetime,
-    own_facts: Sequence[PortableFact] = (),
-    presets: Sequence[Preset] = (),
-    profile: Sequence[PortableProfileLine] = (),
-    library: PortableLibrary | None = None,
+    out: TextIO, exported: Iterable[Exported], head: ExportHead, *, as_lines: bool = False
 ) -> int:
-    """Write one JSON document, a message at a time; return the number of conversations.
+    """Write a JSON document, a message at a time; return the number of conversations.
 
-    `own_facts` are the facts that belong to no conversation.
+    `as_lines` writes JSONL: a line for the head and one for each conversation.
     """
-    head = json.dumps(_head(exported_at, own_facts, presets, profile, library), ensure_ascii=False)
-    out.write(f'{head[:-1]}, "conversations": [')
+    start = json.dumps(_head(head), ensure_ascii=False)
+    out.write(f"{start}\n" if as_lines else f'{start[:-1]}, "conversations": [\n')
     count = 0
-    for each in exported:
-        out.write(",\n" if count else "\n")
-        _write_conversation(out, each, new_line="\n ")
-        count += 1
-    out.write("\n]}\n")
-    return count
-
-
-def write_jsonl(
-    out: TextIO,
-    exported: Iterable[Exported],
-    exported_at: datetime,
-    own_facts: Sequence[PortableFact] = (),
-    presets: Sequence[Preset] = (),
-    profile: Sequence[PortableProfileLine] = (),
-    library: PortableLibrary | None = None,
-) -> int:
-    """Write a header line and a line for each conversation; return the number of conversations."""
-    out.write(
-        json.dumps(_head(exported_at, own_facts, presets, profile, library), ensure_ascii=False)
-        + "\n"
-    )
-    count = 0
-    for each in exported:
-        _write_conversation(out, each, new_line="")
-        out.write("\n")
-        count += 1
+    for count, each in enumerate(exported, 1):
+        if count > 1 and not as_lines:
+            out.write(",\n")
+        _write_conversation(out, each, new_line="" if as_lines else "\n ")
+        if as_lines:
+            out.write("\n")
+    if not as_lines:
+        out.write("\n]}\n")
     return count
 
 
@@ -210,27 +146,21 @@ def _without_tags(value: Any) -> Any:
     return value
 
 
-def _head(
-    exported_at: datetime,
-    own_facts: Sequence[PortableFact],
-    presets: Sequence[Preset],
-    profile: Sequence[PortableProfileLine],
-    library: PortableLibrary | None,
-) -> dict[str, Any]:
+def _head(head: ExportHead) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "exported_at": _json_value(exported_at),
-        "facts": [_fact(fact) for fact in own_facts],
-        "presets": [asdict(preset) for preset in presets],
+        "exported_at": _json_value(head.exported_at),
+        "facts": [_fact(fact) for fact in head.own_facts],
+        "presets": [asdict(preset) for preset in head.presets],
         "profile": [
             {
                 "text": line.text,
                 "facts": [{"uid": uid, "made_at": _json_value(at)} for uid, at in line.sources],
             }
-            for line in profile
+            for line in head.profile
         ],
-        **({} if library is None else {"library": to_plain(library)}),
+        **({} if head.library is None else {"library": to_plain(head.library)}),
     }
 
 

@@ -253,7 +253,7 @@ def test_an_export_that_fails_changes_nothing(
     out = tmp_path / "library.json"
     out.write_text("an older export")
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **_more: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("app.transfer.exporting.write_json", fail)

@@ -2,10 +2,9 @@
 
 import io
 import json
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TextIO
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,7 +28,7 @@ from app.domain.ids import ConversationId, MessageId
 from app.domain.text import clean
 from app.domain.transfer import ImportedConversation, PortableSummary, Skipped
 from app.transfer.importers.commonplace import read_commonplace
-from app.transfer.json_format import Exported, write_json, write_jsonl
+from app.transfer.json_format import Exported, ExportHead, write_json
 from app.transfer.markdown import write_markdown
 
 _NOW = datetime(2026, 5, 4, 3, 2, 1, 987654, tzinfo=UTC)
@@ -39,8 +38,7 @@ _CONVERSATION = Conversation(
     title_origin=TitleOrigin.SUMMARISER, created_at=_NOW, updated_at=_NOW,
     visible_leaf_id=MessageId(6), pinned=True, archived=True, private=True, model="openai:gpt-9",
 )  # fmt: skip
-_Writer = Callable[[TextIO, Iterable[Exported], datetime], int]
-_WRITERS = pytest.mark.parametrize("write", [write_json, write_jsonl])
+_FORMS = pytest.mark.parametrize("as_lines", [False, True])
 
 
 def _message(number: int, parent: int | None, role: Role, *blocks: Block) -> Message:
@@ -73,15 +71,15 @@ _EXPORTED = Exported(
 _EMPTY = Exported(replace(_CONVERSATION, uid="uid-e", title="Empty", visible_leaf_id=None), ())
 
 
-def _written(write: _Writer, *exported: Exported) -> str:
+def _written(*exported: Exported, as_lines: bool = False) -> str:
     out = io.StringIO()
-    assert write(out, exported, _NOW) == len(exported)
+    assert write_json(out, exported, ExportHead(_NOW), as_lines=as_lines) == len(exported)
     return out.getvalue()
 
 
 def document() -> dict[str, Any]:
     """Return an export with a conversation of every kind of block."""
-    found: dict[str, Any] = json.loads(_written(write_json, _EXPORTED))
+    found: dict[str, Any] = json.loads(_written(_EXPORTED))
     return found
 
 
@@ -95,9 +93,9 @@ def _one(text: str) -> ImportedConversation:
     return found
 
 
-@_WRITERS
-def test_conversations_and_messages_round_trip(write: _Writer) -> None:
-    back, empty = _read(_written(write, _EXPORTED, _EMPTY))
+@_FORMS
+def test_conversations_and_messages_round_trip(as_lines: bool) -> None:
+    back, empty = _read(_written(_EXPORTED, _EMPTY, as_lines=as_lines))
     assert isinstance(back, ImportedConversation)
     row = _CONVERSATION
     assert (back.uid, back.source_id, back.source) == (row.uid, row.uid, "commonplace")
@@ -116,12 +114,12 @@ def test_conversations_and_messages_round_trip(write: _Writer) -> None:
         assert found.raw == message.raw
     assert isinstance(empty, ImportedConversation)
     assert (empty.title, empty.messages) == ("Empty", ())
-    assert _read(_written(write)) == []
+    assert _read(_written(as_lines=as_lines)) == []
 
 
 def test_json_is_a_document_and_jsonl_has_a_line_per_conversation() -> None:
-    whole = json.loads(_written(write_json, _EXPORTED, _EMPTY))
-    lines = list(map(json.loads, _written(write_jsonl, _EXPORTED, _EMPTY).splitlines()))
+    whole = json.loads(_written(_EXPORTED, _EMPTY))
+    lines = list(map(json.loads, _written(_EXPORTED, _EMPTY, as_lines=True).splitlines()))
     assert (whole["format"], whole["version"]) == ("commonplace", 1)
     assert lines[0]["format"] == "commonplace"
     assert lines[1:] == whole["conversations"]
@@ -129,7 +127,7 @@ def test_json_is_a_document_and_jsonl_has_a_line_per_conversation() -> None:
 
 
 def test_a_block_of_an_unknown_kind_is_reported() -> None:
-    text = _written(write_json, _EXPORTED).replace('"type": "thinking"', '"type": "hologram"')
+    text = _written(_EXPORTED).replace('"type": "thinking"', '"type": "hologram"')
     back = _one(text)
     assert back.skipped == (
         Skipped("'Of boats', message uid-3", "it contains a block of the unknown kind 'hologram'"),
@@ -164,7 +162,7 @@ def test_any_tree_of_any_blocks_round_trips_in_its_order(
         )
         for number, (blocks, place, at) in enumerate(made, 1)
     )
-    back = _one(_written(write_json, replace(_EMPTY, messages=messages)))
+    back = _one(_written(replace(_EMPTY, messages=messages)))
     parents = [each.parent_id and f"uid-{each.parent_id}" for each in messages]
     assert [(each.source_id, each.blocks) for each in back.messages] == [
         (each.uid, each.blocks) for each in messages
