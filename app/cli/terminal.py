@@ -102,6 +102,13 @@ class Terminal:
         if not is_confirmed and not self.confirm():
             raise NotConfirmed(f"{unchanged}: it was not confirmed", "Add --yes to confirm.")
 
+    def confirm_deletion(self, is_confirmed: bool, *about: str) -> None:
+        """Print what will be deleted, and ask for a confirmation, unless there is one."""
+        if not is_confirmed:
+            for line in about:
+                self.err(line)
+        self.require_confirmation(is_confirmed, "Nothing was forgotten")
+
     def path(self, given: str) -> Path:
         """Return a typed path as an absolute one; raise InvalidInput for an invalid one.
 

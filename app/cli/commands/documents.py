@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from app.chat.projects import Projects
 from app.cli.arguments import UsageError
-from app.cli.terminal import Terminal
+from app.cli.terminal import Terminal, members
 from app.domain.documents import DocumentState, DocumentStatus
 from app.domain.formatting import format_count
 from app.index.text_sync import TextIndexSync
@@ -66,14 +66,8 @@ def _remove(
     terminal.require_confirmation(given.yes, "Nothing was removed")
     left = added.remove(paths)
     sync.catch_up_soon()
-    terminal.show(
-        {
-            "removed": [str(each) for each in paths],
-            "documents": len(affected),
-            "remains": list(left),
-        },
-        f"Removed {format_count(len(affected), 'document')}.",
-    )
+    document = {"removed": [*map(str, paths)], "documents": len(affected), "remains": list(left)}
+    terminal.show(document, f"Removed {format_count(len(affected), 'document')}.")
     terminal.note(*left)
 
 
@@ -81,22 +75,12 @@ def _list(added: AddedDocuments, projects: Projects, terminal: Terminal) -> None
     names = {each.uid: each.name for each in projects.listed()}
     statuses = added.statuses()
     if terminal.as_json:
-        terminal.document(
-            {
-                "folders": list(added.folders()),
-                "documents": [
-                    {
-                        "path": each.name,
-                        "state": each.state,
-                        "why": each.why or None,
-                        "pages": each.pages,
-                        "passages": each.passages,
-                        "project": names.get(each.project or ""),
-                    }
-                    for each in statuses
-                ],
-            }
-        )
+        rows = [
+            {"path": each.name, "why": each.why or None, "project": names.get(each.project or "")}
+            | members(each, "state", "pages", "passages")
+            for each in statuses
+        ]
+        terminal.document({"folders": list(added.folders()), "documents": rows})
         return
     for each in statuses:
         terminal.line(f"{each.state:<8} {each.name}{_details(each)}")

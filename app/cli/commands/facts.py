@@ -123,13 +123,11 @@ def _forget(
     stored: Facts, service: FactService, sync: TextIndexSync, given: Namespace, terminal: Terminal
 ) -> None:
     known = stored.get(parse_fact_id(given.words[0]))
-    if not given.yes:
-        for line in _lines(known):
-            terminal.err(line)
-        terminal.err(
-            "This fact will be deleted for good, also from backups, and will not be extracted again."
-        )
-    terminal.require_confirmation(given.yes, "Nothing was forgotten")
+    terminal.confirm_deletion(
+        given.yes,
+        *_lines(known),
+        "This fact will be deleted for good, also from backups, and will not be extracted again.",
+    )
     left = service.forget(known.fact.id)
     sync.catch_up_soon()
     terminal.show_forgotten([known.fact.id], left)

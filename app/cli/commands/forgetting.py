@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import Library
 from app.cli.arguments import UsageError
+from app.cli.commands.search import exchange_at
 from app.cli.terminal import Terminal
 from app.domain.conversations import Message
-from app.domain.errors import InvalidInput, NotFound
+from app.domain.errors import NotFound
 from app.domain.formatting import format_count
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from app.domain.links import parse_place
 from app.domain.text import one_line, parse_whole_number
 from app.index.text_sync import TextIndexSync
 from app.memory.facts import FactService, parse_fact_id
@@ -41,12 +41,11 @@ def conversations(
     """Forget conversations; their replies are stopped."""
     ids = [ConversationId(_number(word, "a conversation ID")) for word in _given(given.ids)]
     found = {each.id: each for each in map(stored.get, ids)}
-    if not given.yes:
-        for each in found.values():
-            turns = format_count(len(exchanges.of(each.id)), "turn")
-            terminal.err(f"{each.id}: {each.title} ({turns})")
-        terminal.err("These conversations will be deleted for good, also from backups.")
-    terminal.require_confirmation(given.yes, "Nothing was forgotten")
+    lines = (
+        f"{each.id}: {each.title} ({format_count(len(exchanges.of(each.id)), 'turn')})"
+        for each in found.values()
+    )
+    _confirm("These conversations", lines, given, terminal)
     chat.stop(list(found))
     terminal.show_forgotten(ids, erase(list(found)))
 
@@ -61,10 +60,7 @@ def turns(
     """Forget turns, each given as ID:TURN of a shown path."""
     found: dict[ExchangeId, str] = {}
     for word in _given(words):
-        conversation_id, turn = parse_place(word)
-        if turn is None:
-            raise InvalidInput(f"'{word}' names no turn", "Write ID:TURN, such as 12:3.")
-        exchange = library.exchange_at(conversation_id, turn)
+        exchange = exchange_at(library, word)
         first = library.messages([exchange])[exchange.id][:1]
         found[exchange.id] = f"{word}: {_shown(first)}"
     _confirm("These turns, with every answer", found.values(), given, terminal)
@@ -127,11 +123,12 @@ def _forget_values(
     terminal: Terminal,
 ) -> None:
     places = values.places(found)
-    if places and not given.yes:
-        terminal.err(f"{format_count(len(found), 'value')} in {places_text(places)}.")
-        terminal.err("They are removed there for good, also from backups.")
     if places:
-        terminal.require_confirmation(given.yes, "Nothing was forgotten")
+        terminal.confirm_deletion(
+            given.yes,
+            f"{format_count(len(found), 'value')} in {places_text(places)}.",
+            "They are removed there for good, also from backups.",
+        )
     terminal.show_forgotten(ids, values.forget(found))
 
 
@@ -152,11 +149,8 @@ def _shown(found: Sequence[Message]) -> str:
 
 
 def _confirm(what: str, lines: Iterable[str], given: Namespace, terminal: Terminal) -> None:
-    if not given.yes:
-        for line in lines:
-            terminal.err(line)
-        terminal.err(f"{what} will be deleted for good, also from backups.")
-    terminal.require_confirmation(given.yes, "Nothing was forgotten")
+    about = f"{what} will be deleted for good, also from backups."
+    terminal.confirm_deletion(given.yes, *(() if given.yes else lines), about)
 
 
 def _erase(

@@ -80,12 +80,9 @@ def restore(paths: DataPaths, given: Namespace, terminal: Terminal) -> int:
     with locked(paths):
         configure_logging(paths)
         replaced = restore_backup(paths, chosen)
-    if terminal.as_json:
-        terminal.document(
-            {"restored": str(chosen), "replaced": str(replaced) if replaced else None}
-        )
-    elif replaced is not None:
-        terminal.err(f"The backup was restored; the database it replaced is kept in {replaced}")
+    terminal.show({"restored": str(chosen), "replaced": str(replaced) if replaced else None})
+    if replaced is not None:
+        terminal.note(f"The backup was restored; the database it replaced is kept in {replaced}")
     return 0
 
 
@@ -99,13 +96,8 @@ def rebuild_embeddings(
     regeneration.begin()
     name = WorkerName.EMBEDDING_PIPELINE
     (status,) = workers.run_until_idle([name], is_cancelled=terminal.cancelled)
-    document = {
-        "rebuilt": "embeddings",
-        "space": plan.space,
-        "deleted": plan.vectors,
-        "embedded": status.done,
-        "total": status.total,
-    }
+    document = {"rebuilt": "embeddings", "space": plan.space, "deleted": plan.vectors}
+    document |= {"embedded": status.done, "total": status.total}
     terminal.show(document, f"{status.done:,} of {status.total:,} passages are embedded.")
     if status.done == status.total:
         return 0

@@ -40,9 +40,8 @@ def memory(
         case "forget":
             return _forget(memories, sync, given, terminal)
         case "forget-earlier":
-            if not given.yes:
-                terminal.err("All earlier texts of core memory will be deleted for good.")
-            terminal.require_confirmation(given.yes, "Nothing was forgotten")
+            about = "All earlier texts of core memory will be deleted for good."
+            terminal.confirm_deletion(given.yes, about)
             times, remains = core.forget_earlier()
             terminal.show_forgotten([each.isoformat() for each in times], remains)
         case "set":
@@ -100,14 +99,12 @@ def _list_written(writes: MemoryWriteService, terminal: Terminal) -> None:
 def _written(write: MemoryWrite) -> dict[str, object]:
     return {
         "id": write.uid,
-        "state": write.state.value,
         "target": "core_memory" if write.memory_id is None else "saved_memory",
         "text": write.new,
         "replaces": write.old,
         "had_read": write.outside,
-        "model": write.model,
         "at": write.written_at,
-        "conversation_id": write.conversation_id,
+        **members(write, "state", "model", "conversation_id"),
     }
 
 
@@ -118,9 +115,8 @@ def _forget(
     number = parse_whole_number(word)
     if number is None:
         raise wrong_arguments(given, "ID, a number that 'memory list' shows")
-    if not given.yes:
-        terminal.err(f"Memory {word} will be deleted for good, also from backups.")
-    terminal.require_confirmation(given.yes, "Nothing was forgotten")
+    about = f"Memory {word} will be deleted for good, also from backups."
+    terminal.confirm_deletion(given.yes, about)
     left = memories.forget(number)
     sync.catch_up_soon()
     terminal.show_forgotten([number], left)

@@ -2,11 +2,10 @@
 
 from argparse import Namespace
 from dataclasses import replace
-from typing import Any
 
 from app.chat.projects import Projects
 from app.cli.arguments import UsageError, wrong_arguments
-from app.cli.terminal import Terminal
+from app.cli.terminal import Terminal, members
 from app.domain.ids import ConversationId
 from app.domain.projects import NO_PROJECT, Project, RecallRule
 
@@ -22,12 +21,12 @@ def project(projects: Projects, given: Namespace, terminal: Terminal) -> None:
         return _list(projects, terminal)
     name, *ids = given.words
     match given.action:
-        case "add":
-            saved = projects.save(_changed(Project("", name), given, terminal))
-            return terminal.show({"added": saved.name, "project_id": saved.uid})
-        case "edit":
-            saved = projects.save(_changed(projects.named(name), given, terminal))
-            return terminal.show({"changed": saved.name, "project_id": saved.uid})
+        case "add" | "edit":
+            is_new = given.action == "add"
+            known = Project("", name) if is_new else projects.named(name)
+            saved = projects.save(_changed(known, given, terminal))
+            done = "added" if is_new else "changed"
+            return terminal.show({done: saved.name, "project_id": saved.uid})
         case "move":
             target = None if name.casefold() == NO_PROJECT else projects.named(name)
             moved = [ConversationId(_number(each)) for each in ids]
@@ -41,16 +40,9 @@ def project(projects: Projects, given: Namespace, terminal: Terminal) -> None:
 
 def _list(projects: Projects, terminal: Terminal) -> None:
     counts = projects.counts()
-    rows: list[dict[str, Any]] = [
-        {
-            "project_id": each.uid,
-            "name": each.name,
-            "recall": each.recall.value,
-            "conversations": counts.get(each.uid, 0),
-            "instructions": each.instructions,
-            "color": each.color,
-            "folder": each.folder,
-        }
+    rows = [
+        {"project_id": each.uid, "conversations": counts.get(each.uid, 0)}
+        | members(each, "name", "recall", "instructions", "color", "folder")
         for each in projects.listed()
     ]
     lines = (

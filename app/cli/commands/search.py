@@ -9,9 +9,9 @@ from typing import Any
 from app.chat.library import Library
 from app.cli.terminal import Terminal, members
 from app.commands.search import NOTHING_FOUND, coverage_notes, search_or_rebuild
+from app.domain.conversations import Exchange
 from app.domain.diagnostics import Explanation, ProbeDetails
 from app.domain.errors import InvalidInput
-from app.domain.ids import ExchangeId
 from app.domain.links import parse_place
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResult, as_document, details
@@ -33,8 +33,8 @@ def search(
     """Search and print the results, best first; or explain why a turn is or is not found."""
     sync.catch_up_a_little(terminal.cancelled)
     if given.why is not None:
-        exchange_id = exchange_at(library, given.why)
-        explanation = explainer.explain(given.query, exchange_id, given.limit)
+        exchange = exchange_at(library, given.why)
+        explanation = explainer.explain(given.query, exchange.id, given.limit)
         return terminal.show(_explained(explanation), *explanation_lines(explanation))
     kinds = {PassageKind(kind) for kind in given.kind} if given.kind else None
     answer = search_or_rebuild(service, sync, given.query, given.limit, kinds, terminal.cancelled)
@@ -61,7 +61,7 @@ def probes(
     """List, run, add or remove test questions, then print all."""
     sync.catch_up_a_little(terminal.cancelled)
     if given.action == "add":
-        questions.add(given.words[0], exchange_at(library, given.words[1]))
+        questions.add(given.words[0], exchange_at(library, given.words[1]).id)
     elif given.action == "remove":
         questions.remove(_number(given.words[0]))
     is_run = given.action == "run"
@@ -75,12 +75,12 @@ def probes(
         terminal.note("There are no test questions. 'probes add QUERY ID:TURN' adds one.")
 
 
-def exchange_at(library: Library, words: str) -> ExchangeId:
+def exchange_at(library: Library, words: str) -> Exchange:
     """Return the exchange at `ID:TURN` of the shown path; raise InvalidInput, NotFound."""
     conversation_id, turn = parse_place(words)
     if turn is None:
         raise InvalidInput(f"'{words}' is not a turn", "Write ID:TURN, such as 12:3.")
-    return library.exchange_at(conversation_id, turn).id
+    return library.exchange_at(conversation_id, turn)
 
 
 def _result_text(number: int, result: SearchResult) -> str:

@@ -36,17 +36,11 @@ def sources(
 def _list(followed: FollowedSources, terminal: Terminal) -> int:
     states = followed.states()
     if terminal.as_json:
-        terminal.document(
-            {
-                "sources": [
-                    {
-                        "source" if key == "name" else "on" if key == "is_on" else key: value
-                        for key, value in asdict(state).items()
-                    }
-                    for state in states
-                ]
-            }
-        )
+        names = {"name": "source", "is_on": "on"}  # as they are documented
+        rows = [
+            {names.get(key, key): value for key, value in asdict(state).items()} for state in states
+        ]
+        terminal.document({"sources": rows})
         return 0
     for state in states:
         kept = f", {state.kept_only_here:,} kept only here" if state.kept_only_here else ""
