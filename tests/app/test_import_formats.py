@@ -6,6 +6,7 @@ import sqlite3
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,7 @@ from tests.fakes.export_files import (
     ANSWER,
     FILES,
     QUESTION,
-    claude_code_records,
-    codex_records,
+    log_records,
     with_trait,
     write,
 )
@@ -29,6 +29,11 @@ def _read(path: Path) -> tuple[list[ImportedConversation], list[Skipped]]:
         [each for each in found if isinstance(each, ImportedConversation)],
         [each for each in found if isinstance(each, Skipped)],
     )
+
+
+def _write_log(path: Path, records: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(each) + "\n" for each in records), "utf-8")
+    return path
 
 
 def _path(found: ImportedConversation) -> list[tuple[Role, str]]:
@@ -102,13 +107,20 @@ def test_a_file_in_an_archive_is_read_like_one_in_a_folder(name: str, tmp_path: 
     assert [_path(each) for each in in_archive] == [_path(each) for each in alone]
 
 
+_VOLT = {
+    "type": "response_item", "timestamp": "2026-03-04T11:00:00Z",
+    "payload": {"type": "message", "role": "user",
+                "content": [{"type": "input_text", "text": "And the volt?"}]},
+}  # fmt: skip
+
+
 def test_a_session_that_was_forked_continues_the_same_conversation(tmp_path: Path) -> None:
-    records = [each for each in claude_code_records() if each.get("uuid")]
+    records = [each for each in log_records("claude_code") if each.get("uuid")]
     again = [{**each, "sessionId": "s2"} for each in records]
     more = {**again[-2], "uuid": "q2", "parentUuid": "a3", "type": "user",
             "message": {"role": "user", "content": "And the volt?"}}  # fmt: skip
     for name, log in (("s1", records), ("s2", [*again, more])):
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, log)) + "\n", "utf-8")
+        _write_log(tmp_path / f"{name}.jsonl", log)
     found, _ = _read(tmp_path)
     ids = [each.source_id for each in found if "subagent" not in each.tags]
     assert len(ids) == 2
@@ -117,63 +129,45 @@ def test_a_session_that_was_forked_continues_the_same_conversation(tmp_path: Pat
 
 
 def test_a_rollout_that_begins_like_another_has_the_same_messages(tmp_path: Path) -> None:
-    own = codex_records()
+    own = log_records("codex")
     header = {**own[0], "payload": {**own[0]["payload"], "id": "s2", "forked_from_id": "s1"}}
-    asked = {
-        "type": "message",
-        "role": "user",
-        "content": [{"type": "input_text", "text": "And the volt?"}],
-    }
-    more = {"timestamp": "2026-03-04T11:00:00Z", "type": "response_item", "payload": asked}
-    for name, log in (("a", own), ("b", [header, *own, more])):
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, log)) + "\n", "utf-8")
+    for name, log in (("a", own), ("b", [header, *own, _VOLT])):
+        _write_log(tmp_path / f"{name}.jsonl", log)
     (first, fork), _ = _read(tmp_path)
     assert first.source_id == fork.source_id
     assert {m.source_id for m in first.messages} < {m.source_id for m in fork.messages}
 
 
 def test_a_turn_that_was_rolled_back_is_a_branch(tmp_path: Path) -> None:
-    records = codex_records()
+    records = log_records("codex")
     back = {"timestamp": "2026-03-04T11:00:00Z", "type": "event_msg",
             "payload": {"type": "thread_rolled_back", "num_turns": 1}}  # fmt: skip
-    asked = {
-        "type": "message",
-        "role": "user",
-        "content": [{"type": "input_text", "text": "And the volt?"}],
-    }
-    more = {"timestamp": "2026-03-04T11:00:00Z", "type": "response_item", "payload": asked}
-    path = tmp_path / "r.jsonl"
-    path.write_text("\n".join(map(json.dumps, [*records, back, more])) + "\n", "utf-8")
-    (found,), _ = _read(path)
+    (found,), _ = _read(_write_log(tmp_path / "r.jsonl", [*records, back, _VOLT]))
     assert _path(found) == [(Role.USER, "And the volt?")]
     assert any(plain_text(each.blocks) == ANSWER for each in found.messages)
 
 
 @pytest.mark.parametrize(
-    ("records", "change"),
-    [(claude_code_records, {"promptSource": "sdk"}), (codex_records, {"originator": "codex_exec"})],
+    ("name", "change"),
+    [("claude_code", {"promptSource": "sdk"}), ("codex", {"originator": "codex_exec"})],
 )
 def test_a_run_of_one_turn_by_a_program_is_skipped(
-    records: object, change: dict[str, str], tmp_path: Path
+    name: str, change: dict[str, str], tmp_path: Path
 ) -> None:
-    log = [dict(each) for each in records()]  # type: ignore[operator]
+    log = log_records(name)
     for each in log:
         target = each["payload"] if each["type"] == "session_meta" else each
         if each["type"] in {"user", "session_meta"} and not each.get("isSidechain"):
             target.update(change)
-    path = tmp_path / "run.jsonl"
-    path.write_text("\n".join(map(json.dumps, log)) + "\n", "utf-8")
-    found, skipped = _read(path)
+    found, skipped = _read(_write_log(tmp_path / "run.jsonl", log))
     assert all("subagent" in each.tags for each in found)
     assert skipped
 
 
 def test_a_slash_command_is_what_was_typed(tmp_path: Path) -> None:
     said = "<command-name>/review</command-name>\n<command-message>m</command-message>\n<command-args>the diff</command-args>"
-    record = claude_code_records()[2] | {"message": {"role": "user", "content": said}}
-    path = tmp_path / "s.jsonl"
-    path.write_text(json.dumps(record) + "\n", "utf-8")
-    (found,), _ = _read(path)
+    record = log_records("claude_code")[2] | {"message": {"role": "user", "content": said}}
+    (found,), _ = _read(_write_log(tmp_path / "s.jsonl", [record]))
     assert found.messages[0].blocks == (Text("/review the diff"),)
 
 

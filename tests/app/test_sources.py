@@ -23,7 +23,7 @@ from app.workers.jobs import JobParts
 from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.source_reader import SourceReader
 from tests.fakes.command_line import Console
-from tests.fakes.export_files import claude_code_records, write
+from tests.fakes.export_files import log_records, write
 from tests.fakes.stored import made, opened
 
 _NOW = datetime(2026, 3, 5, tzinfo=UTC)
@@ -79,7 +79,7 @@ def _text(records: list[dict[str, Any]]) -> str:
 
 
 def test_a_session_is_read_once_and_again_when_it_grows(followed: Followed) -> None:
-    records = claude_code_records()
+    records = log_records("claude_code")
     followed.session.write_text(_text(records[:3]))
     assert [followed.read(), followed.read()] == [1, 0]
     followed.session.write_text(_text(records))
@@ -88,14 +88,14 @@ def test_a_session_is_read_once_and_again_when_it_grows(followed: Followed) -> N
 
 
 def test_what_was_read_is_known_after_a_restart(followed: Followed) -> None:
-    followed.session.write_text(_text(claude_code_records()))
+    followed.session.write_text(_text(log_records("claude_code")))
     followed.read()
     followed.restart()
     assert followed.read() == 0
 
 
 def test_without_its_notes_everything_is_read_again_and_nothing_twice(followed: Followed) -> None:
-    followed.session.write_text(_text(claude_code_records()))
+    followed.session.write_text(_text(log_records("claude_code")))
     followed.read()
     before = followed.texts()
     (followed.store.paths.index / "sources.json").write_text("{damaged")
@@ -106,7 +106,7 @@ def test_without_its_notes_everything_is_read_again_and_nothing_twice(followed: 
 
 
 def test_a_session_that_vanished_stays_and_is_counted(followed: Followed) -> None:
-    followed.session.write_text(_text(claude_code_records()))
+    followed.session.write_text(_text(log_records("claude_code")))
     followed.read()
     before = followed.texts()
     followed.session.unlink()
@@ -124,7 +124,7 @@ def test_reading_while_it_is_written_ends_like_reading_it_once(
 ) -> None:
     """Cuts are anywhere, in the middle of lines too."""
     drawn = random.Random(seed)
-    whole = _text(claude_code_records()).encode()
+    whole = _text(log_records("claude_code")).encode()
     cuts = sorted(drawn.sample(range(1, len(whole)), 5))
     for cut in (*cuts, len(whole)):
         followed.session.write_bytes(whole[:cut])
@@ -141,7 +141,7 @@ def test_reading_while_it_is_written_ends_like_reading_it_once(
 
 
 def test_a_source_that_is_off_is_not_looked_at(followed: Followed) -> None:
-    followed.session.write_text(_text(claude_code_records()))
+    followed.session.write_text(_text(log_records("claude_code")))
     followed.settings.set(SOURCES[SourceName.CLAUDE_CODE].setting, False)
     assert not followed.job.find(_NOW)
 
@@ -149,7 +149,7 @@ def test_a_source_that_is_off_is_not_looked_at(followed: Followed) -> None:
 def test_a_damaged_file_is_left_alone_until_it_changes(followed: Followed) -> None:
     followed.session.write_bytes(b"\x00\xff nonsense")
     assert [followed.read(), followed.read()] == [1, 0]
-    followed.session.write_text(_text(claude_code_records()))
+    followed.session.write_text(_text(log_records("claude_code")))
     assert followed.read() == 1
     assert followed.texts()
 
@@ -179,7 +179,7 @@ def test_sessions_are_found_where_each_program_keeps_them(
 def console(tmp_path: Path, clean_home: Path) -> Iterator[Console]:
     session = clean_home / ".claude" / "projects" / "-home-me-heron" / "s1.jsonl"
     session.parent.mkdir(parents=True)
-    session.write_text(_text(claude_code_records()))
+    session.write_text(_text(log_records("claude_code")))
     with closing(Console(made(tmp_path / "library").root)) as console:
         yield console
 

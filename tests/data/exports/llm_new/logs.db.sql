@@ -1,0 +1,11 @@
+CREATE TABLE messages(hash, parent_hash, role);
+INSERT INTO "messages" VALUES('h1',NULL,'user');
+INSERT INTO "messages" VALUES('h2','h1','assistant');
+CREATE TABLE parts(message_hash, position, type, text, payload, tool_name);
+INSERT INTO "parts" VALUES('h1',0,'text','What is the ohm?',NULL,NULL);
+INSERT INTO "parts" VALUES('h2',1,'text','A unit.',NULL,NULL);
+CREATE TABLE threads(id, name, tip_message_hash, forked_from);
+INSERT INTO "threads" VALUES('c1','About ohms','h2',NULL);
+INSERT INTO "threads" VALUES('c2','Broken','gone',NULL);
+CREATE TABLE turns(id, thread_id, parent_message_hash, tip_message_hash, model, datetime_utc);
+INSERT INTO "turns" VALUES('t1','c1',NULL,'h2','gpt-x','2026-03-04T10:00:00');

@@ -1,0 +1,4 @@
+CREATE TABLE auth(id);
+CREATE TABLE chat(id, user_id, title, chat, created_at, updated_at, archived, pinned, meta);
+INSERT INTO "chat" VALUES('c1','u','About ohms','{"title": "About ohms", "history": {"currentId": "a", "messages": {"q": {"id": "q", "parentId": null, "childrenIds": ["a", "b"], "role": "user", "content": "What is the ohm?"}, "b": {"id": "b", "parentId": "q", "childrenIds": [], "role": "assistant", "content": "An old answer."}, "a": {"id": "a", "parentId": "q", "childrenIds": [], "role": "assistant", "content": "<details type=\"reasoning\" done=\"true\"><summary>Thought</summary>\n> Easy.\n</details>\nA unit.", "model": "qwen", "timestamp": 1772618400}, "x": {"id": "x", "parentId": "q", "role": "strange", "content": ""}}}, "messages": [{"id": "q"}]}',1772618400,1772618400,0,1,'{"tags": ["units"]}');
+CREATE TABLE user(id);
