@@ -20,6 +20,7 @@ RESOURCES = Path(__file__).resolve().parents[1] / "resources" / "icons"
 _LUCIDE = RESOURCES / "lucide"
 Ink = QPalette.ColorRole
 _EM = 1.25  # an icon beside text, in multiples of the text size
+_GAP = 0.3  # between an icon and the text after it, in multiples of the icon's size
 
 
 def icon(name: str, ink: Ink | str = Ink.ButtonText, *, filled: bool = False) -> QIcon:
@@ -34,9 +35,10 @@ def icon(name: str, ink: Ink | str = Ink.ButtonText, *, filled: bool = False) ->
 def set_icon(
     button: QAbstractButton, name: str, ink: Ink | str = Ink.ButtonText, *, filled: bool = False
 ) -> None:
-    """Give a button an icon of the size of its text."""
+    """Give a button an icon of the size of its text, apart from the text if there is one already."""
     size = round(button.fontMetrics().height() * _EM / 1.2)
-    button.setIconSize(QSize(size, size))
+    gap = round(size * _GAP) if button.text() else 0
+    button.setIconSize(QSize(size + gap, size))
     button.setIcon(icon(name, ink, filled=filled))
 
 
@@ -76,8 +78,17 @@ class _Engine(QIconEngine):
         painter.drawPixmap(place, self._pixmap(QSize(side, side) * ratio, mode))
 
     def pixmap(self, size: QSize, mode: QIcon.Mode, _state: QIcon.State) -> QPixmap:
-        """Return the icon in a size in device pixels."""
-        return self._pixmap(size, mode)
+        """Return the icon in a size in device pixels, where text begins in a size wider than high."""
+        drawn = self._pixmap(size, mode)
+        if size.width() <= size.height():
+            return drawn
+        wide = QPixmap(size)
+        wide.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(wide)
+        rest = size.width() - drawn.width()
+        painter.drawPixmap(rest if QGuiApplication.isRightToLeft() else 0, 0, drawn)
+        painter.end()
+        return wide
 
     def scaledPixmap(
         self, size: QSize, mode: QIcon.Mode, _state: QIcon.State, scale: float

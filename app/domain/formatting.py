@@ -3,12 +3,14 @@
 The language is that of `app.domain.translation`; what models read is English.
 """
 
+import re
 from datetime import date, datetime, timedelta
 
 from app.domain.translation import ENGLISH, format_number, language, month_name, tr, weekday_name
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _CENT_USD = 0.01
+_TAG = re.compile(r"latest|v?\d[^:]*")  # of a model of Ollama: llama3:8b
 
 
 def format_count(count: int, noun: str, plural: str = "") -> str:
@@ -27,6 +29,19 @@ def format_percent(share: float) -> str:
     if 0 < share < 1:
         percent = max(1, min(percent, 99))
     return f"{percent}%" if language() == ENGLISH else f"{percent}\u00a0%"
+
+
+def model_label(model: str) -> str:
+    """Return what PROVIDER:MODEL is called: without the provider; a file without its folder.
+
+    Imported models have no provider, and may have a colon of their own.
+    """
+    provider, _, name = model.partition(":")
+    if model.endswith(":"):
+        return provider.capitalize()
+    if not name or _TAG.fullmatch(name):
+        return model
+    return name if name[:1] != "/" and name[1:3] != ":\\" else re.split(r"[/\\]", name)[-1]
 
 
 def format_duration(seconds: float) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from app.domain.formatting import model_label
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.links import name_of_document, name_of_page
 from app.domain.passages import PassageKind
@@ -143,10 +144,9 @@ def local_day(moment: datetime) -> str:
 
 def details(result: SearchResult, day: Callable[[datetime], str] = local_day) -> list[str]:
     """Return what a line or tooltip says of a result besides title, relevance and place: day, model."""
-    model = (result.model or "").partition(":")[2] or result.model
     words = [day(result.created_at)]
-    if model:
-        words.append(model)
+    if result.model:
+        words.append(model_label(result.model))
     if result.archived:
         words.append("archived")
     return words

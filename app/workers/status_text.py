@@ -156,15 +156,13 @@ def _counts(status: WorkerStatus) -> str:
 
 
 def _session(status: WorkerStatus) -> str:
-    if not (status.completed or status.failed or status.skipped):
-        return ""
-    return tr("This session: {completed} done{DOT}{failed} failed{DOT2}{skipped} skipped").format(
-        completed=format_number(status.completed),
-        DOT=_DOT,
-        failed=format_number(status.failed),
-        DOT2=_DOT,
-        skipped=format_number(status.skipped),
+    counts = (
+        (status.completed, tr("{count} done")),
+        (status.failed, tr("{count} failed")),
+        (status.skipped, tr("{count} skipped")),
     )
+    parts = [text.format(count=format_number(count)) for count, text in counts if count]
+    return tr("This session: {parts}").format(parts=_DOT.join(parts)) if parts else ""
 
 
 def _waiting(status: WorkerStatus) -> str:

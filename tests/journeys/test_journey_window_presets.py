@@ -35,7 +35,8 @@ def check_sent(body: dict[str, Any], model: str) -> None:
 
 
 def preset_box(user: User) -> QComboBox:
-    return user.find(QComboBox, "Preset", user.window)
+    """Return the choice, which is hidden while there is one preset."""
+    return user.window.chat.composer.preset
 
 
 async def add_vendors(user: User, server: Loopback) -> None:

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QFrame, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.domain.transfer import ImportReport
@@ -125,3 +125,26 @@ def test_the_tour_is_skipped_by_esc_and_never_returns(tour: Tour) -> None:
     tour.settings.results["flag"] = True
     tour.presenter.start()
     assert tour.cards == []
+
+
+def test_enter_presses_the_button_of_the_tour_that_has_the_focus(tour: Tour, qtbot: QtBot) -> None:
+    tour.presenter.start()
+    (card,) = tour.cards
+    QTest.keyClick(card.next, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: card.next.text() == "Done")
+
+
+def test_the_frame_of_the_tour_follows_a_part_that_moves_with_what_it_is_in(
+    tour: Tour, qtbot: QtBot
+) -> None:
+    pane = QWidget(tour.window)
+    pane.setGeometry(0, 0, 400, 100)
+    pane.show()
+    tour.first.setParent(pane)
+    tour.first.show()
+    tour.presenter.start()
+    (frame,) = (
+        each for each in tour.window.findChildren(QFrame) if each.property("panel") == "frame"
+    )
+    pane.move(300, 200)
+    qtbot.waitUntil(lambda: frame.geometry().contains(QRect(310, 210, 200, 30)))

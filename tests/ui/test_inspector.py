@@ -400,10 +400,10 @@ def test_a_chip_names_what_it_opens() -> None:
 @pytest.mark.parametrize(
     ("is_on", "is_on_here", "notice", "text"),
     [
-        (False, True, "slow", "Recall off"),
-        (True, False, "slow", "Recall off here"),
-        (True, True, "", "Recall on"),
-        (True, True, "slow", "Recall incomplete"),
+        (False, True, "slow", "Memory off"),
+        (True, False, "slow", "Memory off here"),
+        (True, True, "", ""),
+        (True, True, "slow", "Memory incomplete"),
     ],
 )
 def test_the_status_of_recall(is_on: bool, is_on_here: bool, notice: str, text: str) -> None:

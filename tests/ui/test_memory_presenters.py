@@ -92,7 +92,7 @@ def test_sources_are_shown_under_answers_and_opened(recall: Recall) -> None:
     ]
     assert transcript.calls[1][2] == "Of boats"
     assert [chip.number for chip in transcript.calls[0][2].chips] == [0, 1]
-    assert recall.statuses[-1] == ("Recall incomplete", "slow", True, True)
+    assert recall.statuses[-1] == ("Memory incomplete", "slow", True, True)
     for turn, number in ((1, 1), (1, 9), (0, 0), (9, 0)):
         transcript.events.source_clicked.emit(turn, number)
     assert recall.parts.went == [("turn", ConversationId(7), ExchangeId(2), None)]
@@ -107,7 +107,7 @@ def test_sources_are_shown_under_answers_and_opened(recall: Recall) -> None:
     recall.parts.open.open_path(view_of(1))
     recall.parts.bridge.changed.emit(ChangeSet(passages=True, memory=True))
     assert transcript.take() == []
-    assert recall.statuses[-1] == ("Recall on", "", True, True)
+    assert recall.statuses[-1] == ("", "", True, True)
 
 
 def test_a_summary_that_begins_at_the_first_turn_is_not_marked(recall: Recall) -> None:
@@ -141,22 +141,22 @@ def test_recall_is_switched_in_a_stored_and_in_a_new_conversation(recall: Recall
     recall.presenter.switch(False)
     assert recall.library.calls == [("use_memory", TALK, False)]
     recall.parts.open.update(recalls=False)
-    assert recall.statuses[-1] == ("Recall off here", "", False, True)
+    assert recall.statuses[-1] == ("Memory off here", "", False, True)
     recall.library.error = StorageError("The disk is full")
     recall.presenter.switch(True)
     assert len(recall.parts.banner.errors) == 1
     assert recall.statuses[-1][2] is False  # the switch goes back
     recall.parts.open.open_path(view_of(1, deleted_at=AT))
-    assert recall.statuses[-1] == ("Recall on", "", True, False)
+    assert recall.statuses[-1] == ("", "", True, False)
 
     recall.parts.open.open_path(None)
-    assert recall.statuses[-1] == ("Recall on", "", True, True)
+    assert recall.statuses[-1] == ("", "", True, True)
     recall.presenter.switch(False)
     assert recall.parts.open.recalls is False
-    assert recall.statuses[-1] == ("Recall off here", "", False, True)
+    assert recall.statuses[-1] == ("Memory off here", "", False, True)
     recall.is_on = False
     recall.parts.bridge.changed.emit(ChangeSet(settings=frozenset({"rag_enabled"})))
-    assert recall.statuses[-1] == ("Recall off", "", False, True)
+    assert recall.statuses[-1] == ("Memory off", "", False, True)
 
 
 # -- the inspector

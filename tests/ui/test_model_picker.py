@@ -52,6 +52,10 @@ def test_the_keyboard_moves_chooses_and_marks(models: ModelList) -> None:
     assert chosen == ["a:two"]
     QTest.keyClick(models.search, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
     assert marked == ["a:two"]
+    QTest.keyClicks(models.search, "nothing like it")
+    QTest.keyClick(models.search, Qt.Key.Key_Return)
+    assert chosen == ["a:two"]
+    models.search.clear()
     QTest.keyClicks(models.search, "z:typed")
     QTest.keyClick(models.search, Qt.Key.Key_Return)
     assert chosen[-1] == "z:typed"
@@ -87,6 +91,20 @@ def test_the_list_opens_inside_the_screen_beside_its_button(button: QRect) -> No
     assert SCREEN.contains(place)
     assert not place.intersects(button)
     assert place.height() > 250
+
+
+def test_an_open_list_grows_to_show_its_rows_and_never_shrinks(qtbot: QtBot) -> None:
+    picker = ModelPicker()
+    qtbot.addWidget(picker)
+    picker.show()
+    picker.show_groups(GROUPS[:1])
+    picker.open()
+    few = picker.list.height()
+    picker.show_groups([ModelGroup("All", tuple(ModelRow(f"a:{n}", str(n)) for n in range(12)))])
+    many = picker.list.height()
+    assert few < picker.list.fitting_height() <= many
+    picker.show_groups(GROUPS[:1])
+    assert picker.list.height() == many
 
 
 def test_the_button_is_never_wider_than_its_place(qtbot: QtBot) -> None:

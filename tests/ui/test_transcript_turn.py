@@ -81,7 +81,9 @@ def titles(widget: QWidget) -> list[str]:
         (Footer("m", Usage(10, 5, cost_usd=0.00001)), "m  ·  10 in, 5 out  ·  under $0.0001"),
         (Footer("m", Usage(1, 1, cost_usd=0.0, duration_ms=185_000)),
          "m  ·  1 in, 1 out  ·  no cost  ·  3 min 5 s in total"),
-        (Footer(), ""), (Footer("recall:"), "Recall"), (Footer("openai:gpt"), "openai:gpt"),
+        (Footer("recall:", Usage(10, 5, cost_usd=0.0, duration_ms=300)), "Recall  ·  300 ms in total"),
+        (Footer(), ""), (Footer("recall:"), "Recall"), (Footer("openai:gpt"), "gpt"),
+        (Footer("llama3:8b"), "llama3:8b"), (Footer("ollama:llama3:8b"), "llama3:8b"),
     ],
 )  # fmt: skip
 def test_the_footer_shows_what_is_known(footer: Footer, text: str) -> None:
@@ -121,7 +123,7 @@ def test_question_and_answer_are_rendered_in_named_groups(show: Show) -> None:
     assert {each.role() for each in groups} == {QAccessible.Role.Grouping}
     names = [each.text(QAccessible.Text.Name) for each in groups]
     assert names[0].startswith("You, ")
-    assert names[1:] == ["Answer, openai:gpt-5"]
+    assert names[1:] == ["Answer, gpt-5"]
     assert shown.view.accessibleName() == "Conversation"
 
 

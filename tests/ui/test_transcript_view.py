@@ -328,7 +328,7 @@ def test_a_finished_reply_is_not_rendered_again_when_it_is_stored(shown: Shown) 
     assert footer_label(shown, index) == ""
     shown.view.finish_reply(ExchangeStatus.COMPLETED, footer)
     widget, before = shown.settle().turn(index), shown.turn(index).texts()
-    assert footer_label(shown, index).startswith("openai:gpt-5")
+    assert footer_label(shown, index).startswith("gpt-5")
     folds = [fold.title for fold in widget.findChildren(Fold)]
     assert folds[0].startswith("Thought for")
     assert "120 ms" in folds[1]

@@ -22,7 +22,9 @@ from ui.presenters.preset_choice import PresetPickerPresenter
 from ui.views.chat_pane import ChatPane
 from ui.widgets.model_rows import ModelGroup, ModelRow, model_name, model_rows
 
-_BUILT_IN = ModelRow("recall:", model_name("recall:"), "", "free", tr("Answers from your history"))
+_BUILT_IN = ModelRow(
+    "recall:", model_name("recall:"), "", tr("free"), tr("Answers from your history")
+)
 _FAVORITES, _RECENT = "favorite_models", "recent_models"
 _RECENT_MAX = 5
 

@@ -169,12 +169,12 @@ class RecallPresenter(Presenter):
 
 
 def status_text(*, is_on: bool, is_on_here: bool, is_whole: bool) -> str:
-    """Return what the status bar says about recall."""
+    """Return what the status bar says about recall, "" where the composer's switch says it all."""
     if not is_on:
-        return tr("Recall off")
+        return tr("Memory off")
     if not is_on_here:
-        return tr("Recall off here")
-    return tr("Recall on") if is_whole else tr("Recall incomplete")
+        return tr("Memory off here")
+    return "" if is_whole else tr("Memory incomplete")
 
 
 def sources_of(contribution: Contribution) -> Sources:

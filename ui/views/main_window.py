@@ -193,6 +193,7 @@ class MainWindow(QMainWindow):
         switch.setEnabled(can_switch)
         switch.setChecked(is_on_here)
         self.recall_status.setText(text)
+        self.recall_status.setVisible(bool(text))
         tip = f"{notice or text}".rstrip(".")
         self.recall_status.setToolTip(
             tooltip_html(tr("{tip}. Click to open the recall settings.").format(tip=tip))

@@ -1,5 +1,7 @@
 """The tour: a card beside one part of the window after another, with a frame around that part."""
 
+from collections.abc import Iterator
+
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
@@ -47,10 +49,11 @@ class TourCard(QFrame):
 
     def show_stop(self, target: QWidget, title: str, text: str, number: int, count: int) -> None:
         """Show stop `number`, from 1, of `count`, about a part of the window."""
-        if self._target is not None:
-            self._target.removeEventFilter(self)
+        for each in self._parts():
+            each.removeEventFilter(self)
         self._target = target
-        target.installEventFilter(self)
+        for each in self._parts():
+            each.installEventFilter(self)
         self._title.setText(title)
         self._text.setText(text)
         self._count.setText(tr("{number} of {count}").format(number=number, count=count))
@@ -68,6 +71,13 @@ class TourCard(QFrame):
         for each in (self, self._frame):
             each.hide()
             each.deleteLater()
+
+    def _parts(self) -> Iterator[QWidget]:
+        """Yield the part shown and what it is in, whose moves move it."""
+        part = self._target
+        while part is not None and part is not self._window:
+            yield part
+            part = part.parentWidget()
 
     def _place(self) -> None:
         """Stand beside the part: right, left, above or below it, where there is room."""

@@ -66,17 +66,22 @@ class SelectBox(QComboBox):
 class ChoiceBox(SelectBox):
     """A list of choices and commands.
 
+    Attributes:
+        has_choice: Whether there is more than one choice.
+
     Signals:
-        opening: Before the list is shown.
+        opening: Before the list is shown. filled: It has other choices now.
         chosen: The key of a choice. command_chosen: The text of a command.
     """
 
     opening = Signal()
+    filled = Signal()
     chosen = Signal(str)
     command_chosen = Signal(str)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.has_choice = False
         self.setAccessibleName(name)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.activated.connect(self._on_activated)
@@ -96,6 +101,8 @@ class ChoiceBox(SelectBox):
         self.setMinimumContentsLength(min(longest, _MAX_CHARS))  # commands are longer
         self._select(chosen)
         self.blockSignals(False)
+        self.has_choice = len(labels) > 1
+        self.filled.emit()
         if self.view().isVisible():
             super().hidePopup()
             super().showPopup()

@@ -125,6 +125,8 @@ class Composer(QWidget):
         self.box.submitted.connect(self._on_box_submitted)
         self.box.escaped.connect(self._on_box_escaped)
         self.box.recall_requested.connect(self._on_box_recall_requested)
+        self.model.chosen.connect(self.box.setFocus)
+        self.preset.filled.connect(self._show_preset)
         self.memory.choice_changed.connect(self._draft.start)
         self.box.installEventFilter(self)
         self._send.clicked.connect(self._on_send_clicked)
@@ -294,6 +296,7 @@ class Composer(QWidget):
             buttons.addWidget(each)
             each.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._buttons = buttons
+        self.preset.hide()
         side = QWidget(self)
         side.setLayout(buttons)
         side.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -304,6 +307,10 @@ class Composer(QWidget):
         column_in(self._card, *parts, margins=(12, 10, 8, 8), spacing=6)
         whole = (self._queued, self._editing, self._card, self.cost)
         filled(QVBoxLayout(self), *whole, margins=(0, 0, 0, 0))
+
+    def _show_preset(self) -> None:
+        """Show the presets where there are several and room for them; the menu has them too."""
+        self.preset.setVisible(self.preset.has_choice and self.width() >= _LEAST_PX)
 
     def _show_focus(self, *, has_focus: bool) -> None:
         self._card.setProperty("active", has_focus)
@@ -376,7 +383,7 @@ class Composer(QWidget):
             choice.setMaximumWidth(round(self.width() * _BAR_SHARE))
         self.memory.set_compact(self.width() < _WIDE_PX)
         self.project.set_compact(self.width() < _ROOMY_PX)
-        self.preset.setVisible(self.width() >= _LEAST_PX)
+        self._show_preset()
         if self.completion.isVisible():
             self.completion.stand_above(self)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from PySide6.QtCore import QAbstractItemModel, Qt, SignalInstance
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemDelegate,
@@ -40,6 +40,27 @@ Slot = Callable[..., object] | SignalInstance
 # -- controls
 
 
+class _EnterPresses:
+    """Makes Enter press a button that has the focus, as Space does; Qt does so in some desktops only."""
+
+    # Qt overrides
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Press on Enter."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not event.isAutoRepeat():
+            self.animateClick()  # type: ignore[attr-defined]
+        else:
+            super().keyPressEvent(event)  # type: ignore[misc]
+
+
+class _PushButton(_EnterPresses, QPushButton):
+    """A push button that Enter presses."""
+
+
+class _ToolButton(_EnterPresses, QToolButton):
+    """A tool button that Enter presses."""
+
+
 def button(
     parent: QWidget,
     text: str,
@@ -50,7 +71,7 @@ def button(
     name: str = "",
 ) -> QPushButton:
     """Return a button that Enter in another field does not press; `kind` is the style sheet's."""
-    made = QPushButton(text, parent)
+    made = _PushButton(text, parent)
     made.setAutoDefault(False)
     return _set_up(made, on_click, kind, tip, name)
 
@@ -68,7 +89,7 @@ def tool_button(
 
     `icon` is one of `resources/icons/lucide`.
     """
-    made = QToolButton(parent)
+    made = _ToolButton(parent)
     made.setText(text)
     if icon:
         set_icon(made, icon)

@@ -30,7 +30,7 @@ class ModelList(QWidget):
 
     Signals:
         chosen: PROVIDER:MODEL that was clicked twice, or once if `one_click`, or taken with Enter;
-            what was typed if nothing matches it.
+            what was typed if nothing matches it and it names a provider.
         selected: PROVIDER:MODEL that is selected now, "" for none.
         marked: PROVIDER:MODEL whose star was clicked, or that is selected at Ctrl+D.
     """
@@ -64,6 +64,10 @@ class ModelList(QWidget):
         place = self.tree.verticalScrollBar().value()
         self.tree.blockSignals(True)
         self.tree.clear()
+        groups = list(groups)
+        told = (each for group in groups for each in group.rows)
+        is_plain = all(not each.window and each.price in ("", tr("free")) for each in told)
+        self.tree.setHeaderHidden(is_plain)
         for group in groups:
             items = _items(group)
             self.tree.addTopLevelItems(items)
@@ -73,6 +77,13 @@ class ModelList(QWidget):
         self._filter(self.search.text())
         self._select(selected)
         self.tree.verticalScrollBar().setValue(place)
+
+    def fitting_height(self) -> int:
+        """Return the height that shows all rows."""
+        tree, gap = self.tree, 8
+        rows = tree.topLevelItemCount() * tree.sizeHintForRow(0)
+        header = 0 if tree.isHeaderHidden() else tree.header().sizeHint().height()
+        return self.search.sizeHint().height() + gap + header + rows
 
     def reveal(self) -> None:
         """Scroll to the selection."""
@@ -140,7 +151,8 @@ class ModelList(QWidget):
             return super().eventFilter(watched, event)
         if (key := event.key()) in _ENTER:
             self._choose(self.tree.currentItem())
-            if not self.model and (typed := self.search.text().strip()):
+            typed = self.search.text().strip()
+            if not self.model and ":" in typed:
                 self.chosen.emit(typed)
             return True
         if self._has_marks and key == Qt.Key.Key_D and event.modifiers() == _CONTROL:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ui.widgets.model_list import ModelList
 
 _SIZE, _EDGE_PX = QSize(460, 480), 8
+_LEAST_HEIGHT_PX = 200  # models that come in later rarely move the rows
 _LEAST_CHARS, _MOST_CHARS = 8, 30
 _PADDING_PX = 44  # of the text: frame, and the arrow on its right
 
@@ -23,7 +24,7 @@ _PADDING_PX = 44  # of the text: frame, and the arrow on its right
 class ModelPicker(QPushButton):
     """A button that opens a searchable list below or above itself, always inside the screen.
 
-    The list keeps its size while it is open.
+    The list is as high as its rows, within limits, and never shrinks while it is open.
 
     Attributes:
         model: PROVIDER:MODEL whose name is shown.
@@ -59,6 +60,8 @@ class ModelPicker(QPushButton):
     def show_groups(self, groups: Iterable[ModelGroup]) -> None:
         """Show the models to choose from; what is selected in an open list stays so."""
         self.list.show_groups(groups, "" if self.is_open else self.model)
+        if self.is_open:
+            self._place_popup()
 
     @cached_property
     def _popup(self) -> "_ModelPopup":
@@ -86,13 +89,18 @@ class ModelPicker(QPushButton):
         self._take = take or self.chosen.emit
         self.list.search.clear()
         self.opening.emit()
-        place = QRect(self.mapToGlobal(QPoint(0, 0)), self.size())
-        self._popup.setGeometry(
-            list_place(place, self.screen().availableGeometry(), from_left=True)
-        )
+        self._place_popup()
         self._popup.show()
         self.list.search.setFocus()
         self.list.reveal()
+
+    def _place_popup(self) -> None:
+        """Make room for all rows where that fits; an open list never shrinks."""
+        place = QRect(self.mapToGlobal(QPoint(0, 0)), self.size())
+        height = min(max(self._popup.fitting_height(), _LEAST_HEIGHT_PX), _SIZE.height())
+        size = QSize(_SIZE.width(), max(height, self._popup.height() if self.is_open else 0))
+        screen = self.screen().availableGeometry()
+        self._popup.setGeometry(list_place(place, screen, size, from_left=True))
 
     def _on_clicked(self) -> None:
         self.open()
@@ -144,6 +152,10 @@ class _ModelPopup(QFrame):
         self.list = ModelList(self, one_click=True)
         self.add = button(self, tr("Add provider\u2026"), kind="quiet")
         filled(QVBoxLayout(self), (self.list, 1), self.add, margins=(8, 8, 8, 8), spacing=6)
+
+    def fitting_height(self) -> int:
+        """Return the height that shows all models."""
+        return self.list.fitting_height() + self.add.sizeHint().height() + 2 * 8 + 6
 
     # Qt overrides
 

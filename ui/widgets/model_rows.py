@@ -1,12 +1,12 @@
 """Rows of lists of models: what a model is called, how much it reads and what it costs, as text."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.domain.formatting import money
+from app.domain.formatting import model_label, money
 from app.domain.translation import format_number, tr
+from app.domain.turn_text import RECALL_MODEL
 
 if TYPE_CHECKING:
     from app.chat.models import ModelCard
@@ -37,11 +37,8 @@ class ModelGroup:
 
 
 def model_name(model: str) -> str:
-    """Return a model's name without its provider; that of a file without its folder."""
-    if model == "recall:":
-        return tr("Recall (built in)")
-    name = model.partition(":")[2] or model
-    return name if name[:1] != "/" and name[1:3] != ":\\" else re.split(r"[/\\]", name)[-1]
+    """Return a model's name where one is chosen."""
+    return tr("Recall (built in)") if model == RECALL_MODEL else model_label(model)
 
 
 def model_row(card: "ModelCard") -> ModelRow:

@@ -134,7 +134,7 @@ class ProvidersPresenter(Presenter):
         self._loaded = fields
         self._page.show_form(
             FormContent(
-                title=title_of(name) or tr("Another server"),
+                title=title_of(name) or tr("Other server"),
                 about=_ABOUT_LOCAL if template and template.is_local else _ABOUT_REMOTE,
                 fields=fields,
                 key=_key_texts(state, template, storage),

@@ -107,8 +107,7 @@ class ImportDialog(QDialog):
         """Show the report, what was skipped, and `background_text` about the work to come."""
         self._end()
         self._headline.setText(tr("Import stopped") if report.cancelled else tr("Import finished"))
-        self._bar.setRange(0, 1)
-        self._bar.setValue(1)
+        self._bar.hide()
         self.words.setText("\n\n".join(filter(None, (_report_text(report), background_text))))
         self._show_list(_skipped(report))
         if report.number:

@@ -65,6 +65,7 @@ class WorkerCard(QFrame):
         text = worker_text(status)
         self.switch.setChecked(status.enabled)
         self.state.setText(text.state)
+        self.bar.setVisible(bool(status.total))
         self.bar.setRange(0, max(1, status.total))
         self.bar.setValue(status.done)
         contents = (

@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
+from app.providers.gallery import title_of
 from ui.widgets.cards import Card
 from ui.widgets.controls import button, column_in, filled, form_of, key_edit, line_edit, row_of
 from ui.widgets.model_list import ModelList
@@ -148,6 +149,7 @@ class ProviderForm(QWidget):
     def show_saved(self, name: str) -> None:
         """Show that the provider exists under this name, which stays."""
         self.name = name
+        self.title.setText(title_of(name))
         self._form.setRowVisible(self.provider_name, False)
         self.remove.show()
 

@@ -21,12 +21,12 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.formatting import format_duration, format_milliseconds
+from app.domain.formatting import format_duration, format_milliseconds, model_label
 from app.domain.translation import tr
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.folds import Fold, text_fold, tool_fold, tool_title
 from ui.widgets.transcript.layout import Column, Label, remeasure
-from ui.widgets.transcript.message_footer import Action, model_label
+from ui.widgets.transcript.message_footer import Action
 from ui.widgets.transcript.message_frame import MessageFrame
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.panels import (

@@ -8,9 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
-from app.domain.formatting import format_milliseconds, money
+from app.domain.formatting import format_milliseconds, model_label, money
 from app.domain.ids import MessageId
 from app.domain.translation import format_number, tr
+from app.domain.turn_text import RECALL_MODEL
 from ui.rendering.inline import tooltip_html
 from ui.theme import Theme
 from ui.widgets.plain_label import PlainLabel
@@ -208,7 +209,8 @@ def footer_text(footer: Footer) -> str:
     An unknown price is "cost unknown", never 0; estimated counts are marked "about".
     """
     parts = [model_label(footer.model)] if footer.model else []
-    if (usage := footer.usage) is not None:
+    usage = footer.usage
+    if usage is not None and footer.model != RECALL_MODEL:  # which has no tokens that cost
         about = tr("about ") if usage.estimated else ""
         cached = (
             tr(" ({cached_tokens} cached)").format(cached_tokens=format_number(usage.cached_tokens))
@@ -230,18 +232,13 @@ def footer_text(footer: Footer) -> str:
                     format_milliseconds=format_milliseconds(usage.first_token_ms)
                 )
             )
-        if usage.duration_ms is not None:
-            parts.append(
-                tr("{format_milliseconds} in total").format(
-                    format_milliseconds=format_milliseconds(usage.duration_ms)
-                )
+    if usage is not None and usage.duration_ms is not None:
+        parts.append(
+            tr("{format_milliseconds} in total").format(
+                format_milliseconds=format_milliseconds(usage.duration_ms)
             )
+        )
     return "  ·  ".join(parts)
-
-
-def model_label(model: str) -> str:
-    """Return the name shown for PROVIDER:MODEL; without a model name, the provider's."""
-    return model.removesuffix(":").capitalize() if model.endswith(":") else model
 
 
 def _cost_text(cost_usd: float | None) -> str:
