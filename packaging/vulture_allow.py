@@ -34,11 +34,6 @@ _.__suppress_context__
 # hypothesis calls it after every run of a stateful test.
 _.teardown
 
-# The composition keeps a presenter that nothing else refers to.
-_.embedder_suggestion
-_.source_suggestion
-_.mcp_consent
-
 # Ports that several classes implement; the first who takes any of them names them here no more.
 _.Embedder
 

@@ -34,7 +34,6 @@ from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.conversation_commands import ConversationCommands, Removal
 from ui.presenters.conversation_list import ConversationListPresenter
 from ui.presenters.downloads import DownloadsPresenter
-from ui.presenters.embedder_suggestion import EmbedderSuggestionPresenter
 from ui.presenters.explain import ExplainPresenter
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.files import FilesPresenter
@@ -47,7 +46,6 @@ from ui.presenters.imports import SAMPLE, ImportPresenter
 from ui.presenters.inspector import InspectorPresenter
 from ui.presenters.links import LinkPresenter
 from ui.presenters.maintenance import MaintenancePresenter
-from ui.presenters.mcp_consent import McpConsentPresenter
 from ui.presenters.memories import MemoriesPresenter
 from ui.presenters.memory_writes import MemoryWritePresenter
 from ui.presenters.mentions import MentionPresenter
@@ -68,7 +66,12 @@ from ui.presenters.routines import RoutinesPresenter
 from ui.presenters.search import SearchPresenter
 from ui.presenters.secrets import SecretsPresenter
 from ui.presenters.settings.dialog import APPEARANCE_SETTINGS
-from ui.presenters.source_suggestion import SourceSuggestionPresenter
+from ui.presenters.suggestions import (
+    McpConsentPresenter,
+    SuggestionPresenter,
+    embedder_suggestion,
+    source_suggestion,
+)
 from ui.presenters.summaries import SummariesPresenter
 from ui.presenters.tool_permission import ToolPermissionPresenter
 from ui.presenters.topics import TopicsPresenter
@@ -225,10 +228,11 @@ class Presenters(QObject):
             self._window.sidebar.search, conversation,
             partial(self._window.actions_by_name["sidebar"].setChecked, True),
         )  # fmt: skip
-        self.embedder_suggestion = EmbedderSuggestionPresenter(
-            bridge, services.embedder_suggestions, banner
-        )
-        self.source_suggestion = SourceSuggestionPresenter(bridge, services.sources, banner)
+        for read, after_ms, topics in (
+            (partial(embedder_suggestion, services.embedder_suggestions), 10_000, ["passages"]),
+            (partial(source_suggestion, services.sources), 4_000, []),
+        ):
+            SuggestionPresenter(bridge, banner, read, after_ms, topics)
         self.quick_find = QuickFindPresenter(
             bridge, services.search, self.links.open_link, self._window, QuickFind(self._window)
         )
@@ -239,7 +243,7 @@ class Presenters(QObject):
             partial(services.tools, is_unattended=True),
             partial(list_models, services.models, services.chat, bridge), banner, conversation.open,
         )  # fmt: skip
-        self.mcp_consent = McpConsentPresenter(bridge, services.mcp_access, banner)
+        McpConsentPresenter(bridge, services.mcp_access, banner)
         ToolPermissionPresenter(bridge, services.tool_servers, banner, self._window)
         self.maintenance = MaintenancePresenter(
             bridge,

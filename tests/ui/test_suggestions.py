@@ -1,0 +1,113 @@
+"""Suggestions in the banner: an embedder, a program to follow, a program that asks to read memory."""
+
+from functools import partial
+from typing import Any, cast
+
+import pytest
+from PySide6.QtWidgets import QAbstractButton
+
+from app.domain.changes import ChangeSet
+from app.domain.sources import SourceName, SourceState
+from app.mcp.access import Access
+from app.memory.embedder_suggestion import EmbedderSuggestion
+from tests.fakes.screens import Parts, Recorder
+from ui.presenters.suggestions import (
+    McpConsentPresenter,
+    SuggestionPresenter,
+    embedder_suggestion,
+    source_suggestion,
+)
+from ui.widgets.banner import Banner
+
+EMBEDDER = EmbedderSuggestion(
+    "builtin-multilingual", 0.4, "40 % of your messages are not in English."
+)
+FOUND = SourceState(SourceName.CLAUDE_CODE, False, "/home/me/.claude", 1120, 60_000_000, 0, 0)
+
+
+class Suggested:
+    """A banner with a presenter over what `make` makes of a service that returns `results`."""
+
+    def __init__(self, parts: Parts, make: Any = embedder_suggestion, **results: Any) -> None:
+        self.parts, self.banner = parts, Banner()
+        self.service = Recorder(**(results or {"read": EMBEDDER}))
+        parts.qtbot.addWidget(self.banner)
+        self.presenter = SuggestionPresenter(
+            parts.bridge, self.banner, partial(make, self.service), 1, ("passages",)
+        )
+
+    def until_read(self, times: int = 1) -> None:
+        self.parts.qtbot.waitUntil(lambda: len(self.service.calls) >= times)
+
+
+def press(banner: Banner, name: str) -> None:
+    buttons = banner.findChildren(QAbstractButton)
+    (found,) = (each for each in buttons if name in (each.text(), each.accessibleName()))
+    found.click()
+
+
+@pytest.mark.parametrize(
+    ("make", "results", "text", "button", "calls"),
+    [
+        (embedder_suggestion, {"read": EMBEDDER}, "40 %", "Switch", [("accept", EMBEDDER)]),
+        (embedder_suggestion, {"read": EMBEDDER}, "40 %", "Dismiss", [("dismiss",)]),
+        (
+            source_suggestion, {"suggestion": FOUND}, "1,120", "Import and follow",
+            [("note_suggested", FOUND.name), ("switch", FOUND.name, True)],
+        ),
+        (
+            source_suggestion, {"suggestion": FOUND}, "1,120", "Dismiss",
+            [("note_suggested", FOUND.name)],
+        ),
+    ],
+)  # fmt: skip
+def test_it_is_shown_once_and_what_is_pressed_is_done(
+    parts: Parts, make: Any, results: dict[str, Any], text: str, button: str, calls: list[Any]
+) -> None:
+    suggested = Suggested(parts, make, **results)
+    suggested.until_read()
+    assert text in suggested.banner.text
+    suggested.banner.leave()
+    assert not suggested.banner.isHidden(), "it stays while conversations are opened"
+    press(suggested.banner, button)
+    assert suggested.service.calls[1:] == calls
+    assert suggested.banner.isHidden() is (button == "Dismiss")
+    parts.bridge.changed.emit(ChangeSet(passages=True))
+    assert not suggested.presenter._refresh.isActive()
+
+
+def test_it_waits_until_the_banner_is_free(parts: Parts) -> None:
+    suggested = Suggested(parts)
+    suggested.banner.show_message("A backup was made.", brief=False)
+    with pytest.raises(Exception, match="timed out"):
+        parts.qtbot.waitUntil(lambda: bool(suggested.service.calls), timeout=50)
+    suggested.banner.dismiss()
+    suggested.until_read()
+    assert suggested.banner.text == EMBEDDER.reason
+
+
+def test_without_a_suggestion_it_is_looked_for_again_after_changes(parts: Parts) -> None:
+    suggested = Suggested(parts, read=None)
+    suggested.until_read()
+    assert suggested.banner.isHidden()
+    parts.bridge.changed.emit(ChangeSet(passages=True))
+    suggested.until_read(2)
+
+
+@pytest.mark.parametrize(
+    ("button", "decided"), [("Allow", Access.ALLOWED), ("Dismiss", Access.DENIED)]
+)
+def test_a_program_is_asked_for_once_and_what_is_pressed_is_decided(
+    parts: Parts, button: str, decided: Access
+) -> None:
+    known = {"Old": Access.ALLOWED}
+    service, banner = Recorder(decisions=known), Banner()
+    parts.qtbot.addWidget(banner)
+    McpConsentPresenter(parts.bridge, cast(Any, service), banner)
+    assert banner.isHidden()
+    known["Heron IDE"] = Access.ASK
+    for _ in range(2):
+        parts.bridge.changed.emit(ChangeSet(settings=frozenset({"mcp_clients"})))
+    assert "Heron IDE" in banner.text
+    press(banner, button)
+    assert service.calls[-1] == ("decide", "Heron IDE", decided)

@@ -1,0 +1,139 @@
+"""Suggestions in the banner: another embedder, a program to follow, a program that asks to read memory."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from app.domain.formatting import format_size
+from app.domain.sources import SOURCES
+from app.domain.text import sentences
+from app.domain.translation import tr, trn
+from app.mcp.access import Access, McpAccess
+from app.memory.embedder_suggestion import EmbedderSuggestions
+from app.workers.sources import FollowedSources
+from ui.bridge import Refresh
+from ui.presenters.presenter import Presenter
+from ui.widgets.banner import Banner
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What is suggested; `accept` and `dismiss` block, and `outcome` is shown after the first."""
+
+    text: str
+    action: str
+    outcome: str
+    accept: Callable[[], object]
+    dismiss: Callable[[], object]
+
+
+class SuggestionPresenter(Presenter):
+    """Suggests something once, as soon as the banner is free.
+
+    `read` returns what, None for nothing; it blocks. It is called at the start and after changes of
+    `topics`, so many milliseconds later.
+    """
+
+    _messages: Banner
+    _read: Callable[[], Suggestion | None]
+    _check_after_ms: int
+    _topics: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._is_over = False
+        name = f"suggestion {id(self)}"
+        self._refresh = Refresh(self, self._bridge, name, self._check_after_ms, self._show)
+        if self._topics:
+            self._bridge.subscribe(lambda _: self._request(), *self._topics)
+        self._request()
+
+    def _request(self) -> None:
+        if not self._is_over:
+            self._refresh.request()
+
+    async def _show(self) -> None:
+        if not self._messages.isHidden():
+            self._refresh.request()
+            return
+        suggestion = await self._bridge.run(self._read)
+        if suggestion is not None and self._messages.isHidden():
+            self._is_over = True
+            show_outcome = partial(self._messages.show_message, suggestion.outcome, brief=True)
+            self._messages.show_message(
+                suggestion.text,
+                suggestion.action,
+                lambda: self._bridge.save(suggestion.accept, lambda _: show_outcome()),
+                brief=False,
+                closed=lambda: self._bridge.save(suggestion.dismiss),
+            )
+
+
+def embedder_suggestion(service: EmbedderSuggestions) -> Suggestion | None:
+    """Return the embedder that suits the library's languages better; blocking."""
+    if (found := service.read()) is None:
+        return None
+    outcome = tr(
+        "The other search model is reading your history. Until that is done, search answers as before."
+    )
+    accept = partial(service.accept, found)
+    return Suggestion(found.reason, tr("Switch"), outcome, accept, service.dismiss)
+
+
+def source_suggestion(sources: FollowedSources) -> Suggestion | None:
+    """Return a program whose sessions are on this computer, each once; blocking."""
+    if (state := sources.suggestion()) is None:
+        return None
+    spec, dismiss = SOURCES[state.name], partial(sources.note_suggested, state.name)
+
+    def accept() -> None:
+        dismiss()
+        sources.switch(state.name, is_on=True)
+
+    text = sentences(
+        tr("{program} keeps {files} ({size}) on this computer").format(
+            program=spec.title,
+            files=trn("{count} session file", "{count} session files", state.files),
+            size=format_size(state.size_bytes),
+        ),
+        tr(spec.deletes),
+        tr("Import them, and new ones as they are written?"),
+    )
+    outcome = tr(
+        "The sessions of {program} are being imported. The memory pane shows the progress; "
+        "Settings, Background tasks switches it off."
+    ).format(program=spec.title)
+    return Suggestion(text, tr("Import and follow"), outcome, accept, dismiss)
+
+
+class McpConsentPresenter(Presenter):
+    """Asks for each program once, when it first wants to read; closing the banner denies it."""
+
+    _access: McpAccess
+    _messages: Banner
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._asked: set[str] = set()
+        self._bridge.subscribe(lambda _: self._ask(), "mcp_clients")
+        self._ask()
+
+    def _ask(self) -> None:
+        decisions = self._access.decisions()
+        waiting = (name for name, access in decisions.items() if access is Access.ASK)
+        if (name := next((each for each in waiting if each not in self._asked), None)) is None:
+            return
+        self._asked.add(name)
+        allowed = tr("\u201c{name}\u201d may read your memory from now on.").format(name=name)
+        self._messages.show_message(
+            tr(
+                "\u201c{name}\u201d asks to read your memory. What it reads goes to the model that it uses."
+            ).format(name=name),
+            tr("Allow"),
+            lambda: self._bridge.save(
+                lambda: self._access.decide(name, Access.ALLOWED),
+                lambda _: self._messages.show_message(allowed, brief=True),
+            ),
+            brief=False,
+            closed=lambda: self._bridge.save(lambda: self._access.decide(name, Access.DENIED)),
+        )
