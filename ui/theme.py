@@ -125,6 +125,17 @@ class Theme:
         return font
 
 
+_current = [Theme()]
+
+
+def current_theme() -> Theme:
+    """Return the theme of the application, as its `Appearance` has applied it.
+
+    Widgets that were shown get a PaletteChange event when its colors change, and a StyleChange event.
+    """
+    return _current[0]
+
+
 def _font(families: tuple[str, ...], size_px: int) -> QFont:
     font = QFont()
     font.setFamilies(list(families))
@@ -274,6 +285,7 @@ class Appearance(QObject):
         )
 
     def _apply(self) -> None:
+        _current[0] = self.theme
         self._application.setPalette(palette_of(self.theme))
         self._application.setFont(self.theme.ui_font())
         self._application.setStyleSheet(style_sheet(self.theme))

@@ -7,12 +7,18 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from tests.fakes.screens import Parts
-from ui.theme import Appearance, ThemeChoice
+from ui.theme import Appearance, Theme, ThemeChoice, _current
 
 
 @pytest.fixture
 def parts(qtbot: QtBot) -> Parts:
     return Parts(qtbot)
+
+
+@pytest.fixture(autouse=True)
+def usual_theme() -> Iterator[None]:
+    yield
+    _current[0] = Theme()
 
 
 @pytest.fixture

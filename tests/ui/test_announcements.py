@@ -23,7 +23,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_banners_notes_and_results_are_announced(qtbot: QtBot, said: list[str]) -> None:
-    for part in (banner := Banner(), note := NoteCard(), sidebar := Sidebar(Theme())):
+    for part in (banner := Banner(), note := NoteCard(), sidebar := Sidebar()):
         qtbot.addWidget(part)
     banner.show_message("It was saved.", brief=False)
     note.show_note("It waits.")

@@ -16,7 +16,6 @@ from app.storage.tables.conversations import Conversations, ListFilter
 from tests.fakes.screens import AT, Parts, Recorder, conversation, press
 from tests.fakes.stored import add_conversation, opened
 from ui.presenters.bulk import BulkCommands
-from ui.theme import Theme
 from ui.views.sidebar import Sidebar
 
 ONE, TWO = ConversationId(1), ConversationId(2)
@@ -96,7 +95,7 @@ def test_several_are_forgotten_from_the_trash_after_a_yes(bulk: Bulk) -> None:
 
 
 def test_ctrl_selects_several_without_opening_them_and_they_stay_selected(qtbot: QtBot) -> None:
-    sidebar = Sidebar(Theme())
+    sidebar = Sidebar()
     qtbot.addWidget(sidebar)
     sidebar.resize(300, 400)
     sidebar.show()

@@ -12,9 +12,10 @@ from pytestqt.qtbot import QtBot
 from app.commands.table import Completion, CompletionItem
 from app.domain.conversations import Draft
 from app.domain.errors import NotFound
-from ui.theme import DARK, Theme
+from ui.theme import Appearance, ThemeChoice
 from ui.views.command_panel import CommandPanel
 from ui.widgets.composer import Composer
+from ui.widgets.transcript.message_text import MessageText
 
 WORDS = ("/new", "/search", "/summarizer")
 
@@ -134,7 +135,7 @@ def test_an_edited_message_stays_a_message(composer: Composer, qtbot: QtBot) -> 
 def panel(qtbot: QtBot) -> Iterator[CommandPanel]:
     window = QWidget()
     qtbot.addWidget(window)
-    made = CommandPanel(Theme(), window)
+    made = CommandPanel(window)
     column = QVBoxLayout(window)
     column.addStretch(1)
     column.addWidget(made)
@@ -146,11 +147,12 @@ def panel(qtbot: QtBot) -> Iterator[CommandPanel]:
 
 
 def test_output_takes_what_it_needs_and_at_most_half_the_window(
-    panel: CommandPanel, qtbot: QtBot
+    panel: CommandPanel, qtbot: QtBot, appearance: Appearance
 ) -> None:
     panel.show_output("/rag on", "Recall is **on**.")
     qtbot.waitUntil(lambda: 0 < panel.height() < 120)
-    panel.set_theme(Theme(dark=True, colors=DARK))
+    appearance.choose(ThemeChoice.DARK, 100)
+    assert panel.findChildren(MessageText)[-1]._context.theme.dark
     assert panel.markdown == "Recall is **on**."
     panel.show_output("/help", "\n\n".join(f"line {number}" for number in range(80)))
     qtbot.waitUntil(lambda: 150 < panel.height() < 300)

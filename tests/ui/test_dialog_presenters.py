@@ -23,7 +23,6 @@ from tests.fakes.screens import TALK, Parts, Recorder, exchange, fixture_of, pre
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.imports import ImportPresenter
 from ui.presenters.summaries import SummariesPresenter
-from ui.theme import Theme
 from ui.views.dialogs.past_imports import PastImportsDialog
 from ui.views.memory.facts_view import FactsView
 from ui.views.memory.summaries_pane import SummariesPane
@@ -63,7 +62,7 @@ class Facts:
 
     def __init__(self, parts: Parts) -> None:
         self.store, self.pages = FactStore(), list[str]()
-        self.view = FactsView(Theme())
+        self.view = FactsView()
         parts.qtbot.addWidget(self.view)
         self.presenter = parts.make(
             FactsPresenter, facts=self.store, service=self.store, view=self.view,
@@ -143,7 +142,7 @@ class SummariesPage:
             parts.bridge, parts.banner, parts.open, list[str]()
         )  # fmt: skip
         self.open.open_path(view_of())
-        self.pane = SummariesPane(Theme())
+        self.pane = SummariesPane()
         parts.qtbot.addWidget(self.pane)
         self.presenter = parts.make(
             SummariesPresenter, library=store, questions=store, summaries=store, service=store,

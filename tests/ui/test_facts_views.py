@@ -17,7 +17,7 @@ from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.summaries import Summary
 from ui.models.facts import FactListModel, maker_text, source_text, subtitle_text, validity_text
-from ui.theme import DARK, Theme
+from ui.theme import Theme
 from ui.views.memory.facts_view import FactQuery, FactsView
 from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.memory.summaries_pane import SummariesPane, SummarySource
@@ -49,7 +49,7 @@ def versions(*texts: str) -> list[FactVersion]:
 
 @pytest.fixture
 def dialog(qtbot: QtBot) -> FactsView:
-    made = FactsView(Theme())
+    made = FactsView()
     qtbot.addWidget(made)
     made.show()
     return made
@@ -136,7 +136,6 @@ def test_the_list_shows_its_size_and_keeps_the_selection(dialog: FactsView) -> N
     dialog.select_when_listed(1)
     dialog.show_facts([known(3), known(2), known(1)], 3)
     assert selected[-1] == 1
-    dialog.set_theme(Theme(dark=True, colors=DARK))
     dialog.ended.click()
     dialog.show_facts((), 0)
     assert "No facts found." in words(dialog)
@@ -187,7 +186,7 @@ def test_a_comparison_escapes_markup() -> None:
 
 
 def test_a_new_version_is_compared_with_the_one_before_it(qtbot: QtBot) -> None:
-    view = VersionsView(Theme())
+    view = VersionsView()
     qtbot.addWidget(view)
     view.show()
     shown = [ShownVersion(AT - timedelta(days=n), f"day {n}", f"text {n}") for n in range(4)]
@@ -214,7 +213,7 @@ def summaries(*texts: str) -> Sequence[Summary]:
 
 
 def test_the_summary_of_a_source_is_shown_saved_and_restored(qtbot: QtBot) -> None:
-    pane = SummariesPane(Theme())
+    pane = SummariesPane()
     qtbot.addWidget(pane)
     pane.show()
     whole = SummarySource(SummaryTarget.CONVERSATION, 1, "The whole conversation")
@@ -240,7 +239,7 @@ def test_the_summary_of_a_source_is_shown_saved_and_restored(qtbot: QtBot) -> No
 
 
 def test_a_low_window_shows_a_part_of_a_fact_instead_of_growing(qtbot: QtBot) -> None:
-    view = KnowledgeView(Theme())
+    view = KnowledgeView()
     qtbot.addWidget(view)
     before = view.minimumSizeHint().height()
     view.facts.pane.show_fact(known(1), ())
@@ -252,7 +251,7 @@ def test_a_low_window_shows_a_part_of_a_fact_instead_of_growing(qtbot: QtBot) ->
 
 def test_a_page_that_is_chosen_is_refreshed(qtbot: QtBot) -> None:
     """Facts are read only while they are visible, so also when another page was opened first."""
-    view = KnowledgeView(Theme())
+    view = KnowledgeView()
     qtbot.addWidget(view)
     view.show_page("profile")
     view.show()

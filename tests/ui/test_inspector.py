@@ -27,7 +27,7 @@ from tests.fakes.stored import AT
 from ui.models.recalled import COLUMNS, RecalledModel
 from ui.models.source_labels import figures, opens_text, tip_text
 from ui.presenters.recall import sources_of, status_text
-from ui.theme import DARK, Theme
+from ui.theme import DARK, Appearance, ThemeChoice
 from ui.views.memory.inspector import InspectorView
 from ui.views.memory.recalled_pane import RecalledPane
 from ui.views.memory.sent_pane import SentPane, usage_text
@@ -207,7 +207,7 @@ def test_a_narrow_table_hides_columns_that_the_details_show(qtbot: QtBot) -> Non
 
 
 def sent_pane(qtbot: QtBot, shown: Inspection) -> SentPane:
-    pane = SentPane(Theme())
+    pane = SentPane()
     qtbot.addWidget(pane)
     pane.show_inspection(shown, "")
     return pane
@@ -242,7 +242,7 @@ def test_usage_names_what_is_not_known(usage: Usage, expected: str) -> None:
     assert usage_text(usage) == expected
 
 
-def test_changes_are_marked_line_by_line(qtbot: QtBot) -> None:
+def test_changes_are_marked_line_by_line(qtbot: QtBot, appearance: Appearance) -> None:
     pane = sent_pane(qtbot, inspection())
     assert not pane.compare.isEnabled()
     marked = ((LineMark.REMOVED, "old"), (LineMark.ADDED, "new"))
@@ -252,8 +252,9 @@ def test_changes_are_marked_line_by_line(qtbot: QtBot) -> None:
     )
     pane.show_inspection(inspection(compared=compared), "")
     pane.compare.click()
-    pane.set_theme(Theme(dark=True, colors=DARK))
-    same, changed = (each for each in pane.findChildren(PromptPartPanel) if not each.isHidden())
+    pane.show()
+    appearance.choose(ThemeChoice.DARK, 100)
+    *_, same, changed = pane.findChildren(PromptPartPanel)
     assert not same.head.isEnabled()
     assert changed.text.toPlainText() == "- old\n+ new"
     block = changed.text.document().findBlockByNumber(1)
@@ -264,7 +265,7 @@ def test_changes_are_marked_line_by_line(qtbot: QtBot) -> None:
 
 @pytest.mark.parametrize("compares", [False, True])
 def test_a_part_is_as_high_as_its_wrapped_lines(qtbot: QtBot, compares: bool) -> None:
-    pane = SentPane(Theme())
+    pane = SentPane()
     qtbot.addWidget(pane)
     pane.resize(340, 900)
     pane.show()
@@ -290,7 +291,7 @@ def test_a_part_is_as_high_as_its_wrapped_lines(qtbot: QtBot, compares: bool) ->
 def test_a_long_part_is_folded_first_and_a_very_long_one_cut(qtbot: QtBot) -> None:
     host = QWidget()
     qtbot.addWidget(host)
-    panel = PromptPartPanel("Tools", "9 tokens", Theme(), host)
+    panel = PromptPartPanel("Tools", "9 tokens", host)
     host.show()
     panel.show_words("x" * 300_000)
     assert (panel.text.isHidden(), panel.text.toPlainText()) == (True, "")
@@ -303,7 +304,7 @@ def test_a_long_part_is_folded_first_and_a_very_long_one_cut(qtbot: QtBot) -> No
 
 
 def shown_in(qtbot: QtBot, what: Inspection, *, is_on: bool = True) -> InspectorView:
-    view = InspectorView(Theme())
+    view = InspectorView()
     qtbot.addWidget(view)
     view.show_inspection(what, 1, 3, is_on=is_on)
     return view

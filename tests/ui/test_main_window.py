@@ -46,7 +46,7 @@ def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[MainWin
     qtbot.waitExposed(window)
     window.split.setSizes([250, window.split.width() - 250])
     kept = window.split.sizes()
-    window.build_panels(appearance.theme, QWidget())
+    window.build_panels(QWidget())
     assert window.split.sizes() == kept
     yield window
     appearance.deleteLater()

@@ -21,7 +21,6 @@ from app.storage.tables.memories import CoreMemoryText, KnownMemory
 from ui.models.conversations import ListRole
 from ui.models.memories import MemoryListModel, source_text
 from ui.models.preview import PreviewListModel
-from ui.theme import Theme
 from ui.views.memory.standing_text_pane import StandingTextPane
 from ui.views.settings.memory_page import MemoryPage
 from ui.widgets.setting_editor import SettingEditor
@@ -201,7 +200,7 @@ def click(view: QListView, row: int) -> None:
 
 
 def test_core_memory_counts_its_tokens_and_keeps_what_is_being_edited(qtbot: QtBot) -> None:
-    pane = StandingTextPane(Theme(), "Core memory")
+    pane = StandingTextPane("Core memory")
     qtbot.addWidget(pane)
     old = CoreMemoryText("Lives in Graz.", "user", AT)
     pane.show_versions([old], 500)

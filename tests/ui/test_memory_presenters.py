@@ -44,7 +44,6 @@ from ui.presenters.inspector import InspectorPresenter
 from ui.presenters.memories import MemoriesPresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.search import SearchPresenter
-from ui.theme import Theme
 from ui.views.command_panel import CommandPanel
 from ui.views.memory.inspector import InspectorView
 from ui.views.memory.knowledge_view import KnowledgeView
@@ -166,7 +165,7 @@ class Inspecting:
     def __init__(self, parts: Parts) -> None:
         from tests.ui.test_inspector import inspection
 
-        self.parts, self.view, self.opened = parts, InspectorView(Theme()), list[object]()
+        self.parts, self.view, self.opened = parts, InspectorView(), list[object]()
         parts.qtbot.addWidget(self.view)
         self.service = Recorder(inspect=lambda *_: inspection(source(1)))
         self.presenter = parts.make(
@@ -356,7 +355,7 @@ class Slash:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.window = parts, QWidget()
         parts.qtbot.addWidget(self.window)
-        self.panel, self.composer = CommandPanel(Theme(), self.window), Composer(self.window)
+        self.panel, self.composer = CommandPanel(self.window), Composer(self.window)
         self.outcome = Outcome("**Recall** is on.")
         self.session = Recorder(run=lambda *_: self.outcome, accepts=True, complete=Completion())
         self.breaks = Recorder(is_after=lambda each: each == 2)
@@ -441,7 +440,7 @@ class Search:
 
     def __init__(self, parts: Parts) -> None:
         self.marked: list[Any] = []
-        self.parts, self.sidebar, self.bridge = parts, Sidebar(Theme()), LoopBridge()
+        self.parts, self.sidebar, self.bridge = parts, Sidebar(), LoopBridge()
         parts.qtbot.addWidget(self.sidebar)
         self.waiting: dict[bool, asyncio.Future[SearchResponse]] = {}
         self.coverage = EmbeddingCoverage("space", 1.0)
@@ -677,7 +676,7 @@ def test_the_menu_of_a_result_opens_copies_and_explains(search: Search) -> None:
 class Memories:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.turns, self.deleted = parts, list[tuple[Any, ...]](), list[int]()
-        self.view, self.pages = KnowledgeView(Theme()), list[str]()
+        self.view, self.pages = KnowledgeView(), list[str]()
         parts.qtbot.addWidget(self.view)
         self.versions = [CoreMemoryText("Graz", "user", AT)]
         self.core = Recorder(versions=lambda: self.versions, set=self.set_core)

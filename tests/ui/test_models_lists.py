@@ -12,7 +12,6 @@ from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
 from tests.fakes.screens import conversation as stored
 from ui.models.conversations import ConversationListModel, GroupedListModel, ListRole, group_heading
-from ui.theme import Theme
 from ui.views.rows import RowDelegate
 from ui.views.sidebar import Sidebar
 
@@ -138,7 +137,7 @@ def test_rows_are_of_one_height_and_a_new_one_has_no_other_measured(
         return real(self, option, index)  # type: ignore[arg-type]
 
     monkeypatch.setattr(RowDelegate, "sizeHint", size_hint)
-    sidebar = Sidebar(Theme())
+    sidebar = Sidebar()
     qtbot.addWidget(sidebar)
     sidebar.resize(300, 700)
     sidebar.show()

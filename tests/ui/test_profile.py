@@ -41,7 +41,7 @@ class Page:
             state=lambda: self.state,
             versions=lambda: (Profile(self.state.lines, "user", AT),),
         )
-        self.view = KnowledgeView(Theme(), parts.banner)
+        self.view = KnowledgeView(parts.banner)
         self.presenter = parts.make(
             ProfilePresenter, profile=self.profile, view=self.view,
             open_page=self.view.show_page, open_fact=self.facts.append,
@@ -147,7 +147,7 @@ def test_an_edited_profile_is_left_only_after_a_question(
 
 
 def test_proposals_of_models_are_rows_with_buttons(qtbot: QtBot) -> None:
-    view = KnowledgeView(Theme())
+    view = KnowledgeView()
     qtbot.addWidget(view)
     actions = (("keep", "Keep"), ("undo", "Remove"))
     view.show_proposals([WrittenLine(each, f"Save {each}?", actions, True) for each in "ab"])

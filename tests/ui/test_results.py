@@ -26,7 +26,6 @@ from ui.models.results import (
     origin_text,
     relevance_text,
 )
-from ui.theme import Theme
 from ui.views.filter_menu import filter_menu
 from ui.views.result_list import ResultsPlace
 from ui.views.result_rows import with_first_mark
@@ -35,7 +34,7 @@ from ui.views.sidebar import Sidebar
 
 @pytest.fixture
 def sidebar(qtbot: QtBot) -> Sidebar:
-    made = Sidebar(Theme())
+    made = Sidebar()
     qtbot.addWidget(made)
     made.resize(300, 400)
     made.show()

@@ -25,7 +25,6 @@ from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.memory.overview import EmbeddingCoverage
 from ui.presenters.search import completeness_of
-from ui.theme import Theme
 from ui.views.dialogs.why_dialog import WhyDialog, figures, headline, matched_words
 from ui.views.memory.questions_view import QuestionsView, summary
 from ui.views.sidebar import Sidebar
@@ -61,7 +60,7 @@ def answer(query: str, *numbers: int, relevance: float = 0.9) -> SearchResponse:
 
 @pytest.fixture
 def sidebar(qtbot: QtBot) -> Sidebar:
-    made = Sidebar(Theme())
+    made = Sidebar()
     qtbot.addWidget(made)
     made.resize(300, 400)
     made.show()

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from ui.theme import Appearance, Theme, ThemeChoice
+from ui.theme import Appearance, ThemeChoice
 from ui.views.dialogs.confirm import confirm_deletion
 from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.settings.settings_dialog import SettingsDialog
@@ -25,7 +25,7 @@ MADE_BY_QT = re.compile(r"(?<![\w.])(?:QLabel|QMessageBox)\((?!\):)")
 CONSTANT_TEXT = {"errors.py": 1, "composition.py": 2}
 FORMS: dict[str, Callable[[], QWidget]] = {
     "settings": SettingsDialog,
-    "knowledge": lambda: KnowledgeView(Theme()),
+    "knowledge": KnowledgeView,
 }
 
 

@@ -42,7 +42,6 @@ from ui.presenters.links import LinkPresenter
 from ui.presenters.maintenance import MaintenancePresenter
 from ui.presenters.model_choice import ModelPickerPresenter
 from ui.presenters.privacy import PrivacyPresenter
-from ui.theme import Theme
 from ui.views.actions import add_actions
 from ui.views.dialogs.about_dialog import AboutDialog
 from ui.views.dialogs.page_dialog import PageDialog
@@ -200,7 +199,7 @@ def test_an_export_gets_the_ending_of_its_format(
 def test_the_list_follows_its_folder_and_changes(
     parts: Parts, commands: Commands, qtbot: QtBot
 ) -> None:
-    sidebar, welcome = Sidebar(Theme()), Recorder()
+    sidebar, welcome = Sidebar(), Recorder()
     qtbot.addWidget(sidebar)
     stored = Recorder(listed=[conversation(), conversation(OTHER)], tag_counts=(("work", 2),))
     opened: list[int] = []

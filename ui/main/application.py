@@ -55,7 +55,7 @@ class DesktopApplication:
         self.appearance = appearance
         self.window = window
         thumbnails = self.window.chat.composer.files.thumbnails
-        self.window.build_panels(appearance.theme, TranscriptView(appearance.theme, thumbnails))
+        self.window.build_panels(TranscriptView(appearance.theme, thumbnails))
         self.window.close_requested.connect(self._on_window_close_requested)
         self.window.quit_requested.connect(self._on_quit_requested)
         self.bridge = Bridge(self.window)

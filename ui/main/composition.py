@@ -110,8 +110,7 @@ class Presenters(QObject):
         assert isinstance(transcript, TranscriptView)
         self._transcript = transcript
         # Before the settings are read, which may choose another theme than the system's.
-        for view in (window.sidebar, window.memory, transcript):
-            appearance.theme_changed.connect(view.set_theme)
+        appearance.theme_changed.connect(transcript.set_theme)
         self._removal = Removal(services.chat, services.library, services.forget)
         self._create_conversation()
         self._create_dialogs()
@@ -328,9 +327,8 @@ class Presenters(QObject):
 
     def _create_commands(self, navigation: Navigation) -> None:
         services, bridge, chat = self._services, self._bridge, self._window.chat
-        panel = CommandPanel(self._appearance.theme, chat)
+        panel = CommandPanel(chat)
         chat.add_panel(panel)
-        self._appearance.theme_changed.connect(panel.set_theme)
         panel.link_activated.connect(self.links.follow)
         panel.link_hovered.connect(self._window.statusBar().showMessage)
         self.command_panel = panel

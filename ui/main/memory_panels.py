@@ -43,9 +43,6 @@ def build_memory_panels(
     consent = BackgroundConsent(bridge, services.background, window)
 
     def present_pages(dialog: SettingsDialog) -> Sequence[Callable[[], object]]:
-        preview = dialog.memory.preview
-        preview.set_theme(appearance.theme)
-        appearance.theme_changed.connect(preview.set_theme)
         ProvidersPresenter(
             bridge, services.models, chat, services.settings, services.workers.wake, dialog.models
         )

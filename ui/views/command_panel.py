@@ -1,13 +1,13 @@
 """The output of a slash command: a card above the composer; not stored, and not sent."""
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from app.domain.errors import KnownError
 from app.domain.text import one_line
 from app.domain.translation import tr
-from ui.theme import Theme
+from ui.theme import current_theme
 from ui.widgets.announce import announce
 from ui.widgets.controls import column_in, row_of, tool_button
 from ui.widgets.plain_label import PlainLabel, plain_label
@@ -33,7 +33,8 @@ class CommandPanel(QFrame):
     link_activated = Signal(str, str)
     link_hovered = Signal(str)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self._markdown = ""
         super().__init__(parent)
         self.setProperty("panel", "card")
         self.setAccessibleName(tr("Output of a command"))
@@ -41,8 +42,6 @@ class CommandPanel(QFrame):
         self._events = TurnEvents(self)
         self._events.link_activated.connect(self.link_activated)
         self._events.link_hovered.connect(self.link_hovered)
-        self._look = RenderContext(theme, self._steps, self._events)
-        self._markdown = ""
         self.title = PlainLabel(self, tone="small")
         note = PlainLabel(tr("not stored, not sent"), self, tone="small")
         self.copy = tool_button(self, tr("Copy"), self._copy, name=tr("Copy the output"))
@@ -83,12 +82,6 @@ class CommandPanel(QFrame):
         self.problem.show()
         self._announce(self.problem.text())
 
-    def set_theme(self, theme: Theme) -> None:
-        """Use another theme."""
-        self._look = RenderContext(theme, self._steps, self._events)
-        if self._markdown:
-            self._draw()
-
     def dismiss(self) -> None:
         """Hide it."""
         if not self.isHidden():
@@ -108,7 +101,8 @@ class CommandPanel(QFrame):
         QGuiApplication.clipboard().setText(self._markdown)
 
     def _draw(self) -> None:
-        text = MessageText(self._look, self._markdown, parent=self._body)
+        context = RenderContext(current_theme(), self._steps, self._events)
+        text = MessageText(context, self._markdown, parent=self._body)
         self._body.take(text)
         self._scroll.verticalScrollBar().setValue(0)
         self._lay_out()
@@ -127,6 +121,12 @@ class CommandPanel(QFrame):
         announce(self, words)
 
     # Qt overrides
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Draw the output in another theme."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange and self._markdown:
+            self._draw()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Lay the output out for the new width."""

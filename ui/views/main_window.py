@@ -16,7 +16,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSplitter, QToolButton, QWidget
 
 from app.domain.translation import tr
-from ui.theme import Theme
 from ui.views.actions import add_actions
 from ui.views.chat_pane import ChatPane
 from ui.views.sidebar_fold import SidebarFold
@@ -113,7 +112,7 @@ class MainWindow(QMainWindow):
         self.scroll_position: tuple[int, int] | None = None
         self.settings: Mapping[str, object] = {}
 
-    def build_panels(self, theme: Theme, transcript: QWidget) -> None:
+    def build_panels(self, transcript: QWidget) -> None:
         """Add everything that the first frame does not show."""
         from ui.views.drop_hint import DropHint
         from ui.views.memory.pane import MemoryPane
@@ -121,7 +120,7 @@ class MainWindow(QMainWindow):
         from ui.widgets.shortcut_guard import ShortcutGuard
         from ui.widgets.tab_order import tab_through
 
-        self.sidebar = Sidebar(theme, self)
+        self.sidebar = Sidebar(self)
         self.sidebar.setEnabled(self._left.isEnabled())
         self.sidebar.setVisible(self.actions_by_name["sidebar"].isChecked())
         sizes = self.split.sizes()
@@ -132,7 +131,7 @@ class MainWindow(QMainWindow):
         self._fold.fit()
         self.chat.build_panels(transcript)
         self.drop_hint = DropHint(self.chat)
-        self.memory = MemoryPane(theme, self)
+        self.memory = MemoryPane(self)
         self.memory_dock.setWidget(self.memory)
         self.memory.open_requested.connect(self._on_memory_requested)
         self.memory.page_changed.connect(self._check_page)

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QListView, QWidget
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.translation import tr
 from ui.models.results import FoldRow, ResultGroup, ResultListModel
-from ui.theme import Theme
 from ui.views.result_rows import ResultDelegate
 from ui.widgets.controls import set_up_list_view
 
@@ -41,10 +40,10 @@ class ResultList(QListView):
     result_chosen = Signal(object)
     menu_requested = Signal(object, QPoint)
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.results = ResultListModel(self)
-        self._delegate = ResultDelegate(theme, self)
+        self._delegate = ResultDelegate(self)
         set_up_list_view(self, self.results, self._delegate, tr("Search results"))
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._on_menu_requested)
@@ -100,11 +99,6 @@ class ResultList(QListView):
                 self.setCurrentIndex(index)
                 self.choose(index)
                 return
-
-    def set_theme(self, theme: Theme) -> None:
-        """Use another theme."""
-        self._delegate.set_theme(theme)
-        self.doItemsLayout()
 
     def _go_to(self, place: ResultsPlace) -> None:
         row = self.results.row_of(place.selected) if place.selected is not None else QModelIndex()

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QStyleOptionViewItem
 from app.domain.results import SearchResult
 from ui.models.conversations import ListRole
 from ui.models.results import FoldRow, ResultGroup, lead_text, origin_text
+from ui.theme import current_theme
 from ui.views.rows import GAP_PX, PAD_PX, Index, RowDelegate, laid_out
 
 _Marks = Sequence[tuple[int, int]]
@@ -114,7 +115,7 @@ class ResultDelegate(RowDelegate):
 
     def _mark(self, text: str, start: int, end: int) -> QTextLayout.FormatRange:
         """Return the format of a match; Qt counts UTF-16 units, Python characters."""
-        colors, mark = self._theme.colors, QTextLayout.FormatRange()
+        colors, mark = current_theme().colors, QTextLayout.FormatRange()
         mark.start, mark.length = _utf16(text[:start]), _utf16(text[start:end])
         text_format = QTextCharFormat()
         text_format.setBackground(QColor(colors.mark))

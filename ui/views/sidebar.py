@@ -18,7 +18,6 @@ from app.domain.results import SearchResponse
 from app.domain.translation import format_number, tr, trn
 from app.index.query import filters_in
 from ui.models.conversations import ConversationListModel
-from ui.theme import Theme
 from ui.views.project_list import ProjectList
 from ui.views.result_list import ResultList, ResultsPlace
 from ui.views.rows import RowDelegate
@@ -81,7 +80,7 @@ class Sidebar(QWidget):
     menu_requested = Signal(object, QPoint)
     result_menu_requested = Signal(object, QPoint)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.search = SearchBox(
             lambda text: [(each.start, each.end) for each in filters_in(text)], self
@@ -102,12 +101,12 @@ class Sidebar(QWidget):
         self.empty_trash.hide()
         self.conversations = ConversationListModel(self)
         self.conversations.renamed.connect(self.renamed)
-        self._delegate = RowDelegate(theme, self)
+        self._delegate = RowDelegate(self)
         self.conversation_list = self._made_list()
         # Without it each row inserted or removed asks Python for the sizes of all: 17 ms for 100,
         # and ten times that while other threads hold the interpreter.
         self.conversation_list.setUniformItemSizes(True)
-        self.result_list = ResultList(theme, self)
+        self.result_list = ResultList(self)
         self.results = self.result_list.results
         self._message = _text_label(self, "muted")
         self._message.setContentsMargins(16, 32, 16, 16)
@@ -239,12 +238,6 @@ class Sidebar(QWidget):
         self._stack.setCurrentWidget(self.result_list)
         self.result_list.setFocus(Qt.FocusReason.ShortcutFocusReason)
         return True
-
-    def set_theme(self, theme: Theme) -> None:
-        """Use another theme."""
-        self._delegate.set_theme(theme)
-        self.conversation_list.doItemsLayout()
-        self.result_list.set_theme(theme)
 
     def focus_search(self) -> None:
         """Focus the box and select its text."""

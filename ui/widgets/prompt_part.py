@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolButton, QVBoxLayout, 
 from app.chat.sent_prompt import LineMark
 from app.domain.translation import format_number, tr
 from ui.icons import Ink, set_icon
-from ui.theme import Theme
+from ui.theme import current_theme
 from ui.widgets.plain_label import PlainLabel
 
 Lines = Sequence[tuple[LineMark, str]]
@@ -25,13 +25,12 @@ _PADDING_PX = 12
 class PromptPartPanel(QFrame):
     """A heading and, while it is open, the part's text; long ones begin folded."""
 
-    def __init__(self, name: str, figures: str, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, name: str, figures: str, parent: QWidget) -> None:
         super().__init__(parent)
         self.setProperty("panel", "card")
         self.setAccessibleName(name)
         self._name = name
         self._figures = PlainLabel(figures, self, tone="small", wordWrap=True)
-        self._theme = theme
         self._lines: Lines | None = None
         self._words = ""
         self._is_filled = False
@@ -86,7 +85,7 @@ class PromptPartPanel(QFrame):
 
     def _color(self) -> None:
         """Give added and removed lines a background; the signs before them say it too."""
-        colors = self._theme.colors
+        colors = current_theme().colors
         grounds = {LineMark.ADDED: colors.accent_soft, LineMark.REMOVED: colors.error_soft}
         whole = QTextCursor(self.text.document())
         whole.beginEditBlock()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QEvent, Signal
 from PySide6.QtWidgets import (
     QTextBrowser,
     QWidget,
@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.text import DiffKind, word_diff
 from app.domain.translation import tr, trn
-from ui.theme import Theme
+from ui.theme import Theme, current_theme
 from ui.widgets.controls import button, column_in, combo_box, row_of
 from ui.widgets.plain_label import PlainLabel
 
@@ -38,9 +38,8 @@ class VersionsView(QWidget):
 
     restore_requested = Signal(object)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._versions: tuple[ShownVersion, ...] = ()
         self._note = PlainLabel(self, tone="muted", wordWrap=True)
         self._choice = combo_box(self, tr("Earlier versions"))
@@ -53,11 +52,6 @@ class VersionsView(QWidget):
         parts = (self._note, row_of((self._choice, 1), self._restore), (self._diff, 1))
         column_in(self, *parts, margins=(0, 0, 0, 0), spacing=8).addStretch(0)
         self.show_versions(())
-
-    def set_theme(self, theme: Theme) -> None:
-        """Apply another theme."""
-        self._theme = theme
-        self._on_choice_changed()
 
     def show_versions(self, versions: Sequence[ShownVersion]) -> None:
         """Show versions, newest first; the selection stays if the newest is unchanged."""
@@ -91,11 +85,21 @@ class VersionsView(QWidget):
         chosen = self._chosen()
         newest = self._versions[0].text if self._versions else ""
         self._restore.setEnabled(chosen is not None)
-        self._diff.setHtml("" if chosen is None else diff_html(chosen.text, newest, self._theme))
+        self._diff.setHtml(
+            "" if chosen is None else diff_html(chosen.text, newest, current_theme())
+        )
 
     def _on_restore_clicked(self) -> None:
         if (chosen := self._chosen()) is not None:
             self.restore_requested.emit(chosen.made_at)
+
+    # Qt overrides
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Show it in another theme."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._on_choice_changed()
 
 
 def diff_html(before: str, after: str, theme: Theme) -> str:

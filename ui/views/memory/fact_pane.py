@@ -9,7 +9,6 @@ from app.domain.facts import FactCategory, FactVersion
 from app.domain.translation import tr
 from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, source_text, validity_text, version_label
-from ui.theme import Theme
 from ui.widgets.controls import button, column_in, combo_box, row_of, text_edit
 from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
@@ -34,7 +33,7 @@ class FactPane(QWidget):
     reinstate_requested = Signal(int)
     restore_requested = Signal(int, object)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._known: KnownFact | None = None
         self._inside = QWidget(self)
@@ -52,7 +51,7 @@ class FactPane(QWidget):
         self._open = button(self, tr("Open the turn"))
         self._reinstate = button(self, tr("Mark as current"))
         self._forget = button(self, tr("Forget\u2026"))
-        self.versions = VersionsView(theme, self)
+        self.versions = VersionsView(self)
         self._lay_out()
         self.text.textChanged.connect(self._on_edited)
         self._save.clicked.connect(
@@ -120,10 +119,6 @@ class FactPane(QWidget):
         """Show that no fact is selected."""
         self._known = None
         self._inside.hide()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Use another theme."""
-        self.versions.set_theme(theme)
 
     def _lay_out(self) -> None:
         column_in(self, self._inside, margins=(0, 0, 0, 0))

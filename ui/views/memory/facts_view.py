@@ -12,7 +12,6 @@ from app.domain.facts import FactCategory
 from app.domain.translation import format_number, tr, trn
 from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, FactListModel
-from ui.theme import Theme
 from ui.views.memory.fact_pane import FactPane
 from ui.views.rows import FactDelegate
 from ui.widgets.choice_box import SelectBox
@@ -50,7 +49,7 @@ class FactsView(QWidget):
     add_requested = Signal(str)
     leave_requested = Signal(object)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.box = line_edit(self, tr("Search facts"), clearable=True)
         self.category = SelectBox(self)
@@ -61,13 +60,13 @@ class FactsView(QWidget):
         self.ended = QCheckBox(tr("Past facts too"), self)
         self.here = QCheckBox(tr("Only from this conversation"), self)
         self.facts = FactListModel(self)
-        self._delegate = FactDelegate(theme, self)
+        self._delegate = FactDelegate(self)
         self.list = list_view(self, self.facts, self._delegate, tr("Facts"))
         self._status = plain_label(self, "muted", selectable=False)
         self.new = line_edit(self, tr("Add a fact of your own"))
         self._add = button(self, tr("Add"))
         self._add.setEnabled(False)
-        self.pane = FactPane(theme, self)
+        self.pane = FactPane(self)
         self._awaited: int | None = None
         self._is_listing = False
         self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
@@ -123,12 +122,6 @@ class FactsView(QWidget):
     def show_error(self, error: KnownError) -> None:
         """Show why a request failed."""
         self._status.setText(error.display_text)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Use another theme."""
-        self._delegate.set_theme(theme)
-        self.list.doItemsLayout()
-        self.pane.set_theme(theme)
 
     def _summary(self, shown: int, total: int) -> str:
         if not total and self.query == FactQuery():

@@ -10,7 +10,6 @@ from app.domain.formatting import format_day, format_turn
 from app.domain.text import one_line
 from app.domain.translation import tr
 from ui.models.conversations import source_title
-from ui.theme import Theme
 from ui.views.memory.recalled_pane import RecalledPane
 from ui.views.memory.related_list import RelatedList
 from ui.views.memory.sent_pane import SentPane
@@ -39,7 +38,7 @@ class InspectorView(QWidget):
     stepped = Signal(int)
     run_chosen = Signal(int)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(tr("Answer"))
         self._turn = plain_label(self, "heading", selectable=False)
@@ -54,7 +53,7 @@ class InspectorView(QWidget):
         self.runs = combo_box(self, tr("Run"), on_activated=self.run_chosen)
         self.recalled = RecalledPane(self)
         self.related = RelatedList(self)
-        self.sent = SentPane(theme, self)
+        self.sent = SentPane(self)
         self.parts = QStackedWidget(self)
         self.parts.addWidget(self.recalled)
         self.parts.addWidget(self.sent)
@@ -94,10 +93,6 @@ class InspectorView(QWidget):
         self.sent.show_inspection(inspection, absence)
         self.counted.emit(sum(each.place.item.injected for each in inspection.sources))
         self.parts.show()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Draw in another theme."""
-        self.sent.set_theme(theme)
 
     def _show_runs(self, inspection: Inspection) -> None:
         self.runs.clear()

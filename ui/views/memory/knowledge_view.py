@@ -10,7 +10,6 @@ from app.domain.errors import KnownError
 from app.domain.translation import format_number, tr, trn
 from app.storage.tables.memories import KnownMemory
 from ui.models.memories import MemoryListModel, source_text
-from ui.theme import Theme
 from ui.views.memory.facts_view import FactsView
 from ui.views.memory.profile_pane import ProfilePane
 from ui.views.memory.proposed_writes import ProposedWrites
@@ -57,18 +56,18 @@ class KnowledgeView(QTabWidget):
 
     shown = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(tr("Facts and profile"))
         self.setDocumentMode(True)
         self.setUsesScrollButtons(False)  # names are shortened where they have no room
         self.setElideMode(Qt.TextElideMode.ElideRight)
-        self.facts = FactsView(theme, self)
-        self.summaries = SummariesPane(theme, self)
-        self.profile = ProfilePane(theme, self)
-        self.core = StandingTextPane(theme, tr("Core memory"), _CORE_HELP, self)
+        self.facts = FactsView(self)
+        self.summaries = SummariesPane(self)
+        self.profile = ProfilePane(self)
+        self.core = StandingTextPane(tr("Core memory"), _CORE_HELP, self)
         self.proposals = ProposedWrites(self)
-        self.saved = SavedPane(theme, self)
+        self.saved = SavedPane(self)
         self.questions = QuestionsView(self)
         core = QWidget(self)
         core.setFocusProxy(self.core.text)
@@ -107,11 +106,6 @@ class KnowledgeView(QTabWidget):
         self.proposals.show_lines(lines)
         self._mark("core", len(lines))
 
-    def set_theme(self, theme: Theme) -> None:
-        """Use another theme."""
-        for view in (self.facts, self.summaries, self.profile, self.core, self.saved):
-            view.set_theme(theme)
-
     def _mark(self, page: str, proposals: int) -> None:
         """Show on a tab how many proposals wait there."""
         view, text = self._pages[page]
@@ -147,13 +141,13 @@ class SavedPane(QWidget):
     source_requested = Signal(object)
     forget_requested = Signal(object)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._awaited: int | None = None
         self.box = line_edit(self, tr("Search saved memories"), clearable=True)
         self._status = plain_label(self, "muted")
         self.model = MemoryListModel(self)
-        self._delegate = FactDelegate(theme, self)
+        self._delegate = FactDelegate(self)
         self.list = list_view(self, self.model, self._delegate, tr("Saved memories"))
         self._text = text_edit(self, tr("The saved text"), _TEXT_PX)
         self._text.setReadOnly(True)
@@ -200,11 +194,6 @@ class SavedPane(QWidget):
     def show_error(self, error: KnownError) -> None:
         """Show why a request failed."""
         self._status.setText(error.display_text)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Use another theme."""
-        self._delegate.set_theme(theme)
-        self.list.doItemsLayout()
 
     def _summary(self, count: int) -> str:
         if count:

@@ -4,7 +4,6 @@ from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from app.domain.translation import format_number, tr
-from ui.theme import Theme
 from ui.views.memory.dashboard import Dashboard
 from ui.views.memory.inspector import InspectorView
 from ui.views.memory.knowledge_view import KnowledgeView
@@ -36,12 +35,12 @@ class MemoryPane(QWidget):
     open_requested = Signal()
     page_changed = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setMinimumWidth(_LEAST_PX)
         self.setAccessibleName(tr("Memory"))
-        self.inspector = InspectorView(theme, self)
-        self.knowledge = KnowledgeView(theme, self)
+        self.inspector = InspectorView(self)
+        self.knowledge = KnowledgeView(self)
         self.dashboard = Dashboard(self)
         self.tabs = QTabBar(self)
         self.tabs.setAccessibleName(tr("Memory"))
@@ -79,11 +78,6 @@ class MemoryPane(QWidget):
     def focus_page(self) -> None:
         """Move the focus to what one types into first, if the page has that."""
         self.knowledge.currentWidget().setFocus()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Draw in another theme."""
-        self.inspector.set_theme(theme)
-        self.knowledge.set_theme(theme)
 
     def _on_tab_changed(self, tab: int) -> None:
         views = {_KNOWLEDGE: self.knowledge, "activity": self.dashboard}

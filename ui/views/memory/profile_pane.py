@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from html import escape
 
-from PySide6.QtCore import QUrl, Signal, SignalInstance
+from PySide6.QtCore import QEvent, QUrl, Signal, SignalInstance
 from PySide6.QtWidgets import QCheckBox, QFrame, QTextBrowser, QWidget
 
 from app.domain.errors import KnownError
@@ -14,7 +14,7 @@ from app.domain.profile import Profile, ProfileDiff, ProfileLine
 from app.domain.translation import tr, trn
 from app.language.extractive.summaries import MODEL
 from app.memory.profile import ProfileState
-from ui.theme import Theme
+from ui.theme import Theme, current_theme
 from ui.views.memory.standing_text_pane import StandingTextPane
 from ui.widgets.controls import button, column_in, row_of
 from ui.widgets.plain_label import plain_label
@@ -45,9 +45,8 @@ class ProfilePane(QWidget):
     restore_requested = Signal(object)
     fact_requested = Signal(int)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._state: ProfileState | None = None
         self._decides: datetime | None = None
         self.switch = QCheckBox(tr("Use the profile in conversations"), self)
@@ -71,7 +70,7 @@ class ProfilePane(QWidget):
         )
         tip = tr("Drop this proposal; its lines are not proposed again")
         self.reject = button(self._proposal, tr("Reject"), self._on_reject_clicked, tip=tip)
-        self.editor = StandingTextPane(theme, tr("The profile"), parent=self)
+        self.editor = StandingTextPane(tr("The profile"), parent=self)
         self.editor.text.textChanged.connect(self._on_text_changed)
         self.editor.save_requested.connect(
             lambda text: self.save_requested.emit(text, self._decides)
@@ -104,7 +103,7 @@ class ProfilePane(QWidget):
             self._title.setText(
                 f"{trn('{count} proposed change', '{count} proposed changes', count)} ({made})"
             )
-            self.diff.setHtml(diff_html(state.diff, self._theme))
+            self._show_diff()
         self.editor.show_versions(versions, state.max_tokens, replaces_edit=replaces_edit)
         if proposal is not None:
             self.editor.versions.hide()  # there is room for one difference
@@ -112,13 +111,6 @@ class ProfilePane(QWidget):
     def show_error(self, error: KnownError) -> None:
         """Show why a request failed."""
         self.editor.show_error(error)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Use another theme."""
-        self._theme = theme
-        self.editor.set_theme(theme)
-        if self._state is not None:
-            self.diff.setHtml(diff_html(self._state.diff, theme))
 
     def _lay_out(self) -> None:
         buttons = row_of(self.accept, self.edit, self.reject, None)
@@ -135,6 +127,10 @@ class ProfilePane(QWidget):
             self, self.switch, help_text, (self._proposal, 3), (self.editor, 2),
             margins=(12, 12, 12, 12), spacing=8,
         )  # fmt: skip
+
+    def _show_diff(self) -> None:
+        if self._state is not None:
+            self.diff.setHtml(diff_html(self._state.diff, current_theme()))
 
     def _on_anchor_clicked(self, url: QUrl) -> None:
         if url.scheme() == _FACT and url.path().isdecimal():
@@ -161,6 +157,14 @@ class ProfilePane(QWidget):
             self._decides = None
         for each in (self.accept, self.edit, self.reject):  # an edited proposal is saved or undone
             each.setEnabled(self._decides is None)
+
+    # Qt overrides
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Show it in another theme."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._show_diff()
 
 
 def _source_text(author: str) -> str:

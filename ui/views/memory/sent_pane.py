@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from PySide6.QtCore import QEvent
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -11,7 +12,6 @@ from app.domain.conversations import Usage
 from app.domain.formatting import format_percent, money
 from app.domain.recall import PlanPartKind
 from app.domain.translation import format_number, tr, trn
-from ui.theme import Theme
 from ui.widgets.controls import button, clear, column_in, filled, scroll_area
 from ui.widgets.plain_label import plain_label
 from ui.widgets.prompt_part import PromptPartPanel
@@ -38,9 +38,8 @@ PART_NAMES = {
 class SentPane(QWidget):
     """The parts of one prompt."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._shown: Inspection | None = None
         self._summary = plain_label(self, "small")
         what, before = (
@@ -76,11 +75,6 @@ class SentPane(QWidget):
             self.compare.setToolTip(tr("There is no earlier prompt to compare with"))
         self._draw()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Draw in another theme."""
-        self._theme = theme
-        self._draw()
-
     def _draw(self) -> None:
         clear(self._parts)
         shown = self._shown
@@ -102,7 +96,7 @@ class SentPane(QWidget):
             self._panel(each.kind, words).show_lines(each.lines)
 
     def _panel(self, kind: PlanPartKind, figures: str) -> PromptPartPanel:
-        panel = PromptPartPanel(PART_NAMES[kind], figures, self._theme, self._body)
+        panel = PromptPartPanel(PART_NAMES[kind], figures, self._body)
         self._parts.addWidget(panel)
         return panel
 
@@ -112,6 +106,14 @@ class SentPane(QWidget):
     def _on_copy_clicked(self) -> None:
         if self._shown is not None and self._shown.sent is not None:
             QGuiApplication.clipboard().setText(copied(self._shown.sent))
+
+    # Qt overrides
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Show it in another theme."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
 
 
 def part_figures(part: SentPart) -> str:

@@ -12,7 +12,6 @@ from app.domain.translation import format_number, tr
 from app.domain.turn_text import estimate_tokens
 from ui.models.facts import version_label
 from ui.models.setting_labels import with_setting_labels
-from ui.theme import Theme
 from ui.widgets.controls import button, column_in, progress_bar, row_of, text_edit
 from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
@@ -49,9 +48,7 @@ class StandingTextPane(QWidget):
     save_requested = Signal(str)
     restore_requested = Signal(object)
 
-    def __init__(
-        self, theme: Theme, name: str, help_text: str = "", parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, name: str, help_text: str = "", parent: QWidget | None = None) -> None:
         """`name` is what the text is called: "Core memory"."""
         super().__init__(parent)
         self._help = help_text
@@ -67,7 +64,7 @@ class StandingTextPane(QWidget):
         self._problem.hide()
         self._save = button(self, tr("Save"), kind="primary")
         self._undo = button(self, tr("Undo"), self.undo, tip=tr("Show the saved version"))
-        self.versions = VersionsView(theme, self)
+        self.versions = VersionsView(self)
         self._lay_out()
         self.text.textChanged.connect(self._on_text_changed)
         self._save.clicked.connect(lambda: self.save_requested.emit(self.text.toPlainText()))
@@ -107,10 +104,6 @@ class StandingTextPane(QWidget):
         """Show why it was not saved."""
         self._problem.setText(with_setting_labels(error.display_text))
         self._problem.show()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Use another theme."""
-        self.versions.set_theme(theme)
 
     def _lay_out(self) -> None:
         help_text = plain_label(self, "muted", self._help, selectable=False)

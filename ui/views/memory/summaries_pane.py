@@ -12,7 +12,6 @@ from app.domain.translation import tr
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.summaries import Summary
 from ui.models.facts import version_label
-from ui.theme import Theme
 from ui.widgets.controls import button, column_in, combo_box, row_of, text_edit
 from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
@@ -45,7 +44,7 @@ class SummariesPane(QWidget):
     restore_requested = Signal(object, object)
     leave_requested = Signal(object)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._sources: tuple[SummarySource, ...] = ()
         self._shown = 0
@@ -57,7 +56,7 @@ class SummariesPane(QWidget):
         self.text = text_edit(self, tr("Summary"), _TEXT_PX)
         self.text.textChanged.connect(self._on_text_changed)
         self.status = plain_label(self, "muted", selectable=False)
-        self._versions = VersionsView(theme, self)
+        self._versions = VersionsView(self)
         self._versions.restore_requested.connect(
             lambda made_at: self.restore_requested.emit(self.source, made_at)
         )
@@ -133,10 +132,6 @@ class SummariesPane(QWidget):
     def show_error(self, error: KnownError) -> None:
         """Show why a request failed."""
         self.status.setText(error.display_text)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Use another theme."""
-        self._versions.set_theme(theme)
 
     def _set_visible(self, *, is_visible: bool) -> None:
         for part in (self._title, self.choice, self.text, self._undo, self.save, self._versions):

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
 
 from app.domain.settings_schema import SETTINGS, SettingPage
 from app.domain.translation import tr
-from ui.theme import Theme
 from ui.views.settings.preview_pane import PreviewPane
 from ui.widgets.controls import button, column_in, filled, scroll_area
 from ui.widgets.setting_editor import SettingEditor
@@ -43,7 +42,7 @@ class MemoryPage(QWidget):
             for setting in SETTINGS.values()
             if setting.page is SettingPage.RECALL
         ]
-        self.preview = PreviewPane(Theme(), self)
+        self.preview = PreviewPane(self)
         back = tr("Go back to the values from when the settings were opened")
         self._undo = button(self, tr("Undo changes"), self.undo_requested, tip=back)
         self._defaults = button(self, tr("Reset to defaults"), self.defaults_requested)

@@ -15,7 +15,6 @@ from app.domain.text import one_line, sentences
 from app.domain.translation import format_number, tr, trn
 from ui.models.preview import PreviewListModel, PreviewRow
 from ui.models.setting_labels import with_setting_labels
-from ui.theme import Theme
 from ui.views.settings.preview_rows import PreviewDelegate
 from ui.widgets.controls import column_in, combo_box, list_view, progress_bar
 from ui.widgets.plain_label import plain_label
@@ -41,7 +40,7 @@ class PreviewPane(QWidget):
     asked = Signal(str)
     open_requested = Signal(object)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.box = combo_box(self, tr("Question to try"), min_chars=20, editable=True)
         editor = self.box.lineEdit()
@@ -55,7 +54,7 @@ class PreviewPane(QWidget):
         self._meters = {key: _Meter(text, self) for key, text in _METERS.items()}
         self._rest = plain_label(self, "small", selectable=False)
         self.model = PreviewListModel(self)
-        self._delegate = PreviewDelegate(theme, self)
+        self._delegate = PreviewDelegate(self)
         self.list = list_view(self, self.model, self._delegate, tr("What would be recalled"))
         self.list.setMinimumHeight(_LIST_PX)
         self._debounce = QTimer(self, singleShot=True, interval=_DEBOUNCE_MS)
@@ -117,11 +116,6 @@ class PreviewPane(QWidget):
         self.model.show_preview(None)
         self._text.setText(sentences(title, hint) if title else _INVITATION)
         self._show_parts(False)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Draw in another theme."""
-        self._delegate.set_theme(theme)
-        self.list.doItemsLayout()
 
     def _show_parts(self, on: bool) -> None:
         for meter in self._meters.values():

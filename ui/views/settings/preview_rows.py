@@ -1,14 +1,14 @@
 """How something that would be recalled is drawn: its name and relevance, below it what becomes of it."""
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from ui.models.conversations import ListRole
 from ui.models.preview import PreviewRow
-from ui.views.rows import RowDelegate
+from ui.theme import current_theme
+from ui.views.rows import Index, RowDelegate
 
-Index = QModelIndex | QPersistentModelIndex
 _PAD_PX = 10
 _INDENT_PX = 18
 _BAR_PX = 3
@@ -23,7 +23,7 @@ class PreviewDelegate(RowDelegate):
         """Return a row's size: two lines."""
         if not isinstance(index.data(ListRole.VALUE), PreviewRow):
             return super().sizeHint(option, index)
-        line = QFontMetricsF(self._theme.ui_font()).height()
+        line = QFontMetricsF(current_theme().ui_font()).height()
         return QSize(0, round(2 * line + 1.2 * _PAD_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -50,27 +50,27 @@ class PreviewDelegate(RowDelegate):
 
     def _tone(self, row: PreviewRow) -> QColor:
         """Return the color of what becomes of a row."""
-        colors, is_in = self._theme.colors, row.place.item.injected
+        colors, is_in = current_theme().colors, row.place.item.injected
         if row.changed:
             return QColor(colors.success if is_in else colors.error)
         return QColor(colors.accent if is_in else colors.muted)
 
     def _paint_text(self, painter: QPainter, area: QRectF, index: Index, row: PreviewRow) -> None:
-        colors, is_in = self._theme.colors, row.place.item.injected
-        font = self._theme.ui_font()
+        colors, is_in = current_theme().colors, row.place.item.injected
+        font = current_theme().ui_font()
         font.setWeight(QFont.Weight.DemiBold if is_in else QFont.Weight.Normal)
         line = QFontMetricsF(font).height()
         top = area.top() + (area.height() - 2 * line) / 2
         first = QRectF(area.left(), top, area.width(), line)
         aside = str(index.data(ListRole.TRAILING))
-        painter.setFont(self._theme.small_font())
+        painter.setFont(current_theme().small_font())
         painter.setPen(QColor(colors.accent if is_in else colors.muted))
         painter.drawText(first, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, aside)
         width = QFontMetricsF(painter.font()).horizontalAdvance(aside) + _PAD_PX
         painter.setFont(font)
         painter.setPen(QColor(colors.text if is_in else colors.muted))
         self._line(painter, first.adjusted(0, 0, -width, 0), str(index.data()))
-        painter.setFont(self._theme.small_font())
+        painter.setFont(current_theme().small_font())
         painter.setPen(self._tone(row))
         below = QRectF(area.left(), top + line, area.width(), line)
         self._line(painter, below, str(index.data(ListRole.SUBTITLE)))
