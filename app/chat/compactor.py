@@ -11,14 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from app.chat.history import (
-    CONTEXT,
-    compaction_text,
-    extract,
-    joined,
-    markdown_of,
-    past_position,
-)
+from app.chat.history import CONTEXT, compaction_text, extract, joined, markdown_of, past_position
 from app.chat.sent_turns import SentTurns
 from app.domain.changes import ChangeSet, SpendAdded, SummaryPut
 from app.domain.conversations import Exchange

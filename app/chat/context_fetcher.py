@@ -26,8 +26,7 @@ _MAX_THREADS = 4  # fetches that hang; until one ends, nothing more is recalled
 # The function is polled during the search: whether it must return what it has. The flag is whether meaning is
 # searched too.
 Retrieve = Callable[
-    [str, ConversationId, SegmentContext, RecallSettings, Callable[[], bool], bool],
-    RetrievalResult,
+    [str, ConversationId, SegmentContext, RecallSettings, Callable[[], bool], bool], RetrievalResult
 ]
 
 

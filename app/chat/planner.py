@@ -116,12 +116,7 @@ class ExchangePlan:
 class Planner:
     """Plans exchanges. Blocking; every method raises InvalidInput, NotFound or StorageError."""
 
-    def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        ids: IdAllocator | None = None,
-    ) -> None:
+    def __init__(self, store: Store, settings: Settings, ids: IdAllocator | None = None) -> None:
         """Take ids from the store by default."""
         self._settings = settings
         self._presets = Presets(store, settings)

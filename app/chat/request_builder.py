@@ -14,13 +14,7 @@ from app.chat.history import Ceiling, History, HistoryReader
 from app.chat.planner import ExchangePlan
 from app.chat.presets import Presets
 from app.chat.projects import Projects
-from app.chat.sent_turns import (
-    BLOCK_KINDS,
-    as_sent,
-    opening_of,
-    with_compaction,
-    with_note,
-)
+from app.chat.sent_turns import BLOCK_KINDS, as_sent, opening_of, with_compaction, with_note
 from app.chat.tools.conversations import FETCH
 from app.chat.tools.toolbox import Toolbox
 from app.domain.chat import NO_IMAGES, ChatRequest, ModelRef, ToolSchema
@@ -173,11 +167,7 @@ class PromptDraft:
     """
 
     def __init__(
-        self,
-        start: _Start,
-        history: History,
-        core_memory: str | None,
-        settings: SettingValues,
+        self, start: _Start, history: History, core_memory: str | None, settings: SettingValues
     ) -> None:
         """Take the core memory of the prompt before, None for the current one."""
         self.plan = start.plan

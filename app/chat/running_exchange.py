@@ -208,9 +208,7 @@ class RunningExchange:
         rounds = request.messages[self._prepared_count :]
         again = await self._prepared()
         return replace(
-            again,
-            messages=(*again.messages, *rounds),
-            tools_disabled=request.tools_disabled,
+            again, messages=(*again.messages, *rounds), tools_disabled=request.tools_disabled
         )
 
     def _last(self, added: tuple[Message, ...]) -> tuple[Message, ...]:

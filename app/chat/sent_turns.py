@@ -11,13 +11,7 @@ from datetime import datetime
 from app.chat.tools.results import shortened_results, truncate_results
 from app.domain.conversations import FORGOTTEN, Exchange, Forgotten, Message, Role, Text
 from app.domain.ids import MessageId, PassageId
-from app.domain.recall import (
-    PAST_KINDS,
-    PlanPart,
-    PlanPartKind,
-    PromptPiece,
-    StoredPrompt,
-)
+from app.domain.recall import PAST_KINDS, PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.settings_schema import SETTINGS
 from app.memory.compaction import message_tokens
 from app.memory.context_plan import compaction_block, recalled_block

@@ -12,11 +12,7 @@ from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.embedders import EmbedderDirectory
 from app.memory.overview import OverviewService
 from app.workers.board import WorkerBoard
-from app.workers.regeneration import (
-    EmbeddingRegeneration,
-    ModelRegeneration,
-    SummaryRegeneration,
-)
+from app.workers.regeneration import EmbeddingRegeneration, ModelRegeneration, SummaryRegeneration
 from app.workers.status_text import worker_text
 
 _SUMMARIZERS = {

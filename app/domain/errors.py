@@ -165,12 +165,7 @@ class ProviderError(KnownError):
     retryable = False
 
     def __init__(
-        self,
-        title: str,
-        hint: str = "",
-        *,
-        retry_after_s: float | None = None,
-        log_text: str = "",
+        self, title: str, hint: str = "", *, retry_after_s: float | None = None, log_text: str = ""
     ) -> None:
         super().__init__(title, hint, log_text=log_text)
         self.retry_after_s = retry_after_s

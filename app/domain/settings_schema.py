@@ -153,12 +153,7 @@ def _flag(key: str, default: bool, page: SettingPage, label: str, help_text: str
 
 
 def _count(
-    key: str,
-    default: int,
-    page: SettingPage,
-    label: str,
-    help_text: str,
-    **more: object,
+    key: str, default: int, page: SettingPage, label: str, help_text: str, **more: object
 ) -> Setting:
     options = {"minimum": 1, "maximum": 100_000} | more
     return Setting(key, int, default, page, label, help_text, **options)  # type: ignore[arg-type]

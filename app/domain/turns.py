@@ -52,9 +52,7 @@ def is_reply(message: Message) -> bool:
 
 
 def calculate_exchanges(
-    messages: Sequence[Message],
-    new_id: Callable[[], ExchangeId],
-    known: Sequence[Exchange] = (),
+    messages: Sequence[Message], new_id: Callable[[], ExchangeId], known: Sequence[Exchange] = ()
 ) -> tuple[Exchange, ...]:
     """Return the exchanges of a conversation's whole tree, parents first.
 

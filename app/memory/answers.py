@@ -169,7 +169,7 @@ def _chosen(texts: Sequence[_Said], limit_chars: int) -> dict[int, set[int]]:
             for number, said in enumerate(texts)
             for place, unit in enumerate(said.units)
             if unit.worth > 0
-        ),
+        )
     )
     if not ranked:
         return {0: {0}} if texts and texts[0].units else {}

@@ -68,11 +68,7 @@ class Explainer:
         self._conversations = Conversations(store)
 
     def explain(
-        self,
-        question: str,
-        exchange_id: ExchangeId,
-        limit: int = LIMIT,
-        project: str | None = None,
+        self, question: str, exchange_id: ExchangeId, limit: int = LIMIT, project: str | None = None
     ) -> Explanation:
         """Return how `question`, in the search language, finds a turn.
 
@@ -109,10 +105,7 @@ class Explainer:
             floor=self._settings.share("rag_min_similarity"),
             points=_points(seen, best),
             words=self._words(seen.query, best),
-            obstacles=(
-                *self._obstacles(case),
-                *self._boundary_obstacles(conversation, project),
-            ),
+            obstacles=(*self._obstacles(case), *self._boundary_obstacles(conversation, project)),
             by_meaning=case.is_by_meaning,
             notice=seen.problem,
         )

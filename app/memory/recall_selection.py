@@ -67,10 +67,7 @@ class Selection:
 
 
 def select_recalled(
-    found: RetrievalResult,
-    settings: RecallSettings,
-    context: SelectionContext,
-    room: RecallRoom,
+    found: RetrievalResult, settings: RecallSettings, context: SelectionContext, room: RecallRoom
 ) -> Selection:
     """Return what fits of facts, conversations and turns, of documents, and of earlier messages.
 
@@ -81,10 +78,7 @@ def select_recalled(
 
 
 def select_within(
-    found: RetrievalResult,
-    settings: RecallSettings,
-    context: SelectionContext,
-    room: RecallRoom,
+    found: RetrievalResult, settings: RecallSettings, context: SelectionContext, room: RecallRoom
 ) -> Selection:
     """Return what fits in these budgets, whatever it is worth."""
     introduction = recalled_text.INTRO + (recalled_text.MORE if context.can_fetch else "")

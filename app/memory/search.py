@@ -289,11 +289,7 @@ class SearchService:
         return ranked
 
     def _unanswered(
-        self,
-        query: SearchQuery,
-        allowed: IdSet | None,
-        boundary: Boundary | None,
-        most: float,
+        self, query: SearchQuery, allowed: IdSet | None, boundary: Boundary | None, most: float
     ) -> list[Ranked]:
         """Return the non-answers, with at most this relevance.
 
@@ -313,11 +309,7 @@ class SearchService:
         return self.vector_search.query_vector(parse_question(query.words).core)
 
     def ranked(
-        self,
-        query: SearchQuery,
-        vector: QueryVector | None,
-        scope: SearchScope,
-        prior: float = 0.0,
+        self, query: SearchQuery, vector: QueryVector | None, scope: SearchScope, prior: float = 0.0
     ) -> list[Ranked]:
         """Return the parts of a scope, best first; `prior` is added to the log odds of their relevance.
 

@@ -25,13 +25,7 @@ from app.providers.vendor import Vendor
 from app.providers.vendors import vendors
 from app.providers.wire.streaming import RetryPolicy, Unsupported
 from app.storage.tables.settings import Settings
-from app.system.keys import (
-    KEY_FILE_VARIABLE,
-    FoundKey,
-    KeyLocation,
-    KeyStorage,
-    KeyStore,
-)
+from app.system.keys import KEY_FILE_VARIABLE, FoundKey, KeyLocation, KeyStorage, KeyStore
 
 # Imported by httpx2 and anyio with the first connection, and for the first key.
 _USED_BY_REQUESTS = ("httpcore2", "h11", "anyio._backends._asyncio", "keyring")

@@ -15,12 +15,7 @@ from app.providers.http.endpoint import Endpoint
 from app.providers.http.error_classification import EndpointMissing
 from app.providers.vendor import Vendor
 from app.providers.vendors.model_list import is_model_list, listed_models
-from app.providers.wire.streaming import (
-    RetryPolicy,
-    StreamingModel,
-    Unsupported,
-    to_provider_error,
-)
+from app.providers.wire.streaming import RetryPolicy, StreamingModel, Unsupported, to_provider_error
 
 _ANY_MODEL = "default"  # single-model servers answer to any name
 

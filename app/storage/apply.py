@@ -40,11 +40,7 @@ from app.storage.tables.fact_visibility import (
     update_after_put,
     update_fact_passages,
 )
-from app.storage.tables.forgotten import (
-    FORGOTTEN_UIDS,
-    keep_uids,
-    keep_uids_of_conversations,
-)
+from app.storage.tables.forgotten import FORGOTTEN_UIDS, keep_uids, keep_uids_of_conversations
 from app.storage.tables.memories import MEMORIES, delete_wordings
 from app.storage.tables.passage_rows import PASSAGES
 from app.storage.tables.presets import PRESETS

@@ -23,11 +23,7 @@ class ExportCache:
         self._kept: dict[Path, tuple[_Stamp, list[Found]]] = {}
 
     def read(
-        self,
-        path: Path,
-        *,
-        cancelled: Callable[[], bool],
-        on_bytes: Callable[[int, int], None],
+        self, path: Path, *, cancelled: Callable[[], bool], on_bytes: Callable[[int, int], None]
     ) -> Iterator[Found]:
         """Yield what `read_export` does. Raises as it does, and nothing for what was kept."""
         stamp = _stamp_of(path)

@@ -352,9 +352,7 @@ class ConversationImporter:
 
 
 def _message_origins(
-    found: ImportedConversation,
-    ids: Mapping[str, MessageId],
-    messages: Sequence[ImportedMessage],
+    found: ImportedConversation, ids: Mapping[str, MessageId], messages: Sequence[ImportedMessage]
 ) -> OriginsAdded:
     pairs = ((message_key(found, each.source_id), ids[each.source_id]) for each in messages)
     return OriginsAdded(found.source, "message", tuple(pairs))

@@ -41,11 +41,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.forgotten import forgotten_uids
 from app.storage.tables.memories import ArchivalMemories, CoreMemory
-from app.storage.tables.portable_reads import (
-    portable_memories,
-    portable_settings,
-    portable_spend,
-)
+from app.storage.tables.portable_reads import portable_memories, portable_settings, portable_spend
 from app.storage.tables.projects import stored_projects
 from app.storage.tables.routines import RoutineRows
 from app.storage.tables.settings import PROBES, Settings

@@ -260,11 +260,7 @@ class BackgroundModel:
     ) -> SpendAdded:
         """Return the cost of a request: as reported by the server, else estimated."""
         reported = self._usage.complete(
-            ref,
-            request,
-            reply.written,
-            reply.tokens,
-            is_finished=reply.finished is not None,
+            ref, request, reply.written, reply.tokens, is_finished=reply.finished is not None
         )
         cost = self._prices.cost(ref, reported)
         return SpendAdded(

@@ -50,11 +50,7 @@ class ModelRegeneration:
     _what: RegeneratedKind
 
     def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        choice: BackgroundModelChoice,
-        board: WorkerBoard,
+        self, store: Store, settings: Settings, choice: BackgroundModelChoice, board: WorkerBoard
     ) -> None:
         self._work = ExtractionWork(store)
         self._settings = settings

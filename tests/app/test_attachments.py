@@ -34,11 +34,7 @@ from app.domain.ids import ConversationId, MessageId
 from app.domain.turn_text import turn_passage
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
-from app.storage.safety.attachments import (
-    UNREFERENCED_FOR_S,
-    AttachmentFiles,
-    remove_unreferenced,
-)
+from app.storage.safety.attachments import UNREFERENCED_FOR_S, AttachmentFiles, remove_unreferenced
 from app.storage.safety.backup import copy_backup, list_backups, make_backup
 from app.storage.safety.restore import restore_backup
 from app.storage.tables.conversations import Conversations

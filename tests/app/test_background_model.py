@@ -32,12 +32,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.system.keys import KeyStore
-from app.workers.background_model import (
-    CONSENTS,
-    Answer,
-    BackgroundModel,
-    UnusableAnswer,
-)
+from app.workers.background_model import CONSENTS, Answer, BackgroundModel, UnusableAnswer
 from app.workers.job import Blocked
 from app.workers.json_output import Schema, find_object, fits
 from app.workers.prompts import Prompt, Quoted, fill_prompt, with_schema

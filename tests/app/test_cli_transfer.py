@@ -20,12 +20,7 @@ from app.storage.engine.store import Store
 from app.transfer.importer import ConversationImporter
 from app.transfer.importing import import_files
 from tests.fakes.command_line import CommandLine, Console
-from tests.fakes.exports import (
-    Shape,
-    chatgpt_branches,
-    write_chatgpt_export,
-    write_claude_export,
-)
+from tests.fakes.exports import Shape, chatgpt_branches, write_chatgpt_export, write_claude_export
 from tests.fakes.stored import made
 
 SMALL = Shape(conversations=3, turns=3, words=12)

@@ -119,9 +119,7 @@ def test_replies_of_recall_are_not_parts() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(Role), values(tuple[Block, ...]))))
-def test_the_parts_contain_the_whole_text(
-    messages: list[tuple[Role, tuple[Block, ...]]],
-) -> None:
+def test_the_parts_contain_the_whole_text(messages: list[tuple[Role, tuple[Block, ...]]]) -> None:
     parts = turn_parts(PassageId(9), placed(*messages))
     whole = turn_text(messages)
     assert all(each in whole.embedded for each in (whole.user, whole.assistant, whole.calls))

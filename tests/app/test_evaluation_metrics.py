@@ -5,14 +5,7 @@ from math import log2
 import pytest
 
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from tests.bench.evaluation import (
-    Asked,
-    Question,
-    StoredEvaluation,
-    StoredTalk,
-    report,
-    scores,
-)
+from tests.bench.evaluation import Asked, Question, StoredEvaluation, StoredTalk, report, scores
 
 
 @pytest.mark.parametrize(

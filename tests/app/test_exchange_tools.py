@@ -6,23 +6,9 @@ import threading
 
 import pytest
 
-from app.domain.chat import (
-    Finished,
-    FinishReason,
-    TextDelta,
-    ToolCompleted,
-    UsageReported,
-)
-from app.domain.conversations import (
-    ExchangeStatus,
-    RawReply,
-    Role,
-    Text,
-    ToolCall,
-)
-from app.domain.errors import (
-    ConnectionLost,
-)
+from app.domain.chat import Finished, FinishReason, TextDelta, ToolCompleted, UsageReported
+from app.domain.conversations import ExchangeStatus, RawReply, Role, Text, ToolCall
+from app.domain.errors import ConnectionLost
 from app.storage.safety.interrupted import end_running_replies
 from app.storage.tables.exchanges import Exchanges
 from tests.fakes.chats import MakeChat, calls, end_of, problem_kind, results_in, tool

@@ -20,13 +20,7 @@ from app.domain.chat import (
     ToolSchema,
     UsageReported,
 )
-from app.domain.conversations import (
-    ExchangeStatus,
-    Role,
-    Text,
-    Thinking,
-    TitleOrigin,
-)
+from app.domain.conversations import ExchangeStatus, Role, Text, Thinking, TitleOrigin
 from app.domain.errors import (
     ConnectionLost,
     ContextTooLong,
@@ -169,10 +163,7 @@ def test_each_round_fits_its_reply_beside_a_longer_prompt(chat_with: MakeChat) -
         tools=[tool("find", lambda _: "x")],
         prepare=lambda plan: (
             ChatRequest(
-                "m",
-                plan.messages,
-                tools=(ToolSchema("find", "", "{}"),),
-                max_output_tokens=16_000,
+                "m", plan.messages, tools=(ToolSchema("find", "", "{}"),), max_output_tokens=16_000
             ),
             None,
         ),

@@ -174,9 +174,7 @@ def test_a_missing_vector_has_a_reason(library: ExplainedLibrary) -> None:
     assert "failed" in reason(long, "sourdough")
 
 
-def test_a_turn_that_is_no_candidate_says_so(
-    library: ExplainedLibrary,
-) -> None:
+def test_a_turn_that_is_no_candidate_says_so(library: ExplainedLibrary) -> None:
     whole = add_conversation(library.store, "Zucchini")
     add_conversation(library.store, *(f"{BREAD} number {number}" for number in range(130)))
     explained = library.explain("sourdough bread", whole)

@@ -13,14 +13,7 @@ import pytest
 from app.domain.conversations import Role, Text, Thinking, ToolCall, ToolResult, plain_text
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers import read_export
-from tests.fakes.export_files import (
-    ANSWER,
-    FILES,
-    QUESTION,
-    log_records,
-    with_trait,
-    write,
-)
+from tests.fakes.export_files import ANSWER, FILES, QUESTION, log_records, with_trait, write
 
 
 def _read(path: Path) -> tuple[list[ImportedConversation], list[Skipped]]:

@@ -123,10 +123,7 @@ def test_a_string_longer_than_the_buffer_is_passed() -> None:
             '{"format": "x"}\n{"messages": [{"m": 1}]}\n',
             [ConversationEnd, ConversationStart, MessageEntry, ConversationEnd],
         ),
-        (
-            '[["mapping", {}], {"mapping": {}}]',
-            [StrayArray, ConversationStart, ConversationEnd],
-        ),
+        ('[["mapping", {}], {"mapping": {}}]', [StrayArray, ConversationStart, ConversationEnd]),
         (
             '[{"conversations": [{"mapping": {"a": {}}}], "mapping": {}}]',
             [ConversationStart, ConversationEnd],

@@ -202,8 +202,7 @@ class AsAPlainList(RuleBasedStateMachine):
         self._patch.undo()
 
     @rule(
-        chunks=st.lists(st.tuples(NUMBERS, st.integers(0, 2)), max_size=25),
-        seed=st.integers(0, 5),
+        chunks=st.lists(st.tuples(NUMBERS, st.integers(0, 2)), max_size=25), seed=st.integers(0, 5)
     )
     def put(self, chunks: list[tuple[int, int]], seed: int) -> None:
         parts = [part_id(passage, number) for passage, number in sorted(chunks)]

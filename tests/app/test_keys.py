@@ -14,14 +14,7 @@ from keyring.backend import KeyringBackend
 
 from app.domain.errors import InvalidInput, StorageError
 from app.system.key_file import KeyFile
-from app.system.keys import (
-    KEY_FILE_VARIABLE,
-    FoundKey,
-    KeyLocation,
-    KeyStorage,
-    KeyStore,
-    Secret,
-)
+from app.system.keys import KEY_FILE_VARIABLE, FoundKey, KeyLocation, KeyStorage, KeyStore, Secret
 
 CANARY = "sk-canary-0123456789"
 PASSPHRASE = "correct horse battery"

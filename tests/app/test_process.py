@@ -8,12 +8,7 @@ from unittest import mock
 import pytest
 
 from app.domain.errors import Cancelled
-from app.system.process import (
-    LimitExceeded,
-    ProcessLimits,
-    limit_malloc_retention,
-    run_captured,
-)
+from app.system.process import LimitExceeded, ProcessLimits, limit_malloc_retention, run_captured
 
 ENVIRONMENT = {"PATH": "/bin:/usr/bin"}
 _THREADED = """
@@ -58,10 +53,7 @@ def test_a_program_ends_when_it_is_cancelled() -> None:
 
 @pytest.mark.parametrize(
     ("call", "output"),
-    [
-        ("wait_for_threads_at_exit()", ["main is done", "ended"]),
-        ("", ["main is done"]),
-    ],
+    [("wait_for_threads_at_exit()", ["main is done", "ended"]), ("", ["main is done"])],
 )
 def test_daemon_threads_are_waited_for_at_exit(call: str, output: list[str]) -> None:
     program = _THREADED.format(call)

@@ -561,10 +561,7 @@ def test_concurrent_streams_are_independent(server: Loopback, wire: str) -> None
 
 
 def test_neither_the_key_nor_the_conversation_is_logged(
-    server: Loopback,
-    wire: str,
-    log: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    server: Loopback, wire: str, log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_LOG", "debug")
     monkeypatch.setenv("ANTHROPIC_LOG", "debug")

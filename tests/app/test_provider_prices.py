@@ -102,8 +102,7 @@ def test_a_gateway_has_the_vendors_price_and_a_compatible_vendor_that_of_its_add
 
 
 @pytest.mark.parametrize(
-    "model",
-    ["openai:brand-new-model", "deep:brand-new-model", "recall:", "nobody:gpt-4o"],
+    "model", ["openai:brand-new-model", "deep:brand-new-model", "recall:", "nobody:gpt-4o"]
 )
 def test_an_unknown_price_is_unknown_and_not_0(model: str) -> None:
     found = cost(model, 1000, 1000)

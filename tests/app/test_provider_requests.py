@@ -308,9 +308,7 @@ def test_a_nested_parameter_is_omitted_alone(server: Loopback) -> None:
     assert server.posts[-1].body["reasoning"] == {"effort": "low"}
 
 
-def test_kind_openai_elsewhere_falls_back_to_chat_completions(
-    server: Loopback,
-) -> None:
+def test_kind_openai_elsewhere_falls_back_to_chat_completions(server: Loopback) -> None:
     server.reply(json_reply({"detail": "Not Found"}, 404)).always(text("yes"))
     heard = hear_all(provider(RESPONSES, server.v1), [request(), request()])
     assert [each.text for each in heard] == ["yes", "yes"]

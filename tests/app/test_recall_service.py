@@ -14,13 +14,7 @@ from app.domain.changes import FactPut
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recall import (
-    RecallSettings,
-    RecentTurn,
-    RetrievalResult,
-    SegmentContext,
-    Verdict,
-)
+from app.domain.recall import RecallSettings, RecentTurn, RetrievalResult, SegmentContext, Verdict
 from app.domain.results import FoundAnswer
 from app.memory.core_memory import ArchivalMemoryService
 from app.memory.narrowing import narrowed
@@ -359,10 +353,7 @@ def test_what_the_request_quotes_is_not_recalled_again(library: RecallLibrary) -
     matches = [each.match for each in first.history] + [each.match for each in first.facts]
     quoted = frozenset(each.passage_id for each in matches)
     segment = SegmentContext(quoted=quoted)
-    for again in (
-        library.recall(WHO, segment=segment),
-        narrowed(first, RecallSettings(), segment),
-    ):
+    for again in (library.recall(WHO, segment=segment), narrowed(first, RecallSettings(), segment)):
         found = [each.match for each in again.facts] + [each.match for each in again.conversations]
         turns = (again.history, *(each.exchanges for each in again.conversations))
         found += [turn.match for each in turns for turn in each]

@@ -12,14 +12,7 @@ import pytest
 
 from app.check import check
 from app.domain import changes
-from app.domain.conversations import (
-    ExchangeStatus,
-    Image,
-    Problem,
-    Thinking,
-    TitleOrigin,
-    Usage,
-)
+from app.domain.conversations import ExchangeStatus, Image, Problem, Thinking, TitleOrigin, Usage
 from app.domain.facts import Memory
 from app.domain.ids import ConversationId, new_uid
 from app.domain.passages import Passage, PassageKind

@@ -176,12 +176,7 @@ def test_a_routine_that_is_off_does_not_run(store: Store) -> None:
         (WEEKDAYS, 3 * DAY + HOUR, [NINE + 3 * DAY], 1),
         (DAILY, 30 * DAY + HOUR, [NINE + 30 * DAY], 30),
         (WEEKDAYS, 30 * DAY - timedelta(hours=12), [], 21),
-        (
-            replace(DAILY, cron="* * * * *"),
-            30 * DAY,
-            [NINE + 30 * DAY],
-            None,
-        ),
+        (replace(DAILY, cron="* * * * *"), 30 * DAY, [NINE + 30 * DAY], None),
     ],
 )
 @pytest.mark.parametrize("is_asleep", [True, False])

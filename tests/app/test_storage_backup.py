@@ -36,15 +36,7 @@ from app.storage.safety.restore import finish_restoring, restore_backup
 from app.storage.tables import spaces
 from app.system.paths import DataPaths
 from tests.fakes.libraries import zero
-from tests.fakes.stored import (
-    add_conversation,
-    add_running,
-    made,
-    opened,
-    rows_of,
-    tables,
-    titles,
-)
+from tests.fakes.stored import add_conversation, add_running, made, opened, rows_of, tables, titles
 
 NOW = datetime(2026, 6, 30, 12, 0, tzinfo=UTC)
 WAIT_S = 60
@@ -359,9 +351,7 @@ def reopened(paths: DataPaths) -> tuple[set[str], tuple[str, ...]]:
     return found
 
 
-def test_what_a_restore_replaces_is_quarantined_completely(
-    book: tuple[DataPaths, Backup],
-) -> None:
+def test_what_a_restore_replaces_is_quarantined_completely(book: tuple[DataPaths, Backup]) -> None:
     paths, chosen = book
     with opened(paths.root) as store:
         generation = store.generation

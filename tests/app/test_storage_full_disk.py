@@ -15,15 +15,7 @@ from app.storage.safety.backup import backups_of, make_backup
 from app.storage.safety.recovery import open_store
 from app.storage.tables.conversations import Conversations
 from tests.fakes.small_disk import SmallDisk, no_file_beyond, small_disk
-from tests.fakes.stored import (
-    AT,
-    add_conversation,
-    made,
-    new_conversation,
-    opened,
-    tables,
-    titles,
-)
+from tests.fakes.stored import AT, add_conversation, made, new_conversation, opened, tables, titles
 
 NOISE = random.Random(5)
 

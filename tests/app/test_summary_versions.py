@@ -114,9 +114,7 @@ def test_a_private_conversation_gets_none(store: Store) -> None:
         SummaryService(store).write(SummaryTarget.EXCHANGE, whole.exchanges[0].id, "By me.")
 
 
-def test_summaries_by_other_models_are_regenerated_but_not_the_users(
-    store: Store,
-) -> None:
+def test_summaries_by_other_models_are_regenerated_but_not_the_users(store: Store) -> None:
     settings, work = Settings(store), SummaryWork(store)
     theirs, own = add_conversation(store, "one"), add_conversation(store, "two")
     for whole in (theirs, own):

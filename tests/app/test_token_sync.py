@@ -204,9 +204,7 @@ def test_a_command_that_forgets_leaves_no_bytes_when_it_ends(bench: TokenBench) 
     assert not bench.is_in_files(CANARY)
 
 
-def test_what_was_forgotten_before_a_crash_is_overwritten_at_the_next_start(
-    data_dir: Path,
-) -> None:
+def test_what_was_forgotten_before_a_crash_is_overwritten_at_the_next_start(data_dir: Path) -> None:
     with opened(data_dir) as store:
         bench = TokenBench(store)
         talk = add_conversation(store, long(CANARY))

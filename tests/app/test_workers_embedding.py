@@ -460,9 +460,7 @@ def desk(store: Store, server: Loopback) -> Iterator[Desk]:
     made.embedders.close()
 
 
-def test_under_a_limit_a_remote_embedder_needs_a_price_and_a_local_one_does_not(
-    desk: Desk,
-) -> None:
+def test_under_a_limit_a_remote_embedder_needs_a_price_and_a_local_one_does_not(desk: Desk) -> None:
     add_conversation(desk.store, long("tea"), long("coffee"))
     desk.embedders.choose(REMOTE, agreed=True)
     status = desk.run()
@@ -491,9 +489,7 @@ def test_a_limit_stops_the_pipeline_before_it_is_exceeded(desk: Desk) -> None:
     assert desk.spent_usd == pytest.approx(0.2 * len(desk.server.posts))
 
 
-def test_reservations_of_other_workers_count_and_failed_requests_release_theirs(
-    desk: Desk,
-) -> None:
+def test_reservations_of_other_workers_count_and_failed_requests_release_theirs(desk: Desk) -> None:
     add_conversation(desk.store, long("tea"))
     desk.embedders.choose(LOCAL)
     desk.price(LOCAL, 1.0)

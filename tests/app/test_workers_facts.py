@@ -54,11 +54,7 @@ NUTS = "I'm allergic to nuts."
 class Bench:
     """A board with the extractor alone."""
 
-    def __init__(
-        self,
-        store: Store,
-        embedder: LocalEmbedder | None = None,
-    ) -> None:
+    def __init__(self, store: Store, embedder: LocalEmbedder | None = None) -> None:
         self.store = store
         self.opened = OpenConversation(store, Settings(store))
         active = None if embedder is None else lambda: embedder
@@ -222,9 +218,7 @@ def test_private_deleted_open_and_failed_turns_are_not_read(bench: Bench) -> Non
     assert bench.texts(ended=True) == {BERLIN, OSLO}
 
 
-def test_a_conversation_made_private_between_reading_and_saving_gives_no_fact(
-    bench: Bench,
-) -> None:
+def test_a_conversation_made_private_between_reading_and_saving_gives_no_fact(bench: Bench) -> None:
     talk = add_conversation(bench.store, "I live in Berlin.")
     items = bench.job.find(AT + DAY)
     assert [bench.job.describe(each) for each in items] == ["I live in Berlin."]

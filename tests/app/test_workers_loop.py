@@ -375,9 +375,7 @@ def test_a_host_that_only_sets_the_event_stops_it_too(store: Store) -> None:
     assert not thread.is_alive()
 
 
-def test_a_run_stopped_before_it_began_does_not_wait_for_the_one_that_goes_on(
-    store: Store,
-) -> None:
+def test_a_run_stopped_before_it_began_does_not_wait_for_the_one_that_goes_on(store: Store) -> None:
     watched, stop = Watched(store, [1]), threading.Event()
     with watched.hosted():
         until(lambda: watched.worker.status().state is IDLE)

@@ -333,9 +333,7 @@ def _all_imported(
 
 
 def _places(
-    store: Store,
-    evaluation: Evaluation,
-    imported: Mapping[tuple[str, str], ImportedConversation],
+    store: Store, evaluation: Evaluation, imported: Mapping[tuple[str, str], ImportedConversation]
 ) -> StoredEvaluation:
     turns = {
         message_key(found, message.source_id): (talk_id, message.source_id)

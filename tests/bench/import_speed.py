@@ -18,14 +18,7 @@ from app.domain.transfer import ImportReport
 from app.system.paths import DataPaths
 from app.transfer.importing import import_files
 from tests.bench.shared.made_up import write_export
-from tests.bench.shared.measuring import (
-    Figures,
-    in_process,
-    options,
-    peak_mb,
-    print_json,
-    timed,
-)
+from tests.bench.shared.measuring import Figures, in_process, options, peak_mb, print_json, timed
 
 _BYTES_A_MESSAGE = 810
 

@@ -151,9 +151,7 @@ def request(*messages: Message, model: str = "test-model", **more: object) -> Ch
 
 
 async def listen(
-    model: ChatModel,
-    asked: ChatRequest,
-    until: Callable[[Heard], bool] = lambda _: False,
+    model: ChatModel, asked: ChatRequest, until: Callable[[Heard], bool] = lambda _: False
 ) -> Heard:
     """Collect a stream's events, closing it as soon as `until` holds."""
     heard = Heard()

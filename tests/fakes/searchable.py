@@ -5,12 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.domain.changes import (
-    ConversationEdited,
-    ExchangePut,
-    MessagesAdded,
-    PassagesPut,
-)
+from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded, PassagesPut
 from app.domain.conversations import Exchange, Message, Role, Text
 from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, new_uid

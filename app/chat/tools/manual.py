@@ -4,14 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.chat.tools.results import (
-    OFFSET,
-    QUERY,
-    json_line,
-    json_list,
-    page,
-    parameters,
-)
+from app.chat.tools.results import OFFSET, QUERY, json_line, json_list, page, parameters
 from app.chat.tools.toolbox import Tool, ToolContext
 from app.domain.errors import NotFound
 from app.domain.passages import PassageKind

@@ -88,8 +88,7 @@ class MemoryTools:
         )
         return tuple(
             replace(
-                each,
-                is_usable=self._may_change_core if each.name in CORE_TOOLS else is_recall_on,
+                each, is_usable=self._may_change_core if each.name in CORE_TOOLS else is_recall_on
             )
             for each in tools
         )

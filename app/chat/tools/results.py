@@ -22,12 +22,7 @@ QUERY: Mapping[str, Any] = {
     "minLength": 2,
     "maxLength": 500,
 }
-LIMIT: Mapping[str, Any] = {
-    "type": "integer",
-    "minimum": 1,
-    "maximum": 50,
-    "default": 10,
-}
+LIMIT: Mapping[str, Any] = {"type": "integer", "minimum": 1, "maximum": 50, "default": 10}
 OFFSET: Mapping[str, Any] = {
     "type": "integer",
     "description": "Characters to skip, to read on.",
@@ -72,8 +67,7 @@ def page(text: str, offset: int) -> str:
     """Return a page of a text from `offset` on; raise InvalidInput beyond its end."""
     if offset and offset >= len(text):
         raise InvalidInput(
-            f"The offset {offset:,} is beyond the end",
-            f"The result has {len(text):,} characters.",
+            f"The offset {offset:,} is beyond the end", f"The result has {len(text):,} characters."
         )
     part = text[offset : offset + PAGE_CHARS]
     end = offset + len(part)

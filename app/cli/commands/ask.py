@@ -22,14 +22,7 @@ from app.domain.chat import (
     ToolCallReady,
     ToolCompleted,
 )
-from app.domain.conversations import (
-    Exchange,
-    ExchangeStatus,
-    File,
-    Image,
-    Text,
-    ToolResult,
-)
+from app.domain.conversations import Exchange, ExchangeStatus, File, Image, Text, ToolResult
 from app.domain.ids import ConversationId
 from app.domain.text import one_line, sentences
 from app.index.text_sync import TextIndexSync

@@ -139,10 +139,7 @@ def _head(conversation: Conversation, tags: Sequence[str]) -> dict[str, Any]:
 
 
 def _turn(
-    exchange: Exchange,
-    messages: Sequence[Message],
-    summary: str | None,
-    found_by: TurnSearchStatus,
+    exchange: Exchange, messages: Sequence[Message], summary: str | None, found_by: TurnSearchStatus
 ) -> dict[str, Any]:
     return {
         "exchange_id": exchange.id,

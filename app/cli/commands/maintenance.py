@@ -30,10 +30,7 @@ def catch_up_index(sync: TextIndexSync, terminal: Terminal) -> None:
 
 
 def check_(
-    check: Callable[..., "CheckReport"],
-    sync: TextIndexSync,
-    given: Namespace,
-    terminal: Terminal,
+    check: Callable[..., "CheckReport"], sync: TextIndexSync, given: Namespace, terminal: Terminal
 ) -> int:
     """Verify every reference, count and index."""
     shown = 0

@@ -9,14 +9,7 @@ from typing import Any
 from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
 from app.chat.projects import Projects
-from app.chat.routines import (
-    RoutinePlan,
-    Routines,
-    RoutineState,
-    next_times,
-    plan_text,
-    run_text,
-)
+from app.chat.routines import RoutinePlan, Routines, RoutineState, next_times, plan_text, run_text
 from app.cli.arguments import wrong_arguments
 from app.cli.commands.providers import unlock_keys
 from app.cli.terminal import Terminal, members
@@ -152,10 +145,7 @@ def _save(routines: Routines, routine: Routine, given: Namespace, terminal: Term
 
 
 def _saved(
-    routine: Routine,
-    given: Namespace,
-    terminal: Terminal,
-    plan: RoutinePlan | None = None,
+    routine: Routine, given: Namespace, terminal: Terminal, plan: RoutinePlan | None = None
 ) -> int:
     """Print a routine as it is stored, with its next times."""
     times = next_times(routine.cron) if routine.enabled_at is not None else ()

@@ -150,10 +150,7 @@ class TopicFinder:
         return parents
 
     def _named(
-        self,
-        members: Sequence[TopicMember],
-        parents: Mapping[TopicId, TopicId],
-        earlier: _Earlier,
+        self, members: Sequence[TopicMember], parents: Mapping[TopicId, TopicId], earlier: _Earlier
     ) -> list[StoredTopic]:
         texts = self._rows.texts(
             _TEXT_CHARS, _TEXT_MESSAGES, [each.conversation_id for each in members]

@@ -18,11 +18,7 @@ import httpx2
 from app.domain.errors import Unreachable
 from app.providers.http.base_url import BaseUrl
 from app.providers.http.endpoint import Endpoint, Network, SizeLimits, TimeLimits
-from app.providers.http.error_translation import (
-    NotAnEventStream,
-    RejectedReply,
-    ReplyTimeout,
-)
+from app.providers.http.error_translation import NotAnEventStream, RejectedReply, ReplyTimeout
 
 USER_AGENT = "Commonplace"
 HTTP_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
@@ -158,8 +154,7 @@ def _network_options(base_url: BaseUrl, network: Network) -> Iterator[dict[str, 
     except (ValueError, ImportError, httpx2.InvalidURL) as error:
         # The proxy's URL is not quoted: it may hold a password.
         raise Unreachable(
-            "The proxy cannot be used",
-            "Check proxy_url in Settings, Network (http:// or https://)",
+            "The proxy cannot be used", "Check proxy_url in Settings, Network (http:// or https://)"
         ) from error
 
 

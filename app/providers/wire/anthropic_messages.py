@@ -169,13 +169,7 @@ class MessagesWire(Wire):
 
     name = WIRE
     path = "/v1/messages"
-    optional = (
-        "output_config.format",
-        "thinking",
-        "output_config",
-        "tool_choice",
-        "tools",
-    )
+    optional = ("output_config.format", "thinking", "output_config", "tool_choice", "tools")
     reader = MessagesReader
 
     def events_of(self, reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

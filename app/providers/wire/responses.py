@@ -21,13 +21,7 @@ from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
 from app.providers.http.json_fields import count_at, list_at, mapping_at, text_at
 from app.providers.model_options import openai_options
-from app.providers.wire.messages import (
-    Item,
-    WireMessage,
-    arguments_text,
-    raw_reply,
-    schema_object,
-)
+from app.providers.wire.messages import Item, WireMessage, arguments_text, raw_reply, schema_object
 from app.providers.wire.reader import ReplyReader, Wire
 
 WIRE = "openai.responses"

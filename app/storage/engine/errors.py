@@ -11,12 +11,7 @@ _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _NO_ROOM_SIGNS = ("No space left", "disk full", "File too large", "quota")
 _NOT_WRITABLE_SIGNS = ("Read-only file system", "Permission denied", "read-only mode")
 # Errors in our statements; whatever else DuckDB raises comes from the disk or the machine.
-OURS = (
-    duckdb.DataError,
-    duckdb.IntegrityError,
-    duckdb.ProgrammingError,
-    duckdb.NotSupportedError,
-)
+OURS = (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError, duckdb.NotSupportedError)
 # A wrong checksum is raised as the bare Error in 2.0.0.
 _DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException)
 _DAMAGE_SIGNS = ("orrupt", "checksum")

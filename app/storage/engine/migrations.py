@@ -81,14 +81,14 @@ _FIRST_SCHEMA = _script(
 _SPACES = _script(
     """CREATE TABLE space (name VARCHAR PRIMARY KEY, dimension INTEGER NOT NULL,
        max_tokens INTEGER NOT NULL, model VARCHAR NOT NULL, begun_at TIMESTAMP NOT NULL,
-       background_mean DOUBLE, background_deviation DOUBLE)""",
+       background_mean DOUBLE, background_deviation DOUBLE)"""
 )
 
 # The system's manual, derived: `stamp` is a page as it is listed, `read_stamp` as it was read.
 _MAN_PAGES = _script(
     """CREATE TABLE man_page (id BIGINT PRIMARY KEY, name VARCHAR NOT NULL,
        section VARCHAR NOT NULL, summary VARCHAR NOT NULL, stamp VARCHAR NOT NULL,
-       changed_at TIMESTAMP NOT NULL, read_stamp VARCHAR, text VARCHAR, content_hash VARCHAR)""",
+       changed_at TIMESTAMP NOT NULL, read_stamp VARCHAR, text VARCHAR, content_hash VARCHAR)"""
 )
 
 # Extracted facts, memories and tool summaries have their passage's id.
@@ -163,7 +163,7 @@ _MEMORY_WRITES = _script(
     """CREATE TABLE memory_write (uid VARCHAR PRIMARY KEY, conversation_id BIGINT NOT NULL,
        exchange_id BIGINT NOT NULL, model VARCHAR NOT NULL, written_at TIMESTAMP NOT NULL,
        state VARCHAR NOT NULL, memory_id BIGINT, old VARCHAR NOT NULL, new VARCHAR NOT NULL,
-       outside VARCHAR NOT NULL)""",
+       outside VARCHAR NOT NULL)"""
 )
 
 # The accepted versions of the profile; the last review with its proposal; what the user rejected.
@@ -212,12 +212,12 @@ _SPACE_SCALE = _script("UPDATE space SET traits = NULL")  # measured in another 
 # Which messages were forgotten, by exchange: rarely any.
 _FORGOTTEN_MESSAGES = _script(
     """CREATE TABLE forgotten_message (exchange_id BIGINT, message_id BIGINT,
-       conversation_id BIGINT NOT NULL, PRIMARY KEY (exchange_id, message_id))""",
+       conversation_id BIGINT NOT NULL, PRIMARY KEY (exchange_id, message_id))"""
 )
 
 _ORPHANED_PROMPT_TEXTS = _script(
     "DELETE FROM prompt_text WHERE hash NOT IN "
-    "(SELECT unnest(regexp_extract_all(parts, '[0-9a-f]{32}')) FROM prompt)",
+    "(SELECT unnest(regexp_extract_all(parts, '[0-9a-f]{32}')) FROM prompt)"
 )
 
 _UIDS = _script(

@@ -130,8 +130,7 @@ class Attempts:
     def settle(self, item_ids: Collection[int]) -> None:
         """Delete the failures of items that succeeded in the end."""
         self._execute(
-            "DELETE FROM attempt WHERE worker = ? AND item_id IN (SELECT unnest(?))",
-            list(item_ids),
+            "DELETE FROM attempt WHERE worker = ? AND item_id IN (SELECT unnest(?))", list(item_ids)
         )
 
     def retry_now(self, at: datetime) -> None:

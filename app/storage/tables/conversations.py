@@ -212,12 +212,7 @@ def _write_origins(connection: Connection, batch: Batch, _state: State) -> None:
 
 CONVERSATIONS = Aggregate(
     (_CONVERSATION, _TAG, _DRAFT),
-    {
-        ConversationPut: _put,
-        ConversationEdited: _edited,
-        TagsChanged: _tags,
-        DraftPut: _draft,
-    },
+    {ConversationPut: _put, ConversationEdited: _edited, TagsChanged: _tags, DraftPut: _draft},
     _write,
     rules=(
         unique_uid("conversation"),

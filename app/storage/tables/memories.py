@@ -195,8 +195,7 @@ class CoreMemory:
     def versions(self, limit: int = 100) -> tuple[CoreMemoryText, ...]:
         """Return its versions, newest first."""
         rows = self._store.rows(
-            "SELECT text, author, made_at FROM core_memory ORDER BY made_at DESC LIMIT ?",
-            [limit],
+            "SELECT text, author, made_at FROM core_memory ORDER BY made_at DESC LIMIT ?", [limit]
         )
         return tuple(CoreMemoryText(text, author, from_db(at)) for text, author, at in rows)
 

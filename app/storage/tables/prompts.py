@@ -13,13 +13,7 @@ from app.domain.changes import FeedbackPut, PromptStored
 from app.domain.conversations import FORGOTTEN, Exchange
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.recall import (
-    PlanPart,
-    RecalledItem,
-    RecalledItemDetails,
-    StoredPrompt,
-    Verdict,
-)
+from app.domain.recall import PlanPart, RecalledItem, RecalledItemDetails, StoredPrompt, Verdict
 from app.domain.turn_text import content_hash
 from app.storage.engine.aggregate import (
     IGNORE,

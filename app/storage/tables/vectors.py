@@ -238,8 +238,7 @@ class Vectors:
     def tokens(self, least_tokens: int) -> int:
         """Return the estimated tokens of all that should have vectors."""
         row = self._store.row(
-            f"SELECT coalesce(sum(p.tokens), 0) {_PASSAGES}{_THAT_SHOULD}",
-            {"least": least_tokens},
+            f"SELECT coalesce(sum(p.tokens), 0) {_PASSAGES}{_THAT_SHOULD}", {"least": least_tokens}
         )
         return int(row[0]) if row else 0
 

@@ -162,11 +162,7 @@ def _postponed(cursor: Connection, worker: WorkerName, at: datetime) -> set[int]
         "SELECT coalesce(e.conversation_id, a.item_id) FROM attempt a LEFT JOIN exchange e "
         "ON e.id = a.item_id AND a.worker <> $conversations "
         f"WHERE a.worker = $worker AND {POSTPONED}",
-        {
-            "worker": worker,
-            "conversations": WorkerName.CONVERSATION_SUMMARIZER,
-            "at": to_db(at),
-        },
+        {"worker": worker, "conversations": WorkerName.CONVERSATION_SUMMARIZER, "at": to_db(at)},
     ).fetchall()
     return {each for (each,) in rows}
 
@@ -194,8 +190,7 @@ def _values(
 
 def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> ConversationPart:
     (head,) = map(
-        conversation_of,
-        select_in(cursor, "conversation", CONVERSATION_COLUMNS, [conversation_id]),
+        conversation_of, select_in(cursor, "conversation", CONVERSATION_COLUMNS, [conversation_id])
     )
     condition = "conversation_id = ? AND status = 'completed'"
     exchanges = exchanges_where(cursor, condition, [conversation_id])

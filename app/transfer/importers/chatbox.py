@@ -84,14 +84,7 @@ def _add(
             if role is None:
                 thread.left_out.append((name, "it has no known role"))
             at, model = moment(message.get("timestamp")), text_of(message.get("model")) or None
-            thread.add(
-                name,
-                parent,
-                role or Role.USER,
-                blocks,
-                at,
-                model,
-            )
+            thread.add(name, parent, role or Role.USER, blocks, at, model)
             parent = name
             others = objects(an_object(forks.get(name)).get("lists"))
             waiting += ((objects(other.get("messages")), name) for other in others)
@@ -128,8 +121,5 @@ FORMAT = Format(
     SOURCE,
     "Chatbox",
     documents(_read),
-    members=(
-        frozenset(("chat-sessions-list",)),
-        frozenset(("__exported_items",)),
-    ),
+    members=(frozenset(("chat-sessions-list",)), frozenset(("__exported_items",))),
 )

@@ -30,12 +30,7 @@ from app.transfer.importers.values import (
     text_of,
 )
 
-_ROLES = {
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
-    "tool": Role.TOOL,
-    "system": Role.SYSTEM,
-}
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL, "system": Role.SYSTEM}
 _HIDDEN_TYPES = frozenset(("model_editable_context",))
 _INSTRUCTIONS = "user_editable_context"
 _TOOL_TYPES = frozenset(

@@ -88,14 +88,7 @@ def _conversation(
         kept = [own[each] for each in order if each in own] or list(own.values())
         made = [each for block in kept for each in _block(block)]
         at = moment(message.get("createdAt"))
-        thread.add(
-            name,
-            parent,
-            role,
-            made or text_block(message.get("content")),
-            at,
-            by,
-        )
+        thread.add(name, parent, role, made or text_block(message.get("content")), at, by)
         is_sibling = parent == asked and last != asked and role is Role.ASSISTANT
         if not is_sibling or message.get("foldSelected") is True:
             last = name
@@ -195,10 +188,7 @@ def _part(part: dict[str, Any]) -> Iterator[Block]:
 
 
 FORMAT = Format(
-    SOURCE,
-    "Cherry Studio",
-    documents(_read),
-    members=(frozenset(("localStorage", "indexedDB")),),
+    SOURCE, "Cherry Studio", documents(_read), members=(frozenset(("localStorage", "indexedDB")),)
 )
 DATABASE_FORMAT = Format(
     SOURCE, "Cherry Studio", databases(_database), tables=frozenset(("topic", "message"))

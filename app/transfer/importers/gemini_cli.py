@@ -122,8 +122,5 @@ def _call(call: dict[str, Any]) -> Block:
 
 
 FORMAT = Format(
-    SOURCE,
-    "Gemini CLI",
-    read_gemini_cli,
-    members=(frozenset(("sessionId", "projectHash")),),
+    SOURCE, "Gemini CLI", read_gemini_cli, members=(frozenset(("sessionId", "projectHash")),)
 )

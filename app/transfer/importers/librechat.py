@@ -47,14 +47,7 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
             thread.left_out.append((name, "it is an error message"))
             thread.add_node(name, None if parent == _ROOT else parent, None)
             continue
-        thread.add(
-            name,
-            None if parent == _ROOT else parent,
-            role,
-            _blocks(message),
-            at,
-            model,
-        )
+        thread.add(name, None if parent == _ROOT else parent, role, _blocks(message), at, model)
         last = name
     return thread.finished(
         where,

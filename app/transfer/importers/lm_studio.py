@@ -41,14 +41,7 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
                 continue
             at = _time(version) or created_at
             by = text_of(an_object(version.get("senderInfo")).get("senderName")) or model
-            thread.add(
-                name,
-                above,
-                role,
-                list(_blocks(version)),
-                at,
-                by,
-            )
+            thread.add(name, above, role, list(_blocks(version)), at, by)
             if index == shown:
                 below = name
         above = below

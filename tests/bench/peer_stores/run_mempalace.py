@@ -17,9 +17,7 @@ _BATCH = 1000
 class MemPalace:
     def __init__(self, folder: Path) -> None:
         os.environ.update(HOME=str(folder), MEMPALACE_LANG="en", ANONYMIZED_TELEMETRY="False")
-        from chromadb.utils.embedding_functions import (  # type: ignore[import-not-found]
-            ONNXMiniLM_L6_V2,
-        )
+        from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2  # type: ignore[import-not-found]
         from mempalace.palace import get_collection  # type: ignore[import-not-found]
 
         self._palace = str(folder / "palace")
@@ -55,11 +53,7 @@ class MemPalace:
 
         self._vectors[asked.text] = asked.vector
         found = search_memories(
-            asked.text,
-            self._palace,
-            wing=asked.talk,
-            n_results=LIMIT,
-            candidate_strategy="union",
+            asked.text, self._palace, wing=asked.talk, n_results=LIMIT, candidate_strategy="union"
         )
         return [int(each["drawer_id"]) for each in found["results"]]
 
