@@ -276,7 +276,7 @@ async def _replies(gallery: Gallery) -> None:
         await running.bridge.run(partial(gallery.services.models.add_provider, config))
         gallery.window.actions_by_name["new"].trigger()
         await asyncio.sleep(_SETTLE_S)
-        chat.model_chosen.emit(model := f"{name}:model")
+        chat.model.chosen.emit(model := f"{name}:model")
         await gallery.until(partial(_is_chosen, chat, model))
         chat.composer.box.setPlainText("Write a short poem about the sea.")
         chat.composer.send_requested.emit(chat.composer.text)

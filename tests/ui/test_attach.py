@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.domain.attachments import FILES_MAX
@@ -229,7 +229,10 @@ def test_another_file_opens_after_a_question_and_can_be_saved(
     assert not banner.window().findChildren(QMessageBox)
     presenter.open(document)
     (question,) = banner.window().findChildren(QMessageBox)
-    presenter._save_to(document, tmp_path / "saved.pdf")
+    presenter._save(document, banner)
+    (dialog,) = banner.findChildren(QFileDialog)
+    dialog.fileSelected.emit(str(tmp_path / "saved.pdf"))
+    dialog.reject()
     assert (tmp_path / "saved.pdf").read_bytes() == b"pdf"
     question.reject()
 

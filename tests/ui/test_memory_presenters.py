@@ -629,7 +629,7 @@ def test_a_result_opens_what_it_is(
 ) -> None:
     async def story() -> None:
         search.set_text("bread")
-        search.sidebar.result_chosen.emit(replace(result(1), kind=kind, **more))
+        search.sidebar.result_list.result_chosen.emit(replace(result(1), kind=kind, **more))
         await turns()
         assert search.parts.went == ([place] if place else [])
 
@@ -639,13 +639,13 @@ def test_a_result_opens_what_it_is(
 def test_the_words_of_a_search_are_marked_until_the_box_is_emptied(search: Search) -> None:
     async def story() -> None:
         search.set_text("bread")
-        search.sidebar.result_chosen.emit(result(1))
+        search.sidebar.result_list.result_chosen.emit(result(1))
         await turns()
         assert search.marked[-1]("Rye bread").spans == ((4, 9),)
         await search.type("")
         assert search.marked[-1] is None
         search.set_text("is:archived")
-        search.sidebar.result_chosen.emit(result(1))
+        search.sidebar.result_list.result_chosen.emit(result(1))
         assert search.marked[-1] is None, "a list has no words"
 
     run(story())
@@ -657,14 +657,14 @@ def test_the_menu_of_a_result_opens_copies_and_explains(search: Search) -> None:
     for text, shown in (("Open", chosen), ("Show in facts", replace(chosen, kind=PassageKind.FACT)),
                         ("Show in saved", replace(chosen, kind=PassageKind.MEMORY)),
                         ("Why", chosen), ("Copy", chosen)):  # fmt: skip
-        sidebar.result_menu_requested.emit(shown, QPoint())
+        sidebar.result_list.menu_requested.emit(shown, QPoint())
         search.parts.choose(text)
     assert search.parts.went == [
         ("turn", 1, 1, 1), ("fact", 1), ("memory", 1),
         ("explain", 1, "Talk <b>1</b>, turn 1", "bread"),
     ]  # fmt: skip
     assert QGuiApplication.clipboard().text() == "commonplace://1/0"
-    sidebar.result_menu_requested.emit(replace(chosen, exchange_id=None), QPoint())
+    sidebar.result_list.menu_requested.emit(replace(chosen, exchange_id=None), QPoint())
     (menu,) = search.parts.banner.findChildren(QMenu)
     assert len(menu.actions()) == 1
     menu.close()

@@ -121,7 +121,7 @@ def test_a_change_elsewhere_keeps_the_edit_and_an_error_is_shown_beside_it(page:
 
 def test_it_is_switched_and_earlier_versions_are_restored(page: Page) -> None:
     page.pane.switch.click()
-    page.pane.restore_requested.emit(AT)
+    page.pane.editor.restore_requested.emit(AT)
     assert page.asked() == [("turn", False), ("restore", AT)]
     page.state = replace(page.state, is_on=False)
     page.presenter.refresh()

@@ -216,7 +216,7 @@ def test_a_long_snippet_is_cut_to_its_first_mark() -> None:
 
 def test_keys_fold_a_conversation_and_a_click_on_its_title_opens_the_best(sidebar: Sidebar) -> None:
     opened: list[int] = []
-    sidebar.result_chosen.connect(lambda each: opened.append(each.passage_id))
+    sidebar.result_list.result_chosen.connect(lambda each: opened.append(each.passage_id))
     sidebar.show_answer(response("x", *map(turn, range(1, 7)), turn(9, talk=2)))
     view, model = sidebar.result_list, sidebar.results
     view.setCurrentIndex(model.row_of(PassageId(2)))
@@ -252,7 +252,7 @@ def test_results_come_back_with_selection_and_scroll_position(sidebar: Sidebar) 
 
 def test_enter_opens_nothing_that_was_not_found(sidebar: Sidebar) -> None:
     opened: list[object] = []
-    sidebar.result_chosen.connect(opened.append)
+    sidebar.result_list.result_chosen.connect(opened.append)
     near = [turn(each, relevance=0.02, is_weak=True, marks=()) for each in range(1, 9)]
     sidebar.box.setText("zxqv")
     QTest.keyClick(sidebar.box, Qt.Key.Key_Return)

@@ -98,7 +98,7 @@ def test_enter_opens_the_best_result_of_the_final_answer_or_of_the_one_on_screen
     sidebar: Sidebar, is_early: bool, opened: int
 ) -> None:
     chosen: list[int] = []
-    sidebar.result_chosen.connect(lambda each: chosen.append(each.passage_id))
+    sidebar.result_list.result_chosen.connect(lambda each: chosen.append(each.passage_id))
     sidebar.box.setText("bread")
     for press in (is_early, not is_early):
         if press:

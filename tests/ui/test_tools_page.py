@@ -78,7 +78,7 @@ def test_calls_are_asked_for_one_after_the_other_and_withdrawn(
 ) -> None:
     service, banner = Recorder(), Banner()
     parts.qtbot.addWidget(banner)
-    ToolPermissionPresenter(parts.bridge, cast(Any, service), banner, banner)
+    ToolPermissionPresenter(parts.bridge, cast(Any, service), banner)
 
     def boxes() -> list[QMessageBox]:
         return [box for box in banner.findChildren(QMessageBox) if box.isVisible()]

@@ -461,8 +461,6 @@ def test_backup_check_and_repair_report_what_they_did(
 
 
 class PickerView(FakeBanner):
-    models_requested, model_chosen = Signal(), Signal(str)
-
     def __init__(self) -> None:
         super().__init__()
         self.banner, self.chosen = self, ""
@@ -473,7 +471,7 @@ class PickerView(FakeBanner):
 
 
 class FakePicker(QObject):
-    favorite_toggled = Signal(str)
+    opening, chosen, favorite_toggled = Signal(), Signal(str), Signal(str)
 
     def show_groups(self, groups: Sequence[ModelGroup]) -> None:
         self.groups = {
@@ -525,7 +523,7 @@ picker = fixture_of(Picker)
 
 def test_the_picker_groups_the_models_of_providers_with_a_key(picker: Picker) -> None:
     picker.open.open_path(None)
-    picker.view.models_requested.emit()
+    picker.view.model.opening.emit()
     assert picker.groups == {
         "Recent": ["a:default"], "Built in": ["recall:"], "a": ["a:x"], "b": "No answer",
     }  # fmt: skip
@@ -537,17 +535,17 @@ def test_the_picker_groups_the_models_of_providers_with_a_key(picker: Picker) ->
 
 def test_a_known_list_does_not_change_while_it_is_open(picker: Picker) -> None:
     picker.open.open_path(None)
-    picker.view.models_requested.emit()
+    picker.view.model.opening.emit()
     picker.bridge.hold()
     shown = picker.groups
-    picker.view.models_requested.emit()
+    picker.view.model.opening.emit()
     before = picker.groups
     assert before == shown
     picker.bridge.release()
     assert picker.groups is before
     picker.bridge.changed.emit(ChangeSet(providers=frozenset({"a"})))
     picker.bridge.hold()
-    picker.view.models_requested.emit()
+    picker.view.model.opening.emit()
     assert picker.groups["a"] == "Loading\u2026"
     picker.bridge.release()
 
@@ -555,14 +553,14 @@ def test_a_known_list_does_not_change_while_it_is_open(picker: Picker) -> None:
 def test_a_choice_is_kept_for_new_conversations_and_listed_as_recent(picker: Picker) -> None:
     picker.open.open_path(None)
     assert picker.presenter.model_for_new() is None
-    picker.view.model_chosen.emit("a:x")
+    picker.view.model.chosen.emit("a:x")
     assert (picker.view.chosen, picker.stored["default_model"]) == ("a:x", "a:x")
     assert picker.presenter.model_for_new() == "a:x"
-    picker.view.model_chosen.emit("recall:")
-    picker.view.models_requested.emit()
+    picker.view.model.chosen.emit("recall:")
+    picker.view.model.opening.emit()
     assert picker.groups["Recent"] == ["recall:", "a:x"]
     picker.models.error = InvalidInput("There is no provider z")
-    picker.view.model_chosen.emit("z:z")
+    picker.view.model.chosen.emit("z:z")
     assert (picker.view.chosen, len(picker.view.errors)) == ("recall:", 1)
     assert picker.library.calls == []
 
@@ -572,20 +570,20 @@ def test_a_choice_beside_the_model_of_a_preset_is_that_of_the_new_conversation(
 ) -> None:
     picker.presets.model = "a:preset"
     picker.open.open_path(None)
-    picker.view.model_chosen.emit("a:x")
+    picker.view.model.chosen.emit("a:x")
     assert picker.presenter.model_for_new() == "a:x"
 
 
 def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
     picker.open.open_path(view_of(1, model="a:x"))
     assert (picker.view.chosen, picker.presenter.model_for_new()) == ("a:x", None)
-    picker.view.model_chosen.emit("b:y")
+    picker.view.model.chosen.emit("b:y")
     assert picker.library.calls == [("choose_model", TALK, "b:y")]
     picker.open.update(model="b:y")
     assert (picker.view.chosen, picker.presenter.chosen) == ("b:y", "b:y")
     picker.models.error = NotFound("There is no provider z")
     picker.view.chosen = "z:z"
-    picker.view.model_chosen.emit("z:z")
+    picker.view.model.chosen.emit("z:z")
     assert picker.view.chosen == "b:y"
     picker.open.open_path(None)
     assert picker.view.chosen == "b:y", "the last choice"
@@ -595,13 +593,13 @@ def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(
     picker: Picker,
 ) -> None:
     picker.open.open_path(None)
-    picker.view.model_chosen.emit("a:x")
+    picker.view.model.chosen.emit("a:x")
     picker.presets.model = "b:small"
     picker.presets.changed.emit()
     assert picker.view.chosen == "a:x"
     picker.presets.chosen_for_new.emit()
     assert (picker.view.chosen, picker.presenter.model_for_new()) == ("b:small", None)
-    picker.view.model_chosen.emit("a:default")
+    picker.view.model.chosen.emit("a:default")
     assert picker.presenter.model_for_new() == "a:default"
     picker.open.open_path(view_of(1))
     assert picker.view.chosen == "b:small"
@@ -613,7 +611,7 @@ def test_a_choice_made_before_another_conversation_was_opened_does_not_leak(
     picker.presets.model = "a:preset"
     picker.open.open_path(view_of(1, model="a:x"))
     picker.bridge.hold()
-    picker.view.model_chosen.emit("b:y")
+    picker.view.model.chosen.emit("b:y")
     picker.open.open_path(None)
     picker.bridge.release()
     assert picker.presenter.chosen == "a:preset"

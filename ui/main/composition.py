@@ -165,7 +165,7 @@ class Presenters(QObject):
             bridge, services.message_costs, chat.composer, self.conversation,
             self.models.model_for_new, self.presets.preset_for_new,
         )  # fmt: skip
-        for chosen in (self.presets.changed, chat.model_chosen):
+        for chosen in (self.presets.changed, chat.model.chosen):
             chosen.connect(self.costs.refresh)
         self.typed_recall = TypedRecallPresenter(
             bridge, services.typed_recall, chat.composer, self.conversation,
@@ -210,7 +210,7 @@ class Presenters(QObject):
             bridge, services.profile, knowledge, memory.open_page, self.facts.open
         )
         self.memory_writes = MemoryWritePresenter(
-            bridge, services.memory_writes, banner, knowledge, self._transcript, conversation,
+            bridge, services.memory_writes, knowledge, self._transcript, conversation,
             update_index,
         )  # fmt: skip
         for presenter in (self.facts, self.memories, self.profile, self.memory_writes):
@@ -243,7 +243,7 @@ class Presenters(QObject):
             partial(list_models, services.models, services.chat, bridge), banner, conversation.open,
         )  # fmt: skip
         McpConsentPresenter(bridge, services.mcp_access, banner)
-        ToolPermissionPresenter(bridge, services.tool_servers, banner, self._window)
+        ToolPermissionPresenter(bridge, services.tool_servers, self._window)
         self.maintenance = MaintenancePresenter(
             bridge,
             services.back_up,
@@ -329,8 +329,8 @@ class Presenters(QObject):
         services, bridge, chat = self._services, self._bridge, self._window.chat
         panel = CommandPanel(chat)
         chat.add_panel(panel)
-        panel.link_activated.connect(self.links.follow)
-        panel.link_hovered.connect(self._window.statusBar().showMessage)
+        panel.events.link_activated.connect(self.links.follow)
+        panel.events.link_hovered.connect(self._window.statusBar().showMessage)
         self.command_panel = panel
         self.commands = CommandPresenter(
             bridge, CommandSession(services.commands), services.segments, panel, chat.composer,
@@ -360,7 +360,7 @@ class Presenters(QObject):
         window.chat.composer.send_requested.connect(self.explain.note_message)
         window.sidebar.new_requested.connect(conversation.begin_new)
         window.sidebar.project_requested.connect(self.projects.add)
-        welcome.files_dropped.connect(self.attach.take_dropped_to_import)
+        welcome.drop_zone.files_dropped.connect(self.attach.take_dropped_to_import)
         welcome.import_requested.connect(self.imports.choose)
         self.imports.question_chosen.connect(self._begin_with)
         self.tour = TourPresenter(

@@ -42,8 +42,8 @@ class AttachPresenter(Presenter):
         self._model = ""
         self._row = self._view.composer.files
         self._view.composer.attach_requested.connect(self.choose)
-        self._view.composer.files_pasted.connect(self.add)
-        self._view.composer.image_pasted.connect(self._on_image_pasted)
+        self._view.composer.box.files_pasted.connect(self.add)
+        self._view.composer.box.image_pasted.connect(self._on_image_pasted)
         self._view.model_shown.connect(self._on_model_shown)
         self._row.changed.connect(self._show_note)
         self._row.changed.connect(self._on_row_changed)

@@ -45,7 +45,9 @@ class ConversationListPresenter(Presenter):
         self._sidebar.folder_chosen.connect(self._on_folder_chosen)
         self._sidebar.projects.chosen.connect(lambda _: self.refresh())
         self._sidebar.menu_requested.connect(self._on_menu_requested)
-        self._sidebar.renamed.connect(lambda each, title: self._commands.rename(title, each))
+        self._sidebar.conversations.renamed.connect(
+            lambda each, title: self._commands.rename(title, each)
+        )
         self._sidebar.trash_emptied.connect(self._on_trash_emptied)
 
     def refresh(self) -> None:

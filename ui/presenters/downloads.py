@@ -107,6 +107,4 @@ class DownloadsPresenter(Presenter):
         )
 
     def _switch(self, value: str) -> None:
-        self._bridge.save(
-            lambda: self._settings.set(SWITCH, value), on_error=self._messages.show_error
-        )
+        self._bridge.save(lambda: self._settings.set(SWITCH, value))

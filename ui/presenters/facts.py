@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from app.domain.changes import ChangeSet
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.facts import Fact, FactCategory
 from app.domain.ids import ConversationId
@@ -36,7 +35,7 @@ class FactsPresenter(Presenter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._bridge.subscribe(self._on_changed, "memory", "conversations")
+        self._bridge.subscribe(self.refresh, "memory", "conversations")
         self._conversation.opened.connect(self.refresh)
         service, view, pane = self._service, self._view, self._view.pane
         view.list_requested.connect(self._list)
@@ -119,9 +118,6 @@ class FactsPresenter(Presenter):
         )
         for each in known.values():
             self._view.pane.show_fact(each, versions, replaces_edit=replaces_edit)
-
-    def _on_changed(self, _changed: ChangeSet) -> None:
-        self.refresh()
 
     # -- changing
 

@@ -72,24 +72,22 @@ class FilesPresenter(Presenter):
         def show(_: object) -> None:
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(target)))
 
-        self._bridge.save(partial(self._copy, file, target), show, self._banner.show_error)
+        self._bridge.save(partial(self._copy, file, target), show)
 
     def _save(self, file: File, parent: QWidget) -> None:
         dialog = QFileDialog(parent, tr("Save file"))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.selectFile(Path(file.name).name)
-        dialog.fileSelected.connect(lambda name: self._save_to(file, Path(name)))
+        dialog.fileSelected.connect(
+            lambda target: self._bridge.save(
+                partial(self._copy, file, Path(target)),
+                lambda _: self._banner.show_message(
+                    tr("Saved as {target}.").format(target=target), brief=True
+                ),
+            )
+        )
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
-
-    def _save_to(self, file: File, target: Path) -> None:
-        self._bridge.save(
-            partial(self._copy, file, target),
-            lambda _: self._banner.show_message(
-                tr("Saved as {target}.").format(target=target), brief=True
-            ),
-            self._banner.show_error,
-        )
 
     def _copy(self, file: File, target: Path) -> None:
         """Write a file elsewhere; raises KnownError. Blocking."""

@@ -109,9 +109,7 @@ class ImportPresenter(Presenter):
         dialog = PastImportsDialog(self._messages.window())
         dialog.undo_requested.connect(
             lambda number: self._bridge.save(
-                lambda: self._history.undo(number),
-                lambda _: self._load_past(dialog),
-                self._messages.show_error,
+                lambda: self._history.undo(number), lambda _: self._load_past(dialog)
             )
         )
         self._load_past(dialog)

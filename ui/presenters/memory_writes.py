@@ -11,7 +11,6 @@ from app.memory.memory_writes import MemoryWriteService
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
 from ui.views.memory.knowledge_view import KnowledgeView
-from ui.widgets.banner import Banner
 from ui.widgets.transcript.values import WrittenLine
 from ui.widgets.transcript.view import TranscriptView
 
@@ -25,7 +24,6 @@ class MemoryWritePresenter(Presenter):
     """
 
     _writes: MemoryWriteService
-    _messages: Banner
     _view: KnowledgeView
     _transcript: TranscriptView
     _conversation: ConversationPresenter
@@ -81,7 +79,7 @@ class MemoryWritePresenter(Presenter):
             if write.memory_id is not None:
                 self._on_deleted()
 
-        self._bridge.save(lambda: change(uid), report, self._messages.show_error)
+        self._bridge.save(lambda: change(uid), report)
 
 
 def written_line(write: MemoryWrite) -> WrittenLine:

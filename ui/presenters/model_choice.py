@@ -53,8 +53,8 @@ class ModelPickerPresenter(Presenter):
         self._bridge.subscribe(self._on_changed, "providers", "default_model")
         self._presets.changed.connect(self._show)
         self._presets.chosen_for_new.connect(self._on_preset_chosen)
-        self._view.models_requested.connect(self._on_models_requested)
-        self._view.model_chosen.connect(self._on_model_chosen)
+        self._view.model.opening.connect(self._on_models_requested)
+        self._view.model.chosen.connect(self._on_model_chosen)
         self._view.model.favorite_toggled.connect(self._on_favorite_toggled)
 
     @property

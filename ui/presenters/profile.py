@@ -33,7 +33,7 @@ class ProfilePresenter(Presenter):
             requested.connect(partial(self._change, change))
         for requested, edit in (
             (pane.save_requested, profile.set),
-            (pane.restore_requested, profile.restore),
+            (pane.editor.restore_requested, profile.restore),
         ):
             requested.connect(partial(self._change, edit, replaces_edit=True))
         pane.fact_requested.connect(self._open_fact)
@@ -46,7 +46,7 @@ class ProfilePresenter(Presenter):
     def ask_before_leaving(self, leave: Callable[[], object]) -> None:
         """Call `leave`, after asking about the profile if it is edited and not saved."""
         pane = self._view.profile
-        if not pane.is_edited:
+        if not pane.editor.is_edited:
             leave()
             return
         self._open_page("profile")
@@ -80,4 +80,4 @@ class ProfilePresenter(Presenter):
             await self._show(replaces_edit=replaces_edit)
             then()
 
-        self._bridge.submit(run(), self._view.profile.show_error)
+        self._bridge.submit(run(), self._view.profile.editor.show_error)

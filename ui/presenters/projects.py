@@ -13,7 +13,7 @@ from app.domain.projects import Project, RecallRule
 from app.domain.translation import tr, trn
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, show_menu
-from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.dialogs.confirm import confirm_removal
 from ui.views.dialogs.project_dialog import ProjectDialog
 from ui.views.project_list import ProjectList
 from ui.widgets.banner import Banner
@@ -155,10 +155,8 @@ class ProjectsPresenter(Presenter):
         if project.is_bounded:
             details += " " + tr("Other conversations recall them then.")
         question = tr("Remove the project “{name}”?").format(name=project.name)
-        texts = Confirmation(
-            tr("Remove a project"), question, details, tr("Remove"), is_warning=True
-        )
-        confirm(dialog or self._messages.window(), texts, remove)
+        parent = dialog or self._messages.window()
+        confirm_removal(parent, tr("Remove a project"), question, details, remove)
 
     # -- the chip and the list
 

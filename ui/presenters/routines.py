@@ -18,7 +18,7 @@ from app.domain.translation import tr, weekday_name
 from app.language.schedules import read_schedule, schedule_text
 from app.storage.engine.times import now
 from ui.presenters.presenter import OpenTurn, Presenter
-from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.dialogs.confirm import Confirmation, confirm, confirm_removal
 from ui.views.dialogs.routine_form import RoutineForm
 from ui.views.dialogs.routines_dialog import RoutinesDialog
 from ui.widgets.banner import Banner
@@ -94,15 +94,14 @@ class RoutinesPresenter(Presenter):
         )
 
     def _ask_to_remove(self, routine: Routine) -> None:
-        texts = Confirmation(
+        remove = partial(self._routines.remove, routine.uid)
+        confirm_removal(
+            self._parent,
             tr("Remove a routine"),
             tr("Remove the routine “{name}”?").format(name=routine.name),
             tr("The list of its runs is deleted. Its conversation stays."),
-            tr("Remove"),
-            is_warning=True,
+            lambda: self._bridge.save(remove, on_error=self._show_error),
         )
-        remove = partial(self._routines.remove, routine.uid)
-        confirm(self._parent, texts, lambda: self._bridge.save(remove, on_error=self._show_error))
 
     def _show_turn(self, run: RoutineRun) -> None:
         if self._dialog is not None and run.conversation_id is not None:

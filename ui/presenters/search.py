@@ -60,8 +60,8 @@ class SearchPresenter(Presenter):
         self._repeat = QTimer(self._sidebar, singleShot=True, interval=_REPEAT_MS)
         self._repeat.timeout.connect(self._on_repeat_timeout)
         self._sidebar.query_changed.connect(self._on_query_changed)
-        self._sidebar.result_chosen.connect(self._on_result_chosen)
-        self._sidebar.result_menu_requested.connect(self._on_result_menu_requested)
+        self._sidebar.result_list.result_chosen.connect(self._on_result_chosen)
+        self._sidebar.result_list.menu_requested.connect(self._on_result_menu_requested)
         self._bridge.subscribe(lambda _: self._repeat.start(), "passages", "conversations")
 
     # -- searching

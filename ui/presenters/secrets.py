@@ -8,7 +8,7 @@ from app.memory.secret_places import SecretPlace
 from app.memory.values import ValueService, places_text
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
-from ui.views.dialogs.confirm import Confirmation, confirm, deletion_details
+from ui.views.dialogs.confirm import confirm_removal, deletion_details
 from ui.views.dialogs.secrets_dialog import SecretsDialog
 from ui.widgets.banner import Banner
 
@@ -77,23 +77,18 @@ class SecretsPresenter(Presenter):
                 text = tr("Nothing contains this text. Capital letters and spaces count.")
                 dialog.status.setText(text)
                 return
-            texts = Confirmation(
-                tr("Forget"),
-                tr("Forget it in {places}?").format(places=places_text(counts)),
-                deletion_details(
-                    tr(
-                        "Messages, titles and instructions keep the rest of their text; facts, summaries and "
-                        "stored prompts with it are deleted. Attached files are not searched."
-                    )
-                ),
-                tr("Forget"),
-                is_warning=True,
+            details = tr(
+                "Messages, titles and instructions keep the rest of their text; facts, summaries and "
+                "stored prompts with it are deleted. Attached files are not searched."
             )
-            forget = self._values.forget
-            confirm(
+            forget, title = self._values.forget, tr("Forget")
+            confirm_removal(
                 dialog,
-                texts,
+                title,
+                tr("Forget it in {places}?").format(places=places_text(counts)),
+                deletion_details(details),
                 lambda: self._bridge.save(lambda: forget(values), show, dialog.show_error),
+                title,
             )
 
         self._bridge.load("value places", count, ask, dialog.show_error)

@@ -4,13 +4,11 @@ from collections import deque
 
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-from app.domain.errors import KnownError
 from app.domain.text import one_line
 from app.domain.translation import tr
 from app.mcp.tool_servers import Permission, PermissionQuestion, ToolServers
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm
-from ui.widgets.banner import Banner
 
 _SHOWN_CHARS = 2000
 
@@ -19,7 +17,6 @@ class ToolPermissionPresenter(Presenter):
     """Asks for one call after the other; a question ends by itself when its reply was stopped."""
 
     _servers: ToolServers
-    _banner: Banner
     _window: QWidget
 
     def __post_init__(self) -> None:
@@ -82,9 +79,5 @@ class ToolPermissionPresenter(Presenter):
     def _allow_always(self, question: PermissionQuestion) -> None:
         question.decide(allowed=True)
         self._bridge.save(
-            lambda: self._servers.permit(question.server, question.tool, Permission.ALWAYS),
-            on_error=self._on_error,
+            lambda: self._servers.permit(question.server, question.tool, Permission.ALWAYS)
         )
-
-    def _on_error(self, error: KnownError) -> None:
-        self._banner.show_error(error)

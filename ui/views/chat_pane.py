@@ -37,8 +37,7 @@ class ChatPane(QWidget):
 
     Signals:
         titled: The title shown now, "" for a new conversation.
-        renamed: The new title. model_chosen: PROVIDER:MODEL.
-        models_requested: The picker is about to open.
+        renamed: The new title.
         summaries_requested: Show the summaries of the conversation.
         model_shown: PROVIDER:MODEL that answers here.
         restore_requested: Take the conversation out of the trash.
@@ -46,8 +45,6 @@ class ChatPane(QWidget):
 
     titled = Signal(str)
     renamed = Signal(str)
-    model_chosen = Signal(str)
-    models_requested = Signal()
     summaries_requested = Signal()
     model_shown = Signal(str)
     restore_requested = Signal()
@@ -84,8 +81,6 @@ class ChatPane(QWidget):
         self.state = NoteCard(self)
         self.composer = Composer(self)
         self.preset, self.model = self.composer.preset, self.composer.model
-        self.model.opening.connect(self.models_requested)
-        self.model.chosen.connect(self.model_chosen)
         self.status = PlainLabel(self, tone="small")
         self.status.hide()
         self._text_column: VirtualColumn | None = None

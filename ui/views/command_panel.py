@@ -25,13 +25,12 @@ class CommandPanel(QFrame):
 
     Signals:
         dismissed: It was closed.
-        link_activated: A link's target and its text.
-        link_hovered: The target under the mouse, "" when there is none.
+
+    Attributes:
+        events: What the user does in the output, such as clicking a link.
     """
 
     dismissed = Signal()
-    link_activated = Signal(str, str)
-    link_hovered = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self._markdown = ""
@@ -39,9 +38,7 @@ class CommandPanel(QFrame):
         self.setProperty("panel", "card")
         self.setAccessibleName(tr("Output of a command"))
         self._steps = StepQueue(self)
-        self._events = TurnEvents(self)
-        self._events.link_activated.connect(self.link_activated)
-        self._events.link_hovered.connect(self.link_hovered)
+        self.events = TurnEvents(self)
         self.title = PlainLabel(self, tone="small")
         note = PlainLabel(tr("not stored, not sent"), self, tone="small")
         self.copy = tool_button(self, tr("Copy"), self._copy, name=tr("Copy the output"))
@@ -73,14 +70,14 @@ class CommandPanel(QFrame):
         """Show the output of a command."""
         self._show(command, markdown)
         self.problem.hide()
-        self._announce(markdown)
+        announce(self, markdown)
 
     def show_error(self, command: str, error: KnownError) -> None:
         """Show why a command failed, and what to do next."""
         self._show(command, "")
         self.problem.setText(error.display_text.replace("`", ""))  # the label shows plain text
         self.problem.show()
-        self._announce(self.problem.text())
+        announce(self, self.problem.text())
 
     def dismiss(self) -> None:
         """Hide it."""
@@ -101,7 +98,7 @@ class CommandPanel(QFrame):
         QGuiApplication.clipboard().setText(self._markdown)
 
     def _draw(self) -> None:
-        context = RenderContext(current_theme(), self._steps, self._events)
+        context = RenderContext(current_theme(), self._steps, self.events)
         text = MessageText(context, self._markdown, parent=self._body)
         self._body.take(text)
         self._scroll.verticalScrollBar().setValue(0)
@@ -116,9 +113,6 @@ class CommandPanel(QFrame):
         around = self.parentWidget()
         most = round(around.height() * _HIGHEST_SHARE) if around is not None else height
         self._scroll.setFixedHeight(min(height, max(most, _LEAST_PX)))
-
-    def _announce(self, words: str) -> None:
-        announce(self, words)
 
     # Qt overrides
 

@@ -56,29 +56,25 @@ class Sidebar(QWidget):
 
     Signals:
         query_changed: The text of the box, shortly after it changed; "" for none.
-        result_chosen: A `SearchResult` to open.
         conversation_chosen: The `Conversation` to open.
         new_requested: Show a new conversation.
         folder_chosen: The `Folder` to list. project_requested: Make a project.
-        renamed: (Conversation, its new title). trash_emptied: Empty the trash, which is listed.
+        trash_emptied: Empty the trash, which is listed.
         menu_requested: (Conversation, global position) for a menu about a conversation.
-        result_menu_requested: (SearchResult, global position) for a menu about a result.
 
     Attributes:
         projects: The list of projects, which limits the conversations.
+        conversations, result_list: The lists, with signals of their own.
         stops: The tab order.
     """
 
     query_changed = Signal(str)
-    result_chosen = Signal(object)
     conversation_chosen = Signal(object)
     new_requested = Signal()
     folder_chosen = Signal(object)
     project_requested = Signal()
-    renamed = Signal(object, str)
     trash_emptied = Signal()
     menu_requested = Signal(object, QPoint)
-    result_menu_requested = Signal(object, QPoint)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -100,7 +96,6 @@ class Sidebar(QWidget):
         self.empty_trash = button(self, tr("Empty trash\u2026"), self.trash_emptied, kind="danger")
         self.empty_trash.hide()
         self.conversations = ConversationListModel(self)
-        self.conversations.renamed.connect(self.renamed)
         self._delegate = RowDelegate(self)
         self.conversation_list = self._made_list()
         # Without it each row inserted or removed asks Python for the sizes of all: 17 ms for 100,
@@ -122,8 +117,6 @@ class Sidebar(QWidget):
         self.search.changed.connect(self._on_query_changed)
         self.search.entered.connect(self._on_entered)
         self.search.down_pressed.connect(self._step_into_list)
-        self.result_list.result_chosen.connect(self.result_chosen)
-        self.result_list.menu_requested.connect(self.result_menu_requested)
         self._tags: Sequence[tuple[str, int]] = ()
         self._empty_text = ""
         self._note_text = ""

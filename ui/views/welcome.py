@@ -24,18 +24,16 @@ class Welcome(QScrollArea):
 
     Signals:
         import_requested: Choose a file.
-        files_dropped: Paths that were dropped (list of `Path`).
         sample_requested: Import the sample archive.
         model_requested: Show the providers page.
         shown: The page became visible. server_requested: Set up the local server that is offered.
         found_requested: Import the exports that are offered.
 
     Attributes:
-        is_newcomer: Whether it greets somebody without conversations.
+        drop_zone: What takes files. is_newcomer: Whether it greets somebody without conversations.
     """
 
     import_requested = Signal()
-    files_dropped = Signal(list)
     sample_requested = Signal()
     model_requested = Signal()
     shown = Signal()
@@ -47,7 +45,6 @@ class Welcome(QScrollArea):
         self._title = plain_label(self, "title", selectable=False)
         self._text = plain_label(self, "muted", selectable=False)
         zone = DropZone(self)
-        zone.files_dropped.connect(self.files_dropped)
         zone.choose_requested.connect(self.import_requested)
         self.drop_zone = zone
         self.sample = button(self, tr("Open a sample archive"), self.sample_requested)

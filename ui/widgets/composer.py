@@ -52,7 +52,6 @@ class Composer(QWidget):
         send_requested: The text, if there is any or a file; it stays until `clear` is called. Also
             while a reply runs.
         attach_requested: Choose files to attach.
-        files_pasted: list of `Path`. image_pasted: A `QImage`, or `bytes` of a PNG.
         command_requested: A command, also while a reply runs.
         dismiss_requested: Esc, when there is nothing to stop or cancel here.
         stop_requested: Stop the running reply.
@@ -68,8 +67,6 @@ class Composer(QWidget):
     dismiss_requested = Signal()
     stop_requested = Signal()
     attach_requested = Signal()
-    files_pasted = Signal(list)
-    image_pasted = Signal(object)
     draft_changed = Signal(object)
     edit_cancelled = Signal()
     queue_cancelled = Signal()
@@ -119,8 +116,6 @@ class Composer(QWidget):
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
         self._draft.timeout.connect(lambda: self.draft_changed.emit(self.draft))
         self.files.changed.connect(self._on_files_changed)
-        self.box.files_pasted.connect(self.files_pasted)
-        self.box.image_pasted.connect(self.image_pasted)
         self.box.textChanged.connect(self._on_box_text_changed)
         self.box.submitted.connect(self._on_box_submitted)
         self.box.escaped.connect(self._on_box_escaped)

@@ -155,7 +155,8 @@ class _ModelPopup(QFrame):
 
     def fitting_height(self) -> int:
         """Return the height that shows all models."""
-        return self.list.fitting_height() + self.add.sizeHint().height() + 2 * 8 + 6
+        frame = self.height() - self.contentsRect().height()
+        return self.list.fitting_height() + self.add.sizeHint().height() + 2 * 8 + 6 + frame
 
     # Qt overrides
 

@@ -1,6 +1,6 @@
 """The page on search by meaning: choosing and trying an embedder, consent, deleting vectors."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from app.memory.spaces import SpaceService
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
 from ui.presenters.settings.regeneration import Regeneration, offer
-from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.dialogs.confirm import Confirmation, confirm, confirm_removal
 from ui.views.settings.embedder_page import EmbedderPage, consent_text
 from ui.widgets.dialog import ask_for_folder
 
@@ -92,14 +92,16 @@ class EmbedderPresenter(Presenter):
     async def _ask_to_switch(self, choice: str) -> None:
         plan = await self._bridge.run(lambda: self._spaces.plan(choice))
         if plan.needs_consent:
-            self._ask(
-                Confirmation(
-                    tr("Send your history to a server"),
-                    tr("Send your history to {host}?").format(host=_host(plan)),
-                    consent_text(plan),
-                    tr("Send and use"),
-                ),
-                lambda: self._switch(choice, agreed=True),
+            texts = Confirmation(
+                tr("Send your history to a server"),
+                tr("Send your history to {host}?").format(host=_host(plan)),
+                consent_text(plan),
+                tr("Send and use"),
+            )
+            confirm(
+                self._page.window(),
+                texts,
+                lambda: self._start("switch", self._switch(choice, agreed=True)),
                 lambda: self._page.chooser.show_plan(plan),
             )
         else:
@@ -112,17 +114,17 @@ class EmbedderPresenter(Presenter):
     # -- deleting
 
     def _on_deletion_requested(self, name: str, model: str) -> None:
-        question = Confirmation(
+        confirm_removal(
+            self._page.window(),
             tr("Delete what was read"),
             tr("Delete what {model} has read?").format(model=model),
             tr(
                 "No messages are lost. If you use this search model again, it has to read "
                 "everything again."
             ),
+            lambda: self._start("deletion", self._delete(name)),
             tr("Delete"),
-            is_warning=True,
         )
-        self._ask(question, lambda: self._delete(name))
 
     async def _delete(self, name: str) -> None:
         await self._bridge.write(lambda: self._spaces.drop(name))
@@ -140,19 +142,6 @@ class EmbedderPresenter(Presenter):
         )
 
     # -- errors
-
-    def _ask(
-        self,
-        question: Confirmation,
-        on_yes: Callable[[], Coroutine[Any, Any, None]],
-        on_no: Callable[[], None] = lambda: None,
-    ) -> None:
-        confirm(
-            self._page.window(),
-            question,
-            lambda: self._bridge.submit(on_yes(), self._on_error),
-            on_no,
-        )
 
     def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._bridge.start(f"embedder {name}", work, self._on_error)

@@ -9,7 +9,7 @@ from app.domain.errors import KnownError
 from app.domain.presets import BUILT_IN_PRESET, Preset, free_name
 from app.domain.translation import tr
 from ui.presenters.presenter import Presenter
-from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.dialogs.confirm import confirm_removal
 from ui.views.settings.presets_page import PresetsPage
 
 _NEW_NAME = tr("New preset")
@@ -34,14 +34,14 @@ class PresetsPresenter(Presenter):
         page = self._page
         topics = ("presets", "default_preset", "system_prompt", "tool_servers")
         self._bridge.subscribe(lambda _: self.show(), *topics)
-        page.edited.connect(self._save)
+        page.form.edited.connect(self._save)
         page.add_requested.connect(lambda: self._add(self._new))
         page.copy_requested.connect(lambda uid: self._add(lambda: self._presets.duplicate(uid)))
         page.default_requested.connect(
             lambda uid: self._change(lambda: self._presets.choose_default(uid))
         )
         page.removal_requested.connect(self._ask_to_remove)
-        page.model_shown.connect(self._show_options)
+        page.form.model_changed.connect(self._show_options)
         page.form.model.opening.connect(
             lambda: self._bridge.start("preset models", self._show_models())
         )
@@ -60,24 +60,24 @@ class PresetsPresenter(Presenter):
                 select, self._added = self._added, ""
             self._page.show_presets(*found, select)
 
-        self._bridge.load("preset tools", self._tools, self._page.show_tools)
+        self._bridge.load("preset tools", self._tools, self._page.form.show_tools)
         self._bridge.load("presets page", read, show)
 
     async def _show_models(self) -> None:
         found, _ = await self._list_models()
-        self._page.show_models(found)
+        self._page.form.show_models(found)
 
     def _show_options(self, model: str) -> None:
         if not model:
             self._bridge.cancel("preset options")
-            self._page.show_options("", None)
+            self._page.form.show_options("", None)
             return
         ref = ModelRef.parse(model)
         self._bridge.load(
             "preset options",
             lambda: self._models.options(ref),
-            lambda options: self._page.show_options(model, options),
-            lambda _: self._page.show_options("", None),
+            lambda options: self._page.form.show_options(model, options),
+            lambda _: self._page.form.show_options("", None),
         )
 
     def _save(self, preset: Preset) -> None:
@@ -100,10 +100,10 @@ class PresetsPresenter(Presenter):
         self._bridge.save(add, select, self._show_error)
 
     def _change(self, change: Callable[[], object]) -> None:
-        self._bridge.save(change, lambda _: self._page.show_error(""), self._show_error)
+        self._bridge.save(change, lambda _: self._page.form.show_error(""), self._show_error)
 
     def _show_error(self, error: KnownError) -> None:
-        self._page.show_error(error.display_text)
+        self._page.form.show_error(error.display_text)
 
     def _ask_to_remove(self, uid: str) -> None:
         self._bridge.load(
@@ -111,13 +111,15 @@ class PresetsPresenter(Presenter):
         )
 
     def _confirm(self, preset: Preset) -> None:
-        texts = Confirmation(
-            tr("Remove a preset"), tr("Remove the preset “{name}”?").format(name=preset.name),
-            tr("Its conversations use the default preset from then on."), tr("Remove"), is_warning=True,
-        )  # fmt: skip
+        title, yes = tr("Remove a preset"), tr("Remove")
+        question = tr("Remove the preset “{name}”?").format(name=preset.name)
+        details = tr("Its conversations use the default preset from then on.")
         if preset.is_built_in:
-            texts = Confirmation(
-                tr("Restore a preset"), tr("Restore Commonplace's own instructions and options?"),
-                tr("What you changed in this preset is lost."), tr("Restore"), is_warning=True,
-            )  # fmt: skip
-        confirm(self._page, texts, lambda: self._change(lambda: self._presets.remove(preset.uid)))
+            title, yes = tr("Restore a preset"), tr("Restore")
+            question = tr("Restore Commonplace's own instructions and options?")
+            details = tr("What you changed in this preset is lost.")
+
+        def remove() -> None:
+            self._change(lambda: self._presets.remove(preset.uid))
+
+        confirm_removal(self._page, title, question, details, remove, yes)

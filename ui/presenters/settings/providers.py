@@ -18,7 +18,7 @@ from app.providers.vendors.local_servers import LocalServer
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyStorage
 from ui.presenters.presenter import Presenter
-from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.dialogs.confirm import confirm_removal
 from ui.views.settings.models_page import ModelsPage, TileContent
 from ui.views.settings.provider_form import FormContent, KeyTexts, ProviderFields
 from ui.widgets.model_rows import model_name, model_rows
@@ -268,26 +268,21 @@ class ProvidersPresenter(Presenter):
 
     def _ask_to_remove(self, name: str) -> None:
         default = tr(" New conversations will use Recall.") if self._uses(name) else ""
-        texts = Confirmation(
-            tr("Remove a provider"),
-            tr("Remove {title_of}?").format(title_of=title_of(name)),
-            tr(
-                "Its settings and its saved key are deleted. Conversations stay; to continue one of its own, choose another model.{default}"
-            ).format(default=default),
-            tr("Remove"),
-            is_warning=True,
-        )
-        confirm(self._page.window(), texts, lambda: self._remove(name))
+        details = tr(
+            "Its settings and its saved key are deleted. Conversations stay; to continue one of its own, choose another model.{default}"
+        ).format(default=default)
+        question = tr("Remove {title_of}?").format(title_of=title_of(name))
+        confirm_removal(
+            self._page.window(), tr("Remove a provider"), question, details,
+            lambda: self._bridge.save(
+                lambda: self._models.remove_provider(name),
+                lambda _: self._page.show_gallery(),
+                self._show_failure,
+            ),
+        )  # fmt: skip
 
     def _uses(self, name: str) -> bool:
         return ModelRef.parse(self._default).provider == name
-
-    def _remove(self, name: str) -> None:
-        self._bridge.save(
-            lambda: self._models.remove_provider(name),
-            lambda _: self._page.show_gallery(),
-            self._show_failure,
-        )
 
     # -- models
 

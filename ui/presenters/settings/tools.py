@@ -9,7 +9,7 @@ from app.domain.translation import tr
 from app.mcp.tool_servers import Permission, ToolServer, ToolServers
 from app.system.keys import KeyLocation
 from ui.presenters.presenter import Presenter
-from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.dialogs.confirm import Confirmation, confirm, confirm_removal
 from ui.views.settings.tools_page import ToolServerFields, ToolsPage, address_text
 
 
@@ -112,16 +112,11 @@ class ToolsPresenter(Presenter):
             )
 
     def _on_removal_requested(self, name: str) -> None:
-        texts = Confirmation(
+        confirm_removal(
+            self._page.window(),
             tr("Remove"),
             tr("Remove '{name}'?").format(name=name),
             tr("Its tools are not offered any more, and its key is deleted."),
-            tr("Remove"),
-            is_warning=True,
-        )
-        confirm(
-            self._page.window(),
-            texts,
             lambda: self._bridge.save(lambda: self._servers.remove(name), on_error=self._on_error),
         )
 

@@ -114,10 +114,20 @@ def confirm_deletion(
     `details` say what else goes or stays, "" for nothing.
     """
     question = tr("Forget {name} permanently?").format(name=name)
-    texts = Confirmation(
-        tr("Forget"), question, deletion_details(details), tr("Forget"), is_warning=True
-    )
-    confirm(parent, texts, delete)
+    title = tr("Forget")
+    confirm_removal(parent, title, question, deletion_details(details), delete, title)
+
+
+def confirm_removal(
+    parent: QWidget,
+    title: str,
+    question: str,
+    details: str,
+    remove: Callable[[], object],
+    yes: str = tr("Remove"),
+) -> None:
+    """Call `remove` once the user agrees to what cannot be undone; `yes` is the button that agrees."""
+    confirm(parent, Confirmation(title, question, details, yes, is_warning=True), remove)
 
 
 def deletion_details(details: str) -> str:

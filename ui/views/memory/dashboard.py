@@ -67,7 +67,7 @@ class Dashboard(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(tr("Activity"))
-        body = QWidget(self)
+        self._body = body = QWidget(self)
         self._warnings = PlainLabel(body, wordWrap=True, tone="warning")
         self._warnings.hide()
         name = tr("Allow the model for background work to read your history")
@@ -89,11 +89,7 @@ class Dashboard(QScrollArea):
         """Show a worker's newest status on its card."""
         card = self._cards.get(status.name)
         if card is None:
-            card = WorkerCard(status.name, self.widget())
-            card.switched.connect(self.switched)
-            card.run_requested.connect(self.run_requested)
-            card.failures_requested.connect(self.failures_requested)
-            card.regeneration_requested.connect(self.regeneration_requested)
+            card = WorkerCard(status.name, self._body, self)
             self._cards[status.name] = card
             self._column.insertWidget(_ABOVE_CARDS, card)
         card.show_status(status)

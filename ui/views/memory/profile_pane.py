@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from html import escape
 
 from PySide6.QtCore import QEvent, QUrl, Signal, SignalInstance
 from PySide6.QtWidgets import QCheckBox, QFrame, QTextBrowser, QWidget
 
-from app.domain.errors import KnownError
 from app.domain.facts import BY_IMPORT
 from app.domain.formatting import format_moment
 from app.domain.profile import Profile, ProfileDiff, ProfileLine
@@ -28,13 +28,12 @@ _FACT = "fact"
 
 
 class ProfilePane(QWidget):
-    """Shows the profile and its proposal, and requests decisions.
+    """Shows the profile and its proposal, and requests decisions; `editor` has signals of its own.
 
     Signals:
         switched: Whether the profile is to be used.
         accept_requested, reject_requested: The `made_at` of the proposal.
         save_requested: The text, and the `made_at` of the proposal that it was made from, or None.
-        restore_requested: The `made_at` of a version.
         fact_requested: The id of a fact that a proposed line comes from.
     """
 
@@ -42,7 +41,6 @@ class ProfilePane(QWidget):
     accept_requested = Signal(object)
     reject_requested = Signal(object)
     save_requested = Signal(str, object)
-    restore_requested = Signal(object)
     fact_requested = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -61,7 +59,12 @@ class ProfilePane(QWidget):
         self.diff.setOpenLinks(False)
         self.diff.setMinimumHeight(_DIFF_PX)
         self.diff.anchorClicked.connect(self._on_anchor_clicked)
-        self.accept = button(self._proposal, tr("Accept"), self._on_accept_clicked, kind="primary")
+        self.accept = button(
+            self._proposal,
+            tr("Accept"),
+            partial(self._emit_decision, self.accept_requested),
+            kind="primary",
+        )
         self.edit = button(
             self._proposal,
             tr("Edit"),
@@ -69,20 +72,19 @@ class ProfilePane(QWidget):
             tip=tr("Change the proposed text before it is saved"),
         )
         tip = tr("Drop this proposal; its lines are not proposed again")
-        self.reject = button(self._proposal, tr("Reject"), self._on_reject_clicked, tip=tip)
+        self.reject = button(
+            self._proposal,
+            tr("Reject"),
+            partial(self._emit_decision, self.reject_requested),
+            tip=tip,
+        )
         self.editor = StandingTextPane(tr("The profile"), parent=self)
         self.editor.text.textChanged.connect(self._on_text_changed)
         self.editor.save_requested.connect(
             lambda text: self.save_requested.emit(text, self._decides)
         )
-        self.editor.restore_requested.connect(self.restore_requested)
         self._lay_out()
         self._proposal.hide()
-
-    @property
-    def is_edited(self) -> bool:
-        """Whether the text differs from the saved version."""
-        return self.editor.is_edited
 
     @property
     def decides(self) -> datetime | None:
@@ -108,10 +110,6 @@ class ProfilePane(QWidget):
         if proposal is not None:
             self.editor.versions.hide()  # there is room for one difference
 
-    def show_error(self, error: KnownError) -> None:
-        """Show why a request failed."""
-        self.editor.show_error(error)
-
     def _lay_out(self) -> None:
         buttons = row_of(self.accept, self.edit, self.reject, None)
         column_in(
@@ -136,19 +134,13 @@ class ProfilePane(QWidget):
         if url.scheme() == _FACT and url.path().isdecimal():
             self.fact_requested.emit(int(url.path()))
 
-    def _on_accept_clicked(self) -> None:
-        self._emit_decision(self.accept_requested)
-
-    def _on_reject_clicked(self) -> None:
-        self._emit_decision(self.reject_requested)
-
     def _on_edit_clicked(self) -> None:
         if self._state is not None and (proposal := self._state.proposal) is not None:
             self._decides = proposal.made_at
             self.editor.text.setPlainText(proposal.text)
             self.editor.text.setFocus()
 
-    def _emit_decision(self, requested: SignalInstance) -> None:
+    def _emit_decision(self, requested: SignalInstance, *_: object) -> None:
         if self._state is not None and self._state.proposal is not None:
             requested.emit(self._state.proposal.made_at)
 

@@ -1,6 +1,8 @@
 """The card of one worker: its status as text, a switch, and buttons."""
 
-from PySide6.QtCore import Qt, Signal
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
     QFrame,
@@ -13,26 +15,24 @@ from app.workers.status_text import worker_text
 from ui.widgets.controls import button, column_in, progress_bar, row_of
 from ui.widgets.plain_label import breakable, plain_label
 
+if TYPE_CHECKING:
+    from ui.views.memory.dashboard import Dashboard
+
 
 class WorkerCard(QFrame):
     """State, progress, counts, spending, retry queue, current item and errors of one worker.
 
-    Signals: as of `Dashboard`; `regeneration_requested` from the card of facts only.
+    What is clicked is reported by the signals of `dashboard`.
     """
 
-    switched = Signal(object, bool)
-    run_requested = Signal(object)
-    failures_requested = Signal(object)
-    regeneration_requested = Signal()
-
-    def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
+    def __init__(self, name: WorkerName, parent: QWidget, dashboard: "Dashboard") -> None:
         super().__init__(parent)
         title = tr(WORKERS[name].title)
         self._name = name
         self.setProperty("panel", "card")
         self.setAccessibleName(title)
         self.switch = QCheckBox(title, self)
-        self.switch.clicked.connect(lambda on: self.switched.emit(name, on))
+        self.switch.clicked.connect(lambda on: dashboard.switched.emit(name, on))
         self.state = plain_label(self, "small", selectable=False)
         self.state.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.bar = progress_bar(self, tr("{title}: progress").format(title=title))
@@ -43,15 +43,15 @@ class WorkerCard(QFrame):
             button(self, text, slot, kind="quiet", tip=tip, name=f"{title}: {action}")
             for text, slot, tip, action in (
                 (
-                    tr("Run now"), lambda: self.run_requested.emit(name),
+                    tr("Run now"), lambda: dashboard.run_requested.emit(name),
                     tr("Look for work now, and retry what waits"), tr("run now"),
                 ),
                 (
-                    tr("Failures\u2026"), lambda: self.failures_requested.emit(name),
+                    tr("Failures\u2026"), lambda: dashboard.failures_requested.emit(name),
                     tr("What failed, why, and when it is retried"), "failures",
                 ),
                 (
-                    tr("Extract again\u2026"), self.regeneration_requested,
+                    tr("Extract again\u2026"), dashboard.regeneration_requested,
                     tr("Extract facts again that other models found; shows the price and asks first"),
                     tr("extract again"),
                 ),

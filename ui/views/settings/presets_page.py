@@ -1,14 +1,15 @@
 """The presets page of the settings: a list of presets, and a form with the selected one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal, SignalInstance
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
-from app.domain.presets import BUILT_IN_PRESET, ModelOptions, Preset
+from app.domain.presets import BUILT_IN_PRESET, Preset
 from app.domain.translation import tr
 from ui.views.settings.preset_form import PresetForm
-from ui.widgets.controls import button, scroll_area
+from ui.widgets.controls import button, column_in, filled, row_of, scroll_area
 from ui.widgets.plain_label import PlainLabel
 
 _LIST_PX = 200
@@ -19,20 +20,16 @@ class PresetsPage(QWidget):
     """Presets to select, change, add, copy and remove; a change is reported after a pause.
 
     Signals:
-        edited: The selected preset as it was changed.
         add_requested: Add a preset. copy_requested, removal_requested, default_requested: Its uid.
-        model_shown: PROVIDER:MODEL of the shown preset, "" for the conversation's.
 
     Attributes:
-        form: The fields of the selected preset.
+        form: The fields of the selected preset, with signals of its own.
     """
 
-    edited = Signal(object)
     add_requested = Signal()
     copy_requested = Signal(str)
     removal_requested = Signal(str)
     default_requested = Signal(str)
-    model_shown = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -42,21 +39,16 @@ class PresetsPage(QWidget):
         self.list.setAccessibleName(tr("Presets"))
         self.list.setFixedWidth(_LIST_PX)
         self.list.currentItemChanged.connect(self._on_current_item_changed)
-        self.add = button(self, tr("Add"))
-        self.copy = button(self, tr("Duplicate"))
-        self.make_default = button(self, tr("Use for new conversations"))
-        self.remove = button(self, tr("Remove\u2026"))
-        self.remove.setProperty("kind", "danger")
-        self.add.clicked.connect(self.add_requested)
-        for pressed, signal in (
-            (self.copy, self.copy_requested),
-            (self.make_default, self.default_requested),
-            (self.remove, self.removal_requested),
-        ):
-            pressed.clicked.connect(lambda _=False, signal=signal: self._emit(signal))
+        self.add = button(self, tr("Add"), self.add_requested)
+        self.copy, self.make_default, self.remove = (
+            button(self, text, partial(self._emit, signal), kind=kind)
+            for text, signal, kind in (
+                (tr("Duplicate"), self.copy_requested, ""),
+                (tr("Use for new conversations"), self.default_requested, ""),
+                (tr("Remove\u2026"), self.removal_requested, "danger"),
+            )
+        )
         self.form = PresetForm(self)
-        self.form.edited.connect(self.edited)
-        self.form.model_changed.connect(self.model_shown)
         self._lay_out()
 
     @property
@@ -92,25 +84,9 @@ class PresetsPage(QWidget):
         if select:
             self.form.focus_name()
 
-    def show_models(self, models: Sequence[str]) -> None:
-        """Offer models (PROVIDER:MODEL) for the preset."""
-        self.form.show_models(models)
-
-    def show_options(self, model: str, options: ModelOptions | None) -> None:
-        """Disable what a model lacks; None for the conversation's model, which is not known."""
-        self.form.show_options(model, options)
-
-    def show_tools(self, tools: Mapping[str, str]) -> None:
-        """Offer tools by their names, with descriptions."""
-        self.form.show_tools(tools)
-
-    def show_error(self, text: str) -> None:
-        """Show why a change was refused; "" hides it."""
-        self.form.show_error(text)
-
-    def _emit(self, signal: Signal) -> None:
+    def _emit(self, signal: SignalInstance, *_: object) -> None:
         self.form.flush()
-        signal.emit(self.selected)  # type: ignore[attr-defined]
+        signal.emit(self.selected)
 
     def _on_current_item_changed(self) -> None:
         self.form.flush()
@@ -137,18 +113,10 @@ class PresetsPage(QWidget):
             wordWrap=True,
             tone="small",
         )
-        side = QVBoxLayout()
-        side.setSpacing(_GAP_PX)
-        side.addWidget(self.list, 1)
-        for pressed in (self.add, self.copy, self.make_default, self.remove):
-            side.addWidget(pressed)
-        row = QHBoxLayout()
-        row.setSpacing(16)
-        row.addLayout(side)
+        pressed = (self.add, self.copy, self.make_default, self.remove)
+        side = filled(QVBoxLayout(), (self.list, 1), *pressed, spacing=_GAP_PX)
         area = scroll_area(self, self.form, framed=False)
         area.setAccessibleName(tr("Preset"))
-        row.addWidget(area, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 8, 16, 16)
-        column.addWidget(about)
-        column.addLayout(row, 1)
+        row = row_of(side, (area, 1))
+        row.setSpacing(16)
+        column_in(self, about, row, margins=(16, 8, 16, 16)).setStretchFactor(row, 1)
