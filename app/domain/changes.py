@@ -6,7 +6,7 @@ here and a function there. Old journals must stay readable: fields are only adde
 renamed class keeps its `SERIALIZED_NAME`. `ChangeSet` says what a write touched.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import ClassVar
@@ -497,6 +497,16 @@ FORGETTING: frozenset[type] = frozenset(
     )
 )
 """The changes that delete what earlier ones wrote."""
+
+_BY_BACKGROUND: frozenset[type] = frozenset(
+    (ExtractionDone, OriginsAdded, SummaryPut, ToolSummaryPut)
+)
+
+
+def is_background(changes: Iterable[Change]) -> bool:
+    """Return whether changes come from a worker or an import, which can wait."""
+    kinds = set(map(type, changes))
+    return kinds == {PassagesPut} or not kinds.isdisjoint(_BY_BACKGROUND)
 
 
 @dataclass(frozen=True, slots=True)

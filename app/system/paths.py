@@ -29,6 +29,7 @@ class DataPaths:
         window: Geometry of the window, readable before the database opens.
         keys: API keys encrypted with a passphrase, where the system has no keyring.
         checked: An empty file; its modification time is when every table was last read in full.
+        reserve: Disk space that is released when the disk is full.
         unclean: Exists while the database is open; at startup it means an unclean end.
     """
 
@@ -48,6 +49,7 @@ class DataPaths:
         self.window = root / "window.json"
         self.keys = root / "keys.json"
         self.checked = root / "checked"
+        self.reserve = root / "reserve"
         self.unclean = root / "open"
 
     @classmethod

@@ -224,6 +224,7 @@ def test_readers_of_many_threads_survive_reopenings_and_a_replaced_file(
         for number in range(2, 5):
             other = new_database(tmp_path / "backups" / "coming.duckdb", tmp_path / "backups")
             add(other, number)
+            assert other.checkpoint()
             other.close()
             database.replace_file(tmp_path / "backups" / "coming.duckdb")
             assert ids(database) == [number]

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from app.domain.changes import ConversationEdited, ConversationForgotten
-from app.domain.errors import DiskFull, StorageError
+from app.domain.errors import DiskFull, KnownError, StorageError
 from app.storage.deletion.erasure import deletions_owed
 from app.storage.engine.store import Store
 from app.storage.safety import backup as backup_module
@@ -28,6 +28,7 @@ from app.storage.safety.maintenance import (
     Maintenance,
     MaintenanceClock,
 )
+from tests.fakes.small_disk import no_file_beyond
 from tests.fakes.stored import add_conversation, opened, titles
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
@@ -254,16 +255,31 @@ def test_damage_is_reported_and_checked_at_the_next_start(
     store: Store, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail = Mock(side_effect=StorageError("a checksum does not match"))
-    reported: list[str] = []
-    maintenance = Maintenance(store, time_.clock(), reported.append)
+    reported: list[KnownError] = []
+    maintenance = Maintenance(store, time_.clock())
+    maintenance.notify = reported.append
     with monkeypatch.context() as broken:
         broken.setattr(maintenance_module, "read_all_tables", fail)
         time_.pass_s(25 * 3600)
         maintenance.run_due()
-    assert len(reported) == 1
+    assert [each.kind for each in reported] == ["database_damaged"]
     store.close()
     assert store.paths.unclean.exists(), "so the next start reads everything"
     settle(Maintenance(store, time_.clock()), time_)  # a closed store is no crash
+
+
+def test_a_full_disk_is_reported_once_until_there_is_space(
+    store: Store, maintenance: Maintenance, time_: FakeClock
+) -> None:
+    reported: list[KnownError] = []
+    maintenance.notify = reported.append
+    store.is_disk_full = True
+    with no_file_beyond(1 << 20):
+        settle(maintenance, time_)
+        assert [each.kind for each in reported] == ["disk_full"]
+    settle(maintenance, time_)
+    assert not store.is_disk_full
+    assert len(reported) == 1
 
 
 def test_a_failed_task_is_reported_and_retried_while_others_go_on(

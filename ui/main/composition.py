@@ -479,6 +479,10 @@ class Presenters(QObject):
             await asyncio.wait([self._bridge.start(name, load())])
         if notices := self._services.store.notices:
             self._banner.show_message(" ".join(notices), brief=False)
+        show = self._banner.show_error
+        self._services.maintenance.notify = lambda error: self._bridge.on_gui(
+            partial(show, error)
+        )()
         window.chat.composer.box.setFocus()
         self.dashboard.start()
         self.ready.set()

@@ -329,6 +329,7 @@ def connect(path: Path, backups: Path, *, read_only: bool = False) -> Connection
             "SET allowed_configs = ['memory_limit']",
             f"SET threads = {_THREADS}",
             "SET checkpoint_threshold = '1TB'",
+            "PRAGMA disable_checkpoint_on_shutdown",
             "SET enable_progress_bar = false",
             "SET lock_configuration = true",
         ):

@@ -13,12 +13,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from app.domain import codec
-from app.domain.changes import FORGETTING, Change, ChangeListener, ChangeSet
-from app.domain.errors import StorageError
+from app.domain.changes import FORGETTING, Change, ChangeListener, ChangeSet, is_background
+from app.domain.errors import DiskFull, StorageError
 from app.storage.engine.aggregate import Batch, Row, read_state
 from app.storage.engine.database import Connection, Database, Values
 from app.storage.engine.ids import IdAllocator
 from app.storage.engine.journal import Journal
+from app.storage.engine.space import (
+    FOR_DELETING_BYTES,
+    disk_is_full,
+    fill_reserve,
+    has_room_for_checkpoint,
+    release_reserve,
+)
 from app.system.paths import DataPaths, fsync_folder
 
 if TYPE_CHECKING:
@@ -67,6 +74,7 @@ class Store:
             one; it may wait.
         is_dirty: Whether the write-ahead log is not empty, so that a checkpoint has work.
         is_suspect: Whether the next start is to read everything, as after an unclean end.
+        is_disk_full: Whether background work is refused, to leave the rest of the disk to the user.
     """
 
     paths: DataPaths
@@ -82,6 +90,7 @@ class Store:
     throttle: Callable[[], None] = lambda: None
     is_dirty: bool = False
     is_suspect: bool = False
+    is_disk_full: bool = False
     _queue: "queue.SimpleQueue[_Write | None]" = field(default_factory=queue.SimpleQueue)
     _listeners: list[ChangeListener] = field(default_factory=list)
     _thread: threading.Thread | None = None
@@ -117,10 +126,12 @@ class Store:
         """Run `work` in a transaction of its own, without the journal; see `Database.write`.
 
         Only for what can be derived again, such as a worker's retry times. Listeners are called
-        with `news` after the commit.
+        with `news` after the commit; with `news`, it is refused while the disk is full.
         """
 
         def write() -> T:
+            if self.is_disk_full and news is not None:
+                raise disk_is_full()
             self.is_dirty = True
             outcome = self.database.write(work)
             if news is not None:
@@ -171,6 +182,15 @@ class Store:
         Resolves to False when that could not be done now.
         """
         return self.on_writer(self._checkpoint)
+
+    def fill_reserve(self) -> "Future[bool]":
+        """Reserve disk space if there is enough again; resolves to False while the disk is full."""
+
+        def fill() -> bool:
+            self.is_disk_full = not fill_reserve(self.paths) and self.is_disk_full
+            return not self.is_disk_full
+
+        return self.on_writer(fill)
 
     def close(self) -> None:
         """Finish what is queued, checkpoint, close; safe to call twice. Blocking."""
@@ -254,6 +274,8 @@ class Store:
             if len(batch) > 1:
                 for write in batch:
                     self._commit_batch([write])
+            elif isinstance(error, DiskFull) and self._release_reserve(batch[0]):
+                self._commit_batch(batch)
             else:
                 batch[0].future.set_exception(error)
             return
@@ -263,11 +285,19 @@ class Store:
                 self._notify(outcome)
             write.future.set_result(outcome)
 
+    def _release_reserve(self, write: _Write) -> bool:
+        """Return whether a write that found the disk full may be tried again."""
+        self.is_disk_full = True
+        keep_bytes = 0 if write.is_exclusive else FOR_DELETING_BYTES
+        return not is_background(write.changes) and release_reserve(self.paths, keep_bytes)
+
     def _write_batch(self, batch: list[_Write]) -> list[ChangeSet]:
         """Journal and apply a batch; return what each of its applied writes changed."""
         deletions: list[DeletionSet] = []
         payloads: list[tuple[str, ...]] = []
         for write in batch:
+            if self.is_disk_full and is_background(write.changes):
+                raise disk_is_full()
             if (
                 self.tombstones
                 and (kept := self.tombstones.without(write.changes)) != write.changes
@@ -310,6 +340,8 @@ class Store:
     def _checkpoint(self) -> bool:
         if not self.is_dirty:
             return True
+        if not has_room_for_checkpoint(self.paths):
+            return False
         done = self.database.checkpoint()
         if done:
             fsync_folder(self.paths.root)

@@ -7,6 +7,7 @@ afterwards (`app.storage.safety.replay`).
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ from app.storage.engine import migrations
 from app.storage.engine.database import Connection, connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.storage.engine.journal import first_position, journal_owner
+from app.storage.engine.space import has_room_for_checkpoint
 from app.storage.safety import image
 from app.storage.safety.backup import Backup, backup_from, backups_of, list_backups
 from app.storage.safety.image import quarantine
@@ -51,11 +53,13 @@ class OpeningState:
     Attributes:
         notices: What was done, as sentences for the user.
         restored: Whether the file is another one than was found.
+        has_log: Whether the log could not be folded into the file, because the disk is full.
     """
 
     paths: DataPaths
     notices: list[str] = field(default_factory=list)
     restored: bool = False
+    has_log: bool = False
 
 
 @dataclass(slots=True)
@@ -148,12 +152,34 @@ def _open_checked(opening: OpeningState, full_read: bool) -> OpenedDatabase:
             _migrate(paths, connection, found)
         uid, generation = _identity(paths, connection)
         if has_wal or behind:
-            connection.execute("CHECKPOINT")
-            fsync_folder(paths.root)
+            connection = _checkpointed(opening, connection)
     except BaseException:
         connection.close()
         raise
     return OpenedDatabase(connection, uid, generation)
+
+
+def _checkpointed(opening: OpeningState, connection: Connection) -> Connection:
+    """Fold the log into the file, if the disk has room; return the connection, or another one.
+
+    A failed checkpoint invalidates the instance (reliability F4). Then the log stays, and maintenance
+    tries again.
+    """
+    paths = opening.paths
+    opening.has_log = not has_room_for_checkpoint(paths)
+    if opening.has_log:
+        return connection
+    try:
+        connection.execute("CHECKPOINT")
+    except duckdb.Error as error:
+        if not isinstance(from_duckdb_error(error), DiskFull):
+            raise
+        with suppress(duckdb.Error):
+            connection.close()
+        opening.has_log = True
+        return connect(paths.database, paths.backups)
+    fsync_folder(paths.root)
+    return connection
 
 
 def _refuse_newer(paths: DataPaths, version: int) -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.domain.changes import ChangeSet
-from app.domain.errors import Cancelled, KnownError, StorageError
+from app.domain.errors import Cancelled, DatabaseDamaged, KnownError, StorageError
 from app.storage.deletion.erasure import deletions_owed, erase_bytes
 from app.storage.deletion.forget import purge_trash
 from app.storage.engine.aggregate import read_state
+from app.storage.engine.space import disk_is_full
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.safety.attachments import remove_unreferenced
@@ -29,6 +30,7 @@ OVERDUE_S = 600.0
 RETRY_S = 300.0
 BACKUP_EVERY_S = 1800.0
 REST_EVERY_S = 30.0
+RESERVE_EVERY_S = 60.0
 ERASE_EVERY_S = 120.0
 ERASE_QUIET_S = 60.0
 ERASE_WITHIN_S = 3600.0
@@ -71,6 +73,7 @@ class Maintenance:
     """Maintains one store from `start` to `stop`. Only `erase` raises.
 
     Attributes:
+        notify: Called from the maintenance thread with what the user should know at once.
         erase_index: Removes what was forgotten from the files of an index; called with a function that
             says whether to stop.
     """
@@ -79,15 +82,14 @@ class Maintenance:
         self,
         store: Store,
         clock: MaintenanceClock = MaintenanceClock(),
-        notify: Callable[[str], None] = _log.warning,
     ) -> None:
-        """`notify` is called from the maintenance thread with what the user should know at once."""
         self._store = store
         self._clock = clock
-        self._notify = notify
+        self.notify: Callable[[KnownError], object] = _log.warning
         self.erase_index: Callable[[Callable[[], bool]], object] = lambda _: None
         self._condition = threading.Condition()
         self._stopping = False
+        self._is_short = False
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
         at = clock.monotonic()
@@ -99,6 +101,7 @@ class Maintenance:
             _Task(lambda: purge_trash(store, clock.now() - TRASH_KEPT_FOR), _LOOK_EVERY_S, at + 30),
             _Task(lambda: remove_unreferenced(store), _LOOK_EVERY_S, at + 45),
             _Task(self._read_all, _LOOK_EVERY_S, at + 60),
+            _Task(self._fill_reserve, RESERVE_EVERY_S, at + RESERVE_EVERY_S),
             _Task(store.database.release_memory, REST_EVERY_S, at + REST_EVERY_S),
             _Task(
                 self.erase,
@@ -165,6 +168,7 @@ class Maintenance:
         else:  # until then the journal has everything
             is_due = position > _RECORDS_WITHOUT_BACKUP
         if is_due:
+            self._store.fill_reserve().result()
             with suppress(KnownError):  # the log has it, the next command tries again
                 purge_trash(self._store, self._clock.now() - TRASH_KEPT_FOR)
             try_backup(self._store)
@@ -229,6 +233,13 @@ class Maintenance:
         if not self._store.checkpoint().result():
             raise StorageError("The checkpoint could not be made now")
 
+    def _fill_reserve(self) -> None:
+        if self._store.fill_reserve().result():
+            self._is_short = False
+        elif not self._is_short:
+            self._is_short = True
+            self.notify(disk_is_full())
+
     def _back_up(self) -> None:
         position = int(self._store.read(read_state)[0])
         newest = backups_of(self._store.paths.backups, self._store.uid)[:1]
@@ -252,6 +263,8 @@ class Maintenance:
             self._store.read(read_all_tables)
         except StorageError:
             self._store.is_suspect = True
-            self._notify("The database is damaged. Start the program again to repair it.")
+            self.notify(
+                DatabaseDamaged("The database is damaged", "Start the program again to repair it.")
+            )
             return
         stamp.touch(0o600)

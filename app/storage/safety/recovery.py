@@ -12,7 +12,7 @@
 
 import logging
 
-from app.domain.errors import KnownError
+from app.domain.errors import DiskFull, KnownError
 from app.storage.apply import apply_records
 from app.storage.deletion.tombstones import Tombstones
 from app.storage.engine.aggregate import read_state
@@ -20,6 +20,7 @@ from app.storage.engine.database import Database
 from app.storage.engine.errors import from_os_error
 from app.storage.engine.ids import IdAllocator
 from app.storage.engine.journal import Journal, first_position
+from app.storage.engine.space import disk_is_full, fill_reserve, release_reserve
 from app.storage.engine.store import Store
 from app.storage.safety import fallbacks
 from app.storage.safety.backup import backups_of, try_backup
@@ -42,7 +43,15 @@ def open_store(paths: DataPaths) -> Store:
     opening = OpeningState(paths)
     if finish_restoring(paths) is not None:
         opening.notices.append("The interrupted restore of a backup was completed.")
-    store = fallbacks.open_with_fallbacks(opening, lambda opened: _up_to_date(opening, opened))
+    try:
+        store = _opened(opening)
+    except DiskFull:
+        if not release_reserve(paths):
+            raise
+        store = _opened(opening)
+    if opening.has_log or (paths.reserve.exists() and not fill_reserve(paths)):
+        store.is_disk_full = True
+        opening.notices.append(str(disk_is_full()))
     store.start()
     try:
         _end_running(store, opening)
@@ -52,6 +61,10 @@ def open_store(paths: DataPaths) -> Store:
         raise
     store.notices = tuple(opening.notices)
     return store
+
+
+def _opened(opening: OpeningState) -> Store:
+    return fallbacks.open_with_fallbacks(opening, lambda opened: _up_to_date(opening, opened))
 
 
 def _up_to_date(opening: OpeningState, opened: OpenedDatabase) -> Store:
@@ -77,7 +90,7 @@ def _up_to_date(opening: OpeningState, opened: OpenedDatabase) -> Store:
     return Store(
         paths, opened.uid, opened.generation, database,
         Journal(paths.journal, opened.uid, replayed.last), IdAllocator(*highest), apply_records,
-        Tombstones(), is_dirty=bool(replayed.records),
+        Tombstones(), is_dirty=opening.has_log or bool(replayed.records),
     )  # fmt: skip
 
 
