@@ -60,13 +60,21 @@ class DocumentText:
 class StoredDocument:
     """A document as it is shown: its name, title, and text; `chunks` are its pieces in order.
 
-    `place` is the chunk that was asked for by its passage, None for none.
+    `place` is the chunk that was asked for by its passage, None for none. `stamp` is the stamp of the
+    version that was read, `pages` how many it has, None without pages.
     """
 
     source: str
     title: str
     chunks: tuple[Chunk, ...]
     place: int | None = None
+    stamp: str | None = None
+    pages: int | None = None
+
+    @property
+    def passage(self) -> Chunk | None:
+        """The chunk that was asked for."""
+        return None if self.place is None else self.chunks[self.place]
 
     @property
     def text(self) -> str:
@@ -75,9 +83,10 @@ class StoredDocument:
 
 
 class DocumentState(StrEnum):
-    """Whether a document was read as it is listed now."""
+    """Whether a document was read as it is listed now; a changed one still has its former text."""
 
     WAITING = "waiting"
+    CHANGED = "changed"
     READ = "read"
     SKIPPED = "skipped"
 
@@ -86,7 +95,8 @@ class DocumentState(StrEnum):
 class DocumentStatus:
     """What became of a listed document; `why` it was skipped or read in part, "" otherwise.
 
-    `project` is the uid of the project that it belongs to, None for the library.
+    `project` is the uid of the project that it belongs to, None for the library. `size_bytes` is that of
+    its file, None for a manual page.
     """
 
     name: str
@@ -95,6 +105,28 @@ class DocumentStatus:
     pages: int | None
     passages: int
     project: str | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddedPath:
+    """A path that the user added; `is_there` says whether it exists, `is_folder` whether as a folder.
+
+    `project` is the uid of the project that it was added to, None for the library.
+    """
+
+    path: str
+    is_there: bool
+    is_folder: bool
+    project: str | None = None
+
+
+class FileState(StrEnum):
+    """What became of a document's file since it was read."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    GONE = "gone"
 
 
 def hashed_id(name: str) -> int:

@@ -3,12 +3,11 @@
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from app.domain.attachments import decoded_text, is_text, media_type_of
-from app.domain.documents import Chunk, DocumentText, ListedDocument
+from app.domain.documents import Chunk, DocumentText, FileState, ListedDocument
 from app.domain.errors import Cancelled
 from app.domain.formatting import format_count, format_size
 from app.domain.text import clean
@@ -37,13 +36,6 @@ _UNLIMITED = (_PDF, _OFFICE, _EPUB)  # only parts of them are text
 IsCancelled = Callable[[], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class _Unusable(Exception):
-    """A file that is skipped; `why` is a sentence."""
-
-    why: str
-
-
 def list_files(
     added: Mapping[str, bool | str], own_folder: Path, is_cancelled: IsCancelled
 ) -> Iterator[ListedDocument]:
@@ -64,19 +56,25 @@ def is_unreachable(path: str) -> bool:
     return not os.path.lexists(path) and not Path(path).parent.is_dir()
 
 
+def state_of_file(path: str, stamp: str | None) -> FileState:
+    """Return what became of a file since the version with a stamp; blocking."""
+    if (now := _listed(path)) is None:
+        return FileState.GONE
+    return FileState.SAME if now.stamp == stamp else FileState.CHANGED
+
+
 def read_document(document: ListedDocument, is_cancelled: IsCancelled) -> DocumentText:
     """Return the text of a file; blocking. Raises OSError for a passing failure, Cancelled."""
     path = Path(document.name)
     try:
         return _read(document, path, is_cancelled)
-    except _Unusable as error:
-        return DocumentText(document, (), error.why)
     except UnreadableFile as error:
-        return DocumentText(document, (), str(error))
+        why = error
     except FileNotFoundError:
-        return DocumentText(document, (), "It is gone.")
+        why = UnreadableFile("It is gone.")
     except PermissionError:
-        return DocumentText(document, (), "Reading it is not permitted.")
+        why = UnreadableFile("Reading it is not permitted.")
+    return DocumentText(document, (), str(why))
 
 
 def _read(document: ListedDocument, path: Path, is_cancelled: IsCancelled) -> DocumentText:
@@ -91,14 +89,14 @@ def _read(document: ListedDocument, path: Path, is_cancelled: IsCancelled) -> Do
         total = pages.total if is_paged else None
         if len(texts) < pages.total:
             read, of = format_count(len(texts), "page"), f"{pages.total:,}"
-            why = f"Only the first {read} of {of} were read."
+            why = str(UnreadableFile(f"Only the first {read} of {of} were read."))
     elif is_text(kind):
         texts = [_text(path, size)]
     else:
-        raise _Unusable(f"It is not text, a document or an e-mail but {kind}.")
+        raise UnreadableFile(f"It is not text, a document or an e-mail but {kind}.")
     texts = [clean(each.replace("\r\n", "\n").replace("\r", "\n")) for each in texts]
     if not any(map(str.strip, texts)):
-        raise _Unusable("It has no text, only images." if kind == _PDF else "It is empty.")
+        raise UnreadableFile("It has no text, only images." if kind == _PDF else "It is empty.")
     made: list[Chunk] = []
     has_headings = kind == _MARKDOWN or (kind in _PROGRAM_KINDS and kind != _PDF)
     for each in chunks_of(texts, is_paged=is_paged, has_headings=has_headings):
@@ -106,21 +104,23 @@ def _read(document: ListedDocument, path: Path, is_cancelled: IsCancelled) -> Do
             raise Cancelled("The worker was stopped")
         made.append(each)
     if all(each.is_garbage for each in made):
-        raise _Unusable("Its text is not readable: encoded data, or a PDF without its characters.")
+        raise UnreadableFile(
+            "Its text is not readable: encoded data, or a PDF without its characters."
+        )
     return DocumentText(document, made, why, total)
 
 
 def _kind_of(path: Path) -> tuple[str, int]:
-    """Return the media type of a file's content and its size in bytes; raise _Unusable, OSError."""
+    """Return the media type of a file's content and its size in bytes; raise UnreadableFile, OSError."""
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError as error:
-        raise _Unusable("Its name is not valid text.") from error
+        raise UnreadableFile("Its name is not valid text.") from error
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(_HEAD_BYTES)
     if not head:
-        raise _Unusable("It is empty.")
+        raise UnreadableFile("It is empty.")
     suffix = path.suffix.casefold()
     kind = media_type_of(head, f"x{_ENDINGS.get(suffix, suffix)}")
     if kind == "text/plain" and head.lstrip()[:200].lower().startswith(
@@ -132,7 +132,9 @@ def _kind_of(path: Path) -> tuple[str, int]:
     if kind == "application/zip" or (is_text(kind) and suffix == ".eml"):
         kind = _SUFFIX_KINDS.get(suffix, kind)
     if kind not in _UNLIMITED and size > MOST_TEXT_BYTES:
-        raise _Unusable(f"It is larger than {format_size(MOST_TEXT_BYTES)}: {format_size(size)}.")
+        raise UnreadableFile(
+            f"It is larger than {format_size(MOST_TEXT_BYTES)}: {format_size(size)}."
+        )
     return kind, size
 
 

@@ -4,6 +4,8 @@ Arguments: the kind ("pdf" or one of `_READERS`), the file, the most characters 
 limit of its memory in bytes, and the program that recognizes text in images, "" for none. The first line that
 it prints is the number of pages, the rest their texts in UTF-8, separated by form feeds; fewer than that where
 a limit ended it. Only PDF and presentations have pages; of others, headings and list items are as in Markdown.
+Or: "page", the PDF, the number of a page from 0, its longest edge in pixels, the limit of memory; it prints the
+page as a binary PPM image.
 It imports nothing of this program: a damaged or malicious file ends only this process.
 """
 
@@ -102,6 +104,20 @@ def main(kind: str, path: str, most_chars: int, most_s: float, memory_bytes: int
         return UNREADABLE
 
 
+def print_page(path: str, number: int, most_px: int, memory_bytes: int) -> int:
+    """Print the image of a page of a PDF; return UNREADABLE if that is impossible."""
+    _limit(memory_bytes)
+    import pypdfium2
+
+    try:
+        with _cpu_limit(_OPENING_CPU_S):
+            page = pypdfium2.PdfDocument(path)[number]
+        sys.stdout.buffer.write(_image(page, most_px / max(1.0, *page.get_size())))
+    except (pypdfium2.PdfiumError, IndexError, OSError, MemoryError):
+        return UNREADABLE
+    return 0
+
+
 def _limit(memory_bytes: int) -> None:
     try:
         import resource  # not on Windows
@@ -151,10 +167,7 @@ def _languages(ocr: str) -> str:
 def _recognized(page: "pypdfium2.PdfPage", ocr: str, languages: str) -> str:  # type: ignore[name-defined] # noqa: F821
     """Return the text that Tesseract recognizes in a page, "" if it fails."""
     scale = min(_DOTS_PER_INCH / 72, _MOST_PX / max(1.0, *page.get_size()))
-    bitmap = page.render(scale=scale, grayscale=True)
-    width, data = bitmap.width, bytes(bitmap.buffer)
-    rows = (data[at : at + width] for at in range(0, len(data), bitmap.stride))
-    image = b"P5 %d %d 255\n" % (width, bitmap.height) + b"".join(rows)
+    image = _image(page, scale, grayscale=True)
     try:
         ran = subprocess.run(  # noqa: S603
             [ocr, "stdin", "stdout", "-l", languages], input=image, timeout=_OCR_S, check=True,
@@ -163,6 +176,15 @@ def _recognized(page: "pypdfium2.PdfPage", ocr: str, languages: str) -> str:  # 
     except (OSError, subprocess.SubprocessError):
         return ""
     return ran.stdout.decode("utf-8", "replace")
+
+
+def _image(page: "pypdfium2.PdfPage", scale: float, *, grayscale: bool = False) -> bytes:  # type: ignore[name-defined] # noqa: F821
+    """Return a page as a binary PGM or PPM image."""
+    bitmap = page.render(scale=scale, grayscale=grayscale, rev_byteorder=True)
+    kind, width = (b"P5", bitmap.width) if grayscale else (b"P6", 3 * bitmap.width)
+    data = bytes(bitmap.buffer)
+    rows = (data[at : at + width] for at in range(0, len(data), bitmap.stride))
+    return b"%b %d %d 255\n" % (kind, bitmap.width, bitmap.height) + b"".join(rows)
 
 
 def _html(data: bytes) -> str:
@@ -281,6 +303,8 @@ def _write(pages: int, texts: Iterator[str], most_chars: int, most_s: float) -> 
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "page":
+        sys.exit(print_page(sys.argv[2], *map(int, sys.argv[3:6])))
     sys.exit(
         main(
             sys.argv[1],

@@ -25,6 +25,7 @@ _DOCUMENT_MEMORY_BYTES = 384 << 20
 _SECONDS = 30.0
 _GRACE_S = 10.0  # for a program that ends by itself
 _BYTES_PER_CHAR = 4
+_HEADER_BYTES = 32  # of a PPM image
 
 
 class UnreadableFile(Exception):
@@ -58,6 +59,13 @@ def document_pages(
     limits = ProcessLimits(most_s + _GRACE_S, most_chars * _BYTES_PER_CHAR + (1 << 20))
     first, _, rest = _run(_DOCUMENT, given, limits, is_cancelled).partition(b"\n")
     return Pages(tuple(rest.decode("utf-8", "replace").split("\f")), int(first))
+
+
+def page_image(path: Path, number: int, most_px: int, is_cancelled: IsCancelled) -> bytes:
+    """Return a page of a PDF, counted from 1, as a PPM image; blocking. Raises UnreadableFile, Cancelled."""
+    given = ["page", str(path.absolute()), number - 1, most_px, _DOCUMENT_MEMORY_BYTES]
+    limits = ProcessLimits(_SECONDS, 3 * most_px * most_px + _HEADER_BYTES)
+    return _run(_DOCUMENT, given, limits, is_cancelled)
 
 
 def pdf_text(path: Path, most_chars: int, is_cancelled: IsCancelled = lambda: False) -> str:

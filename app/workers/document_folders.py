@@ -2,12 +2,12 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from app.domain.changes import DocumentsForgotten
-from app.domain.documents import DocumentStatus, ListedDocument
+from app.domain.documents import AddedPath, DocumentStatus, ListedDocument
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.passages import PassageKind
 from app.storage.deletion.forget import remains_of_files
@@ -29,11 +29,17 @@ def added_paths(settings: Settings) -> dict[str, Owner]:
 
 def nearest(path: str, added: Mapping[str, Owner]) -> Owner:
     """Return the entry at or above a path that is nearest to it; False for none."""
-    while path not in added:
+    above = nearest_path(path, added)
+    return above is not None and added[above]
+
+
+def nearest_path(path: str, paths: Container[str]) -> str | None:
+    """Return the one of some paths that is a path itself, or above and nearest to it; None for none."""
+    while path not in paths:
         if not path.strip(os.sep):
-            return False
+            return None
         path = path.rpartition(os.sep)[0] or os.sep
-    return added[path]
+    return path
 
 
 def in_project(document: ListedDocument, added: Mapping[str, Owner]) -> ListedDocument:
@@ -105,6 +111,19 @@ class AddedDocuments:
     def folders(self) -> tuple[str, ...]:
         """Return the files and folders that were added, by path."""
         return tuple(sorted(path for path, is_on in added_paths(self._settings).items() if is_on))
+
+    def added(self) -> tuple[AddedPath, ...]:
+        """Return what was added as it is now, by path; blocking where a drive does not answer."""
+        return tuple(
+            AddedPath(
+                path,
+                os.path.lexists(path),
+                Path(path).is_dir(),
+                owner if isinstance(owner, str) else None,
+            )
+            for path, owner in sorted(added_paths(self._settings).items())
+            if owner
+        )
 
     def _set(self, path: str, owner: Owner) -> None:
         added = added_paths(self._settings)

@@ -10,6 +10,7 @@ import pytest
 from app.chat.problems import STOPPED
 from app.domain.errors import ImportRefused, KnownError, NotFound
 from app.domain.translation import LANGUAGES, choose_language, in_english, translate_filled
+from app.system.file_programs import UnreadableFile
 
 APP = Path(__file__).resolve().parents[2] / "app"
 TABLES = APP.parent / "resources" / "translations"
@@ -31,7 +32,7 @@ def name_of(node: ast.expr) -> str:
 
 
 def error_classes(trees: list[ast.Module]) -> set[str]:
-    found = {KnownError.__name__}
+    found = {KnownError.__name__, UnreadableFile.__name__}
     classes = [each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.ClassDef)]
     while (
         more := {each.name for each in classes if found & {name_of(base) for base in each.bases}}

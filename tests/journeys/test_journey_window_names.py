@@ -30,7 +30,17 @@ PAGES = (
     "questions",
     "activity",
 )
-DIALOGS = ("why", "palette", "shortcuts", "about", "privacy", "forget", "check", "routines")
+DIALOGS = (
+    "why",
+    "palette",
+    "shortcuts",
+    "about",
+    "privacy",
+    "forget",
+    "check",
+    "routines",
+    "documents",
+)
 
 
 async def screens(user: User) -> AsyncIterator[tuple[str, QWidget]]:

@@ -42,9 +42,15 @@ class Attaching:
         qtbot.addWidget(self.pane)
         self.pane.show()
         self.imported: list[list[Path]] = []
+        self.offered: list[list[Path]] = []
         self.sees: bool | None = None
         self.presenter = AttachPresenter(
-            cast(Any, self.bridge), files, lambda _: self.sees, self.imported.append, self.pane
+            cast(Any, self.bridge),
+            files,
+            lambda _: self.sees,
+            self.imported.append,
+            self.offered.append,
+            self.pane,
         )
 
     @property
@@ -145,6 +151,21 @@ def test_dropped_exports_are_imported_and_the_rest_is_attached(
     assert attaching.names == ["d.json", "a.png"]
     attaching.presenter.take_dropped_to_import([data])
     assert attaching.imported[-1] == [data]
+
+
+def test_dropped_folders_are_offered_as_documents_unless_they_are_exports(
+    attaching: Attaching, tmp_path: Path
+) -> None:
+    folder, export = tmp_path / "notes", tmp_path / "chatgpt"
+    for each in (folder, export):
+        each.mkdir()
+    (folder / "a.md").write_text("# Notes")
+    (export / "conversations.json").write_text('[{"title": "x", "mapping": {}}]')
+    for drop in (attaching.presenter.take_dropped, attaching.presenter.take_dropped_to_import):
+        drop([folder, export])
+    assert attaching.offered == [[folder]] * 2
+    assert attaching.imported == [[export]] * 2
+    assert not attaching.names
 
 
 def test_the_hint_says_what_a_drop_does() -> None:

@@ -19,7 +19,6 @@ from app.chat.models import ModelCard
 from app.check import CheckReport
 from app.domain.changes import ChangeSet
 from app.domain.chat import ModelRef
-from app.domain.documents import Chunk, StoredDocument
 from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId
 from app.domain.projects import Project
@@ -44,7 +43,6 @@ from ui.presenters.model_choice import ModelPickerPresenter
 from ui.presenters.privacy import PrivacyPresenter
 from ui.views.actions import add_actions
 from ui.views.dialogs.about_dialog import AboutDialog
-from ui.views.dialogs.page_dialog import PageDialog
 from ui.views.dialogs.privacy_dialog import PrivacyDialog
 from ui.views.sidebar import FOLDERS, Sidebar
 from ui.widgets.model_rows import ModelGroup
@@ -327,9 +325,8 @@ class Links:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.turns = parts, list[tuple[Any, ...]]()
         self.library = Recorder(open=lambda _: view_of(1, 2))
-        self.pages = Recorder(at=StoredDocument("grep.1", "grep(1)", (Chunk("GREP(1)"),)))
         self.presenter = parts.make(
-            LinkPresenter, library=self.library, documents=self.pages,
+            LinkPresenter, library=self.library, open_document=parts.go("document"),
             open_turn=lambda *given: self.turns.append(given),
         )  # fmt: skip
 
@@ -380,18 +377,6 @@ def test_an_external_link_is_opened_after_a_yes_and_a_hidden_one_refused(
     assert len(opened) == 2
     links.presenter.follow("file:///etc/passwd")
     assert "file:///etc/passwd" in links.parts.banner.messages[0]
-
-
-def test_a_manual_page_is_shown_or_its_error(links: Links) -> None:
-    for error, shown in ((None, "GREP(1)"), (NotFound("It is gone"), "")):
-        links.pages.error = error
-        links.presenter.open_page("man:grep.1", "grep(1)")
-        dialog = links.parts.dialog(PageDialog)
-        assert dialog.windowTitle() == "grep(1)"
-        assert dialog.text.toPlainText() == shown
-        assert dialog.text.isReadOnly()
-        assert ("It is gone" in dialog.status.text()) == (error is not None)
-        dialog.reject()
 
 
 # -- maintenance

@@ -33,6 +33,7 @@ from ui.presenters.compose import ComposePresenter
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.conversation_commands import ConversationCommands, Removal
 from ui.presenters.conversation_list import ConversationListPresenter
+from ui.presenters.documents import DocumentsPresenter
 from ui.presenters.downloads import DownloadsPresenter
 from ui.presenters.explain import ExplainPresenter
 from ui.presenters.facts import FactsPresenter
@@ -119,7 +120,7 @@ class Presenters(QObject):
             turn=self.conversation.open,
             fact=self.facts.open,
             memory=self.memories.open,
-            page=self.links.open_page,
+            page=self.documents.open_page,
             explain=self.explain.explain,
             import_files=self.imports.start,
             export=self.conversation_commands.ask_for_export,
@@ -219,8 +220,12 @@ class Presenters(QObject):
             bridge, services.library, services.passages, services.summaries,
             services.summary_service, knowledge.summaries, banner, conversation, memory.open_page,
         )  # fmt: skip
+        self.documents = DocumentsPresenter(
+            bridge, services.documents, services.document_texts, services.projects, services.workers,
+            lambda: services.embedders.estimate(0, 0).sent_to, update_index, conversation, banner,
+        )  # fmt: skip
         self.links = LinkPresenter(
-            bridge, services.library, services.document_texts, banner, conversation.open
+            bridge, services.library, banner, self.documents.open_page, conversation.open
         )
         self.topics = TopicsPresenter(
             bridge, services.topics, services.projects, self._window.chat, memory.inspector.related,
@@ -288,7 +293,7 @@ class Presenters(QObject):
         self.imports.imported.connect(watch.note_import)
         self.attach = AttachPresenter(
             bridge, services.attachments, services.models.sees_images, self.imports.start,
-            self._window.chat,
+            self.documents.offer, self._window.chat,
         )  # fmt: skip
 
     def _create_recall(self, navigation: Navigation) -> None:
@@ -414,6 +419,7 @@ class Presenters(QObject):
             "import": self.imports.choose,
             "past_imports": self.imports.show_past,
             "topics": self.topics.open,
+            "documents": self.documents.open,
             "secrets": self.secrets.open,
             "new_project": self.projects.add,
             "proposed_projects": ProposalsPresenter(

@@ -111,7 +111,8 @@ def _tooltip(row: SearchResult | ResultGroup | FoldRow) -> str:
         return ""
     if isinstance(row, ResultGroup):
         return escape(row.title)
-    lines = [title_text(row), row.user_question, origin_text(row)]
+    path = row.source if row.kind is PassageKind.DOCUMENT else ""
+    lines = [title_text(row), path, row.user_question, origin_text(row)]
     if row.is_weak:
         lines.append(tr("Weak match: less relevant than what is recalled"))
     return "<br>".join(escape(line) for line in lines if line)

@@ -29,12 +29,13 @@ class AttachPresenter(Presenter):
     """Puts files into the composer. Reading, hashing and decoding run on the bridge's pool.
 
     `sees_images` returns whether a model reads images, None if unknown; it may block. `import_files`
-    imports exports.
+    imports exports, `offer_documents` asks whether folders become documents.
     """
 
     _files: AttachmentFiles
     _sees_images: Callable[[ModelRef], bool | None]
     _import_files: Callable[[list[Path]], object]
+    _offer_documents: Callable[[list[Path]], object]
     _view: ChatPane
 
     def __post_init__(self) -> None:
@@ -63,7 +64,7 @@ class AttachPresenter(Presenter):
             self._add(path.name, lambda path=path: attach_path(self._files, path))  # type: ignore[misc]
 
     def take_dropped(self, paths: list[Path]) -> None:
-        """Import the exports among dropped files, and attach the others."""
+        """Import the exports among dropped files, offer folders as documents, and attach the others."""
         self._bridge.submit(self._take_dropped(paths))
 
     def take_dropped_to_import(self, paths: list[Path]) -> None:
@@ -71,17 +72,22 @@ class AttachPresenter(Presenter):
         self._bridge.submit(self._take_dropped(paths, is_by_name=True))
 
     async def _take_dropped(self, paths: list[Path], *, is_by_name: bool = False) -> None:
-        def find_exports() -> list[Path]:
-            return [
+        def sort() -> tuple[list[Path], list[Path]]:
+            folders = [path for path in paths if path.is_dir()]
+            exports = [
                 path
                 for path in paths
-                if (is_by_name and looks_like_export(path)) or is_export(path)
+                if (is_by_name and path not in folders and looks_like_export(path))
+                or is_export(path)
             ]
+            return exports, [path for path in folders if path not in exports]
 
-        exports = await self._bridge.run(find_exports)
+        exports, folders = await self._bridge.run(sort)
         if exports:
             self._import_files(exports)
-        self.add([path for path in paths if path not in exports])
+        if folders:
+            self._offer_documents(folders)
+        self.add([path for path in paths if path not in exports and path not in folders])
 
     def _on_image_pasted(self, image: bytes | QImage) -> None:
         def read() -> Attached:

@@ -1,4 +1,4 @@
-"""Links and pages: external links, links to turns, manual pages and documents."""
+"""Links: external ones, and those to turns and documents."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,25 +10,22 @@ from app.domain.conversations import Exchange
 from app.domain.errors import KnownError
 from app.domain.links import SCHEME, Link, name_of_document, parse_document, parse_link
 from app.domain.translation import tr
-from app.storage.tables.documents import DocumentTexts
-from ui.presenters.presenter import OpenTurn, Presenter, ask_for_text
+from ui.presenters.presenter import OpenDocument, OpenTurn, Presenter, ask_for_text
 from ui.rendering.links import LinkCheck, LinkOpener
 from ui.views.dialogs.confirm import Confirmation, confirm
-from ui.views.dialogs.page_dialog import PageDialog
 from ui.widgets.banner import Banner
-
-_PAGE = "page"
 
 
 class LinkPresenter(Presenter):
     """Opens what a link leads to; asks before an external link is opened.
 
-    `open_turn` shows a conversation, at an exchange if one is given.
+    `open_document` shows a document by its place and title, `open_turn` a conversation, at an exchange if
+    one is given.
     """
 
     _library: Library
-    _documents: DocumentTexts
     _messages: Banner
+    _open_document: OpenDocument
     _open_turn: OpenTurn
 
     def __post_init__(self) -> None:
@@ -38,7 +35,7 @@ class LinkPresenter(Presenter):
     def follow(self, target: str, label: str = "") -> None:
         """Follow a link whose text is `label`."""
         if target.startswith(SCHEME) and (passage := parse_document(target)) is not None:
-            self.open_page(name_of_document(passage), label or tr("Document"))
+            self._open_document(name_of_document(passage), label or tr("Document"))
         else:
             self._gate.follow(target, label)
 
@@ -57,13 +54,6 @@ class LinkPresenter(Presenter):
                 lambda: self._library.open(link.conversation_id).path,
                 lambda path: self._open_by_number(link, path),
             )
-
-    def open_page(self, place: str, title: str) -> None:
-        """Show the manual page or document at `place`, such as man:grep.1 or document:12."""
-        dialog = self._open_dialog(PageDialog(title, self._messages.window()), _PAGE)
-        self._bridge.load(
-            _PAGE, lambda: self._documents.at(place), dialog.show_document, dialog.show_error
-        )
 
     def _on_link_entered(self, text: str) -> None:
         try:

@@ -16,6 +16,7 @@ from ui.widgets.banner import Banner
 
 _QUESTION_CHARS = 70
 D = TypeVar("D", bound=QDialog)
+OpenDocument = Callable[[str, str], object]
 OpenPage = Callable[[str], object]
 OpenTurn = Callable[[ConversationId, ExchangeId | None, MessageId | None], object]
 
@@ -58,7 +59,7 @@ class Navigation:
     turn: OpenTurn
     fact: Callable[[int], object]
     memory: Callable[[int], object]
-    page: Callable[[str, str], object]
+    page: OpenDocument
     explain: Callable[[ExchangeId, str, str], object]
     import_files: Callable[[list[Path]], object]
     export: Callable[[Sequence[ConversationId]], object]

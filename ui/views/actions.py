@@ -41,6 +41,7 @@ _ROWS = (
     ActionRow("forget", tr("&Conversation"), tr("For&get permanently\u2026")),
     ActionRow("import", tr("&Conversation"), tr("&Import\u2026"), "Ctrl+I", separated=True),
     ActionRow("past_imports", tr("&Conversation"), tr("Past i&mports\u2026")),
+    ActionRow("documents", tr("&Conversation"), tr("Doc&uments\u2026"), "Ctrl+Shift+G"),
     ActionRow("export", tr("&Conversation"), tr("E&xport this conversation\u2026"), "Ctrl+E"),
     ActionRow("export_all", tr("&Conversation"), tr("Export ever&ything\u2026")),
     ActionRow("settings", tr("&Conversation"), tr("&Settings\u2026"), "Ctrl+,", separated=True),

@@ -22,7 +22,9 @@ def drop_text(paths: Sequence[Path]) -> str:
     """Return what dropping files will do, by their names; the content decides once they are dropped."""
     exports = sum(map(looks_like_export, paths))
     if exports == len(paths):
-        return tr("Drop to import conversations, or to attach what is no export")
+        return tr(
+            "Drop to import conversations, to attach files, or to add a folder to your documents"
+        )
     files = trn("{count} file", "{count} files", len(paths) - exports)
     return tr("Drop to attach {files}").format(files=files) + (
         tr(" and to import the export") if exports else ""

@@ -248,15 +248,15 @@ class Documents:
     def statuses(self) -> tuple[DocumentStatus, ...]:
         """Return what became of each document, by name."""
         rows = self._store.rows(
-            "SELECT name, read_stamp = stamp, why, pages, coalesce(c.chunks, 0), "
-            "coalesce(c.passages, 0), project FROM document LEFT JOIN (SELECT document_id, "
+            "SELECT name, read_stamp = stamp, coalesce(c.chunks, 0), why, pages, coalesce(c.passages, 0), "
+            "project, TRY_CAST(split_part(stamp, ':', 2) AS BIGINT) FROM document LEFT JOIN (SELECT document_id, "
             "count(*) AS chunks, count(content_hash) AS passages FROM document_chunk "
             "GROUP BY document_id) c ON c.document_id = document.id WHERE kind = ? ORDER BY name",
             [self._kind.value],
         )
         return tuple(
-            DocumentStatus(name, _state(bool(is_read), chunks), why, pages, *rest)
-            for name, is_read, why, pages, chunks, *rest in rows
+            DocumentStatus(name, _state(is_read, chunks), *rest)
+            for name, is_read, chunks, *rest in rows
         )
 
     def _passages_of_others(self, document_ids: Iterable[int]) -> list[int]:
@@ -283,12 +283,12 @@ class DocumentTexts:
         if passage is None:
             kind = PassageKind.DOCUMENT if page is None else PassageKind.MAN_PAGE
             row = self._store.row(
-                "SELECT id, name, title, NULL FROM document WHERE name = ? AND kind = ?",
+                "SELECT id, name, title, NULL, read_stamp, pages FROM document WHERE name = ? AND kind = ?",
                 [place if page is None else page, kind.value],
             )
         else:
             row = self._store.row(
-                "SELECT d.id, d.name, d.title, c.place FROM passage p "
+                "SELECT d.id, d.name, d.title, c.place, d.read_stamp, d.pages FROM passage p "
                 "JOIN document_chunk c ON c.id = p.source_id "
                 "JOIN document d ON d.id = c.document_id WHERE p.id = ? AND p.kind = ?",
                 [passage, PassageKind.DOCUMENT.value],
@@ -307,8 +307,8 @@ class DocumentTexts:
                 f"'{place}' is not in the library",
                 "It may have changed. 'commonplace work' reads documents and manual pages.",
             )
-        _, source, title, at = row
-        return StoredDocument(source, title, tuple(Chunk(*each) for each in rows), at)
+        _, source, title, *rest = row
+        return StoredDocument(source, title, tuple(Chunk(*each) for each in rows), *rest)
 
 
 def chunk_texts(
@@ -322,9 +322,9 @@ def chunk_texts(
     return {row[0]: row[1:] for row in rows}
 
 
-def _state(is_read: bool, chunks: int) -> DocumentState:
+def _state(is_read: bool | None, chunks: int) -> DocumentState:
     if not is_read:
-        return DocumentState.WAITING
+        return DocumentState.WAITING if is_read is None else DocumentState.CHANGED
     return DocumentState.READ if chunks else DocumentState.SKIPPED
 
 

@@ -1,59 +1,271 @@
-"""The dialog that shows the text of a manual page or document."""
+"""The dialog that shows the text of a manual page or document, beside a page of a PDF its image."""
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QFont, QFontDatabase, QFontMetrics
-from PySide6.QtWidgets import QApplication, QWidget
+from bisect import bisect_right
+from pathlib import PurePath
 
-from app.domain.documents import StoredDocument
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QFont,
+    QFontDatabase,
+    QFontMetrics,
+    QGuiApplication,
+    QImage,
+    QKeySequence,
+    QPalette,
+    QShortcut,
+    QTextCursor,
+)
+from PySide6.QtWidgets import QApplication, QSplitter, QTextEdit, QWidget
+
+from app.domain.documents import FileState, StoredDocument
 from app.domain.errors import KnownError
-from app.domain.translation import tr
-from ui.widgets.controls import closing_buttons, column_in, text_edit
+from app.domain.translation import format_number, tr
+from ui.views.dialogs.image_viewer import ImageView
+from ui.widgets.controls import closing_buttons, column_in, row_of, text_edit, tool_button
 from ui.widgets.dialog import Dialog
-from ui.widgets.plain_label import plain_label
+from ui.widgets.on_screen import resize_on_screen
+from ui.widgets.plain_label import PlainLabel, plain_label
 
 _COLUMNS = 84
 _LINES = 30
+_FOLLOW_MS = 150
+_MARK_ALPHA = 90
+_DOT = " \N{MIDDLE DOT} "
+# Others are code or formatted for a terminal, as manual pages are.
+_PROSE = frozenset(
+    (".pdf", ".md", ".markdown", ".mdx", ".rst", ".txt", ".htm", ".html", ".xhtml", ".docx", ".docm", ".pptx",
+     ".pptm", ".odt", ".odp", ".epub", ".eml", "")
+)  # fmt: skip
+_NOTICES = {
+    FileState.SAME: "",
+    FileState.CHANGED: tr(
+        "The file has changed since it was read. This is the text that was read."
+    ),
+    FileState.GONE: tr("The file is gone. This is the text that was read."),
+}
 
 
 class PageDialog(Dialog):
-    """A title above a read-only text."""
+    """A title above a read-only text, in which the passage that was asked for is marked.
+
+    Signals:
+        page_requested: The number, from 1, of the page of a PDF whose image is to be shown.
+        folder_requested: Show the folder of the file.
+    """
+
+    page_requested = Signal(int)
+    folder_requested = Signal()
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
-        # Manual pages are formatted for a terminal.
         font = QFont(QApplication.font())
-        font.setFamily(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family())
         metrics = QFontMetrics(font)
         width = metrics.averageCharWidth() * _COLUMNS + 48
         super().__init__(title, (width, metrics.lineSpacing() * _LINES), parent, tone="error")
-        self.status.hide()
+        self._heading = plain_label(self, "heading", text=title)
+        self.place = plain_label(self, "small")
+        self.place.setMinimumWidth(1)  # else its longest word is
+        self.notice = plain_label(self, "warning")
         self.text = text_edit(self, title)
         self.text.setReadOnly(True)
         self.text.setPlaceholderText(tr("Reading\u2026"))
-        self.text.setFont(font)
         self.text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        heading = plain_label(self, "heading", text=title)
-        column_in(self, heading, self.status, (self.text, 1), closing_buttons(self)[0])
+        self.image = ImageView(self)
+        self._image_problem = plain_label(self, "muted")
+        self.page = PlainLabel(self, tone="small")
+        self._before = tool_button(
+            self,
+            "",
+            lambda: self._turn(-1),
+            icon="chevron-left",
+            name=tr("Previous page (Ctrl+Page Up)"),
+        )
+        self._after = tool_button(
+            self,
+            "",
+            lambda: self._turn(1),
+            icon="chevron-right",
+            name=tr("Next page (Ctrl+Page Down)"),
+        )
+        self._beside = QWidget(self)
+        turning = row_of(self._before, self.page, self._after, None)
+        column_in(
+            self._beside,
+            turning,
+            self._image_problem,
+            (self.image, 1),
+            margins=(0, 0, 0, 0),
+            spacing=4,
+        )
+        split = QSplitter(Qt.Orientation.Horizontal, self)
+        split.setChildrenCollapsible(False)
+        split.addWidget(self.text)
+        split.addWidget(self._beside)
+        self._split = split
+        buttons, (self.folder, self.copy, self.passage) = closing_buttons(
+            self, tr("Show in folder"), tr("Copy the passage"), tr("Show the passage")
+        )
+        self.passage.clicked.connect(self._show_passage)
+        self.copy.clicked.connect(self._copy_passage)
+        self.folder.clicked.connect(self.folder_requested)
+        column_in(self, self._heading, self.place, self.notice, self.status, (split, 1), buttons)
+        for each in (
+            self.place, self.notice, self.status, self._beside, self.passage, self.copy, self.folder
+        ):  # fmt: skip
+            each.hide()
+        self._document = StoredDocument("", title, ())
+        self._starts: list[int] = []  # of pages, in the units of Qt
+        self._shown_page = 0
+        self._follow = QTimer(self, singleShot=True, interval=_FOLLOW_MS)
+        self._follow.timeout.connect(self._follow_text)
+        self._set_up_text(is_prose=False)
+        self._connect_keys()
         self.text.setFocus()
 
-    def show_document(self, document: StoredDocument) -> None:
-        """Show a document from its beginning, or at its passage, which is selected."""
+    def show_document(self, document: StoredDocument, state: FileState | None) -> None:
+        """Show a document from its beginning, or at its passage, which is marked.
+
+        `state` is that of its file, None for a manual page, which has none.
+        """
+        self._document = document
+        self._heading.setText(document.title)
+        self.setWindowTitle(document.title)
+        self._set_up_text(
+            is_prose=state is not None and PurePath(document.source).suffix.lower() in _PROSE
+        )
         self.text.setPlainText(document.text)
-        if document.place is None:
-            return
-        found = document.chunks[document.place]
-        cursor = self.text.textCursor()
-        cursor.setPosition(_offset(document.text, found.start + len(found.text.rstrip())))
-        self.text.setTextCursor(cursor)  # so that all of it is in view
-        cursor.setPosition(_offset(document.text, found.start), cursor.MoveMode.KeepAnchor)
-        self.text.setTextCursor(cursor)
+        self._show_place(has_file=state is not None)
+        notice = "" if state is None else _NOTICES[state]
+        self.notice.setText(notice)
+        self.notice.setVisible(bool(notice))
+        self.folder.setVisible(state in (FileState.SAME, FileState.CHANGED))
+        for each in (self.copy, self.passage):
+            each.setVisible(document.place is not None)
+        self._show_passage()
+        if state is FileState.SAME and PurePath(document.source).suffix.lower() == ".pdf":
+            self._begin_pages()
+
+    def show_image(self, image: QImage | str) -> None:
+        """Show the image of the page that was requested, or why there is none."""
+        if isinstance(image, QImage):
+            self.image.show_image(image)
+        else:
+            self._image_problem.setText(image)
+        self._image_problem.setHidden(isinstance(image, QImage))
+        self.image.setVisible(isinstance(image, QImage))
 
     def show_error(self, error: KnownError) -> None:
         """Show why there is no text."""
         super().show_error(error)
         self.text.setPlaceholderText("")
+
+    # -- text
+
+    def _set_up_text(self, *, is_prose: bool) -> None:
+        font = QFont(QApplication.font())
+        if not is_prose:
+            font.setFamily(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family())
+        self.text.setFont(font)
+
+    def _show_place(self, *, has_file: bool) -> None:
+        """Show headings and page of the passage, and the path of a file."""
+        document, words = self._document, []
+        if (found := document.passage) is not None:
+            words += [found.heading] if found.heading else []
+            words += [_page_text(found.page, document.pages)] if found.page else []
+        words += [document.source] if has_file else []
+        self.place.setText(_DOT.join(words))
+        self.place.setVisible(bool(words))
+
+    def _show_passage(self) -> None:
+        """Mark the passage, and put the cursor at its beginning."""
+        document = self._document
+        if (found := document.passage) is None:
+            return
+        cursor = self.text.textCursor()
+        cursor.setPosition(_offset(document.text, found.start + len(found.text.rstrip())))
+        self.text.setTextCursor(cursor)  # so that all of it is in view
+        mark = QTextEdit.ExtraSelection()
+        color = self.palette().color(QPalette.ColorRole.Highlight)
+        color.setAlpha(_MARK_ALPHA)
+        mark.format.setBackground(color)
+        start = _offset(document.text, found.start)
+        cursor.setPosition(start, QTextCursor.MoveMode.KeepAnchor)
+        mark.cursor = QTextCursor(cursor)
+        self.text.setExtraSelections([mark])
+        cursor.setPosition(start)
+        self.text.setTextCursor(cursor)
+        self.text.setFocus()
+        self._show_page(found.page or self._shown_page)
+
+    def _copy_passage(self) -> None:
+        if (found := self._document.passage) is not None:
+            QGuiApplication.clipboard().setText(found.text.strip())
+
+    # -- pages
+
+    def _begin_pages(self) -> None:
+        """Show the image of the page that the text is at, and from now on that of the one it is moved to."""
+        document = self._document
+        at, page = 0, 0
+        for each in document.chunks:
+            while each.page is not None and page < each.page:
+                self._starts.append(at)
+                page += 1
+            at += _offset(each.text, len(each.text))
+        if not self._starts:
+            return
+        resize_on_screen(self, 1080, 720)
+        self._beside.show()
+        self._split.setSizes([1, 1])
+        self.image.setAccessibleName(tr("Image of the page"))
+        self.text.verticalScrollBar().valueChanged.connect(lambda _: self._follow.start())
+        found = document.passage
+        self._show_page((found and found.page) or 1)
+
+    def _turn(self, step: int) -> None:
+        """Go to the next (1) or previous (-1) page."""
+        page = self._shown_page + step
+        if not 1 <= page <= len(self._starts):
+            return
+        cursor = self.text.textCursor()
+        cursor.movePosition(cursor.MoveOperation.End)
+        self.text.setTextCursor(cursor)  # so that the beginning of the page comes to the top
+        cursor.setPosition(self._starts[page - 1])
+        self.text.setTextCursor(cursor)
+        self._show_page(page)
+
+    def _follow_text(self) -> None:
+        """Show the page in the middle of the text that is in view."""
+        middle = self.text.cursorForPosition(QPoint(0, self.text.viewport().height() // 2))
+        self._show_page(bisect_right(self._starts, middle.position()))
+
+    def _show_page(self, page: int) -> None:
+        self._follow.stop()
+        if not self._starts:
+            return
+        self.page.setText(_page_text(page, self._document.pages))
+        self._before.setEnabled(page > 1)
+        self._after.setEnabled(page < len(self._starts))
+        if page != self._shown_page:
+            self._shown_page = page
+            self.page_requested.emit(page)
+
+    def _connect_keys(self) -> None:
+        for key, slot in (
+            (QKeySequence.StandardKey.Back, self.reject),
+            ("Ctrl+PgUp", lambda: self._turn(-1)),
+            ("Ctrl+PgDown", lambda: self._turn(1)),
+        ):
+            QShortcut(QKeySequence(key), self).activated.connect(slot)
+
+
+def _page_text(page: int, pages: int | None) -> str:
+    if pages is None:
+        return tr("page {page}").format(page=format_number(page))
+    return tr("page {page} of {pages}").format(page=format_number(page), pages=format_number(pages))
 
 
 def _offset(text: str, characters: int) -> int:

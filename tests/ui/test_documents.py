@@ -1,0 +1,285 @@
+"""Documents in the window: the list, adding with consent, removing after a question, and the viewer."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+from pytestqt.modeltest import ModelTester
+from pytestqt.qtbot import QtBot
+
+from app.domain.documents import (
+    AddedPath,
+    Chunk,
+    DocumentState,
+    DocumentStatus,
+    FileState,
+    StoredDocument,
+)
+from app.domain.errors import InvalidInput, NotFound
+from app.domain.projects import Project
+from app.domain.translation import choose_language
+from app.domain.workers import WorkerName, WorkerState, WorkerStatus
+from tests.fakes.files import pdf
+from tests.fakes.screens import Parts, Recorder, fixture_of, press
+from ui.models.documents import DocumentColumn, DocumentTableModel, rows_of
+from ui.presenters import documents as presenters
+from ui.presenters.documents import DocumentsPresenter
+from ui.views.dialogs.page_dialog import PageDialog
+
+READ, SKIPPED = DocumentState.READ, DocumentState.SKIPPED
+GARDEN = Project("g", "Garden")
+FOLDER, AWAY = AddedPath("/d", True, True), AddedPath("/usb", False, False, "g")
+STATUSES = (
+    DocumentStatus("/d/b.md", READ, "", None, 3, None, 2_000),
+    DocumentStatus("/d/sub/a.pdf", SKIPPED, "It is protected by a password.", 4, 0, None, 9_000),
+    DocumentStatus("/d/sub/c.txt", DocumentState.CHANGED, "", None, 1, None, 10),
+    DocumentStatus("/usb/x.txt", READ, "", None, 1, "g", 5),
+)
+OFF = WorkerStatus(WorkerName.DOCUMENT_INDEXER, False, WorkerState.IDLE)
+
+
+def names(model: DocumentTableModel) -> list[Any]:
+    return [model.index(row, 0).data() for row in range(model.rowCount())]
+
+
+@pytest.fixture
+def model(qtmodeltester: ModelTester) -> DocumentTableModel:
+    made = DocumentTableModel()
+    made.show_documents(rows_of((FOLDER, AWAY), STATUSES, {"g": "Garden"}))
+    qtmodeltester.check(made)  # type: ignore[no-untyped-call]
+    return made
+
+
+# -- the list
+
+
+def test_folders_come_first_in_any_order_and_sum_their_files(model: DocumentTableModel) -> None:
+    assert names(model) == ["/d", "/usb", "b.md", "sub/a.pdf", "sub/c.txt", "x.txt"]
+    model.sort(DocumentColumn.SIZE, Qt.SortOrder.DescendingOrder)
+    assert names(model) == ["/d", "/usb", "sub/a.pdf", "b.md", "sub/c.txt", "x.txt"]
+    passages = [model.index(row, DocumentColumn.PASSAGES).data() for row in range(6)]
+    assert passages == ["4", "1", "", "3", "1", "1"]
+
+
+def test_the_filter_finds_names_states_and_projects(model: DocumentTableModel) -> None:
+    for text, expected in (
+        ("a.PDF", ["sub/a.pdf"]),
+        ("skipped password", ["sub/a.pdf"]),
+        ("garden", ["/usb", "x.txt"]),
+        ("gone", ["/usb", "x.txt"]),
+        ("no such", []),
+    ):
+        model.set_filter(text)
+        assert [each for each in names(model) if each != "/d" or "d" not in text] == expected
+
+
+def test_the_reason_of_a_skipped_file_is_shown_in_the_language(model: DocumentTableModel) -> None:
+    choose_language("de")
+    try:
+        rows = rows_of((FOLDER,), STATUSES, {})
+    finally:
+        choose_language("en")
+    assert "Passwort" in next(each.state for each in rows if each.name == "sub/a.pdf")
+
+
+def test_a_thousand_rows_are_sorted_and_filtered_with_the_selection_kept(qtbot: QtBot) -> None:
+    statuses = [
+        DocumentStatus(f"/d/{n:04}.md", READ, "", None, n, None, n + 1) for n in range(1_000)
+    ]
+    model = DocumentTableModel()
+    model.show_documents(rows_of((FOLDER,), statuses, {}))
+    resets: list[None] = []
+    model.modelReset.connect(lambda: resets.append(None))
+    model.show_documents(rows_of((FOLDER,), statuses, {"g": "Garden"}))
+    assert not resets
+    model.sort(DocumentColumn.PASSAGES, Qt.SortOrder.DescendingOrder)
+    assert names(model)[:2] == ["/d", "0999.md"]
+    assert model.index_of("/d/0000.md").row() == 1_000
+
+
+# -- the dialog
+
+
+class Screen:
+    def __init__(self, parts: Parts) -> None:
+        self.parts, self.server = parts, ""
+        self.added = Recorder(
+            added=(FOLDER, AWAY), statuses=STATUSES, remove=("It stays in an export.",),
+            affected=lambda path: tuple(each for each in STATUSES if each.name.startswith(str(path))),
+        )  # fmt: skip
+        self.workers, self.texts = Recorder(statuses=(OFF,)), Recorder()
+        self.updates: list[None] = []
+        self.presenter = parts.make(
+            DocumentsPresenter, added=self.added, texts=self.texts, workers=self.workers,
+            projects=Recorder(listed=(GARDEN,)), server=lambda: self.server,
+            update_index=lambda: self.updates.append(None),
+        )  # fmt: skip
+
+    def calls(self, name: str) -> list[tuple[Any, ...]]:
+        return [each[1:] for each in self.added.calls if each[0] == name]
+
+
+screen = fixture_of(Screen)
+
+
+def test_what_is_dropped_is_added_to_the_project_of_the_conversation(screen: Screen) -> None:
+    screen.parts.open.project = "g"
+    dialog = screen.presenter.open()
+    dialog.dropped.emit([Path("/a"), Path("/b")])
+    assert screen.calls("add") == [(Path("/a"), "g"), (Path("/b"), "g")]
+    dialog.target.setCurrentIndex(0)
+    dialog.dropped.emit([Path("/c")])
+    assert screen.calls("add")[2:] == [(Path("/c"), None)]
+
+
+def test_nothing_is_added_without_consent_where_texts_are_sent_elsewhere(screen: Screen) -> None:
+    screen.server = "https://far.example"
+    dialog = screen.presenter.open()
+    for answer, count in (("Cancel", 0), ("Agree and add", 1)):
+        dialog.dropped.emit([Path("/a")])
+        press(answer)
+        assert len(screen.calls("add")) == count
+
+
+def test_an_error_is_shown_in_the_dialog_until_the_next_try(screen: Screen) -> None:
+    dialog = screen.presenter.open()
+    screen.added.error = InvalidInput("No", "Choose another folder.")
+    dialog.dropped.emit([Path("/a")])
+    assert dialog.notice.text() == "No. Choose another folder."
+    screen.added.error = None
+    dialog.dropped.emit([Path("/a")])
+    assert not dialog.notice.isVisible()
+
+
+def test_what_is_selected_is_removed_once_that_is_confirmed(screen: Screen) -> None:
+    dialog = screen.presenter.open()
+    assert not dialog.remove.isEnabled()
+    dialog.table.setCurrentIndex(dialog.model.index_of("/d"))
+    for answer in ("Cancel", "Remove"):
+        assert not screen.calls("remove")
+        dialog.remove.click()
+        press(answer)
+    assert screen.calls("remove") == [([Path("/d")],)]
+    assert screen.updates == [None]
+    assert dialog.notice.text() == "3 documents were removed.\nIt stays in an export."
+
+
+def test_a_row_opens_its_text_or_shows_its_folder_alone(screen: Screen) -> None:
+    dialog = screen.presenter.open()
+    for path, can_open in (("/d/sub/a.pdf", False), ("/d", True), ("/d/b.md", True)):
+        dialog.table.setCurrentIndex(dialog.model.index_of(path))
+        assert dialog.open_text.isEnabled() == can_open, (path, dialog._selected())
+    screen.texts.results["at"] = StoredDocument("/d/b.md", "b.md", (Chunk("Text"),))
+    dialog.open_text.click()
+    (viewer,) = dialog.findChildren(PageDialog)
+    assert viewer.text.toPlainText() == "Text"
+    viewer.reject()
+    dialog.table.setCurrentIndex(dialog.model.index_of("/d"))
+    dialog.open_text.click()
+    assert names(dialog.model) == ["/d", "b.md", "sub/a.pdf", "sub/c.txt"]
+
+
+def test_reading_that_is_off_is_said_and_can_be_switched_on(screen: Screen) -> None:
+    dialog = screen.presenter.open()
+    dialog.start.click()
+    assert screen.workers.calls[-1] == ("set_enabled", WorkerName.DOCUMENT_INDEXER, True)
+    on = WorkerStatus(WorkerName.DOCUMENT_INDEXER, True, WorkerState.RUNNING, "/d/b.md")
+    screen.parts.bridge.post_status(on)
+    assert not dialog.start.isVisible()
+    assert "/d/b.md" in dialog.work.text()
+
+
+def test_a_dropped_folder_is_added_once_that_is_confirmed(screen: Screen) -> None:
+    screen.presenter.offer([Path("/d")])
+    press("Cancel")
+    screen.presenter.offer([Path("/d")])
+    press("Add folder")
+    assert screen.calls("add") == [(Path("/d"), None)]
+
+
+# -- the viewer
+
+
+def document(path: Path, *, place: int | None = 1) -> StoredDocument:
+    chunks = (Chunk("One. \n\n", "", 0, 1), Chunk("Two \U0001f333.\n\n", "A \u203a B", 7, 2), Chunk("Three.", "", 14, 3))  # fmt: skip
+    return StoredDocument(str(path), path.name, chunks, place, "now", 3)
+
+
+def viewer(screen: Screen, found: StoredDocument, place: str = "document:5") -> PageDialog:
+    screen.texts.results["at"] = found
+    screen.presenter.open_page(place, "title")
+    return screen.parts.dialog(PageDialog)
+
+
+def test_the_passage_is_marked_placed_and_copied(screen: Screen, tmp_path: Path) -> None:
+    dialog = viewer(screen, document(tmp_path / "a.txt"))
+    (mark,) = dialog.text.extraSelections()
+    assert mark.cursor.selectedText() == "Two \U0001f333."
+    assert dialog.text.textCursor().position() == 7
+    assert "A \u203a B" in dialog.place.text()
+    assert "page 2 of 3" in dialog.place.text()
+    dialog.copy.click()
+    assert QGuiApplication.clipboard().text() == "Two \U0001f333."
+    dialog.text.moveCursor(dialog.text.textCursor().MoveOperation.End)
+    dialog.passage.click()
+    assert dialog.text.textCursor().position() == 7
+
+
+def test_a_file_that_is_gone_or_changed_is_said_and_its_text_shown(
+    screen: Screen, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.pdf"
+    for state in (FileState.GONE, FileState.CHANGED):
+        dialog = viewer(screen, document(path))
+        assert dialog.notice.isVisible()
+        assert dialog.folder.isVisible() == (state is FileState.CHANGED)
+        assert not dialog.image.isVisible()
+        assert "Three." in dialog.text.toPlainText()
+        dialog.reject()
+        path.write_bytes(pdf("Other"))
+
+
+def test_the_page_of_a_pdf_is_shown_and_can_be_turned(
+    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(pdf("One", "Two", "Three"))
+    monkeypatch.setattr(presenters, "state_of_file", lambda *_: FileState.SAME)
+    dialog = viewer(screen, document(path))
+    assert dialog.page.text() == "page 2 of 3"
+    image = dialog.image.image
+    assert image is not None
+    assert max(image.width(), image.height()) == 1_600
+    dialog._turn(1)
+    assert dialog.page.text() == "page 3 of 3"
+    assert dialog.image.image != image
+    dialog._turn(1)
+    assert dialog.page.text() == "page 3 of 3"
+    path.write_bytes(b"%PDF-1.7 broken")
+    dialog._turn(-1)
+    assert not dialog.image.isVisible()
+    assert dialog._image_problem.isVisible()
+
+
+def test_a_manual_page_is_shown_without_a_file_or_its_error(screen: Screen) -> None:
+    page = StoredDocument("grep.1", "grep(1)", (Chunk("GREP(1)"),))
+    for error, shown in ((None, "GREP(1)"), (NotFound("It is gone"), "")):
+        screen.texts.error = error
+        dialog = viewer(screen, page, "man:grep.1")
+        assert dialog.text.toPlainText() == shown
+        assert dialog.text.isReadOnly()
+        assert not any(each.isVisible() for each in (dialog.folder, dialog.copy, dialog.notice))
+        assert ("It is gone" in dialog.status.text()) == (error is not None)
+        dialog.reject()
+
+
+def test_the_folder_of_a_file_is_shown(
+    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
+    (tmp_path / "a.txt").write_text("Two")
+    viewer(screen, document(tmp_path / "a.txt")).folder.click()
+    assert opened == [str(tmp_path)]

@@ -1,0 +1,247 @@
+"""Documents in the window: the dialog that lists, adds and removes them, and the viewer of their text."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices, QImage
+from PySide6.QtWidgets import QWidget
+
+from app.chat.projects import Projects
+from app.domain.documents import AddedPath, DocumentStatus, FileState, StoredDocument
+from app.domain.errors import KnownError
+from app.domain.links import parse_page
+from app.domain.projects import Project
+from app.domain.translation import tr, translate_filled, trn
+from app.domain.workers import WorkerName, WorkerStatus
+from app.storage.tables.documents import DocumentTexts
+from app.system.document_files import state_of_file
+from app.system.file_programs import UnreadableFile, page_image
+from app.workers.board import WorkerBoard
+from app.workers.document_folders import FOLDERS_KEY, AddedDocuments
+from ui.bridge import Refresh
+from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.presenter import Presenter
+from ui.views.dialogs.confirm import Confirmation, confirm
+from ui.views.dialogs.documents_dialog import DocumentsDialog
+from ui.views.dialogs.page_dialog import PageDialog
+from ui.widgets.banner import Banner
+from ui.widgets.dialog import ask_for_files, ask_for_folder
+
+_LIST, _TEXT, _IMAGE = "documents", "document", "document page"
+_EVERY_MS = 400  # while files are read
+_PAGE_PX = 1_600
+
+_Listed = tuple[Sequence[AddedPath], Sequence[DocumentStatus], Sequence[Project]]
+
+
+class DocumentsPresenter(Presenter):
+    """Opens the dialog, adds with consent, removes after a question, and shows texts.
+
+    `server` returns where the texts are sent that are embedded, "" for nowhere; it may raise KnownError.
+    `update_index` has the text index follow what was removed.
+    """
+
+    _added: AddedDocuments
+    _texts: DocumentTexts
+    _projects: Projects
+    _workers: WorkerBoard
+    _server: Callable[[], str]
+    _update_index: Callable[[], object]
+    _conversation: ConversationPresenter
+    _messages: Banner
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._dialog: DocumentsDialog | None = None
+        self._wanted_page: object = None
+        self._refresh = Refresh(self, self._bridge, _LIST, _EVERY_MS, self._load)
+        self._bridge.worker_changed.connect(self._on_worker_changed)
+        self._bridge.subscribe(lambda _: self._request_list(), FOLDERS_KEY, "projects")
+
+    def open(self) -> DocumentsDialog:
+        """Show the list; return its dialog."""
+        dialog = self._dialog = DocumentsDialog(self._messages.window())
+        title, every = tr("Add files"), tr("All files (*)")
+        dialog.files_requested.connect(lambda: ask_for_files(dialog, title, [every], self._add))
+        dialog.folder_requested.connect(
+            lambda: ask_for_folder(dialog, tr("Add folder"), lambda name: self._add([Path(name)]))
+        )
+        dialog.dropped.connect(self._add)
+        dialog.open_requested.connect(lambda row: self.open_page(row.path, row.name))
+        dialog.removal_requested.connect(self._ask_to_remove)
+        dialog.start_requested.connect(
+            lambda: self._bridge.save(
+                lambda: self._workers.set_enabled(WorkerName.DOCUMENT_INDEXER, True)
+            )
+        )
+        dialog.finished.connect(self._on_finished)
+        self._bridge.load(
+            "projects to add to",
+            self._projects.listed,
+            lambda found: dialog.show_projects(found, self._conversation.project_here),
+        )
+        for status in self._workers.statuses():
+            self._on_worker_changed(status)
+        self._refresh.run()
+        return self._open_dialog(dialog, _LIST)
+
+    def offer(self, folders: Sequence[Path]) -> None:
+        """Ask whether folders become documents, then add them in the dialog."""
+        names = ", ".join(each.name or str(each) for each in folders)
+        texts = Confirmation(
+            tr("Documents"),
+            tr("Add {names} to your documents?").format(names=names),
+            tr(
+                "The files in it are read on this computer, searched with your conversations and quoted in "
+                "answers. What changes in it is read again."
+            ),
+            tr("Add folder"),
+            yes_is_default=True,
+        )
+
+        def add() -> None:
+            self.open()
+            self._add(folders)
+
+        confirm(self._messages.window(), texts, add)
+
+    # -- the list
+
+    async def _load(self) -> None:
+        def read() -> _Listed:
+            return self._added.added(), self._added.statuses(), self._projects.listed()
+
+        if (dialog := self._dialog) is not None:
+            dialog.show_documents(*await self._bridge.run(read))
+
+    def _request_list(self) -> None:
+        if self._dialog is not None:
+            self._refresh.request()
+
+    def _on_worker_changed(self, status: WorkerStatus) -> None:
+        if self._dialog is not None and status.name is WorkerName.DOCUMENT_INDEXER:
+            self._dialog.show_worker(status)
+            self._refresh.request()
+
+    def _on_finished(self) -> None:
+        self._refresh.stop()
+        self._dialog = None
+
+    @property
+    def _parent(self) -> QWidget:
+        return self._dialog or self._messages.window()
+
+    def _show_error(self, error: KnownError) -> None:
+        (self._messages if self._dialog is None else self._dialog).show_error(error)
+
+    # -- adding and removing
+
+    def _add(self, paths: Sequence[Path]) -> None:
+        """Add paths to the chosen project or the library, after consent if texts are sent elsewhere."""
+        project = self._dialog.project if self._dialog is not None else None
+
+        def ask(server: str) -> None:
+            if not server:
+                self._store(paths, project)
+                return
+            texts = Confirmation(
+                tr("Documents"),
+                tr("Send the text of these files to {server}?").format(server=server),
+                tr(
+                    "Your search model is there. Choose a built-in one in the settings to send nothing."
+                ),
+                tr("Agree and add"),
+            )
+            confirm(self._parent, texts, lambda: self._store(paths, project))
+
+        self._bridge.load("documents server", self._server, ask, self._show_error)
+
+    def _store(self, paths: Sequence[Path], project: str | None) -> None:
+        def add() -> None:
+            for each in paths:
+                self._added.add(each, project)
+
+        if self._dialog is not None:
+            self._dialog.show_notice("")
+        self._bridge.save(add, on_error=self._show_error)
+
+    def _ask_to_remove(self, paths: Sequence[Path]) -> None:
+        def ask(names: set[str]) -> None:
+            texts = Confirmation(
+                tr("Remove documents"),
+                trn("Remove {count} document?", "Remove {count} documents?", len(names)),
+                tr(
+                    "{paths}\n\nThe text leaves search, recall, the library's files and its backups. The files "
+                    "themselves are not changed."
+                ).format(paths=_few(paths)),
+                tr("Remove"),
+                is_warning=True,
+            )
+            confirm(self._parent, texts, lambda: self._remove(paths, len(names)))
+
+        self._bridge.load(
+            "documents to remove",
+            lambda: {each.name for path in paths for each in self._added.affected(path)},
+            ask,
+            self._show_error,
+        )
+
+    def _remove(self, paths: Sequence[Path], count: int) -> None:
+        def report(left: Sequence[str]) -> None:
+            self._update_index()
+            removed = trn("{count} document was removed.", "{count} documents were removed.", count)
+            if self._dialog is not None:
+                self._dialog.show_notice("\n".join((removed, *map(translate_filled, left))))
+            self._request_list()
+
+        self._bridge.save(lambda: self._added.remove(paths), report, self._show_error)
+
+    # -- the viewer
+
+    def open_page(self, place: str, title: str) -> None:
+        """Show the manual page or document at `place`, such as man:grep.1, document:12 or a path."""
+        dialog = self._open_dialog(PageDialog(title, self._parent), _TEXT, _IMAGE)
+        dialog.finished.connect(self._on_page_finished)
+
+        def read() -> tuple[StoredDocument, FileState | None]:
+            found = self._texts.at(place)
+            is_page = parse_page(place) is not None
+            return found, None if is_page else state_of_file(found.source, found.stamp)
+
+        def show(found: tuple[StoredDocument, FileState | None]) -> None:
+            path = Path(found[0].source)
+            dialog.page_requested.connect(lambda number: self._show_image(dialog, path, number))
+            dialog.folder_requested.connect(
+                lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(path.parent)))
+            )
+            dialog.show_document(*found)
+
+        self._bridge.load(_TEXT, read, show, dialog.show_error)
+
+    def _show_image(self, dialog: PageDialog, path: Path, number: int) -> None:
+        """Show the image of a page; one that is being made for another page is cancelled."""
+        wanted = self._wanted_page = object()
+
+        def make() -> QImage | str:
+            try:
+                data = page_image(path, number, _PAGE_PX, lambda: self._wanted_page is not wanted)
+            except UnreadableFile as error:
+                return translate_filled(str(error))
+            return QImage.fromData(data)
+
+        self._bridge.load(_IMAGE, make, dialog.show_image, lambda _: None)
+
+    def _on_page_finished(self) -> None:
+        self._wanted_page = None
+
+
+_MOST_NAMED = 8
+
+
+def _few(paths: Sequence[Path]) -> str:
+    """Return paths, one a line, of many only the first."""
+    lines = [*map(str, paths[:_MOST_NAMED])]
+    if more := len(paths) - len(lines):
+        lines.append(trn("and {count} more", "and {count} more", more))
+    return "\n".join(lines)
