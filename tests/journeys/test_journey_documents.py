@@ -67,8 +67,7 @@ async def test_a_folder_is_added_found_quoted_opened_at_the_passage_and_removed(
     await user.start_with_model(server.v1)
     user.action("documents").trigger()
     await user.sees("Nothing was added yet.")
-    dialog = user.window.findChild(DocumentsDialog)
-    assert dialog is not None
+    (dialog,) = user.window.findChildren(DocumentsDialog)
     user.drop(dialog, [folder])
     await user.until_so(lambda services: is_read(services, count))
     await user.sees(f"{count} documents: ")

@@ -59,8 +59,8 @@ def test_folders_come_first_in_any_order_and_sum_their_files(model: DocumentTabl
     assert names(model) == ["/d", "/usb", "b.md", "sub/a.pdf", "sub/c.txt", "x.txt"]
     model.sort(DocumentColumn.SIZE, Qt.SortOrder.DescendingOrder)
     assert names(model) == ["/d", "/usb", "sub/a.pdf", "b.md", "sub/c.txt", "x.txt"]
-    passages = [model.index(row, DocumentColumn.PASSAGES).data() for row in range(6)]
-    assert passages == ["4", "1", "", "3", "1", "1"]
+    pages = [model.index(row, DocumentColumn.PAGES).data() for row in range(6)]
+    assert pages == ["4", "", "4", "", "", ""]
 
 
 def test_the_filter_finds_names_states_and_projects(model: DocumentTableModel) -> None:
@@ -85,16 +85,14 @@ def test_the_reason_of_a_skipped_file_is_shown_in_the_language(model: DocumentTa
 
 
 def test_a_thousand_rows_are_sorted_and_filtered_with_the_selection_kept(qtbot: QtBot) -> None:
-    statuses = [
-        DocumentStatus(f"/d/{n:04}.md", READ, "", None, n, None, n + 1) for n in range(1_000)
-    ]
+    statuses = [DocumentStatus(f"/d/{n:04}.md", READ, "", n, 1, None, n + 1) for n in range(1_000)]
     model = DocumentTableModel()
     model.show_documents(rows_of((FOLDER,), statuses, {}))
     resets: list[None] = []
     model.modelReset.connect(lambda: resets.append(None))
     model.show_documents(rows_of((FOLDER,), statuses, {"g": "Garden"}))
     assert not resets
-    model.sort(DocumentColumn.PASSAGES, Qt.SortOrder.DescendingOrder)
+    model.sort(DocumentColumn.PAGES, Qt.SortOrder.DescendingOrder)
     assert names(model)[:2] == ["/d", "0999.md"]
     assert model.index_of("/d/0000.md").row() == 1_000
 

@@ -34,13 +34,13 @@ class DocumentColumn(IntEnum):
 
     NAME = 0
     STATE = 1
-    PASSAGES = 2
+    PAGES = 2
     SIZE = 3
     PROJECT = 4
 
 
-_TITLES = (tr("Document"), tr("State"), tr("Passages"), tr("Size"), tr("Project"))
-_NUMBERS = (DocumentColumn.PASSAGES, DocumentColumn.SIZE)
+_TITLES = (tr("Document"), tr("State"), tr("Pages"), tr("Size"), tr("Project"))
+_NUMBERS = (DocumentColumn.PAGES, DocumentColumn.SIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +55,21 @@ class DocumentRow:
     state: str
     is_folder: bool
     can_open: bool
-    passages: int
+    pages: int
     size_bytes: int
     project: str
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
         """The texts by column."""
-        passages = format_number(self.passages) if self.passages else ""
+        pages = format_number(self.pages) if self.pages else ""
         size = format_size(self.size_bytes) if self.size_bytes else ""
-        return self.name, self.state, passages, size, self.project
+        return self.name, self.state, pages, size, self.project
 
     @property
     def sort_keys(self) -> tuple[Any, ...]:
         """What the rows are sorted by, by column."""
-        return self.path, self.state, self.passages, self.size_bytes, self.project
+        return self.path, self.state, self.pages, self.size_bytes, self.project
 
 
 def rows_of(
@@ -118,7 +118,7 @@ def _folder_row(
     state = _counted(statuses) or tr("Nothing found yet")
     return DocumentRow(
         added.path, added.path, state if added.is_there else _GONE, added.is_folder or not added.is_there, False,
-        sum(each.passages for each in statuses), sum(each.size_bytes or 0 for each in statuses),
+        sum(each.pages or 0 for each in statuses), sum(each.size_bytes or 0 for each in statuses),
         projects.get(added.project or "", ""),
     )  # fmt: skip
 
@@ -136,7 +136,7 @@ def _file_row(
     )
     return DocumentRow(
         status.name, status.name.removeprefix(above), state, False, bool(status.passages),
-        status.passages, status.size_bytes or 0, projects.get(status.project or "", ""),
+        status.pages or 0, status.size_bytes or 0, projects.get(status.project or "", ""),
     )  # fmt: skip
 
 

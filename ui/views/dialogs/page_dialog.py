@@ -105,7 +105,7 @@ class PageDialog(Dialog):
         split.addWidget(self._beside)
         self._split = split
         buttons, (self.folder, self.copy, self.passage) = closing_buttons(
-            self, tr("Show in folder"), tr("Copy the passage"), tr("Show the passage")
+            self, tr("Show in folder"), tr("Copy the marked text"), tr("Show the marked text")
         )
         self.passage.clicked.connect(self._show_passage)
         self.copy.clicked.connect(self._copy_passage)
