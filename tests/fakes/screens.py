@@ -27,6 +27,7 @@ from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.workers import WorkerStatus
 from ui.bridge import Bridge, OnError, Work
+from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Navigation, Presenter
 from ui.widgets.transcript.heights import AtEnd
 
@@ -220,7 +221,7 @@ class FakeBanner(QWidget):
 
 
 class FakeConversation(QObject):
-    """An open conversation of exchanges that a test gives; see `open_path`."""
+    """An open conversation of exchanges that a test gives; see `open_path`. `shown` was asked for."""
 
     opened = Signal(object)
     updated = Signal(object)
@@ -231,19 +232,27 @@ class FakeConversation(QObject):
     recalls = True
     project: str | None = None
     listed_project: str | None = None
-    conversation_id: ConversationId | None = None
     view: ConversationView | None = None
+    conversation_id: Any = ConversationPresenter.conversation_id
+    project_here: Any = ConversationPresenter.project_here
+    path: Any = ConversationPresenter.path
+    exchange_at: Any = ConversationPresenter.exchange_at
+    ids_between: Any = ConversationPresenter.ids_between
+    turn_of: Any = ConversationPresenter.turn_of
 
-    @property
-    def project_here(self) -> str | None:
-        return self.view.conversation.project if self.view else self.project
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[tuple[Any, ...]] = []
+
+    def open(self, *given: Any) -> None:
+        self.shown.append(given)
 
     def choose_project(self, uid: str | None) -> None:
         self.project = uid
         self.project_chosen.emit()
 
     def begin_new(self) -> None:
-        self.view = self.conversation_id = None
+        self.view = None
         self.project = self.listed_project
         self.opened.emit(None)
 
@@ -258,10 +267,6 @@ class FakeConversation(QObject):
         changed = replace(self.view.conversation, **changes)
         self.view = replace(self.view, conversation=changed)
         self.updated.emit(changed)
-
-    def turn_of(self, exchange_id: ExchangeId) -> int | None:
-        path = self.view.path if self.view else ()
-        return next((turn for turn, each in enumerate(path) if each.id == exchange_id), None)
 
 
 def fixture_of(kind: Callable[["Parts"], Any]) -> Any:

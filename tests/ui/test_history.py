@@ -18,7 +18,6 @@ class Conversation(FakeConversation):
 
     def __init__(self) -> None:
         super().__init__()
-        self.shown: list[tuple[Any, ...]] = []
         self.gone: set[int] = set()
 
     async def revisit(self, conversation_id: Any, *where: Any) -> None:

@@ -332,8 +332,7 @@ def test_coverage_of_a_turn_is_reported(explain: Explain) -> None:
 
 
 def test_test_questions_are_listed_run_opened_and_removed(explain: Explain) -> None:
-    view, shown = explain.view, list[tuple[Any, ...]]()
-    explain.parts.open.open = lambda *given: shown.append(given)  # type: ignore[attr-defined]
+    view = explain.view
     view.show()
     row = view._table.topLevelItem
     assert [row(0).text(at) for at in (0, 2)] == ["bread", "1"]  # type: ignore[union-attr]
@@ -345,7 +344,7 @@ def test_test_questions_are_listed_run_opened_and_removed(explain: Explain) -> N
     view.run_requested.emit()
     assert "being built" in view._words.text()
     view.turn_requested.emit(explain.details(TALK))
-    assert shown == [(TALK, 2, None)]
+    assert explain.parts.open.shown == [(TALK, 2, None)]
 
 
 # -- slash commands

@@ -131,7 +131,6 @@ def test_a_color_that_is_not_offered_stays(screen: Screen) -> None:
 def test_the_chip_names_the_boundary_and_changes_it(screen: Screen, ids: list[int]) -> None:
     (here, _) = ids
     screen.projects.move([here], screen.garden.uid)  # type: ignore[list-item]
-    screen.parts.open.conversation_id = here  # type: ignore[assignment]
     screen.parts.open.open_path(view_of(1, id=here, project=screen.garden.uid))
     assert screen.chip.text() == "Garden"
     screen.choose_in_menu("Only this project")

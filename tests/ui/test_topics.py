@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
-import pytest
-from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication, QInputDialog, QMenu
 
 from app.domain.changes import ChangeSet
@@ -14,7 +12,7 @@ from app.domain.ids import ConversationId
 from app.domain.projects import Project
 from app.domain.topics import Topic, TopicConversation, TopicId, Trail
 from app.index.query import filters_in
-from tests.fakes.screens import Parts, Recorder
+from tests.fakes.screens import Parts, Recorder, fixture_of, view_of
 from ui.presenters.topics import TopicsPresenter
 from ui.views.chat_pane import ChatPane
 from ui.views.memory.related_list import RelatedList
@@ -29,26 +27,12 @@ EARLIER = tuple(
 )
 
 
-class FakeConversation(QObject):
-    """The open conversation as the presenter sees it; `shown` are those it opened."""
-
-    opened = Signal(object)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conversation_id: ConversationId | None = None
-        self.shown: list[int] = []
-
-    def open(self, conversation_id: int) -> None:
-        self.shown.append(conversation_id)
-
-
 class Screen:
     """The presenter over two topics, one of them below a wider one."""
 
     def __init__(self, parts: Parts) -> None:
         self.service = Recorder(topics=(CELLO, WIDE, HERON), trail=Trail(HERON, EARLIER))
-        self.chat, self.talk = ChatPane(), FakeConversation()
+        self.chat, self.talk = ChatPane(), parts.open
         self.related = RelatedList(self.chat)
         self.box = SearchBox(
             lambda text: [(each.start, each.end) for each in filters_in(text)], self.chat
@@ -56,9 +40,9 @@ class Screen:
         self.bridge = parts.bridge
         parts.qtbot.addWidget(self.chat)
         self.projects = Recorder(save=Project("u1", "Strings"))
-        self.presenter = TopicsPresenter(
-            parts.bridge, cast(Any, self.service), cast(Any, self.projects), self.chat, self.related, self.box, cast(Any, self.talk),
-            lambda: None,
+        self.presenter = parts.make(
+            TopicsPresenter, topics=self.service, projects=self.projects, chat=self.chat,
+            related=self.related, box=self.box,
         )  # fmt: skip
 
     def dialog(self, *selected: int) -> Any:
@@ -71,9 +55,7 @@ class Screen:
         return next(each for each in reversed(self.service.calls) if each[0] != "topics")
 
 
-@pytest.fixture
-def screen(parts: Parts) -> Screen:
-    return Screen(parts)
+screen = fixture_of(Screen)
 
 
 def test_topics_are_listed_below_wider_ones(screen: Screen) -> None:
@@ -135,8 +117,7 @@ def test_an_error_is_shown_in_the_dialog(screen: Screen) -> None:
 
 def test_a_trail_stands_above_a_conversation_and_lists_the_earlier_ones(screen: Screen) -> None:
     assert screen.chat.trail.isHidden()
-    screen.talk.conversation_id = ConversationId(7)
-    screen.talk.opened.emit(None)
+    screen.talk.open_path(view_of(1))
     assert not screen.chat.trail.isHidden()
     assert "3" in screen.chat.trail.text()
     assert "Heron gateway" in screen.chat.trail.text()
@@ -144,7 +125,7 @@ def test_a_trail_stands_above_a_conversation_and_lists_the_earlier_ones(screen: 
     (menu,) = screen.chat.trail.findChildren(QMenu)
     first, second, everything = menu.actions()
     second.trigger()
-    assert screen.talk.shown == [4]
+    assert screen.talk.shown == [(4,)]
     everything.trigger()
     assert screen.box.filters == ('topic:"Heron gateway"',)
     assert first.text().startswith("Talk 3")
@@ -155,29 +136,26 @@ def test_a_trail_stands_above_a_conversation_and_lists_the_earlier_ones(screen: 
 def test_related_past_work_is_listed_newest_first_and_opened(screen: Screen) -> None:
     assert screen.related.isHidden()
     screen.service.results["trail"] = Trail(HERON, (), EARLIER)
-    screen.talk.conversation_id = ConversationId(7)
-    screen.talk.opened.emit(None)
+    screen.talk.open_path(view_of(1))
     assert screen.chat.trail.isHidden(), "nothing is earlier"
     rows = [screen.related.list.item(each) for each in range(screen.related.list.count())]
     assert [each.text().split(",")[0] for each in rows] == ["Talk 4", "Talk 3"]
     screen.related.list.itemClicked.emit(rows[0])
-    assert screen.talk.shown == [4]
+    assert screen.talk.shown == [(4,)]
     screen.related.all.click()
     assert screen.box.filters == ('topic:"Heron gateway"',)
     screen.service.results["trail"] = None
-    screen.talk.opened.emit(None)
+    screen.talk.open_path(view_of(1))
     assert screen.related.isHidden()
 
 
 def test_the_trail_leaves_with_its_conversation_and_its_topic(screen: Screen) -> None:
-    screen.talk.conversation_id = ConversationId(7)
-    screen.talk.opened.emit(None)
+    screen.talk.open_path(view_of(1))
     screen.service.results["trail"] = None
     screen.bridge.changed.emit(ChangeSet(found_topics=True))
     assert screen.chat.trail.isHidden()
     screen.service.results["trail"] = Trail(HERON, EARLIER)
     screen.bridge.changed.emit(ChangeSet(found_topics=True))
     assert not screen.chat.trail.isHidden()
-    screen.talk.conversation_id = None
-    screen.talk.opened.emit(None)
+    screen.talk.open_path(None)
     assert screen.chat.trail.isHidden()

@@ -1,12 +1,8 @@
 """Recall while typing: the text in the composer is searched for after a pause, and the switch shows the result."""
 
 from collections.abc import Callable
-from typing import Any
 
-import pytest
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QCheckBox, QRadioButton, QWidget
-from pytestqt.qtbot import QtBot
+from PySide6.QtWidgets import QCheckBox, QRadioButton
 
 from app.chat.typed_recall import Foreseen, TypedContribution
 from app.domain.conversations import ANY_RECALL, Draft
@@ -14,34 +10,10 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
 from app.memory.mentions import Mention
-from tests.fakes.stored import AT
+from tests.fakes.screens import AT, TALK, Parts, fixture_of, view_of
 from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.widgets.composer import Composer
 from ui.widgets.memory_switch import MemoryUse
-
-
-class Loader(QWidget):
-    """A bridge that reads at once."""
-
-    def load(
-        self, _: str, read: Callable[[], object], show: Callable[[Any], object], *__: object
-    ) -> None:
-        show(read())
-
-    def subscribe(self, *_: object) -> None:
-        """Nothing changes."""
-
-
-class Open(QObject):
-    """The conversation that is open: one that has not begun."""
-
-    opened = Signal(object)
-    updated = Signal(object)
-    project_chosen = Signal()
-    view = None
-    conversation_id = 7
-    recalls = True
-    project: str | None = None
 
 
 def foreseen(passage: int, *, left_out: bool = False) -> Foreseen:
@@ -55,27 +27,23 @@ def foreseen(passage: int, *, left_out: bool = False) -> Foreseen:
 class Typing:
     """The presenter with a real composer, and what it asked for."""
 
-    def __init__(self, qtbot: QtBot) -> None:
-        self.bridge, self.composer, self.open = Loader(), Composer(), Open()
-        for widget in (self.bridge, self.composer):
-            qtbot.addWidget(widget)
+    def __init__(self, parts: Parts) -> None:
+        self.composer, self.open, self.qtbot = Composer(), parts.open, parts.qtbot
+        self.open.open_path(view_of(1))
+        self.qtbot.addWidget(self.composer)
         self.asked: list[Draft] = []
         self.projects: list[str | None] = []
         self.cancelled: list[Callable[[], bool]] = []
         self.is_on = True
-        self.presenter = TypedRecallPresenter(
-            self.bridge,  # type: ignore[arg-type]
-            self,  # type: ignore[arg-type]
-            self.composer,
-            self.open,  # type: ignore[arg-type]
-            lambda: self.is_on,
+        self.presenter = parts.make(
+            TypedRecallPresenter, typed=self, composer=self.composer, is_on=lambda: self.is_on
         )
-        self.qtbot = qtbot
+        self.presenter.setParent(self.composer)  # its timer ends with it
 
     def prepare(
         self, draft: Draft, where: int, is_cancelled: Callable[[], bool], project: str | None
     ) -> TypedContribution:
-        assert where == 7
+        assert where == TALK
         self.asked.append(draft)
         self.projects.append(project)
         self.cancelled.append(is_cancelled)
@@ -92,9 +60,7 @@ class Typing:
         self.qtbot.waitUntil(lambda: not self.presenter.is_waiting)
 
 
-@pytest.fixture
-def typing(qtbot: QtBot) -> Typing:
-    return Typing(qtbot)
+typing = fixture_of(Typing)
 
 
 def test_the_text_is_searched_for_after_a_pause_in_typing(typing: Typing) -> None:

@@ -56,12 +56,9 @@ class CommandPresenter(Presenter):
 
     def run(self, text: str) -> None:
         """Run a command in the open conversation."""
-        view = self._conversation.view
-        context = CommandContext(
-            view.conversation.id if view else None,
-            view.path[-1].id if view and view.path else None,
-            self._conversation.project,
-        )
+        here = self._conversation
+        last = here.path[-1].id if here.path else None
+        context = CommandContext(here.conversation_id, last, here.project)
         self._bridge.submit(self._run(text, context))
 
     async def _run(self, text: str, context: CommandContext) -> None:
@@ -111,7 +108,6 @@ class CommandPresenter(Presenter):
         self._show_segment_end()
 
     def _show_segment_end(self, *, goes_there: bool = False) -> None:
-        view = self._conversation.view
-        path = view.path if view else ()
+        path = self._conversation.path
         is_break = bool(path) and self._segments.is_after(path[-1].id)
         self._transcript.show_segment_end(is_break, goes_there=goes_there)

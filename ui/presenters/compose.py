@@ -216,16 +216,16 @@ class ComposePresenter(Presenter):
 
     def regenerate_with(self, turn: int) -> None:
         """Have a model chosen that answers once, on a new branch."""
-        if (shown := self._exchange_at(turn)) is not None:
+        if (shown := self._conversation.exchange_at(turn)) is not None:
 
             def ask(model: str) -> None:
-                if self._exchange_at(turn) == shown:
+                if self._conversation.exchange_at(turn) == shown:
                     self._answer_again(lambda id_: self._exchanges.regenerate(id_, model), turn)
 
             self._view.model.open(ask)
 
     def _answer_again(self, request: Callable[[ExchangeId], "Future[Reply]"], turn: int) -> None:
-        if (exchange := self._exchange_at(turn)) is not None:
+        if (exchange := self._conversation.exchange_at(turn)) is not None:
             self._composer.box.setFocus()  # the turn's buttons go, and Qt would pass the focus on
             self._conversation.show_running(True)
             reply = self._follow(lambda: request(exchange.id), exchange.conversation_id)
@@ -233,12 +233,12 @@ class ComposePresenter(Presenter):
 
     def edit(self, turn: int, message_id: MessageId) -> None:
         """Put an earlier message into the composer; sending it makes a branch."""
-        if (exchange := self._exchange_at(turn)) is not None:
+        if (exchange := self._conversation.exchange_at(turn)) is not None:
             self._bridge.start("edit", self._begin_edit(exchange, message_id))
 
     def _edit_last(self, turn: int) -> None:
         """Edit the last message of the user in a turn."""
-        exchange = self._exchange_at(turn)
+        exchange = self._conversation.exchange_at(turn)
         if exchange is not None and not self._conversation.is_read_only:
             self._bridge.start("edit", self._begin_edit(exchange, None))
 
@@ -272,30 +272,24 @@ class ComposePresenter(Presenter):
 
     def fork(self, turn: int) -> None:
         """Copy the conversation up to a turn into a new one, and open that."""
-        if (exchange := self._exchange_at(turn)) is not None:
+        if (exchange := self._conversation.exchange_at(turn)) is not None:
             self._bridge.save(lambda: self._library.fork(exchange.id), self._conversation.open)
 
     def copy_link(self, turn: int) -> None:
         """Copy a link to a turn."""
-        view = self._conversation.view
-        if view is not None and turn < len(view.path):
-            link = link_to(view.conversation.id, view.path[turn].turn_number)
+        if (exchange := self._conversation.exchange_at(turn)) is not None:
+            link = link_to(exchange.conversation_id, exchange.turn_number)
             copy_link(link, self._view.banner)
 
     def on_last_turn(self, command: Callable[[int], None]) -> Callable[[], None]:
         """Return a function that runs a command on the last turn, if there is one."""
 
         def run() -> None:
-            view = self._conversation.view
-            if view is not None and view.path:
-                command(len(view.path) - 1)
+            if path := self._conversation.path:
+                command(len(path) - 1)
 
         return run
 
-    def _exchange_at(self, turn: int) -> Exchange | None:
-        view = self._conversation.view
-        return view.path[turn] if view is not None and turn < len(view.path) else None
-
-    def _on_conversation_opened(self, _conversation: object) -> None:
+    def _on_conversation_opened(self) -> None:
         self._edited = None
         self._composer.end_edit()

@@ -122,10 +122,22 @@ class ConversationPresenter(Presenter):
         """The uid of the project of the open conversation, stored or not; None for none."""
         return self.view.conversation.project if self.view else self.project
 
+    @property
+    def path(self) -> Sequence[Exchange]:
+        """The turns that are shown."""
+        return self.view.path if self.view else ()
+
+    def exchange_at(self, turn: int) -> Exchange | None:
+        """Return the exchange at a position on the path shown."""
+        return self.path[turn] if 0 <= turn < len(self.path) else None
+
+    def ids_between(self, first: int, last: int) -> list[ExchangeId]:
+        """Return the exchanges from one position on the path shown to another."""
+        return [each.id for each in self.path[max(0, first) : last + 1]]
+
     def turn_of(self, exchange_id: ExchangeId) -> int | None:
         """Return the position of an exchange on the path shown."""
-        path = self.view.path if self.view else ()
-        return next((turn for turn, each in enumerate(path) if each.id == exchange_id), None)
+        return next((turn for turn, each in enumerate(self.path) if each.id == exchange_id), None)
 
     # -- opening
 
@@ -232,7 +244,7 @@ class ConversationPresenter(Presenter):
     async def show_started(self, reply: Reply) -> None:
         """Show a reply that has just begun: append its turn, or load the path it is on."""
         plan, exchange = reply.plan, reply.plan.exchange
-        path = self.view.path if self.view else ()
+        path = self.path
         last = path[-1].id if path else None
         if exchange.parent_id != last or exchange.id == last:
             await self.load(plan.conversation.id, exchange.id)
@@ -263,7 +275,7 @@ class ConversationPresenter(Presenter):
     def show_running(self, running: bool) -> None:
         """Offer Stop while a reply runs in the open conversation, else Send."""
         self._pane.composer.show_running(running)
-        self.running_changed.emit(self.view is not None and bool(self.view.path), running)
+        self.running_changed.emit(bool(self.path), running)
         if not running:
             self._pane.show_status("")
 
@@ -405,8 +417,7 @@ class ConversationPresenter(Presenter):
         exchanges = [view.path[turn] for turn in turns]
         messages = await self._bridge.run(lambda: self._library.messages(exchanges))
         for turn, exchange in zip(turns, exchanges, strict=True):
-            path = self.view.path if self.view is not None else ()
-            is_same = turn < len(path) and path[turn] == exchange
+            is_same = self.exchange_at(turn) == exchange
             reply = self._replies.of(exchange.conversation_id)
             is_growing = reply is not None and reply.plan.exchange.id == exchange.id
             if is_same and not is_growing:

@@ -39,7 +39,7 @@ class ExplainPresenter(Presenter):
         self._current_turn: int | None = None
         self._last_message = ""
         self._asked_in: str | None = None  # the project of the last message
-        self._conversation.opened.connect(self._on_conversation_opened)
+        self._conversation.opened.connect(lambda _: self.note_current_turn(None))
         view = self._view
         view.shown.connect(lambda: self._start(self._list()))
         view.run_requested.connect(lambda: self._start(self._run()))
@@ -78,15 +78,13 @@ class ExplainPresenter(Presenter):
 
     def explain_current(self, query: str = "") -> None:
         """Explain the turn the user means; see `explain_turn`."""
-        view = self._conversation.view
-        if view is not None and view.path:
-            self.explain_turn(min(self._meant_turn(), len(view.path) - 1), query)
+        if path := self._conversation.path:
+            self.explain_turn(min(self._meant_turn(), len(path) - 1), query)
 
     def explain_turn(self, turn: int, query: str = "") -> None:
         """Explain a turn of the open conversation for `query`, else for the last message sent."""
-        view = self._conversation.view
-        if view is not None and turn < len(view.path):
-            exchange = view.path[turn]
+        view, exchange = self._conversation.view, self._conversation.exchange_at(turn)
+        if view is not None and exchange is not None:
             label = f"{view.conversation.title}, {format_turn(exchange.turn_number)}"
             self.explain(exchange.id, label, query.strip() or self._last_message)
 
@@ -95,16 +93,14 @@ class ExplainPresenter(Presenter):
         self._last_message = one_line(text, _QUESTION_CHARS)
         self._asked_in = self._conversation.project_here
 
-    def note_current_turn(self, turn: int) -> None:
-        """Take note of the turn that was clicked or tabbed into."""
+    def note_current_turn(self, turn: int | None) -> None:
+        """Take note of the turn that was clicked or tabbed into, None for none."""
         self._current_turn = turn
 
     def show_coverage(self, turn: int) -> None:
         """Show whether search finds a turn, and if not, why."""
-        view = self._conversation.view
-        if view is None or turn >= len(view.path):
+        if (exchange := self._conversation.exchange_at(turn)) is None:
             return
-        exchange = view.path[turn]
 
         def show(covered: TurnSearchStatus | None) -> None:
             if covered is not None:
@@ -124,9 +120,6 @@ class ExplainPresenter(Presenter):
         if isinstance(anchor, Centered | AtOffset):
             return anchor.index
         return max(0, (first + last + 1) // 2)
-
-    def _on_conversation_opened(self, _conversation: object) -> None:
-        self._current_turn = None
 
     # -- all test questions
 

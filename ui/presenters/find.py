@@ -29,7 +29,7 @@ class FindPresenter(Presenter):
         self._bar.words_changed.connect(self._on_words_changed)
         self._bar.stepped.connect(self._on_stepped)
         self._bar.closed.connect(self._on_closed)
-        self._conversation.opened.connect(self._on_conversation_opened)
+        self._conversation.opened.connect(self._bar.dismiss)
 
     def open(self) -> None:
         """Show the find bar, if a conversation with turns is open."""
@@ -45,8 +45,7 @@ class FindPresenter(Presenter):
             self._clear()
 
     def _show_in(self, view: ConversationView, marks: list[FindMark]) -> None:
-        now = self._conversation.view
-        if now is not None and now.path is view.path:
+        if self._conversation.path is view.path:
             self._show(marks)
 
     def _matches(self, view: ConversationView, words: str) -> list[FindMark]:
@@ -85,7 +84,3 @@ class FindPresenter(Presenter):
     def _on_closed(self) -> None:
         self._clear()
         self._transcript.setFocus()
-
-    def _on_conversation_opened(self, _conversation: object) -> None:
-        if self._bar.isVisible():
-            self._bar.dismiss()

@@ -22,23 +22,18 @@ class ForgetPresenter(Presenter):
 
     def ask(self, turn: int) -> None:
         """Ask, then forget a turn of the path shown, and show the conversation without it."""
-        if (exchange := self._shown(turn)) is not None:
+        if (exchange := self._conversation.exchange_at(turn)) is not None:
             self._confirm(exchange, format_turn(turn), lambda: self._forget_turn(exchange.id))
 
     def ask_messages(self, turn: int, ids: tuple[MessageId, ...]) -> None:
         """Ask, then forget the question of a turn of the path shown, or the messages of its answer."""
-        exchange = self._shown(turn)
+        exchange = self._conversation.exchange_at(turn)
         if exchange is None or not ids:
             return
         is_question = ids[0] == exchange.message_ids[0]
         name = tr("only the message in {turn}") if is_question else tr("only the answer in {turn}")
-
         name = name.format(turn=format_turn(turn))
         self._confirm(exchange, name, lambda: self._forget_messages(ids))
-
-    def _shown(self, turn: int) -> Exchange | None:
-        view = self._conversation.view
-        return None if view is None or turn >= len(view.path) else view.path[turn]
 
     def _confirm(
         self, exchange: Exchange, name: str, forget: Callable[[], tuple[str, ...]]
@@ -47,9 +42,5 @@ class ForgetPresenter(Presenter):
             self._conversation.open(exchange.conversation_id, exchange.id)
             self._messages.show_message(" ".join(remains), brief=not remains)
 
-        confirm_deletion(
-            self._messages.window(),
-            name,
-            "",
-            lambda: self._bridge.save(forget, show),
-        )
+        window = self._messages.window()
+        confirm_deletion(window, name, "", lambda: self._bridge.save(forget, show))

@@ -51,22 +51,20 @@ class InspectorPresenter(Presenter):
 
     def select(self, turn: int) -> None:
         """Show the answer of a turn; the newest one is followed as turns are added."""
-        view = self._conversation.view
-        if view is not None and 0 <= turn < len(view.path):
-            is_newest = turn == len(view.path) - 1
-            self._selected, self._run = None if is_newest else view.path[turn].id, 0
+        if (exchange := self._conversation.exchange_at(turn)) is not None:
+            is_newest = turn == len(self._conversation.path) - 1
+            self._selected, self._run = None if is_newest else exchange.id, 0
             self.refresh()
 
     def refresh(self) -> None:
         """Read the answer again, if the inspector is visible."""
         if not self._view.isVisible():
             return
-        turn, view = self._turn(), self._conversation.view
-        if turn is None or view is None:
+        if (exchange_id := self._shown()) is None:
             self._bridge.cancel(_TASK)
             self._view.show_nothing()
         else:
-            shown = self._show(view.path[turn].id, self._run)
+            shown = self._show(exchange_id, self._run)
             self._bridge.start(_TASK, shown, lambda _deleted: self._view.show_nothing())
 
     def _turn(self) -> int | None:
@@ -75,15 +73,18 @@ class InspectorPresenter(Presenter):
             turn = self._conversation.turn_of(self._selected)
             if turn is not None:
                 return turn
-        view = self._conversation.view
-        return len(view.path) - 1 if view is not None and view.path else None
+        path = self._conversation.path
+        return len(path) - 1 if path else None
+
+    def _shown(self) -> ExchangeId | None:
+        turn = self._turn()
+        return None if turn is None else self._conversation.path[turn].id
 
     async def _show(self, exchange_id: ExchangeId, run: int) -> None:
         inspection = await self._bridge.run(lambda: self._service.inspect(exchange_id, run))
-        turn, view = self._conversation.turn_of(exchange_id), self._conversation.view
-        if turn is not None and view is not None:
-            is_on = self._is_recall_on()
-            self._view.show_inspection(inspection, turn, len(view.path), is_on=is_on)
+        if (turn := self._conversation.turn_of(exchange_id)) is not None:
+            count, is_on = len(self._conversation.path), self._is_recall_on()
+            self._view.show_inspection(inspection, turn, count, is_on=is_on)
 
     def _on_stepped(self, step: int) -> None:
         if (turn := self._turn()) is not None:
@@ -100,17 +101,14 @@ class InspectorPresenter(Presenter):
             lambda _: self._messages.show_message(_JUDGED[verdict], brief=True),
         )
 
-    def _on_conversation_opened(self, _conversation: object) -> None:
+    def _on_conversation_opened(self) -> None:
         self._selected, self._run = None, 0
         self.refresh()
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        turn, view = self._turn(), self._conversation.view
-        if turn is None or view is None:
-            return
-        if (
-            view.path[turn].id in changed.exchanges
-            or view.conversation.id in changed.conversations
+        if (shown := self._shown()) is not None and (
+            shown in changed.exchanges
+            or self._conversation.conversation_id in changed.conversations
             or changed.topics & _ALWAYS
         ):
             self.refresh()

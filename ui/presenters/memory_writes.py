@@ -44,14 +44,13 @@ class MemoryWritePresenter(Presenter):
         self._bridge.start("proposals", self._show_proposals())
 
     def _on_content_requested(self, first: int, last: int) -> None:
-        if (view := self._conversation.view) is not None:
-            wanted = [each.id for each in view.path[max(0, first) : last + 1]]
+        if wanted := self._conversation.ids_between(first, last):
             self._bridge.start(f"written {first}", self._show(wanted))
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        view = self._conversation.view
-        if changed.memory and view is not None and view.path:
-            self._bridge.start("written", self._show([each.id for each in view.path]))
+        path = self._conversation.path
+        if changed.memory and path:
+            self._bridge.start("written", self._show([each.id for each in path]))
         if self._view.isVisible():
             self.refresh()
 

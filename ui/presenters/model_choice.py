@@ -79,7 +79,7 @@ class ModelPickerPresenter(Presenter):
     def _show(self, *_: object) -> None:
         self._view.show_model(self.chosen)
 
-    def _on_conversation_opened(self, _conversation: object) -> None:
+    def _on_conversation_opened(self) -> None:
         self._for_new = None
         self._show()
 

@@ -100,7 +100,7 @@ class PresetPickerPresenter(Presenter):
         self._listed, self._default = found
         self._show()
 
-    def _on_conversation_opened(self, _conversation: object) -> None:
+    def _on_conversation_opened(self) -> None:
         self._for_new = None
         self._show()
 

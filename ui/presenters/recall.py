@@ -93,14 +93,13 @@ class RecallPresenter(Presenter):
     # -- sources of answers
 
     def _on_content_requested(self, first: int, last: int) -> None:
-        if (view := self._conversation.view) is not None:
-            wanted = [each.id for each in view.path[max(0, first) : last + 1]]
+        if wanted := self._conversation.ids_between(first, last):
             self._bridge.start(f"sources {first}", self._show_sources(wanted))
 
     async def _show_sources(self, wanted: Sequence[ExchangeId]) -> None:
         """Show sources, and with those of the newest turn the summary that its prompt began with."""
-        view = self._conversation.view
-        newest = view.path[-1].id if view is not None and view.path else None
+        path = self._conversation.path
+        newest = path[-1].id if path else None
 
         def read() -> tuple[Mapping[ExchangeId, Contribution], SentSummary | None]:
             found = self._inspector.contributions(wanted)
@@ -119,18 +118,18 @@ class RecallPresenter(Presenter):
 
     def _show_summary_note(self, newest: ExchangeId, summary: SentSummary | None) -> None:
         """Mark where the newest prompt begins, if a summary replaces the turns before."""
-        if (last := self._conversation.turn_of(newest)) is None or self._conversation.view is None:
+        if (last := self._conversation.turn_of(newest)) is None:
             return
         turn, text = last, ""
         if summary is not None:
-            path = enumerate(self._conversation.view.path)
+            path = enumerate(self._conversation.path)
             turn = next((at for at, each in path if summary.first_sent in each.message_ids), 0)
             text = summary.text if turn else ""
         self._transcript.show_summary_note(turn, text)
 
     def _on_source_clicked(self, turn: int, number: int) -> None:
-        view = self._conversation.view
-        known = self._known.get(view.path[turn].id) if view and turn < len(view.path) else None
+        exchange = self._conversation.exchange_at(turn)
+        known = self._known.get(exchange.id) if exchange is not None else None
         if known is not None and number < len(known.sources):
             self.open(known.sources[number])
 
@@ -148,20 +147,16 @@ class RecallPresenter(Presenter):
         text = status_text(is_on=is_on, is_on_here=is_on_here, is_whole=not notice)
         self.status_changed.emit(text, notice, is_on_here, can_switch)
 
-    def _on_conversation_opened(self, _conversation: object) -> None:
-        shown = (
-            {each.id for each in self._conversation.view.path} if self._conversation.view else set()
-        )
+    def _on_conversation_opened(self) -> None:
+        shown = {each.id for each in self._conversation.path}
         self._known = {each: known for each, known in self._known.items() if each in shown}
         self.show_status()
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        if (view := self._conversation.view) is None:
-            return
         is_deletion = changed.passages and changed.memory
         wanted = [
             each.id
-            for each in view.path
+            for each in self._conversation.path
             if each.id in changed.exchanges or (is_deletion and each.id in self._known)
         ]
         if wanted:
