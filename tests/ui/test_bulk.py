@@ -1,21 +1,21 @@
 """Several conversations of the list at once: selection, menu, one transaction and one Undo."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QInputDialog
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMainWindow
 from pytestqt.qtbot import QtBot
 
 from app.chat.library import Library
 from app.domain.ids import ConversationId
 from app.storage.tables.conversations import Conversations, ListFilter
-from tests.fakes.screens import AT, Parts, Recorder, conversation, press
+from tests.fakes.screens import AT, Parts, Recorder, conversation, fixture_of, press, view_of
 from tests.fakes.stored import add_conversation, opened
-from ui.presenters.bulk import BulkCommands
+from ui.presenters.conversation_commands import ConversationCommands
+from ui.views.actions import add_actions
 from ui.views.sidebar import Sidebar
 
 ONE, TWO = ConversationId(1), ConversationId(2)
@@ -25,16 +25,15 @@ class Bulk:
     """The presenter over recorders; conversation 2 is open."""
 
     def __init__(self, parts: Parts) -> None:
-        self.parts, self.library = parts, Recorder()
+        self.parts, self.library, self.window = parts, Recorder(), QMainWindow()
         self.removal = Recorder(forget=("Two backups remain.",))
-        self.left: list[int] = []
-        self.exported: list[Any] = []
+        parts.open.open_path(view_of(1, id=TWO))
         self.moved: list[Any] = []
-        shown = SimpleNamespace(conversation_id=TWO, begin_new=lambda: self.left.append(1))
         self.presenter = parts.make(
-            BulkCommands, library=self.library, removal=self.removal, conversation=shown,
-            ask_for_export=self.exported.append, ask_for_project=self.moved.append,
+            ConversationCommands, library=self.library, removal=self.removal,
+            actions=add_actions(self.window), ask_for_project=self.moved.append,
         )  # fmt: skip
+        self.presenter.show_opened(conversation(TWO))
 
     def run(self, number: int, **state: Any) -> None:
         """Run an entry of the menu of two conversations."""
@@ -48,9 +47,7 @@ class Bulk:
         act()
 
 
-@pytest.fixture
-def bulk(parts: Parts) -> Bulk:
-    return Bulk(parts)
+bulk = fixture_of(Bulk)
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -60,19 +57,22 @@ def test_archiving_several_is_one_call_and_has_one_undo(bulk: Bulk, archived: bo
     assert bulk.library.calls == [
         ("archive_all", [ONE, TWO], not archived), ("archive_all", [ONE, TWO], archived),
     ]  # fmt: skip
-    assert bulk.left == []
+    assert bulk.parts.open.view is not None
 
 
 def test_deleting_several_leaves_the_open_one_and_can_be_undone(bulk: Bulk) -> None:
     bulk.run(2)
     assert bulk.moved == [[ONE, TWO]]
     bulk.run(3)
-    assert bulk.exported == [[ONE, TWO]]
+    dialog = bulk.parts.dialog(QFileDialog)
+    assert dialog.selectedFiles()[0].endswith("commonplace.md")
+    dialog.reject()
     bulk.run(4)
     bulk.undo()
     assert bulk.removal.calls == [("delete", ONE, TWO)]
     assert bulk.library.calls == [("restore", ONE, TWO)]
-    assert bulk.left == [1]
+    assert bulk.parts.open.view is None
+    assert bulk.parts.open.shown == []
 
 
 def test_several_are_tagged_together(bulk: Bulk) -> None:

@@ -89,7 +89,7 @@ def test_actions_fit_the_open_conversation(commands: Commands) -> None:
     commands.presenter.show_opened(conversation(deleted_at=AT, archived=True))
     assert commands.enabled() == {"restore", "forget", "export"}
     assert commands.actions["archive"].isChecked()
-    assert len(commands.presenter.menu_of(conversation(deleted_at=AT))) == 2
+    assert len(commands.presenter.menu_of([conversation(deleted_at=AT)])) == 2
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,13 @@ def test_actions_fit_the_open_conversation(commands: Commands) -> None:
     [
         ("pin", {}, [("pin", TALK, True)], None),
         ("pin", {"pinned": True}, [("pin", TALK, False)], None),
-        ("archive", {}, [("archive", TALK, True)], ("archive", TALK, False)),
-        ("archive", {"archived": True}, [("archive", TALK, False)], ("archive", TALK, True)),
+        ("archive", {}, [("archive_all", [TALK], True)], ("archive_all", [TALK], False)),
+        (
+            "archive",
+            {"archived": True},
+            [("archive_all", [TALK], False)],
+            ("archive_all", [TALK], True),
+        ),
         ("delete", {}, [], ("restore", TALK)),
         ("restore", {"deleted_at": AT}, [("restore", TALK)], None),
     ],
@@ -128,9 +133,9 @@ def test_a_command_of_the_menu_is_about_its_conversation_and_a_failure_is_shown(
 ) -> None:
     commands.presenter.rename("Nothing is open")
     commands.presenter.show_opened(conversation())
-    menu = dict(commands.presenter.menu_of(conversation(OTHER, pinned=True, archived=True)))
-    menu["Unpin"](conversation(OTHER, pinned=True))
-    menu["Delete"](conversation(OTHER))
+    menu = dict(commands.presenter.menu_of([conversation(OTHER, pinned=True, archived=True)]))
+    menu["Unpin"]()
+    menu["Delete"]()
     assert commands.shown.calls == []  # what is open stays
     assert "Unarchive" in menu
     commands.library.error = StorageError("The disk is full")
@@ -204,7 +209,7 @@ def test_the_list_follows_its_folder_and_changes(
     presenter = parts.make(
         ConversationListPresenter, conversations=stored, has_any=lambda: False,
         projects=lambda: ((Project("g", "Garden"), 2),),
-        commands=commands.presenter, bulk=Recorder(), sidebar=sidebar, welcome=welcome,
+        commands=commands.presenter, sidebar=sidebar, welcome=welcome,
         open_conversation=opened.append,
     )  # fmt: skip
     presenter.show_opened(conversation())

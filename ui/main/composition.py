@@ -27,7 +27,6 @@ from ui.main.memory_panels import build_memory_panels
 from ui.main.tour import tour_stops
 from ui.main.window_state import store_state
 from ui.presenters.attach import AttachPresenter
-from ui.presenters.bulk import BulkCommands
 from ui.presenters.commands import CommandPresenter
 from ui.presenters.compose import ComposePresenter
 from ui.presenters.conversation import ConversationPresenter
@@ -310,14 +309,10 @@ class Presenters(QObject):
 
     def _create_sidebar(self, navigation: Navigation) -> None:
         services, bridge, window = self._services, self._bridge, self._window
-        bulk = BulkCommands(
-            bridge, services.library, self._removal, self._banner, self.conversation,
-            self.conversation_commands.ask_for_export, self.projects.ask,
-        )  # fmt: skip
         self.conversations = ConversationListPresenter(
             bridge, services.conversations, services.projects.counted,
             lambda: bool(services.overview.read().conversations),
-            self.conversation_commands, bulk, window.sidebar, window.chat.welcome, self.conversation.open,
+            self.conversation_commands, window.sidebar, window.chat.welcome, self.conversation.open,
         )  # fmt: skip
         self.filters = FilterPresenter(
             bridge, services.conversations, services.topics, window.sidebar.search

@@ -1,7 +1,8 @@
-"""Commands about a stored conversation: pin, archive, tag, delete, restore, forget, export."""
+"""Commands about stored conversations: pin, archive, tag, delete, restore, forget, export."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtGui import QAction
@@ -25,7 +26,8 @@ _FORMATS = {
     "JSON (*.json)": ExportFormat.JSON,
     "JSON Lines (*.jsonl)": ExportFormat.JSONL,
 }
-Command = Callable[[Conversation], object]
+Command = Callable[[Sequence[Conversation]], object]
+Entry = tuple[str, Callable[[], object]]
 Export = Callable[[Path, ExportFormat, Sequence[ConversationId]], ExportReport]
 
 
@@ -49,8 +51,9 @@ class Removal:
 
 
 class ConversationCommands(Presenter):
-    """Runs commands on the open conversation, by `actions`, or on one of the list, by its menu.
+    """Runs commands on the open conversation, by `actions`, or on some of the list, by their menu.
 
+    What is done to several is one transaction.
     `export` writes some conversations, or all, in place of an existing file; it blocks.
 
     Attributes:
@@ -75,9 +78,9 @@ class ConversationCommands(Presenter):
             "tag": self._ask_for_tags,
             "delete": self._delete,
             "restore": self._restore,
-            "forget": self._ask_to_forget,
-            "move": lambda each: self._ask_for_project([each.id]),
-            "export": lambda each: self.ask_for_export([each.id]),
+            "forget": self.ask_to_forget,
+            "move": lambda chosen: self._ask_for_project(_ids(chosen)),
+            "export": lambda chosen: self.ask_for_export(_ids(chosen)),
         }
         for name, command in commands.items():
             self._actions[name].triggered.connect(
@@ -97,21 +100,27 @@ class ConversationCommands(Presenter):
         self._actions["pin"].setChecked(bool(conversation and conversation.pinned))
         self._actions["archive"].setChecked(bool(conversation and conversation.archived))
 
-    def menu_of(self, conversation: Conversation) -> tuple[tuple[str, Command], ...]:
-        """Return the entries of a conversation's menu: text and command."""
-        if conversation.deleted_at is not None:
-            return (
-                (tr("Restore"), self._restore),
-                (tr("Forget permanently\u2026"), self._ask_to_forget),
-            )
-        return (
-            (tr("Unpin") if conversation.pinned else tr("Pin"), self._pin),
-            (tr("Unarchive") if conversation.archived else tr("Archive"), self._archive),
-            (tr("Tags\u2026"), self._ask_for_tags),
-            (tr("Move to project\u2026"), lambda each: self._ask_for_project([each.id])),
-            (tr("Export\u2026"), lambda each: self.ask_for_export([each.id])),
+    def menu_of(self, conversations: Sequence[Conversation]) -> list[Entry]:
+        """Return the entries of the menu of conversations: text and what it runs."""
+        is_one, first = len(conversations) == 1, conversations[0]
+        entries: list[tuple[str, Command]] = [
+            (
+                tr("Unarchive") if all(each.archived for each in conversations) else tr("Archive"),
+                self._archive,
+            ),
+            (tr("Tags\u2026") if is_one else tr("Add tags\u2026"), self._ask_for_tags),
+            (tr("Move to project\u2026"), lambda chosen: self._ask_for_project(_ids(chosen))),
+            (tr("Export\u2026"), lambda chosen: self.ask_for_export(_ids(chosen))),
             (tr("Delete"), self._delete),
-        )
+        ]
+        if any(each.deleted_at is not None for each in conversations):
+            entries = [
+                (tr("Restore"), self._restore),
+                (tr("Forget permanently\u2026"), self.ask_to_forget),
+            ]
+        elif is_one:
+            entries.insert(0, (tr("Unpin") if first.pinned else tr("Pin"), self._pin))
+        return [(text, partial(command, conversations)) for text, command in entries]
 
     def rename(self, title: str, conversation: Conversation | None = None) -> None:
         """Give a conversation a title, the open one by default."""
@@ -150,78 +159,123 @@ class ConversationCommands(Presenter):
         text = f"{text} {remark}".rstrip()
         self._messages.show_message(text, brief=not remark)
 
-    def _pin(self, conversation: Conversation) -> None:
-        self._bridge.save(lambda: self._library.pin(conversation.id, not conversation.pinned))
+    def _pin(self, conversations: Sequence[Conversation]) -> None:
+        (chosen,) = conversations
+        self._bridge.save(lambda: self._library.pin(chosen.id, not chosen.pinned))
 
-    def _archive(self, conversation: Conversation) -> None:
-        archived = not conversation.archived
+    def _archive(self, conversations: Sequence[Conversation]) -> None:
+        archived = not all(each.archived for each in conversations)
+        ids = [each.id for each in conversations if each.archived != archived]
 
         def archive(on: bool) -> None:
-            self._bridge.save(lambda: self._library.archive(conversation.id, on))
+            self._bridge.save(lambda: self._library.archive_all(ids, on))
 
         archive(archived)
-        back = tr("\u201c{title}\u201d was moved out of the archive.")
-        text = tr("\u201c{title}\u201d was archived.") if archived else back
-        self._messages.show_message(
-            text.format(title=conversation.title),
-            tr("Undo"),
-            lambda: archive(not archived),
-            brief=True,
+        one, several = (
+            tr("\u201c{title}\u201d was moved out of the archive."),
+            trn(
+                "{count} conversation was moved out of the archive.",
+                "{count} conversations were moved out of the archive.",
+                len(ids),
+            ),
+        )
+        if archived:
+            one, several = (
+                tr("\u201c{title}\u201d was archived."),
+                trn(
+                    "{count} conversation was archived.",
+                    "{count} conversations were archived.",
+                    len(ids),
+                ),
+            )
+        self._report(_said(conversations, one, several), lambda: archive(not archived))
+
+    def _delete(self, conversations: Sequence[Conversation]) -> None:
+        self._bridge.save(lambda: self._removal.delete(*_ids(conversations)))
+        self._close_if_open(conversations)
+        several = trn(
+            "{count} conversation is in the trash for 30 days.",
+            "{count} conversations are in the trash for 30 days.",
+            len(conversations),
+        )
+        text = _said(conversations, tr("\u201c{title}\u201d is in the trash for 30 days."), several)
+        self._report(text, lambda: self._restore(conversations))
+
+    def _report(self, text: str, undo: Callable[[], object]) -> None:
+        self._messages.show_message(text, tr("Undo"), undo, brief=True)
+
+    def _restore(self, conversations: Sequence[Conversation]) -> None:
+        """Restore conversations; a single one is opened."""
+
+        def show(_: object) -> None:
+            if len(conversations) == 1:
+                self._conversation.open(conversations[0].id)
+
+        self._bridge.save(lambda: self._library.restore(*_ids(conversations)), show)
+
+    def _ask_for_tags(self, conversations: Sequence[Conversation]) -> None:
+        ids = _ids(conversations)
+        if len(ids) == 1:
+            self._bridge.load(
+                "tags",
+                lambda: self._conversations.tags_of(ids).get(ids[0], ()),
+                lambda present: self._edit_tags(ids[0], present),
+            )
+            return
+        label = trn(
+            "Tags for {count} conversation, separated by commas:",
+            "Tags for {count} conversations, separated by commas:",
+            len(ids),
         )
 
-    def _delete(self, conversation: Conversation) -> None:
-        self._bridge.save(lambda: self._removal.delete(conversation.id))
-        self._close_if_open(conversation)
-        self._messages.show_message(
-            tr("\u201c{title}\u201d is in the trash for 30 days.").format(title=conversation.title),
-            tr("Undo"),
-            lambda: self._restore(conversation),
-            brief=True,
-        )
+        def add(text: str) -> None:
+            self._bridge.save(lambda: self._library.tag_all(ids, _names(text)))
 
-    def _restore(self, conversation: Conversation) -> None:
-        self._bridge.save(
-            lambda: self._library.restore(conversation.id),
-            lambda _: self._conversation.open(conversation.id),
-        )
+        ask_for_text(self._messages.window(), tr("Add tags"), label, "", add)
 
-    def _ask_for_tags(self, conversation: Conversation) -> None:
-        self._bridge.load(
-            "tags",
-            lambda: self._conversations.tags_of([conversation.id]).get(conversation.id, ()),
-            lambda present: self._edit_tags(conversation, present),
-        )
-
-    def _edit_tags(self, conversation: Conversation, present: Sequence[str]) -> None:
+    def _edit_tags(self, conversation_id: ConversationId, present: Sequence[str]) -> None:
         def save(text: str) -> None:
-            wanted = [name.strip() for name in text.split(",") if name.strip()]
+            wanted = _names(text)
             added = [name for name in wanted if name not in present]
             removed = [name for name in present if name not in wanted]
-            self._bridge.save(lambda: self._library.tag(conversation.id, added, removed))
+            self._bridge.save(lambda: self._library.tag(conversation_id, added, removed))
 
         label = tr("Tags, separated by commas:")
         ask_for_text(self._messages.window(), tr("Tags"), label, ", ".join(present), save)
 
-    def _ask_to_forget(self, conversation: Conversation) -> None:
-        confirm_deletion(
-            self._messages.window(),
-            tr("\u201c{title}\u201d").format(title=conversation.title),
-            "",
-            lambda: self._forget(conversation),
-        )
+    def ask_to_forget(self, conversations: Sequence[Conversation]) -> None:
+        """Forget conversations for good, after a question whose default is to cancel."""
+        count = trn("{count} conversation", "{count} conversations", len(conversations))
+        name = _said(conversations, tr("\u201c{title}\u201d"), count)
+        window = self._messages.window()
+        confirm_deletion(window, name, "", lambda: self._forget(conversations))
 
-    def _forget(self, conversation: Conversation) -> None:
+    def _forget(self, conversations: Sequence[Conversation]) -> None:
         def report(remains: tuple[str, ...]) -> None:
-            text = " ".join(remains) or tr("The conversation was permanently deleted.")
-            self._messages.show_message(text, brief=not remains)
+            said = _said(conversations, tr("The conversation was permanently deleted."), "")
+            self._messages.show_message(" ".join(remains) or said, brief=not remains)
 
-        self._close_if_open(conversation)
-        self._bridge.save(lambda: self._removal.forget([conversation.id]), report)
+        self._close_if_open(conversations)
+        self._bridge.save(lambda: self._removal.forget(_ids(conversations)), report)
 
-    def _close_if_open(self, conversation: Conversation) -> None:
-        if self.opened is not None and self.opened.id == conversation.id:
+    def _close_if_open(self, conversations: Sequence[Conversation]) -> None:
+        if self.opened is not None and self.opened.id in _ids(conversations):
             self._conversation.begin_new()
 
     def _run_on_opened(self, command: Command) -> None:
         if self.opened is not None:
-            command(self.opened)
+            command([self.opened])
+
+
+def _ids(conversations: Sequence[Conversation]) -> list[ConversationId]:
+    return [each.id for each in conversations]
+
+
+def _names(text: str) -> list[str]:
+    """Return the tags that are separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _said(conversations: Sequence[Conversation], of_one: str, of_several: str) -> str:
+    """Return what is said of one conversation, with its title, or of several."""
+    return of_one.format(title=conversations[0].title) if len(conversations) == 1 else of_several

@@ -1,7 +1,6 @@
 """The list of conversations in the sidebar, and the menu of each."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from PySide6.QtCore import QPoint
 
@@ -11,7 +10,6 @@ from app.domain.projects import Project
 from app.domain.translation import tr
 from app.storage.tables.conversations import Conversations, ListFilter
 from ui.bridge import Refresh
-from ui.presenters.bulk import BulkCommands
 from ui.presenters.conversation_commands import ConversationCommands
 from ui.presenters.presenter import Presenter, show_menu
 from ui.views.sidebar import FOLDERS, Folder, Sidebar
@@ -31,7 +29,6 @@ class ConversationListPresenter(Presenter):
     _projects: Callable[[], Sequence[tuple[Project, int]]]
     _has_any: Callable[[], bool]
     _commands: ConversationCommands
-    _bulk: BulkCommands
     _sidebar: Sidebar
     _welcome: Welcome
     _open_conversation: Callable[[ConversationId], object]
@@ -91,18 +88,16 @@ class ConversationListPresenter(Presenter):
         self.refresh()
 
     def _on_menu_requested(self, conversation: Conversation, position: QPoint) -> None:
-        if len(selected := self._sidebar.selected_conversations) > 1 and conversation in selected:
-            show_menu(self._sidebar.window(), position, self._bulk.menu_of(selected))
-            return
-        entries = self._commands.menu_of(conversation)
-        if conversation.deleted_at is None:
-            entries = ((tr("Rename"), self._sidebar.edit_title), *entries)
-        runs = ((text, partial(command, conversation)) for text, command in entries)
-        show_menu(self._sidebar.window(), position, runs)
+        selected = self._sidebar.selected_conversations
+        chosen = selected if conversation in selected else [conversation]
+        entries = self._commands.menu_of(chosen)
+        if len(chosen) == 1 and conversation.deleted_at is None:
+            entries.insert(0, (tr("Rename"), lambda: self._sidebar.edit_title(conversation)))
+        show_menu(self._sidebar.window(), position, entries)
 
     def _on_trash_emptied(self) -> None:
         self._bridge.load(
             "trash",
             lambda: self._conversations.listed(ListFilter(archived=None, trash=True)),
-            self._bulk.ask_to_forget,
+            self._commands.ask_to_forget,
         )
