@@ -11,10 +11,10 @@ from pytestqt.qtbot import QtBot
 
 from app.domain.transfer import ImportReport
 from app.transfer.found_exports import FoundExport
-from tests.fakes.screens import Parts, Recorder
-from ui.presenters.found_exports import FoundExportsPresenter
+from tests.fakes.screens import Parts, Recorder, fixture_of
 from ui.presenters.imports import SAMPLE, ImportPresenter
 from ui.presenters.tour import TourPresenter, TourStop
+from ui.presenters.welcome_offers import WelcomePresenter
 from ui.views.tour import TourCard
 from ui.views.welcome import Welcome
 from ui.widgets.banner import Banner
@@ -32,16 +32,16 @@ def test_exports_are_looked_for_by_a_newcomer_and_imported_on_request(
     welcome, find, imported = Welcome(), Recorder(__call__=FOUND), list[list[Path]]()
     qtbot.addWidget(welcome)
     presenter = parts.make(
-        FoundExportsPresenter, find=find, welcome=welcome, import_files=imported.append
+        WelcomePresenter, find_exports=find, welcome=welcome, import_files=imported.append
     )
-    presenter.look()
+    presenter.look_for_exports()
     assert find.calls == [], "the page is not shown"
     welcome.show()
     welcome.greet(is_newcomer=False)
-    presenter.look()
+    presenter.look_for_exports()
     assert find.calls == [], "somebody who has conversations is not asked"
     welcome.greet(is_newcomer=True)
-    presenter.look()
+    presenter.look_for_exports()
     assert imported == []
     for word in ("ChatGPT", "Claude"):
         assert word in welcome.found.text()
@@ -79,9 +79,9 @@ def test_an_import_with_news_offers_questions(qtbot: QtBot, parts: Parts, turns:
 class Tour:
     """A tour of two stops in a window."""
 
-    def __init__(self, qtbot: QtBot, parts: Parts) -> None:
+    def __init__(self, parts: Parts) -> None:
         self.window = QWidget()
-        qtbot.addWidget(self.window)
+        parts.qtbot.addWidget(self.window)
         self.window.resize(900, 600)
         self.first, self.second = QLineEdit(self.window), QLineEdit(self.window)
         self.first.setGeometry(10, 10, 200, 30)
@@ -101,9 +101,7 @@ class Tour:
         return [each for each in self.window.findChildren(TourCard) if each.isVisible()]
 
 
-@pytest.fixture
-def tour(qtbot: QtBot, parts: Parts) -> Tour:
-    return Tour(qtbot, parts)
+tour = fixture_of(Tour)
 
 
 def test_the_tour_stands_beside_its_stops_inside_the_window(tour: Tour) -> None:

@@ -1,7 +1,6 @@
 """The quick search: results while typing, keys, opening and copying."""
 
 from datetime import UTC, datetime
-from typing import Any, cast
 
 import pytest
 from PySide6.QtCore import Qt
@@ -48,13 +47,10 @@ class Shown:
         parts.qtbot.addWidget(self.view)
         found = tuple(result(conversation_id=each, turn_number=1) for each in (3, 4))
         self.search = Recorder(search=SearchResponse("tea", found, 1.0, 1.0, True))
-        self.presenter = QuickFindPresenter(
-            parts.bridge,
-            cast(Any, self.search),
-            self.opened.append,
-            cast(Any, self.window),
-            self.view,
-        )
+        self.presenter = parts.make(
+            QuickFindPresenter, search=self.search, open_link=self.opened.append,
+            raise_window=self.window.bring_to_front, view=self.view,
+        )  # fmt: skip
         self.presenter.show()
 
     def type(self, text: str) -> None:

@@ -25,12 +25,12 @@ from app.workers.model_choice import BackgroundPlan
 from app.workers.regeneration import RegenerationPlan
 from app.workers.status_text import ESTIMATED
 from tests.fakes.screens import Parts, Recorder, press
-from ui.presenters.local_servers import LocalServersPresenter
 from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter
 from ui.presenters.settings.dialog import SettingsPresenter
 from ui.presenters.settings.providers import ProvidersPresenter
 from ui.presenters.settings.recall_settings import RecallSettingsPresenter
+from ui.presenters.welcome_offers import WelcomePresenter
 from ui.views.actions import add_actions
 from ui.views.memory.dashboard import Dashboard, Totals
 from ui.views.settings.background_page import BackgroundPage
@@ -452,20 +452,20 @@ def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(
     welcome, models, settings, opened = Welcome(), FakeModels(desk), FakeSettings(desk), list[str]()
     qtbot.addWidget(welcome)
     presenter = desk.make(
-        LocalServersPresenter, models=models, network=FakeNetwork(), settings=settings,
+        WelcomePresenter, models=models, network=FakeNetwork(), settings=settings,
         welcome=welcome, connect=opened.append,
     )  # fmt: skip
     listed = (ListedModel(ModelRef("ollama", "m"), "m"),)
     models.running = (LocalServer("ollama", "http://127.0.0.1:11434/v1", listed),)
-    presenter.look()
+    presenter.look_for_servers()
     assert welcome.server.isHidden(), "nobody asks while the page is not shown"
     welcome.show()
-    presenter.look()
+    presenter.look_for_servers()
     assert "Ollama is running" in welcome.server.text()
     welcome.server.click()
     assert opened == ["ollama"]
     settings.values["default_model"] = "ollama:m"
-    presenter.look()
+    presenter.look_for_servers()
     assert welcome.server.isHidden()
 
 

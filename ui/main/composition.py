@@ -40,7 +40,6 @@ from ui.presenters.files import FilesPresenter
 from ui.presenters.filters import FilterPresenter
 from ui.presenters.find import FindPresenter
 from ui.presenters.forgetting import ForgetPresenter
-from ui.presenters.found_exports import FoundExportsPresenter
 from ui.presenters.history import HistoryPresenter
 from ui.presenters.imports import SAMPLE, ImportPresenter
 from ui.presenters.inspector import InspectorPresenter
@@ -78,6 +77,7 @@ from ui.presenters.topics import TopicsPresenter
 from ui.presenters.tour import TourPresenter
 from ui.presenters.tray import TrayPresenter
 from ui.presenters.typed_recall import TypedRecallPresenter
+from ui.presenters.welcome_offers import WelcomePresenter
 from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
 from ui.views.main_window import MainWindow
@@ -237,7 +237,11 @@ class Presenters(QObject):
         ):
             SuggestionPresenter(bridge, banner, read, after_ms, topics)
         self.quick_find = QuickFindPresenter(
-            bridge, services.search, self.links.open_link, self._window, QuickFind(self._window)
+            bridge,
+            services.search,
+            self.links.open_link,
+            self._window.bring_to_front,
+            QuickFind(self._window),
         )
         self.tray = TrayPresenter(bridge, services.settings, self._window, self.quick_find.show)
         RoutineNotices(bridge, services.routines, banner, self.tray.notify, conversation.open)
@@ -277,15 +281,15 @@ class Presenters(QObject):
             bridge, partial(import_files, services.store), services.background, self._banner,
             consent.ask_to_allow, StarterQuestions(services.store).make, ImportHistory(services.store),
         )  # fmt: skip
-        downloads = QStandardPaths.writableLocation(
-            QStandardPaths.StandardLocation.DownloadLocation
-        )
-        FoundExportsPresenter(
-            bridge, partial(find_exports, Path(downloads)), self._window.chat.welcome,
-            self.imports.start,
+        place = QStandardPaths.StandardLocation.DownloadLocation
+        downloads = Path(QStandardPaths.writableLocation(place))
+        find = partial(find_exports, downloads)
+        WelcomePresenter(
+            bridge, services.models, services.chat, services.settings, find,
+            self._window.chat.welcome, self.imports.start, self.settings.connect_provider,
         )  # fmt: skip
         watch = DownloadsPresenter(
-            bridge, services.settings, Path(downloads), partial(find_exports, Path(downloads)),
+            bridge, services.settings, downloads, find,
             lambda path: import_files(services.store, [path], dry_run=True), self.imports.start,
             self._banner,
         )  # fmt: skip

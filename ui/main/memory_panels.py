@@ -9,7 +9,6 @@ from app.domain.links import Link
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
 from ui.bridge import Bridge
-from ui.presenters.local_servers import LocalServersPresenter
 from ui.presenters.model_choice import list_models
 from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter, read_totals
@@ -79,10 +78,6 @@ def build_memory_panels(
     )
     ShortcutsPresenter(bridge, services.settings, banner, window.actions_by_name)
     consent.limits_requested.connect(settings.open_spend_limits)
-    LocalServersPresenter(
-        bridge, services.models, chat, services.settings, window.chat.welcome,
-        settings.connect_provider,
-    )  # fmt: skip
     for requested in (window.chat.welcome.model_requested, window.chat.model.provider_requested):
         requested.connect(partial(settings.open, SettingPage.MODELS.value))
     window.memory.dashboard.allow_requested.connect(consent.ask_to_allow)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from PySide6.QtGui import QGuiApplication
 
@@ -22,20 +21,12 @@ _MIN_CHARS = 2
 _KINDS = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
 
 
-class Raisable(Protocol):
-    """A window that can come to the front."""
-
-    def bring_to_front(self) -> None:
-        """Show the window in front of the others."""
-        ...
-
-
 class QuickFindPresenter(Presenter):
     """Searches by words at once and by meaning when that is ready; `open_link` opens a turn."""
 
     _search: SearchService
     _open_link: Callable[[Link], object]
-    _window: Raisable
+    _raise_window: Callable[[], object]
     _view: QuickFind
 
     def __post_init__(self) -> None:
@@ -72,7 +63,7 @@ class QuickFindPresenter(Presenter):
     def _open(self, result: SearchResult) -> None:
         if result.conversation_id is None:
             return
-        self._window.bring_to_front()
+        self._raise_window()
         exchange = None if result.is_shown else result.exchange_id
         self._open_link(Link(result.conversation_id, result.turn_number, exchange))
 

@@ -1,25 +1,14 @@
 """Regeneration of summaries, facts and vectors: shown with its price, begun after a yes."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.workers.regeneration import RegenerationPlan
+from app.workers.regeneration import EmbeddingRegeneration, ModelRegeneration, RegenerationPlan
 from ui.bridge import Bridge, OnError
 from ui.views.dialogs.confirm import Confirmation, confirm
 
-
-class Regeneration(Protocol):
-    """A kind of work that can be done again. Blocking."""
-
-    def plan(self) -> RegenerationPlan:
-        """Return what would be done; raises KnownError if it cannot be."""
-        ...
-
-    def begin(self) -> None:
-        """Start it; workers do the work."""
-        ...
+Regeneration = ModelRegeneration | EmbeddingRegeneration
 
 
 def offer(

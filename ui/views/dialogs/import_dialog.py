@@ -194,63 +194,51 @@ def _more(count: int) -> list[str]:
 
 
 def _report_text(report: ImportReport) -> str:
-    parts = [tr("Nothing new was found.")]
-    if report.restored and not report.messages:
-        parts = []
-    elif report.messages or report.conversations:
-        conversations = trn("{count} conversation", "{count} conversations", report.conversations)
-        turns, messages = (
-            trn("{count} turn", "{count} turns", report.turns),
-            trn("{count} message", "{count} messages", report.messages),
-        )
-        parts = [
+    """Return what was imported, and in counts what was not, and why."""
+    skipped = len(report.skipped)
+    counted = (
+        (report.restored, trn(
+            "{count} conversation of an import that was undone returns from the trash.",
+            "{count} conversations of an import that was undone return from the trash.",
+            report.restored,
+        )),
+        (report.in_trash, trn(
+            "{count} known conversation stays in the trash.",
+            "{count} known conversations stay in the trash.", report.in_trash,
+        )),
+        (report.duplicates, trn(
+            "{count} message was already stored.", "{count} messages were already stored.",
+            report.duplicates,
+        )),
+        (report.forgotten, trn(
+            "{count} conversation was left out because you had forgotten it.",
+            "{count} conversations were left out because you had forgotten them.",
+            report.forgotten,
+        )),
+        (report.presets, tr("{presets}, not used by imported conversations.").format(
+            presets=trn("{count} new preset", "{count} new presets", report.presets)
+        )),
+        (skipped, trn("{count} item was skipped:", "{count} items were skipped:", skipped)),
+    )  # fmt: skip
+    return " ".join([*_new_texts(report), *(text for count, text in counted if count)])
+
+
+def _new_texts(report: ImportReport) -> list[str]:
+    parts = []
+    if report.messages or (report.conversations and not report.restored):
+        parts.append(
             tr("New: {conversations} with {turns}, {messages} in all.").format(
-                conversations=conversations, turns=turns, messages=messages
+                conversations=trn(
+                    "{count} conversation", "{count} conversations", report.conversations
+                ),
+                turns=trn("{count} turn", "{count} turns", report.turns),
+                messages=trn("{count} message", "{count} messages", report.messages),
             )
-        ]
+        )
+    elif not report.restored:
+        parts.append(tr("Nothing new was found."))
     if report.new:
         days = [each.created_at for each in report.new]
-        parts.append(
-            tr("From {first} to {last}.").format(
-                first=format_day(min(days)), last=format_day(max(days))
-            )
-        )
-    if report.restored:
-        parts.append(
-            trn(
-                "{count} conversation of an import that was undone returns from the trash.",
-                "{count} conversations of an import that was undone return from the trash.",
-                report.restored,
-            )
-        )
-    if report.in_trash:
-        parts.append(
-            trn(
-                "{count} known conversation stays in the trash.",
-                "{count} known conversations stay in the trash.",
-                report.in_trash,
-            )
-        )
-    if report.duplicates:
-        parts.append(
-            trn(
-                "{count} message was already stored.",
-                "{count} messages were already stored.",
-                report.duplicates,
-            )
-        )
-    if report.forgotten:
-        parts.append(
-            trn(
-                "{count} conversation was left out because you had forgotten it.",
-                "{count} conversations were left out because you had forgotten them.",
-                report.forgotten,
-            )
-        )
-    if report.presets:
-        presets = trn("{count} new preset", "{count} new presets", report.presets)
-        parts.append(tr("{presets}, not used by imported conversations.").format(presets=presets))
-    if report.skipped:
-        skipped = len(report.skipped)
-        parts.append(trn("{count} item was skipped:", "{count} items were skipped:", skipped))
-    return " ".join(parts)
+        first, last = format_day(min(days)), format_day(max(days))
+        parts.append(tr("From {first} to {last}.").format(first=first, last=last))
+    return parts

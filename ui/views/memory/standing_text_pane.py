@@ -1,15 +1,15 @@
 """A text of every prompt: to be edited, with the share of its budget used, and its versions."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Protocol
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from app.domain.errors import KnownError
+from app.domain.profile import Profile
 from app.domain.translation import format_number, tr
 from app.domain.turn_text import estimate_tokens
+from app.storage.tables.memories import CoreMemoryText
 from ui.models.facts import version_label
 from ui.models.setting_labels import with_setting_labels
 from ui.widgets.controls import button, column_in, progress_bar, row_of, text_edit
@@ -17,25 +17,6 @@ from ui.widgets.plain_label import plain_label
 from ui.widgets.versions import ShownVersion, VersionsView
 
 _UNSAVED = tr("Not saved yet. Prompts still contain the version saved last.")
-
-
-class TextVersion(Protocol):
-    """A version of a text; `author` and `made_at` (UTC) are None before the first."""
-
-    @property
-    def text(self) -> str:
-        """The whole text."""
-        ...
-
-    @property
-    def author(self) -> str | None:
-        """Who wrote it."""
-        ...
-
-    @property
-    def made_at(self) -> datetime | None:
-        """What identifies it."""
-        ...
 
 
 class StandingTextPane(QWidget):
@@ -80,7 +61,11 @@ class StandingTextPane(QWidget):
         self.text.setPlainText(self._saved)
 
     def show_versions(
-        self, versions: Sequence[TextVersion], max_tokens: int, *, replaces_edit: bool = False
+        self,
+        versions: Sequence[Profile | CoreMemoryText],
+        max_tokens: int,
+        *,
+        replaces_edit: bool = False,
     ) -> None:
         """Show the newest of the versions; an edit stays, unless `replaces_edit`."""
         keeps_edit = self.is_edited and not replaces_edit

@@ -1,0 +1,81 @@
+"""What the welcome page offers: exports of other chat programs in Downloads, a model server that runs here."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QTimer
+
+from app.chat.exchange_loop import ExchangeLoop
+from app.chat.models import ModelDirectory
+from app.domain.formatting import format_day, format_size
+from app.domain.translation import tr, trn
+from app.providers.gallery import title_of
+from app.storage.tables.settings import Settings
+from app.transfer.found_exports import FoundExport
+from ui.presenters.presenter import Presenter
+from ui.views.welcome import Welcome
+
+_EXPORTS_AFTER_MS, _SERVERS_AFTER_MS = 800, 1_500  # the window comes first
+
+
+class WelcomePresenter(Presenter):
+    """Looks once the page is shown; nothing is imported or connected unasked.
+
+    `find_exports` returns exports, it blocks; `import_files` imports files, `connect` connects to a server.
+    """
+
+    _models: ModelDirectory
+    _network: ExchangeLoop
+    _settings: Settings
+    _find_exports: Callable[[], Sequence[FoundExport]]
+    _welcome: Welcome
+    _import_files: Callable[[Sequence[Path]], object]
+    _connect: Callable[[str], object]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._exports: list[Path] = []
+        self._server = ""
+        for after_ms, look in (
+            (_EXPORTS_AFTER_MS, self.look_for_exports),
+            (_SERVERS_AFTER_MS, self.look_for_servers),
+        ):
+            pause = QTimer(self._welcome, singleShot=True, interval=after_ms)
+            pause.timeout.connect(look)
+            self._welcome.shown.connect(pause.start)
+        self._welcome.found_requested.connect(lambda: self._import_files(self._exports))
+        self._welcome.server_requested.connect(lambda: self._connect(self._server))
+
+    def look_for_exports(self) -> None:
+        """Look for exports, unless the page is gone or greets somebody who has conversations."""
+        if self._welcome.isVisible() and self._welcome.is_newcomer:
+            self._bridge.load("found exports", self._find_exports, self._offer_exports)
+
+    def _offer_exports(self, found: Sequence[FoundExport]) -> None:
+        self._exports = [each.path for each in found]
+        programs = " and ".join(each.program for each in found)
+        files = "\n".join(
+            f"{each.path.name}, {format_day(each.modified_at)}, {format_size(each.size_bytes)}"
+            for each in found
+        )
+        self._welcome.offer_exports(
+            tr("Import {programs} from Downloads").format(programs=programs) if found else "", files
+        )
+
+    def look_for_servers(self) -> None:
+        """Look for servers, unless a model is chosen or the page is gone."""
+        if self._welcome.isVisible() and self._settings.text("default_model") == "recall:":
+            self._bridge.start("welcome servers", self._look_for_servers())
+        else:
+            self._welcome.offer_server("")
+
+    async def _look_for_servers(self) -> None:
+        servers = await self._bridge.wait(self._network.call(self._models.local_servers))
+        self._server = text = ""
+        if (server := next((each for each in servers if each.models), None)) is not None:
+            self._server = server.name
+            text = tr("{title_of} is running on this computer with {count}. Use it").format(
+                title_of=title_of(server.name),
+                count=trn("{count} model", "{count} models", len(server.models)),
+            )
+        self._welcome.offer_server(text)
