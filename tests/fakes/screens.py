@@ -308,7 +308,6 @@ class Parts:
         self.bridge, self.banner, self.open = FakeBridge(), FakeBanner(), FakeConversation()
         self.transcript, self.went = FakeTranscript(), list[tuple[Any, ...]]()
         self.qtbot = qtbot
-        qtbot.addWidget(self.banner)
         names = Navigation.__dataclass_fields__
         self.navigation = Navigation(**{name: self.go(name) for name in names})
 

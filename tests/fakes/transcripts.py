@@ -59,7 +59,6 @@ class Shown:
         self.provided = 0
         self._qtbot, self._answers = qtbot, answers
         self.view = TranscriptView(Theme(), thumbnails)
-        qtbot.addWidget(self.view)
         self.view.resize(700, 600)
         self.view.content_requested.connect(self._on_requested)
         self.view.show()

@@ -21,6 +21,15 @@ def usual_theme() -> Iterator[None]:
     _current[0] = Theme()
 
 
+@pytest.fixture(autouse=True)
+def closed_windows(qapp: QApplication) -> Iterator[None]:
+    yield
+    for window in qapp.topLevelWidgets():
+        if window.parent() is None:
+            window.close()
+            window.deleteLater()
+
+
 @pytest.fixture
 def appearance(qapp: QApplication) -> Iterator[Appearance]:
     font, palette = qapp.font(), qapp.palette()

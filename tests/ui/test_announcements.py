@@ -22,9 +22,8 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-def test_banners_notes_and_results_are_announced(qtbot: QtBot, said: list[str]) -> None:
-    for part in (banner := Banner(), note := NoteCard(), sidebar := Sidebar()):
-        qtbot.addWidget(part)
+def test_banners_notes_and_results_are_announced(said: list[str]) -> None:
+    banner, note, sidebar = Banner(), NoteCard(), Sidebar()
     banner.show_message("It was saved.", brief=False)
     note.show_note("It waits.")
     note.show_note("It waits.")

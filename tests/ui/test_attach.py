@@ -36,10 +36,9 @@ def files(tmp_path: Path) -> AttachmentFiles:
 class Attaching:
     """The presenter with a real pane, files that are really stored, and a bridge without threads."""
 
-    def __init__(self, qtbot: QtBot, files: AttachmentFiles) -> None:
+    def __init__(self, files: AttachmentFiles) -> None:
         self.bridge = FakeBridge()
         self.pane = ChatPane()
-        qtbot.addWidget(self.pane)
         self.pane.show()
         self.imported: list[list[Path]] = []
         self.offered: list[list[Path]] = []
@@ -59,8 +58,8 @@ class Attaching:
 
 
 @pytest.fixture
-def attaching(qtbot: QtBot, files: AttachmentFiles) -> Attaching:
-    return Attaching(qtbot, files)
+def attaching(files: AttachmentFiles) -> Attaching:
+    return Attaching(files)
 
 
 def test_files_are_read_shown_and_removed(attaching: Attaching, tmp_path: Path) -> None:
@@ -201,7 +200,7 @@ def test_files_stay_while_they_are_in_the_composer(
     qtbot: QtBot, files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ui.presenters.attach._TOUCH_EVERY_MS", 1)
-    attaching = Attaching(qtbot, files)
+    attaching = Attaching(files)
     content_hash, sent_hash = files.put(png()), files.put(b"smaller")
     image = Image("a.png", "image/png", content_hash, 100, 40, 30, sent_hash)
     paths = [files.path(each) for each in (content_hash, sent_hash)]
@@ -214,13 +213,12 @@ def test_files_stay_while_they_are_in_the_composer(
 # -- the transcript's files
 
 
-def test_an_image_opens_in_a_viewer_that_zooms(qtbot: QtBot, files: AttachmentFiles) -> None:
+def test_an_image_opens_in_a_viewer_that_zooms(files: AttachmentFiles) -> None:
     holder = FakeBanner()
     presenter = FilesPresenter(cast(Any, FakeBridge()), files, cast(Any, holder))
     presenter.open(Image("a.png", "image/png", files.put(png(3000, 20)), 1, 3000, 20))
     viewer = presenter.viewer
     assert viewer is not None
-    qtbot.addWidget(viewer)
     fitted = viewer.view.scale_factor
     assert fitted < 1
     viewer.actual.click()
@@ -241,7 +239,7 @@ def test_an_image_opens_in_a_viewer_that_zooms(qtbot: QtBot, files: AttachmentFi
 
 
 def test_another_file_opens_after_a_question_and_can_be_saved(
-    qtbot: QtBot, files: AttachmentFiles, tmp_path: Path
+    files: AttachmentFiles, tmp_path: Path
 ) -> None:
     banner = FakeBanner()
     presenter = FilesPresenter(cast(Any, FakeBridge()), files, cast(Any, banner))

@@ -24,7 +24,7 @@ Run = Callable[[Any], Any]
 
 
 @pytest.fixture
-def bridge(qtbot: QtBot) -> Iterator[Bridge]:
+def bridge() -> Iterator[Bridge]:
     made = Bridge()
     yield made
     made.cancel_all()
@@ -188,7 +188,7 @@ def test_workers_start_when_the_first_screen_cannot_be_loaded(
         _window=window,
         _banner=banner,
         _bridge=bridge,
-        _services=SimpleNamespace(store=SimpleNamespace(notices=())),
+        _services=SimpleNamespace(store=SimpleNamespace(notices=()), maintenance=SimpleNamespace()),
         conversation=SimpleNamespace(begin=partial(step, "begin")),
         conversations=SimpleNamespace(load=partial(step, "load")),
         dashboard=SimpleNamespace(start=lambda: calls.append("start")),

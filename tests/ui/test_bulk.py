@@ -7,7 +7,6 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMainWindow
-from pytestqt.qtbot import QtBot
 
 from app.chat.library import Library
 from app.domain.ids import ConversationId
@@ -94,9 +93,8 @@ def test_several_are_forgotten_from_the_trash_after_a_yes(bulk: Bulk) -> None:
     assert bulk.library.calls == [("restore", ONE, TWO)]
 
 
-def test_ctrl_selects_several_without_opening_them_and_they_stay_selected(qtbot: QtBot) -> None:
+def test_ctrl_selects_several_without_opening_them_and_they_stay_selected() -> None:
     sidebar = Sidebar()
-    qtbot.addWidget(sidebar)
     sidebar.resize(300, 400)
     sidebar.show()
     rows = [conversation(ConversationId(each)) for each in (1, 2, 3)]

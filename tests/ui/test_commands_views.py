@@ -32,7 +32,6 @@ def complete(text: str) -> Completion:
 @pytest.fixture
 def composer(qtbot: QtBot) -> Iterator[Composer]:
     window = QWidget()
-    qtbot.addWidget(window)
     made = Composer(window)
     column = QVBoxLayout(window)
     column.addStretch(1)
@@ -134,7 +133,6 @@ def test_an_edited_message_stays_a_message(composer: Composer, qtbot: QtBot) -> 
 @pytest.fixture
 def panel(qtbot: QtBot) -> Iterator[CommandPanel]:
     window = QWidget()
-    qtbot.addWidget(window)
     made = CommandPanel(window)
     column = QVBoxLayout(window)
     column.addStretch(1)

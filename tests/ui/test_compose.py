@@ -154,11 +154,9 @@ class Compose:
         at = text.find("@Tea")
         return [] if at < 0 else [Mention(at, at + 4, ConversationId(60))]
 
-    def __init__(self, qtbot: QtBot) -> None:
+    def __init__(self) -> None:
         self.bridge, self.pane, self.library = FakeBridge(), Pane(), Library()
         self.loop, self.transcript = Loop(), FakeTranscript()
-        qtbot.addWidget(self.pane)
-        qtbot.addWidget(self.pane.banner)
         self.replies = RunningReplies(self.bridge)
         library: Any = self.library
         self.conversation = ConversationPresenter(
@@ -202,8 +200,8 @@ class Compose:
 
 
 @pytest.fixture
-def compose(qtbot: QtBot) -> Compose:
-    return Compose(qtbot)
+def compose() -> Compose:
+    return Compose()
 
 
 def test_text_typed_before_the_commit_stays_and_is_saved_as_the_draft(compose: Compose) -> None:
@@ -579,7 +577,6 @@ def test_opening_shows_a_turn_its_header_and_draft_and_a_new_one_begins_empty(
 
 def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: Parts) -> None:
     composer, costs = Composer(), Recorder(cost_usd=0.0325)
-    qtbot.addWidget(composer)
     composer.show()
     asked = parts.make(
         MessageCostPresenter, costs=costs, composer=composer, model_for_new=lambda: "a:b",

@@ -15,7 +15,6 @@ def test_the_mouse_leaves_the_focus_in_the_box_and_a_second_click_on_stop_sends_
     qtbot: QtBot,
 ) -> None:
     composer = Composer()
-    qtbot.addWidget(composer)
     composer.show()
     qtbot.waitExposed(composer)
     sent: list[str] = []
@@ -42,9 +41,8 @@ def test_the_mouse_leaves_the_focus_in_the_box_and_a_second_click_on_stop_sends_
     qtbot.waitUntil(sends)
 
 
-def test_the_wheel_changes_no_choice(qtbot: QtBot) -> None:
+def test_the_wheel_changes_no_choice() -> None:
     parent = QWidget()
-    qtbot.addWidget(parent)
     box = combo_box(parent, "Kind", [("A", 1), ("B", 2)])
     parent.show()
     turn = QPoint(0, -120)
@@ -58,9 +56,8 @@ def test_the_wheel_changes_no_choice(qtbot: QtBot) -> None:
     assert box.currentIndex() == 0
 
 
-def test_an_untouched_composer_reports_no_draft_over_the_stored_one(qtbot: QtBot) -> None:
+def test_an_untouched_composer_reports_no_draft_over_the_stored_one() -> None:
     composer = Composer()
-    qtbot.addWidget(composer)
     drafts: list[object] = []
     composer.draft_changed.connect(drafts.append)
     composer.flush_draft()  # what would be reported after a pause
@@ -69,7 +66,6 @@ def test_an_untouched_composer_reports_no_draft_over_the_stored_one(qtbot: QtBot
 
 def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
     composer = Composer()
-    qtbot.addWidget(composer)
     composer.resize(420, 300)
     composer.show()
     box = composer.box
@@ -88,9 +84,8 @@ def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
     assert box.verticalScrollBar().maximum() == 0
 
 
-def test_a_quotation_is_put_below_what_is_typed(qtbot: QtBot) -> None:
+def test_a_quotation_is_put_below_what_is_typed() -> None:
     composer = Composer()
-    qtbot.addWidget(composer)
     composer.quote("One\n\nTwo\n")
     assert composer.text == "> One\n>\n> Two\n\n"
     composer.box.setPlainText("So: ")
@@ -99,9 +94,8 @@ def test_a_quotation_is_put_below_what_is_typed(qtbot: QtBot) -> None:
     assert composer.box.textCursor().atEnd()
 
 
-def test_the_invitation_is_cut_to_one_line(qtbot: QtBot) -> None:
+def test_the_invitation_is_cut_to_one_line() -> None:
     box = MessageBox()
-    qtbot.addWidget(box)
     box.show_invitation("Ask anything, or ask about your own past")
     box.show()
     for width, is_cut in ((140, True), (900, False)):

@@ -1,7 +1,6 @@
 """The dashboard of background work: the order of its cards, and what they leave out."""
 
 import pytest
-from pytestqt.qtbot import QtBot
 
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from ui.views.memory.dashboard import Dashboard
@@ -19,9 +18,8 @@ STATUSES = (
 
 
 @pytest.fixture
-def dashboard(qtbot: QtBot) -> Dashboard:
+def dashboard() -> Dashboard:
     made = Dashboard()
-    qtbot.addWidget(made)
     for status in STATUSES:
         made.show_status(status)
     made.resize(400, 900)

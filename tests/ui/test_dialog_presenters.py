@@ -63,7 +63,6 @@ class Facts:
     def __init__(self, parts: Parts) -> None:
         self.store, self.pages = FactStore(), list[str]()
         self.view = FactsView()
-        parts.qtbot.addWidget(self.view)
         self.presenter = parts.make(
             FactsPresenter, facts=self.store, service=self.store, view=self.view,
             open_page=self.open_page,
@@ -143,7 +142,6 @@ class SummariesPage:
         )  # fmt: skip
         self.open.open_path(view_of())
         self.pane = SummariesPane()
-        parts.qtbot.addWidget(self.pane)
         self.presenter = parts.make(
             SummariesPresenter, library=store, questions=store, summaries=store, service=store,
             pane=self.pane, open_page=self.pages.append,

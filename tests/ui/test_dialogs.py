@@ -54,7 +54,6 @@ def test_a_warning_cannot_have_its_consent_as_the_default() -> None:
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape])
 def test_enter_and_escape_mean_no(qtbot: QtBot, key: Qt.Key, other: str, is_warning: bool) -> None:
     parent, answers = QWidget(), list[str]()
-    qtbot.addWidget(parent)
     parent.show()
     texts = Confirmation("A", "B?", "C", "Do it", other=other, is_warning=is_warning)
     confirm(
@@ -69,7 +68,6 @@ def test_enter_and_escape_mean_no(qtbot: QtBot, key: Qt.Key, other: str, is_warn
 
 def test_enter_saves_unsaved_changes(qtbot: QtBot) -> None:
     parent, answers = QWidget(), list[str]()
-    qtbot.addWidget(parent)
     parent.show()
     confirm_unsaved(
         parent, "the profile",

@@ -7,7 +7,6 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from pytestqt.modeltest import ModelTester
-from pytestqt.qtbot import QtBot
 
 from app.domain.documents import (
     AddedPath,
@@ -84,7 +83,7 @@ def test_the_reason_of_a_skipped_file_is_shown_in_the_language(model: DocumentTa
     assert "Passwort" in next(each.state for each in rows if each.name == "sub/a.pdf")
 
 
-def test_a_thousand_rows_are_sorted_and_filtered_with_the_selection_kept(qtbot: QtBot) -> None:
+def test_a_thousand_rows_are_sorted_and_filtered_with_the_selection_kept() -> None:
     statuses = [DocumentStatus(f"/d/{n:04}.md", READ, "", n, 1, None, n + 1) for n in range(1_000)]
     model = DocumentTableModel()
     model.show_documents(rows_of((FOLDER,), statuses, {}))

@@ -48,9 +48,8 @@ def versions(*texts: str) -> list[FactVersion]:
 
 
 @pytest.fixture
-def dialog(qtbot: QtBot) -> FactsView:
+def dialog() -> FactsView:
     made = FactsView()
-    qtbot.addWidget(made)
     made.show()
     return made
 
@@ -78,7 +77,7 @@ def test_the_list_groups_pinned_facts(qtmodeltester: object) -> None:
     assert spoken.startswith("Fact <b>2</b> pinned, Plan")
 
 
-def test_lines_of_a_fact_end_between_words_also_after_an_emoji(qtbot: QtBot) -> None:
+def test_lines_of_a_fact_end_between_words_also_after_an_emoji() -> None:
     text = "\N{CAT FACE}" * 3 + " one two three four five six seven eight nine ten"
     first, rest = first_lines(text, QFont(), 150)
     assert f"{first} {rest}" == text
@@ -185,9 +184,8 @@ def test_a_comparison_escapes_markup() -> None:
     assert "underline" in html
 
 
-def test_a_new_version_is_compared_with_the_one_before_it(qtbot: QtBot) -> None:
+def test_a_new_version_is_compared_with_the_one_before_it() -> None:
     view = VersionsView()
-    qtbot.addWidget(view)
     view.show()
     shown = [ShownVersion(AT - timedelta(days=n), f"day {n}", f"text {n}") for n in range(4)]
     view.show_versions(shown[1:])
@@ -214,7 +212,6 @@ def summaries(*texts: str) -> Sequence[Summary]:
 
 def test_the_summary_of_a_source_is_shown_saved_and_restored(qtbot: QtBot) -> None:
     pane = SummariesPane()
-    qtbot.addWidget(pane)
     pane.show()
     whole = SummarySource(SummaryTarget.CONVERSATION, 1, "The whole conversation")
     turn = SummarySource(SummaryTarget.EXCHANGE, 2, "Turn 0")
@@ -238,9 +235,8 @@ def test_the_summary_of_a_source_is_shown_saved_and_restored(qtbot: QtBot) -> No
     assert "It failed. Try again." in words(pane)
 
 
-def test_a_low_window_shows_a_part_of_a_fact_instead_of_growing(qtbot: QtBot) -> None:
+def test_a_low_window_shows_a_part_of_a_fact_instead_of_growing() -> None:
     view = KnowledgeView()
-    qtbot.addWidget(view)
     before = view.minimumSizeHint().height()
     view.facts.pane.show_fact(known(1), ())
     view.show()
@@ -252,7 +248,6 @@ def test_a_low_window_shows_a_part_of_a_fact_instead_of_growing(qtbot: QtBot) ->
 def test_a_page_that_is_chosen_is_refreshed(qtbot: QtBot) -> None:
     """Facts are read only while they are visible, so also when another page was opened first."""
     view = KnowledgeView()
-    qtbot.addWidget(view)
     view.show_page("profile")
     view.show()
     with qtbot.waitSignal(view.shown):

@@ -45,7 +45,6 @@ class Finding:
     def __init__(self, qtbot: QtBot) -> None:
         self.bar, self.bridge = FindBar(), FakeBridge()
         self.transcript, self.conversation = Transcript(), FakeConversation()
-        qtbot.addWidget(self.bar)
         self._qtbot = qtbot
         path = [SimpleNamespace(id=at) for at in range(len(TEXTS))]
         self.conversation.view = cast("Any", SimpleNamespace(path=path))

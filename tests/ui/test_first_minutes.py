@@ -26,11 +26,8 @@ FOUND = (
 )
 
 
-def test_exports_are_looked_for_by_a_newcomer_and_imported_on_request(
-    qtbot: QtBot, parts: Parts
-) -> None:
+def test_exports_are_looked_for_by_a_newcomer_and_imported_on_request(parts: Parts) -> None:
     welcome, find, imported = Welcome(), Recorder(__call__=FOUND), list[list[Path]]()
-    qtbot.addWidget(welcome)
     presenter = parts.make(
         WelcomePresenter, find_exports=find, welcome=welcome, import_files=imported.append
     )
@@ -53,9 +50,8 @@ def test_exports_are_looked_for_by_a_newcomer_and_imported_on_request(
 
 
 @pytest.mark.parametrize("turns", [0, 3])
-def test_an_import_with_news_offers_questions(qtbot: QtBot, parts: Parts, turns: int) -> None:
+def test_an_import_with_news_offers_questions(parts: Parts, turns: int) -> None:
     banner, asked = Banner(), list[str]()
-    qtbot.addWidget(banner)
     presenter = parts.make(
         ImportPresenter, import_files=lambda *_, **__: ImportReport(turns=turns),
         background=Recorder(plan=None), messages=banner, ask_for_consent=lambda: None,
@@ -81,7 +77,6 @@ class Tour:
 
     def __init__(self, parts: Parts) -> None:
         self.window = QWidget()
-        parts.qtbot.addWidget(self.window)
         self.window.resize(900, 600)
         self.first, self.second = QLineEdit(self.window), QLineEdit(self.window)
         self.first.setGeometry(10, 10, 200, 30)

@@ -84,9 +84,8 @@ def button(widget: QWidget, text: str) -> QToolButton:
     return next(each for each in widget.findChildren(QToolButton) if text in each.text())
 
 
-def pane_of(qtbot: QtBot, *sources: Source) -> RecalledPane:
+def pane_of(*sources: Source) -> RecalledPane:
     pane = RecalledPane()
-    qtbot.addWidget(pane)
     pane.show()
     pane.show_sources(sources, "")
     return pane
@@ -132,7 +131,7 @@ def test_the_tree_shows_measures_and_outcome(qtbot: QtBot, qtmodeltester: object
 
 def test_the_selected_source_is_opened_rated_and_its_rating_removed(qtbot: QtBot) -> None:
     shown = source(1)
-    pane = pane_of(qtbot, shown, source(2))
+    pane = pane_of(shown, source(2))
     with qtbot.waitSignal(pane.open_requested) as request:
         button(pane, "Open").click()
     assert request.args == [shown]
@@ -154,10 +153,10 @@ def test_the_selected_source_is_opened_rated_and_its_rating_removed(qtbot: QtBot
     assert ("You asked" in words(pane), never.isChecked()) == (False, False)
 
 
-def test_sources_are_grouped_and_those_not_sent_folded(qtbot: QtBot) -> None:
+def test_sources_are_grouped_and_those_not_sent_folded() -> None:
     left_out = [source(each, RecallLayer.FACT, injected=False) for each in (2, 3)]
     earlier = source(6, RecallLayer.EARLIER, injected=False)
-    pane = pane_of(qtbot, source(5), *left_out, source(4, RecallLayer.FACT), earlier)
+    pane = pane_of(source(5), *left_out, source(4, RecallLayer.FACT), earlier)
     assert lines(pane.table) == [
         "Facts and saved memories \N{MIDDLE DOT} 1 of 3 sent",
         "Which tea is it?",
@@ -194,8 +193,8 @@ def lines(tree: QTreeView) -> list[str]:
     return found
 
 
-def test_a_narrow_table_hides_columns_that_the_details_show(qtbot: QtBot) -> None:
-    pane = pane_of(qtbot, source(1))
+def test_a_narrow_table_hides_columns_that_the_details_show() -> None:
+    pane = pane_of(source(1))
     for width, expected in ((1200, set()), (300, {3, 4, 5})):
         pane.resize(width, 500)
         columns = range(len(COLUMNS))
@@ -206,15 +205,14 @@ def test_a_narrow_table_hides_columns_that_the_details_show(qtbot: QtBot) -> Non
 # -- sent
 
 
-def sent_pane(qtbot: QtBot, shown: Inspection) -> SentPane:
+def sent_pane(shown: Inspection) -> SentPane:
     pane = SentPane()
-    qtbot.addWidget(pane)
     pane.show_inspection(shown, "")
     return pane
 
 
-def test_parts_are_listed_with_their_tokens_and_copied(qtbot: QtBot) -> None:
-    pane = sent_pane(qtbot, inspection())
+def test_parts_are_listed_with_their_tokens_and_copied() -> None:
+    pane = sent_pane(inspection())
     panels = pane.findChildren(PromptPartPanel)
     names = ["System prompt", "Related past", "Your message"]
     assert [each.accessibleName() for each in panels] == names
@@ -242,8 +240,8 @@ def test_usage_names_what_is_not_known(usage: Usage, expected: str) -> None:
     assert usage_text(usage) == expected
 
 
-def test_changes_are_marked_line_by_line(qtbot: QtBot, appearance: Appearance) -> None:
-    pane = sent_pane(qtbot, inspection())
+def test_changes_are_marked_line_by_line(appearance: Appearance) -> None:
+    pane = sent_pane(inspection())
     assert not pane.compare.isEnabled()
     marked = ((LineMark.REMOVED, "old"), (LineMark.ADDED, "new"))
     compared = (
@@ -266,7 +264,6 @@ def test_changes_are_marked_line_by_line(qtbot: QtBot, appearance: Appearance) -
 @pytest.mark.parametrize("compares", [False, True])
 def test_a_part_is_as_high_as_its_wrapped_lines(qtbot: QtBot, compares: bool) -> None:
     pane = SentPane()
-    qtbot.addWidget(pane)
     pane.resize(340, 900)
     pane.show()
     phrase = "words that wrap more than once in a narrow pane "
@@ -288,9 +285,8 @@ def test_a_part_is_as_high_as_its_wrapped_lines(qtbot: QtBot, compares: bool) ->
     qtbot.waitUntil(is_all_shown)
 
 
-def test_a_long_part_is_folded_first_and_a_very_long_one_cut(qtbot: QtBot) -> None:
+def test_a_long_part_is_folded_first_and_a_very_long_one_cut() -> None:
     host = QWidget()
-    qtbot.addWidget(host)
     panel = PromptPartPanel("Tools", "9 tokens", host)
     host.show()
     panel.show_words("x" * 300_000)
@@ -303,15 +299,14 @@ def test_a_long_part_is_folded_first_and_a_very_long_one_cut(qtbot: QtBot) -> No
 # -- the whole
 
 
-def shown_in(qtbot: QtBot, what: Inspection, *, is_on: bool = True) -> InspectorView:
+def shown_in(what: Inspection, *, is_on: bool = True) -> InspectorView:
     view = InspectorView()
-    qtbot.addWidget(view)
     view.show_inspection(what, 1, 3, is_on=is_on)
     return view
 
 
 def test_answers_and_their_runs_are_stepped_through(qtbot: QtBot) -> None:
-    view = shown_in(qtbot, inspection(source(1)))
+    view = shown_in(inspection(source(1)))
     assert view.runs.count() == 2
     assert view._before.isEnabled()
     assert view._after.isEnabled()
@@ -349,10 +344,8 @@ NOT_KEPT = inspection(runs=(), prompt=None, sent=None)
          "Nothing was sent"),
     ],
 )  # fmt: skip
-def test_a_note_says_why_there_is_nothing(
-    qtbot: QtBot, what: Inspection, is_on: bool, note: str
-) -> None:
-    assert note in words(shown_in(qtbot, what, is_on=is_on).recalled)
+def test_a_note_says_why_there_is_nothing(what: Inspection, is_on: bool, note: str) -> None:
+    assert note in words(shown_in(what, is_on=is_on).recalled)
 
 
 # -- chips and status

@@ -42,7 +42,6 @@ LATER = {"asyncio", "duckdb", "markdown_it", "pygments", "qasync", "tantivy", "u
 def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[MainWindow]:
     appearance = Appearance(qapp)
     window = first_window(DataPaths(tmp_path))
-    qtbot.addWidget(window, before_close_func=lambda each: each.close_now())
     qtbot.waitExposed(window)
     window.split.setSizes([250, window.split.width() - 250])
     kept = window.split.sizes()
@@ -134,7 +133,6 @@ def test_the_sources_tab_counts_what_was_sent(window: MainWindow) -> None:
 
 def test_typing_and_scrolling_make_workers_yield(window: MainWindow, qtbot: QtBot) -> None:
     window.chat.transcript = TranscriptView(Theme())
-    qtbot.addWidget(window.chat.transcript)
     priority, bridge = Recorder(), FakeBridge()
     services = SimpleNamespace(workers=SimpleNamespace(ui_priority=priority))
     _yield_to_user(cast("Any", services), bridge, window)
@@ -165,9 +163,8 @@ def test_no_letter_of_a_menu_is_used_twice(language: str) -> None:
     assert [each for each, count in Counter(letters).items() if count > 1] == []
 
 
-def test_the_palette_runs_an_action_once_where_a_single_click_activates(qtbot: QtBot) -> None:
+def test_the_palette_runs_an_action_once_where_a_single_click_activates() -> None:
     parent = QWidget()
-    qtbot.addWidget(parent)
     action, runs = QAction("Do it", parent), []
     action.triggered.connect(lambda: runs.append(1))
     palette = CommandPalette([action], parent)
@@ -183,14 +180,13 @@ def test_the_palette_runs_an_action_once_where_a_single_click_activates(qtbot: Q
 class Pane:
     """A splitter of a sidebar of at least 200 px and a conversation of at least 300 px."""
 
-    def __init__(self, qtbot: QtBot) -> None:
+    def __init__(self) -> None:
         self.window = QWidget()
         self.split = QSplitter(Qt.Orientation.Horizontal, self.window)
         column = QVBoxLayout(self.window)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.split)
         self.split.setChildrenCollapsible(False)
-        qtbot.addWidget(self.window)
         self.sidebar, chat = QWidget(), QWidget()
         self.sidebar.setMinimumWidth(200)
         chat.setMinimumWidth(300)
@@ -208,8 +204,8 @@ class Pane:
 
 
 @pytest.fixture
-def pane(qtbot: QtBot) -> Pane:
-    return Pane(qtbot)
+def pane() -> Pane:
+    return Pane()
 
 
 def test_the_sidebar_is_hidden_in_a_narrow_window_unless_the_user_shows_it(pane: Pane) -> None:
@@ -232,7 +228,6 @@ def test_the_sidebar_is_hidden_in_a_narrow_window_unless_the_user_shows_it(pane:
 
 def test_no_text_of_the_welcome_page_is_cut_in_a_small_window(qtbot: QtBot) -> None:
     welcome = Welcome()
-    qtbot.addWidget(welcome)
     welcome.resize(320, 240)
     welcome.show()
     qtbot.waitExposed(welcome)

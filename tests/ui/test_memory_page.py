@@ -60,9 +60,8 @@ def rows(model: PreviewListModel, role: int = Qt.ItemDataRole.DisplayRole) -> li
 
 
 @pytest.fixture
-def page(qtbot: QtBot) -> MemoryPage:
+def page() -> MemoryPage:
     made = MemoryPage()
-    qtbot.addWidget(made)
     made.resize(900, 600)
     made.show()
     return made
@@ -148,9 +147,8 @@ def test_a_number_is_tried_at_once_and_saved_after_a_pause(page: MemoryPage, qtb
 
 
 @pytest.mark.parametrize("cure", ["typed", "stored elsewhere"])
-def test_an_error_goes_when_its_cause_has_gone(qtbot: QtBot, cure: str) -> None:
+def test_an_error_goes_when_its_cause_has_gone(cure: str) -> None:
     editor = SettingEditor(SETTINGS["spend_cap_daily_usd"])
-    qtbot.addWidget(editor)
     assert isinstance(editor.control, QLineEdit)
     editor.show()
     QTest.keyClicks(editor.control, "nonsense")
@@ -201,7 +199,6 @@ def click(view: QListView, row: int) -> None:
 
 def test_core_memory_counts_its_tokens_and_keeps_what_is_being_edited(qtbot: QtBot) -> None:
     pane = StandingTextPane("Core memory")
-    qtbot.addWidget(pane)
     old = CoreMemoryText("Lives in Graz.", "user", AT)
     pane.show_versions([old], 500)
     pane.text.setPlainText("Lives in Graz, with cats.")

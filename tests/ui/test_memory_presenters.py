@@ -166,7 +166,6 @@ class Inspecting:
         from tests.ui.test_inspector import inspection
 
         self.parts, self.view, self.opened = parts, InspectorView(), list[object]()
-        parts.qtbot.addWidget(self.view)
         self.service = Recorder(inspect=lambda *_: inspection(source(1)))
         self.presenter = parts.make(
             InspectorPresenter,
@@ -259,7 +258,6 @@ class Explain:
             ids[0]: SimpleNamespace(sentence="Found.", words=True, meaning=True)
         })  # fmt: skip
         self.view = QuestionsView()
-        parts.qtbot.addWidget(self.view)
         self.presenter = parts.make(
             ExplainPresenter, explainer=self.explainer, probes=self.probes, coverage=self.coverage,
             view=self.view,
@@ -353,7 +351,6 @@ def test_test_questions_are_listed_run_opened_and_removed(explain: Explain) -> N
 class Slash:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.window = parts, QWidget()
-        parts.qtbot.addWidget(self.window)
         self.panel, self.composer = CommandPanel(self.window), Composer(self.window)
         self.outcome = Outcome("**Recall** is on.")
         self.session = Recorder(run=lambda *_: self.outcome, accepts=True, complete=Completion())
@@ -440,7 +437,6 @@ class Search:
     def __init__(self, parts: Parts) -> None:
         self.marked: list[Any] = []
         self.parts, self.sidebar, self.bridge = parts, Sidebar(), LoopBridge()
-        parts.qtbot.addWidget(self.sidebar)
         self.waiting: dict[bool, asyncio.Future[SearchResponse]] = {}
         self.coverage = EmbeddingCoverage("space", 1.0)
         service = SimpleNamespace(search=self.search, parts_ranked=lambda *_: [1, 2])
@@ -676,7 +672,6 @@ class Memories:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.turns, self.deleted = parts, list[tuple[Any, ...]](), list[int]()
         self.view, self.pages = KnowledgeView(), list[str]()
-        parts.qtbot.addWidget(self.view)
         self.versions = [CoreMemoryText("Graz", "user", AT)]
         self.core = Recorder(versions=lambda: self.versions, set=self.set_core)
         self.core.max_tokens = 500  # type: ignore[attr-defined]

@@ -36,7 +36,6 @@ class Titles:
 @pytest.fixture
 def typing(qtbot: QtBot, parts: Parts) -> Any:
     composer, titles = Composer(), Titles()
-    qtbot.addWidget(composer)
     composer.show()
     composer.box.setFocus()
     qtbot.waitUntil(composer.box.hasFocus)

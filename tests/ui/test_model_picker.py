@@ -3,7 +3,6 @@
 import pytest
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
-from pytestqt.qtbot import QtBot
 
 from app.chat.models import ModelCard
 from app.domain.chat import ModelRef
@@ -21,9 +20,8 @@ SCREEN = QRect(0, 0, 900, 600)
 
 
 @pytest.fixture
-def models(qtbot: QtBot) -> ModelList:
+def models() -> ModelList:
     made = ModelList(one_click=True)
-    qtbot.addWidget(made)
     made.show_groups(GROUPS)
     return made
 
@@ -93,9 +91,8 @@ def test_the_list_opens_inside_the_screen_beside_its_button(button: QRect) -> No
     assert place.height() > 250
 
 
-def test_an_open_list_grows_to_show_its_rows_and_never_shrinks(qtbot: QtBot) -> None:
+def test_an_open_list_grows_to_show_its_rows_and_never_shrinks() -> None:
     picker = ModelPicker()
-    qtbot.addWidget(picker)
     picker.show()
     picker.show_groups(GROUPS[:1])
     picker.open()
@@ -107,9 +104,8 @@ def test_an_open_list_grows_to_show_its_rows_and_never_shrinks(qtbot: QtBot) -> 
     assert picker.list.height() == many
 
 
-def test_the_button_is_never_wider_than_its_place(qtbot: QtBot) -> None:
+def test_the_button_is_never_wider_than_its_place() -> None:
     picker = ModelPicker()
-    qtbot.addWidget(picker)
     picker.show_model("p:" + "a-model-with-a-very-long-name/" * 5)
     assert picker.sizeHint().width() < 400
     picker.resize(picker.minimumSizeHint())

@@ -73,7 +73,7 @@ def test_a_conversation_in_the_trash_says_until_when_it_is_kept() -> None:
     assert model.index(1).data(ListRole.TRAILING) == "until 17 Apr 2026"
 
 
-def test_only_rows_that_differ_are_replaced(qtbot: QtBot) -> None:
+def test_only_rows_that_differ_are_replaced() -> None:
     model = listed(0, 1, 2, 3, 4)
     removed: list[tuple[int, int]] = []
     model.rowsRemoved.connect(lambda _parent, first, last: removed.append((first, last)))
@@ -87,7 +87,6 @@ def test_only_rows_that_differ_are_replaced(qtbot: QtBot) -> None:
 
 def test_a_row_whose_data_has_changed_stays_selected(qtbot: QtBot) -> None:
     model, view = listed(0, 1, 2), QListView()
-    qtbot.addWidget(view)
     view.setModel(model)
     view.setCurrentIndex(model.row_of(ConversationId(1)))
     changed = replace(conversation(1), title="Renamed")
@@ -138,7 +137,6 @@ def test_rows_are_of_one_height_and_a_new_one_has_no_other_measured(
 
     monkeypatch.setattr(RowDelegate, "sizeHint", size_hint)
     sidebar = Sidebar()
-    qtbot.addWidget(sidebar)
     sidebar.resize(300, 700)
     sidebar.show()
     view = sidebar.conversation_list

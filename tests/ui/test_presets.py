@@ -53,7 +53,6 @@ class Page:
 
     def __init__(self, desk: Desk) -> None:
         self.desk, self.view = desk, PresetsPage()
-        desk.qtbot.addWidget(self.view)
         self.models = Recorder(options=SMALL, check_name=lambda name: name)
         self.presenter = desk.make(
             PresetsPresenter, presets=desk.presets, models=self.models, tools=lambda: TOOLS,
@@ -276,7 +275,6 @@ class Picker:
 
     def __init__(self, desk: Desk, store: Store) -> None:
         self.desk, self.box, self.library = desk, ChoiceBox("Preset"), Recorder()
-        desk.qtbot.addWidget(self.box)
         self.presenter = desk.make(
             PresetPickerPresenter, presets=desk.presets, library=self.library, box=self.box
         )
@@ -356,9 +354,8 @@ def test_the_choice_is_stored(desk: Desk, store: Store) -> None:
     here = add_conversation(store, "Hello").conversation
     picker = desk.make(
         PresetPickerPresenter, presets=desk.presets, library=Library(store),
-        box=(box := ChoiceBox("Preset")),
+        box=ChoiceBox("Preset"),
     )  # fmt: skip
-    desk.qtbot.addWidget(box)
     desk.open.open_path(SimpleNamespace(conversation=here, path=()))
     picker.choose(desk.terse.uid)
     stored = Library(store).open(here.id).conversation

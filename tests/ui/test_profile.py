@@ -148,7 +148,6 @@ def test_an_edited_profile_is_left_only_after_a_question(
 
 def test_proposals_of_models_are_rows_with_buttons(qtbot: QtBot) -> None:
     view = KnowledgeView()
-    qtbot.addWidget(view)
     actions = (("keep", "Keep"), ("undo", "Remove"))
     view.show_proposals([WrittenLine(each, f"Save {each}?", actions, True) for each in "ab"])
     shown = view.proposals

@@ -24,7 +24,6 @@ class Page:
 
     def __init__(self, parts: Parts) -> None:
         self.page, self.opened = ProgramsPage(), list[Link]()
-        parts.qtbot.addWidget(self.page)
         self.sources = Recorder(states=[STATE])
         self.sources.paths = SimpleNamespace(root="/data")  # type: ignore[attr-defined]
         self.access = Recorder(decisions={"Heron IDE": Access.ASK}, readings=(READING,))

@@ -44,7 +44,6 @@ class Shown:
     def __init__(self, parts: Parts) -> None:
         self.qtbot, self.view, self.opened = parts.qtbot, QuickFind(), list[Link]()
         self.window = Recorder()
-        parts.qtbot.addWidget(self.view)
         found = tuple(result(conversation_id=each, turn_number=1) for each in (3, 4))
         self.search = Recorder(search=SearchResponse("tea", found, 1.0, 1.0, True))
         self.presenter = parts.make(

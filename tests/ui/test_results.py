@@ -10,7 +10,6 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QStyleOptionViewItem, QToolButton
-from pytestqt.qtbot import QtBot
 
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
@@ -33,9 +32,8 @@ from ui.views.sidebar import Sidebar
 
 
 @pytest.fixture
-def sidebar(qtbot: QtBot) -> Sidebar:
+def sidebar() -> Sidebar:
     made = Sidebar()
-    qtbot.addWidget(made)
     made.resize(300, 400)
     made.show()
     return made

@@ -8,7 +8,6 @@ import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton, QTreeWidget
-from pytestqt.qtbot import QtBot
 
 from app.domain.diagnostics import (
     Explanation,
@@ -59,9 +58,8 @@ def answer(query: str, *numbers: int, relevance: float = 0.9) -> SearchResponse:
 
 
 @pytest.fixture
-def sidebar(qtbot: QtBot) -> Sidebar:
+def sidebar() -> Sidebar:
     made = Sidebar()
-    qtbot.addWidget(made)
     made.resize(300, 400)
     made.show()
     return made
@@ -210,9 +208,8 @@ def button(dialog: WhyDialog | QuestionsView, words: str) -> QPushButton:
     return next(each for each in dialog.findChildren(QPushButton) if each.text() == words)
 
 
-def test_the_dialog_shows_place_points_words_and_causes(qtbot: QtBot) -> None:
+def test_the_dialog_shows_place_points_words_and_causes() -> None:
     dialog = WhyDialog("Baking, turn 3", "bread")
-    qtbot.addWidget(dialog)
     dialog.show_explanation(explained())
     shown = on_screen(dialog)
     for words in (
@@ -231,9 +228,8 @@ def test_the_dialog_shows_place_points_words_and_causes(qtbot: QtBot) -> None:
     assert not button(dialog, "Keep as a test question").isEnabled()
 
 
-def test_the_dialog_asks_what_is_in_the_box_and_keeps_it(qtbot: QtBot) -> None:
+def test_the_dialog_asks_what_is_in_the_box_and_keeps_it() -> None:
     dialog = WhyDialog("Baking, turn 3", "bread")
-    qtbot.addWidget(dialog)
     asked: list[str] = []
     dialog.asked.connect(asked.append)
     dialog.save_requested.connect(lambda words: asked.append(f"keep {words}"))
@@ -242,7 +238,6 @@ def test_the_dialog_asks_what_is_in_the_box_and_keeps_it(qtbot: QtBot) -> None:
     button(dialog, "Keep as a test question").click()
     assert asked == ["bread", "keep bread"]
     empty = WhyDialog("Baking, turn 3", " ")
-    qtbot.addWidget(empty)
     empty.asked.connect(asked.append)
     empty.begin()
     assert asked == ["bread", "keep bread"]
@@ -266,9 +261,8 @@ def place(number: int, rank: int | None, before: int | None, problem: str = "") 
     return ProbeDetails(probe, ConversationId(number), f"Talk {number}", 0)
 
 
-def test_the_probes_show_where_they_stand_and_stood(qtbot: QtBot) -> None:
+def test_the_probes_show_where_they_stand_and_stood() -> None:
     dialog = QuestionsView()
-    qtbot.addWidget(dialog)
     assert "There are no test questions yet." in on_screen(dialog)
     gone = ProbeDetails(Probe("old", ExchangeId(9), problem="It is gone"), None, "", None)
     dialog.show_places([place(1, 1, 5), place(2, None, 3), place(3, 2, 2), gone])
@@ -282,9 +276,8 @@ def test_the_probes_show_where_they_stand_and_stood(qtbot: QtBot) -> None:
     assert "nothing has moved" in summary([place(3, 2, 2)])
 
 
-def test_a_probe_is_opened_removed_and_run(qtbot: QtBot) -> None:
+def test_a_probe_is_opened_removed_and_run() -> None:
     dialog = QuestionsView()
-    qtbot.addWidget(dialog)
     wished: list[object] = []
     dialog.run_requested.connect(lambda: wished.append("run"))
     dialog.turn_requested.connect(wished.append)

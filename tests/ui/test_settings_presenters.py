@@ -184,10 +184,9 @@ class FakeRegeneration:
 
 
 @pytest.fixture
-def settings(qtbot: QtBot, desk: Desk) -> Any:
+def settings(desk: Desk) -> Any:
     """Return a settings dialog on fakes: presenter, settings, models, chosen appearances."""
     window, settings, models = QMainWindow(), FakeSettings(desk), FakeModels(desk)
-    qtbot.addWidget(window)
     window.show()
     chosen: list[int] = []
     appearance = SimpleNamespace(choose=lambda _choice, percent, **_: chosen.append(percent))
@@ -259,11 +258,10 @@ def test_undo_goes_back_to_the_values_from_when_the_dialog_was_opened(
 
 
 @pytest.fixture
-def providers(qtbot: QtBot, desk: Desk) -> Any:
+def providers(desk: Desk) -> Any:
     """Return the models page on fakes: page, form, models, settings, what woke the workers."""
     page, models, woken = ModelsPage(), FakeModels(desk), list[str]()
     settings = FakeSettings(desk)
-    qtbot.addWidget(page)
     presenter = desk.make(
         ProvidersPresenter, models=models, network=FakeNetwork(), settings=settings, page=page,
         on_key_saved=lambda: woken.append("key"),
@@ -446,11 +444,8 @@ def test_the_key_file_is_opened_before_the_test_and_a_wrong_passphrase_saves_not
     assert form.passphrase.text() == ""
 
 
-def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(
-    qtbot: QtBot, desk: Desk
-) -> None:
+def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(desk: Desk) -> None:
     welcome, models, settings, opened = Welcome(), FakeModels(desk), FakeSettings(desk), list[str]()
-    qtbot.addWidget(welcome)
     presenter = desk.make(
         WelcomePresenter, models=models, network=FakeNetwork(), settings=settings,
         welcome=welcome, connect=opened.append,
@@ -498,7 +493,7 @@ class FakeChoice:
 
 
 @pytest.fixture
-def background(qtbot: QtBot, desk: Desk) -> Any:
+def background(desk: Desk) -> Any:
     """Return the page on fakes: page, choice, prices, summaries, requests for limits."""
     page, summaries, limits = BackgroundPage(), FakeRegeneration(), list[str]()
     choice: Any = FakeChoice(desk)
@@ -507,7 +502,6 @@ def background(qtbot: QtBot, desk: Desk) -> Any:
         table=table, all=lambda: table, put=table.__setitem__, remove=table.__delitem__
     )
     spending = SimpleNamespace(by_day=lambda _since: ())
-    qtbot.addWidget(page)
     consent = BackgroundConsent(desk.bridge, choice, page)
     consent.limits_requested.connect(lambda: limits.append("asked"))
 
@@ -591,11 +585,9 @@ def test_summaries_are_regenerated_after_a_yes(background: Any) -> None:
 
 
 @pytest.fixture
-def dashboard(qtbot: QtBot, desk: Desk) -> Any:
+def dashboard(desk: Desk) -> Any:
     """Return the dashboard on fakes: presenter, board, view, status bar, facts."""
     view, facts, holder = Dashboard(), FakeRegeneration(), QWidget()
-    qtbot.addWidget(view)
-    qtbot.addWidget(holder)
     names = ("worker_status", "spend_status")
     bar = SimpleNamespace(**{name: PlainLabel(holder) for name in names})
     statuses = (WorkerStatus(EXCHANGES, True, WorkerState.IDLE),)
@@ -668,7 +660,6 @@ def test_facts_are_extracted_again_after_a_yes(dashboard: Any, desk: Desk) -> No
 
 def test_cards_with_failures_fit_the_narrowest_dashboard(qtbot: QtBot) -> None:
     view = Dashboard()
-    qtbot.addWidget(view)
     for name in WorkerName:
         view.show_status(
             WorkerStatus(
@@ -691,9 +682,8 @@ def test_cards_with_failures_fit_the_narrowest_dashboard(qtbot: QtBot) -> None:
     assert body.width() <= view.viewport().width()
 
 
-def test_estimated_costs_are_shown_below_what_was_spent(qtbot: QtBot) -> None:
+def test_estimated_costs_are_shown_below_what_was_spent() -> None:
     view = Dashboard()
-    qtbot.addWidget(view)
     for estimated_usd, shown in ((0.25, ["$0.25", "$0.25"]), (0.0, [])):
         spent = Spent(3, 90, 1.5, 0, 1, estimated_usd)
         view.show_totals(Totals(Overview(0, {}, 1.0, 4096, spent, spent)))

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QTreeWidgetItem, QWidget
-from pytestqt.qtbot import QtBot
 
 from tests.fakes.screens import Parts
 from ui.models.shortcuts import format_shortcuts, owner_of, parse_shortcuts, with_shortcut
@@ -30,9 +29,8 @@ class MemorySettings:
 
 
 @pytest.fixture
-def actions(qtbot: QtBot) -> Iterator[dict[str, QAction]]:
+def actions() -> Iterator[dict[str, QAction]]:
     owner = QWidget()
-    qtbot.addWidget(owner)
     made = {}
     for name, keys in {"search": "Ctrl+K", "new": "Ctrl+N", "shortcuts": "F1", "pin": ""}.items():
         made[name] = QAction(f"&{name.capitalize()}\u2026", owner)

@@ -38,9 +38,8 @@ def test_every_label_and_message_box_is_plain_text() -> None:
 
 
 @pytest.mark.parametrize("make", FORMS.values(), ids=FORMS)
-def test_enter_in_a_field_presses_no_button(make: Callable[[], QWidget], qtbot: QtBot) -> None:
+def test_enter_in_a_field_presses_no_button(make: Callable[[], QWidget]) -> None:
     dialog = make()
-    qtbot.addWidget(dialog)
     buttons = dialog.findChildren(QPushButton)
     assert buttons
     assert [each.text() for each in buttons if each.autoDefault()] == []
@@ -49,7 +48,6 @@ def test_enter_in_a_field_presses_no_button(make: Callable[[], QWidget], qtbot: 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Escape, Qt.Key.Key_Space])
 def test_no_key_alone_confirms_a_deletion(qtbot: QtBot, key: Qt.Key) -> None:
     parent, deleted = QWidget(), list[int]()
-    qtbot.addWidget(parent)
     parent.show()
     confirm_deletion(parent, "'A talk'", "It is deleted.", lambda: deleted.append(1))
     box = parent.findChild(QMessageBox)
@@ -59,18 +57,16 @@ def test_no_key_alone_confirms_a_deletion(qtbot: QtBot, key: Qt.Key) -> None:
     assert deleted == []
 
 
-def test_a_banner_shows_markup_as_text(qtbot: QtBot) -> None:
+def test_a_banner_shows_markup_as_text() -> None:
     banner = Banner()
-    qtbot.addWidget(banner)
     banner.show_message("'<img src=\"file:///etc/hostname\">' was archived.", brief=True)
     (label,) = banner.findChildren(PlainLabel)
     assert label.textFormat() is Qt.TextFormat.PlainText
     assert "<img" in banner.text
 
 
-def test_a_banner_goes_with_its_conversation_unless_it_offers_to_undo(qtbot: QtBot) -> None:
+def test_a_banner_goes_with_its_conversation_unless_it_offers_to_undo() -> None:
     banner = Banner()
-    qtbot.addWidget(banner)
     banner.show_message("It failed.", brief=False)
     banner.leave()
     assert banner.isHidden()
@@ -81,7 +77,6 @@ def test_a_banner_goes_with_its_conversation_unless_it_offers_to_undo(qtbot: QtB
 
 def test_a_line_edit_elides_a_long_text_and_has_all_of_it_as_its_tip(qtbot: QtBot) -> None:
     edit = ElidedEdit()
-    qtbot.addWidget(edit)
     edit.show_text("What to cook for eight, one vegan, one without gluten")
     edit.resize(90, 30)
     edit.show()
@@ -96,7 +91,6 @@ def test_escape_reverts_a_line_edit_and_an_unchanged_text_keeps_its_selection(
     qtbot: QtBot,
 ) -> None:
     edit = ElidedEdit()
-    qtbot.addWidget(edit)
     edit.show_text("Bees")
     edit.selectAll()
     edit.show_text("Bees")
@@ -108,9 +102,8 @@ def test_escape_reverts_a_line_edit_and_an_unchanged_text_keeps_its_selection(
     assert (edit.text(), edit.isModified(), edit.cursorPosition()) == ("Bees", False, 0)
 
 
-def test_a_window_has_its_size_where_there_is_room(qtbot: QtBot) -> None:
+def test_a_window_has_its_size_where_there_is_room() -> None:
     window = QWidget()
-    qtbot.addWidget(window)
     resize_on_screen(window, 300, 200)
     assert (window.width(), window.height()) == (300, 200)
     resize_on_screen(window, 30_000, 200)
@@ -119,9 +112,8 @@ def test_a_window_has_its_size_where_there_is_room(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_dialog_fits_a_small_screen(qtbot: QtBot, name: str) -> None:
+def test_a_dialog_fits_a_small_screen(name: str) -> None:
     dialog = FORMS[name]()
-    qtbot.addWidget(dialog)
     least = dialog.minimumSizeHint()
     assert least.width() <= 640
     assert least.height() <= 432, "480 without a title bar"
@@ -134,7 +126,6 @@ def test_the_list_of_a_combo_box_shows_its_last_row(
 ) -> None:
     appearance.choose(ThemeChoice.DARK, percent)
     box = SelectBox()
-    qtbot.addWidget(box)
     box.addItems([f"Row {number}" for number in range(count)])
     box.show()
     box.showPopup()

@@ -31,7 +31,6 @@ class Suggested:
     def __init__(self, parts: Parts, make: Any = embedder_suggestion, **results: Any) -> None:
         self.parts, self.banner = parts, Banner()
         self.service = Recorder(**(results or {"read": EMBEDDER}))
-        parts.qtbot.addWidget(self.banner)
         self.presenter = SuggestionPresenter(
             parts.bridge, self.banner, partial(make, self.service), 1, ("passages",)
         )
@@ -102,7 +101,6 @@ def test_a_program_is_asked_for_once_and_what_is_pressed_is_decided(
 ) -> None:
     known = {"Old": Access.ALLOWED}
     service, banner = Recorder(decisions=known), Banner()
-    parts.qtbot.addWidget(banner)
     McpConsentPresenter(parts.bridge, cast(Any, service), banner)
     assert banner.isHidden()
     known["Heron IDE"] = Access.ASK

@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QToolButton,
     QWidget,
 )
-from pytestqt.qtbot import QtBot
 
 import icons
 from ui.icons import RESOURCES, set_icon
@@ -79,10 +78,9 @@ def test_text_and_edges_have_enough_contrast(colors: Colors) -> None:
 
 @pytest.mark.parametrize("kind", [QLineEdit, QPlainTextEdit, QComboBox])
 def test_the_placeholder_of_an_empty_field_is_legible(
-    appearance: Appearance, qtbot: QtBot, kind: type[QWidget]
+    appearance: Appearance, kind: type[QWidget]
 ) -> None:
     field = kind()
-    qtbot.addWidget(field)
     field.ensurePolished()
     for choice, colors in ((ThemeChoice.LIGHT, LIGHT), (ThemeChoice.DARK, DARK)):
         appearance.choose(choice, 100)
@@ -107,10 +105,9 @@ def test_the_icons_of_style_sheets_have_the_palettes_colors() -> None:
 
 
 def test_an_icon_follows_the_palette_and_is_drawn_for_the_screens_resolution(
-    appearance: Appearance, qtbot: QtBot
+    appearance: Appearance,
 ) -> None:
     button = QToolButton()
-    qtbot.addWidget(button)
     set_icon(button, "star", filled=True)
     for choice, colors in ((ThemeChoice.LIGHT, LIGHT), (ThemeChoice.DARK, DARK)):
         appearance.choose(choice, 100)

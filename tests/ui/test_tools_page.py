@@ -23,7 +23,6 @@ class Page:
 
     def __init__(self, parts: Parts, *servers: ToolServer) -> None:
         self.parts, self.view = parts, ToolsPage()
-        parts.qtbot.addWidget(self.view)
         self.service = Recorder(servers=servers, look_at=FILES, accept=KeyLocation.SESSION)
         ToolsPresenter(parts.bridge, cast(Any, self.service), self.view).show()
         self.view.show()
@@ -77,7 +76,6 @@ def test_calls_are_asked_for_one_after_the_other_and_withdrawn(
     parts: Parts, withdrawn: bool
 ) -> None:
     service, banner = Recorder(), Banner()
-    parts.qtbot.addWidget(banner)
     ToolPermissionPresenter(parts.bridge, cast(Any, service), banner)
 
     def boxes() -> list[QMessageBox]:

@@ -38,7 +38,6 @@ class Screen:
             lambda text: [(each.start, each.end) for each in filters_in(text)], self.chat
         )
         self.bridge = parts.bridge
-        parts.qtbot.addWidget(self.chat)
         self.projects = Recorder(save=Project("u1", "Strings"))
         self.presenter = parts.make(
             TopicsPresenter, topics=self.service, projects=self.projects, chat=self.chat,

@@ -537,7 +537,6 @@ def press(key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoMod
 
 def test_a_conversation_is_one_stop_of_tab_from_anywhere_inside(qtbot: QtBot) -> None:
     window, before, after = QWidget(), QLineEdit(), QLineEdit()
-    qtbot.addWidget(window)
     shown = Shown(qtbot, [turn(at, f"Q{at}", "Short") for at in range(3)])
     layout = QVBoxLayout(window)
     for widget in (before, shown.view, after):

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QSystemTrayIcon
-from pytestqt.qtbot import QtBot
 
 from app.domain.changes import ChangeSet
 from tests.fakes.screens import Parts, press
@@ -15,11 +14,10 @@ from ui.views.main_window import MainWindow
 class Tray:
     """The presenter with a window, on a desktop that has a tray."""
 
-    def __init__(self, parts: Parts, qtbot: QtBot, switch: str) -> None:
+    def __init__(self, parts: Parts, switch: str) -> None:
         self.parts, self.values = parts, {SWITCH: switch}
         self.text, self.set = self.values.__getitem__, self.values.__setitem__
         self.window = MainWindow()
-        qtbot.addWidget(self.window)
         self.window.show()
         self.left: list[bool] = []
         self.presenter = parts.make(
@@ -49,9 +47,9 @@ def has_tray(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_closing_asks_once(
-    parts: Parts, qtbot: QtBot, button: str, value: str, hidden: bool, left: list[bool]
+    parts: Parts, button: str, value: str, hidden: bool, left: list[bool]
 ) -> None:
-    tray = Tray(parts, qtbot, "ask")
+    tray = Tray(parts, "ask")
     tray.close()
     press(button)
     assert tray.values[SWITCH] == value
@@ -60,9 +58,9 @@ def test_closing_asks_once(
 
 @pytest.mark.usefixtures("has_tray")
 def test_with_the_icon_closing_hides_and_the_icon_brings_it_back(
-    parts: Parts, qtbot: QtBot
+    parts: Parts,
 ) -> None:
-    tray = Tray(parts, qtbot, "on")
+    tray = Tray(parts, "on")
     tray.close()
     assert tray.window.isHidden()
     icon: Any = tray.presenter.icon
@@ -76,9 +74,9 @@ def test_with_the_icon_closing_hides_and_the_icon_brings_it_back(
 
 
 def test_without_a_tray_closing_ends_the_program(
-    parts: Parts, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", lambda: False)
-    tray = Tray(parts, qtbot, "on")
+    tray = Tray(parts, "on")
     tray.close()
     assert tray.left == [True]

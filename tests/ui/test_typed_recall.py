@@ -30,7 +30,6 @@ class Typing:
     def __init__(self, parts: Parts) -> None:
         self.composer, self.open, self.qtbot = Composer(), parts.open, parts.qtbot
         self.open.open_path(view_of(1))
-        self.qtbot.addWidget(self.composer)
         self.asked: list[Draft] = []
         self.projects: list[str | None] = []
         self.cancelled: list[Callable[[], bool]] = []

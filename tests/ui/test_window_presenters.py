@@ -58,7 +58,6 @@ class Commands:
 
     def __init__(self, parts: Parts) -> None:
         self.parts, self.window = parts, QMainWindow()
-        parts.qtbot.addWidget(self.window)
         self.library, self.shown = Recorder(), Recorder()
         self.stored = Recorder(tags_of=lambda ids: {ids[0]: ("old", "kept")})
         self.removal, self.exports = (
@@ -203,7 +202,6 @@ def test_the_list_follows_its_folder_and_changes(
     parts: Parts, commands: Commands, qtbot: QtBot
 ) -> None:
     sidebar, welcome = Sidebar(), Recorder()
-    qtbot.addWidget(sidebar)
     stored = Recorder(listed=[conversation(), conversation(OTHER)], tag_counts=(("work", 2),))
     opened: list[int] = []
     presenter = parts.make(
@@ -479,7 +477,6 @@ class Picker:
 
     def __init__(self, parts: Parts) -> None:
         self.bridge, self.open, self.view = parts.bridge, parts.open, PickerView()
-        parts.qtbot.addWidget(self.view)
         states = [SimpleNamespace(config=SimpleNamespace(name=each)) for each in "abc"]
         self.models = Recorder(
             providers=lambda: states, has_key=lambda name: name != "c", check_name=lambda name: name
