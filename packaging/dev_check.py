@@ -184,9 +184,7 @@ def _new_user() -> Iterator[dict[str, str]]:
 
 
 def _succeeds(
-    arguments: Sequence[str],
-    environ: Mapping[str, str] = os.environ,
-    limit_s: float = STEP_LIMIT_S,
+    arguments: Sequence[str], environ: Mapping[str, str] = os.environ, limit_s: float = STEP_LIMIT_S
 ) -> bool:
     say(f"$ {shlex.join(arguments)}")
     ended = subprocess.run(arguments, cwd=ROOT, env=environ, timeout=limit_s)

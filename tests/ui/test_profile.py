@@ -38,8 +38,7 @@ class Page:
         self.parts, self.facts = parts, list[int]()
         self.state = state_of(HOME, TALL, proposed=(TEA, TALL))
         self.profile = Recorder(
-            state=lambda: self.state,
-            versions=lambda: (Profile(self.state.lines, "user", AT),),
+            state=lambda: self.state, versions=lambda: (Profile(self.state.lines, "user", AT),)
         )
         self.view = KnowledgeView(parts.banner)
         self.presenter = parts.make(

@@ -57,9 +57,7 @@ def test_closing_asks_once(
 
 
 @pytest.mark.usefixtures("has_tray")
-def test_with_the_icon_closing_hides_and_the_icon_brings_it_back(
-    parts: Parts,
-) -> None:
+def test_with_the_icon_closing_hides_and_the_icon_brings_it_back(parts: Parts) -> None:
     tray = Tray(parts, "on")
     tray.close()
     assert tray.window.isHidden()

@@ -101,8 +101,7 @@ class AttachPresenter(Presenter):
             return
         if self._row.count >= FILES_MAX:
             self._view.banner.show_message(
-                tr("A message can have at most {count} files.").format(count=FILES_MAX),
-                brief=True,
+                tr("A message can have at most {count} files.").format(count=FILES_MAX), brief=True
             )
             return
         key = self._row.add(name)

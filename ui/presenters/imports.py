@@ -163,10 +163,7 @@ class ImportPresenter(Presenter):
             consents = await self._bridge.write(background.revoke_consents)
             report = await self._bridge.run(
                 lambda: self._import_files(
-                    paths,
-                    cancelled=cancelled.is_set,
-                    on_progress=self._take_progress,
-                    read=read,
+                    paths, cancelled=cancelled.is_set, on_progress=self._take_progress, read=read
                 )
             )
             plan = await self._bridge.run(background.plan) if report.turns else None

@@ -53,10 +53,7 @@ class SecretsPresenter(Presenter):
         self._conversation.open(place.conversation_id, place.exchange_id, place.message_id)
 
     def _ask(
-        self,
-        values: Callable[[], Sequence[str]],
-        dialog: SecretsDialog,
-        closed: threading.Event,
+        self, values: Callable[[], Sequence[str]], dialog: SecretsDialog, closed: threading.Event
     ) -> None:
         """Ask, with the number of records, then forget values."""
 

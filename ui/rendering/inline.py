@@ -73,10 +73,7 @@ class InlineWriter:
     """
 
     def __init__(
-        self,
-        formats: Formats,
-        footnotes: Mapping[str, int],
-        document: TranscriptDocument,
+        self, formats: Formats, footnotes: Mapping[str, int], document: TranscriptDocument
     ) -> None:
         self._formats = formats
         self._document = document

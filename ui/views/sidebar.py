@@ -6,12 +6,7 @@ from datetime import datetime
 from itertools import repeat
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QListView,
-    QPushButton,
-    QStackedWidget,
-    QWidget,
-)
+from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
 
 from app.domain.conversations import Conversation
 from app.domain.results import SearchResponse

@@ -6,10 +6,7 @@ from datetime import datetime
 from html import escape
 
 from PySide6.QtCore import QEvent, Signal
-from PySide6.QtWidgets import (
-    QTextBrowser,
-    QWidget,
-)
+from PySide6.QtWidgets import QTextBrowser, QWidget
 
 from app.domain.text import DiffKind, word_diff
 from app.domain.translation import tr, trn

@@ -152,9 +152,7 @@ class BackgroundPagePresenter(Presenter):
 
         prices = self._page.prices
         self._bridge.save(
-            save,
-            self._on_price_saved,
-            lambda error: prices.show_error(error.display_text),
+            save, self._on_price_saved, lambda error: prices.show_error(error.display_text)
         )
 
     def _on_price_saved(self, _: object) -> None:

@@ -79,8 +79,7 @@ class DashboardPresenter(Presenter):
 
     def _on_retry_requested(self, name: WorkerName, item_ids: Sequence[int] | None) -> None:
         self._bridge.save(
-            lambda: self._workers.retry_failed(name, item_ids),
-            lambda _: self._show_failures(name),
+            lambda: self._workers.retry_failed(name, item_ids), lambda _: self._show_failures(name)
         )
 
     def _on_failures_finished(self) -> None:

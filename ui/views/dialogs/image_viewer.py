@@ -11,13 +11,7 @@ from PySide6.QtGui import (
     QShortcut,
     QWheelEvent,
 )
-from PySide6.QtWidgets import (
-    QFrame,
-    QGraphicsScene,
-    QGraphicsView,
-    QStackedWidget,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QStackedWidget, QWidget
 
 from app.domain.translation import tr
 from ui.widgets.controls import button, column_in, row_of

@@ -54,14 +54,7 @@ class ImportDialog(QDialog):
         self._buttons = QDialogButtonBox(self)
         self._buttons.rejected.connect(self.reject)
         self._questions = filled(QVBoxLayout(), spacing=6)
-        parts = (
-            self._headline,
-            self._bar,
-            self.words,
-            self.list,
-            self._questions,
-            self._buttons,
-        )
+        parts = (self._headline, self._bar, self.words, self.list, self._questions, self._buttons)
         filled(QVBoxLayout(self), *parts)
         self.begin(reads_only=True)
 

@@ -3,11 +3,7 @@
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QFrame,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
 
 from app.domain.translation import tr
 from app.domain.workers import WORKERS, WorkerName, WorkerState, WorkerStatus

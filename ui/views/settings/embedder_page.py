@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import (
-    QWidget,
-)
+from PySide6.QtWidgets import QWidget
 
 from app.domain.formatting import format_estimate, format_percent, format_size
 from app.domain.passages import EmbedderSwitchPlan, EmbeddingStatus, SpaceStatus, SpaceUse
