@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QStandardItem, QStan
 from PySide6.QtWidgets import QDialog, QListView, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
-from ui.widgets.controls import line_edit
+from ui.widgets.controls import filled, line_edit
 
 _ACTION = Qt.ItemDataRole.UserRole + 1
 
@@ -39,9 +39,7 @@ class CommandPalette(QDialog):
         self._list.activated.connect(self._on_list_activated)
         self._list.clicked.connect(self._on_list_activated)
         self._box.textChanged.connect(self._on_box_text_changed)
-        column = QVBoxLayout(self)
-        column.addWidget(self._box)
-        column.addWidget(self._list)
+        filled(QVBoxLayout(self), self._box, self._list)
         self._select_first()
 
     def _on_box_text_changed(self, words: str) -> None:

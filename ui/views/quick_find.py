@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QDialog, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from app.domain.formatting import format_day
 from app.domain.results import SearchResult
 from app.domain.text import one_line
 from app.domain.translation import tr
+from ui.widgets.controls import filled, line_edit
 from ui.widgets.plain_label import plain_label
 
 _WIDTH_PX, _LIST_MAX_PX = 680, 480
@@ -39,9 +40,7 @@ class QuickFind(QDialog):
         self.setWindowTitle(tr("Quick search"))
         self.setObjectName("quickFind")
         self.setFixedWidth(_WIDTH_PX)
-        self.field = QLineEdit(self)
-        self.field.setPlaceholderText(tr("Search your memory"))
-        self.field.setAccessibleName(tr("Quick search"))
+        self.field = line_edit(self, tr("Search your memory"), name=tr("Quick search"))
         self.field.textChanged.connect(self.typed)
         self.list = QListWidget(self)
         self.list.setAccessibleName(tr("Results"))
@@ -50,10 +49,7 @@ class QuickFind(QDialog):
         self.list.itemActivated.connect(lambda _: self._choose())
         self.notice = plain_label(self, "small")
         self.show_results(())
-        column = QVBoxLayout(self)
-        column.addWidget(self.field)
-        column.addWidget(self.list)
-        column.addWidget(self.notice)
+        filled(QVBoxLayout(self), self.field, self.list, self.notice)
 
     def appear(self) -> None:
         """Show it in front of everything, with the text of the last time selected."""

@@ -96,6 +96,14 @@ def tool_button(
     return _set_up(made, on_click, "", tip or name, name)
 
 
+def action_button(parent: QWidget, text: str, tip: str, name: str = "") -> QToolButton:
+    """Return a flat button of a message, which Tab passes over."""
+    made = QToolButton(parent)
+    made.setText(text)
+    made.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+    return _set_up(made, None, "action", tip, name)
+
+
 def line_edit(
     parent: QWidget, label: str, *, text: str = "", name: str = "", clearable: bool = False
 ) -> QLineEdit:

@@ -2,13 +2,13 @@
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.domain.attachments import TEXT_MAX_CHARS, hashes_of
 from app.domain.conversations import File, Image
 from app.domain.formatting import format_size
 from app.domain.translation import format_number, tr
-from ui.icons import set_icon
+from ui.widgets.controls import filled, tool_button
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.thumbnails import Thumbnails
 
@@ -37,21 +37,14 @@ class FileChip(QFrame):
         shown = self._name.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, _NAME_PX)
         self._name.setText(shown)
         self._detail = PlainLabel(tr("Reading\u2026"), self, tone="small")
-        self.button = QToolButton(self)
-        set_icon(self.button, "x")
+        self.button = tool_button(
+            self, "", self.remove_requested, icon="x", tip=tr("Remove this file from the message"),
+            name=tr("Remove {name}").format(name=name),
+        )  # fmt: skip
         self.button.setAutoRaise(True)
-        self.button.setToolTip(tr("Remove this file from the message"))
-        self.button.setAccessibleName(tr("Remove {name}").format(name=name))
-        self.button.clicked.connect(self.remove_requested)
-        texts = QVBoxLayout()
-        texts.setSpacing(0)
-        texts.addWidget(self._name)
-        texts.addWidget(self._detail)
-        line = QHBoxLayout(self)
-        line.setContentsMargins(6, 4, 4, 4)
-        line.setSpacing(8)
-        for part in (self._icon, texts, self.button):
-            line.addLayout(part) if isinstance(part, QVBoxLayout) else line.addWidget(part)
+        texts = filled(QVBoxLayout(), self._name, self._detail, spacing=0)
+        parts = (self._icon, texts, self.button)
+        filled(QHBoxLayout(self), *parts, margins=(6, 4, 4, 4), spacing=8)
         self.setAccessibleName(tr("Attached file {name}, being read").format(name=name))
         thumbnails.loaded.connect(self._on_thumbnails_loaded)
         self._icon.hide()

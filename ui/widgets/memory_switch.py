@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QIcon
-from PySide6.QtWidgets import QCheckBox, QFrame, QPushButton, QRadioButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QFrame, QRadioButton, QWidget
 
 from app.domain.translation import tr
 from ui.icons import set_icon
-from ui.widgets.controls import button, column_in, filled, row_of, scroll_area
+from ui.widgets.compact_button import CompactButton
+from ui.widgets.controls import button, clear, column_in, row_of, scroll_area
 from ui.widgets.model_picker import list_place
 from ui.widgets.plain_label import plain_label
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from app.domain.ids import PassageId
 
 _SIZE = QSize(440, 460)
-_ARROW_PX = 22
 
 
 class MemoryUse(StrEnum):
@@ -42,7 +42,7 @@ class MemoryItem:
     is_left_out: bool = False
 
 
-class MemorySwitch(QPushButton):
+class MemorySwitch(CompactButton):
     """A button that says what memory brings, and opens a list of it to choose from.
 
     Signals:
@@ -56,17 +56,13 @@ class MemorySwitch(QPushButton):
     settings_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(tr("Memory"), parent)
         self._choice: RecallChoice | None = None
         self._is_on = self._is_on_here = True
-        self._is_compact = False
         self._items: Sequence[MemoryItem] | None = None
         self._popup: _RecalledPopup | None = None
-        self.setAutoDefault(False)
-        self.setAccessibleName(tr("Memory"))
-        self.setProperty("kind", "choice")
         self.clicked.connect(self.open)
-        self._show()
+        self.show_text()
 
     @property
     def choice(self) -> "RecallChoice":
@@ -91,24 +87,17 @@ class MemorySwitch(QPushButton):
     def show_use(self, *, is_on: bool, is_on_here: bool) -> None:
         """Show whether memory is on in the settings, and in this conversation."""
         self._is_on, self._is_on_here = is_on, is_on_here
-        self._show()
+        self.show_text()
 
     def show_choice(self, choice: "RecallChoice") -> None:
         """Show what was chosen for another message."""
         self._choice, self._items = choice, None
-        self._show()
-
-    def set_compact(self, is_compact: bool) -> None:
-        """Show an icon and a number instead of words, where there is little room."""
-        if is_compact != self._is_compact:
-            self._is_compact = is_compact
-            set_icon(self, "history") if is_compact else self.setIcon(QIcon())
-            self._show()
+        self.show_text()
 
     def show_items(self, items: Sequence[MemoryItem] | None) -> None:
         """Show what memory brings to the text typed so far; None while nothing is searched for."""
         self._items = items
-        self._show()
+        self.show_text()
 
     def open(self) -> None:
         """Open the list."""
@@ -137,13 +126,15 @@ class MemorySwitch(QPushButton):
 
     def _choose(self, choice: "RecallChoice") -> None:
         is_changed, self._choice = choice != self.choice, choice
-        self._show()
+        self.show_text()
         if is_changed:
             self.choice_changed.emit()
 
-    def _show(self) -> None:
+    def show_text(self) -> None:
+        """Show what memory brings; an icon and a number where there is little room."""
         text = self._text()
-        self.setText(self._short_text() if self._is_compact else text)
+        set_icon(self, "history") if self.is_compact else self.setIcon(QIcon())
+        self.setText(self._short_text() if self.is_compact else text)
         self.setAccessibleDescription(text)
         is_off = not self._is_on or self.use is not MemoryUse.ON
         if self.property("off") != is_off:
@@ -178,16 +169,6 @@ class MemorySwitch(QPushButton):
         assert self._popup is not None
         self._popup.show_items(self._items, self.use, is_on=self._is_on)
 
-    # Qt overrides
-
-    def sizeHint(self) -> QSize:
-        """Leave room for the arrow."""
-        return super().sizeHint() + QSize(_ARROW_PX, 0)
-
-    def minimumSizeHint(self) -> QSize:
-        """Leave room for the arrow."""
-        return self.sizeHint()
-
 
 class _RecalledPopup(QFrame):
     """The choices and the list; a checked row is used."""
@@ -210,16 +191,10 @@ class _RecalledPopup(QFrame):
         settings = button(
             self, tr("Recall settings\u2026"), self._on_settings_clicked, kind="quiet"
         )
-        choices, area = self._choices.values(), (self._area, 1)
-        filled(
-            QVBoxLayout(self),
-            *choices,
-            self._note,
-            area,
-            row_of(settings, None),
-            margins=(12, 10, 12, 8),
-            spacing=4,
-        )
+        column_in(
+            self, *self._choices.values(), self._note, (self._area, 1), row_of(settings, None),
+            margins=(12, 10, 12, 8), spacing=4,
+        )  # fmt: skip
 
     def show_items(
         self, items: Sequence[MemoryItem] | None, use: MemoryUse, *, is_on: bool
@@ -251,9 +226,7 @@ class _RecalledPopup(QFrame):
         next(each for each in self._choices.values() if each.isChecked()).setFocus()
 
     def _make_rows(self, items: Sequence[MemoryItem]) -> None:
-        while (old := self._list.takeAt(0)) is not None:
-            if (widget := old.widget()) is not None:
-                widget.deleteLater()
+        clear(self._list)
         self._boxes = {}
         for each in items:
             passage = each.passage_id

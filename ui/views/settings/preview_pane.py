@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from PySide6.QtCore import QModelIndex, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QGridLayout,
     QWidget,
 )
 
@@ -144,11 +143,7 @@ class _Meter(QWidget):
         self._text = plain_label(self, "small", selectable=False)
         self._text.setWordWrap(False)
         self._bar = progress_bar(self, tr("{text}: budget used").format(text=text))
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setVerticalSpacing(2)
-        grid.addWidget(self._text, 0, 0)
-        grid.addWidget(self._bar, 1, 0)
+        column_in(self, self._text, self._bar, margins=(0, 0, 0, 0), spacing=2)
 
     def show_spent(self, spent: BudgetUse) -> None:
         """Show what is used."""

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.domain.translation import format_number, tr
 from ui.rendering.decorations import code_area
@@ -13,6 +13,7 @@ from ui.rendering.document_builder import DocumentBuilder
 from ui.rendering.folding import code_key
 from ui.rendering.formats import formats_of
 from ui.theme import Theme
+from ui.widgets.controls import action_button
 
 _COPIED_FOR_MS = 1400
 
@@ -73,17 +74,15 @@ class _Buttons:
     def __init__(self, owner: CodeOwner, index: int, view: QWidget) -> None:
         self._owner, self._index = owner, index
         language = owner.builder.writer.code_blocks[index].language or "code"
-        self._copy = _button(
-            view, tr("Copy"), tr("Copy {language}").format(language=language), tr("Copy this code")
-        )
-        self._wrap = _button(
-            view,
-            tr("Wrap"),
-            tr("Wrap {language}").format(language=language),
-            tr("Wrap lines that are too long"),
-        )
+        copies = tr("Copy {language}").format(language=language)
+        self._copy = action_button(view, tr("Copy"), tr("Copy this code"), copies)
+        wraps = tr("Wrap {language}").format(language=language)
+        self._wrap = action_button(view, tr("Wrap"), tr("Wrap lines that are too long"), wraps)
         self._wrap.setCheckable(True)
-        self._more = _button(view, "", "", tr("Show the code to its end, or its beginning alone"))
+        tip = tr("Show the code to its end, or its beginning alone")
+        self._more = action_button(view, "", tip)
+        for each in (self._copy, self._wrap, self._more):
+            each.setCursor(Qt.CursorShape.PointingHandCursor)
         self._copy.clicked.connect(self._on_copy_clicked)
         self._wrap.clicked.connect(self._on_wrap_clicked)
         self._more.clicked.connect(partial(owner.toggle_fold, code_key(index)))
@@ -120,10 +119,9 @@ class _Buttons:
             right -= hint.width() + round(theme.em(0.2))
         if fold is not None and is_folded:
             lines = fold.last - block.blockNumber() + 1
-            self._more.setText(tr("Show all {lines} lines").format(lines=format_number(lines)))
-            self._more.setAccessibleName(
-                tr("Show all {lines} lines").format(lines=format_number(lines))
-            )
+            text = tr("Show all {lines} lines").format(lines=format_number(lines))
+            self._more.setText(text)
+            self._more.setAccessibleName(text)
             hint = self._more.sizeHint()
             bottom = area.bottom() - round(theme.em(0.35))
             left = area.left() + round(formats.code_padding * 0.5)
@@ -144,14 +142,3 @@ class _Buttons:
     def _on_wrap_clicked(self, is_wrapped: bool) -> None:
         self._owner.builder.writer.set_wrapped(self._index, is_wrapped)
         self._owner.code_changed()
-
-
-def _button(view: QWidget, text: str, name: str, tip: str) -> QToolButton:
-    button = QToolButton(view)
-    button.setText(text)
-    button.setProperty("kind", "action")
-    button.setAccessibleName(name)
-    button.setToolTip(tip)
-    button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-    button.setCursor(Qt.CursorShape.PointingHandCursor)
-    return button

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.domain.conversations import ToolCall, ToolResult
 from app.domain.formatting import format_milliseconds, format_size
@@ -13,6 +13,7 @@ from app.domain.text import one_line
 from app.domain.translation import tr
 from ui.icons import Ink, set_icon
 from ui.rendering.parser import MARKDOWN, PLAIN, Dialect
+from ui.widgets.controls import action_button
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.layout import Column, Label, remeasure
 from ui.widgets.transcript.message_text import MessageText
@@ -29,12 +30,10 @@ class Fold(QWidget):
         super().__init__()
         self._context, self._make_body = context, make_body
         self.body: Column | None = None
-        self._button = QToolButton(self)
-        self._button.setProperty("kind", "action")
+        self._button = action_button(self, "", "")
         self._button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._button.setCheckable(True)
         self._button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self._button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self._button.setCursor(Qt.CursorShape.PointingHandCursor)
         self._button.clicked.connect(self._on_clicked)
         self.show_title(title)

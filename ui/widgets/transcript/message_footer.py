@@ -14,6 +14,7 @@ from app.domain.translation import format_number, tr
 from app.domain.turn_text import RECALL_MODEL
 from ui.rendering.inline import tooltip_html
 from ui.theme import Theme
+from ui.widgets.controls import action_button
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.layout import FlowRow, remeasure
@@ -194,12 +195,8 @@ class MessageFooter(QWidget):
         return row
 
     def _button(self, label: str, tip: str) -> QToolButton:
-        button = QToolButton(self)
-        button.setText(label)
-        button.setToolTip(tip)
+        button = action_button(self, label, tip)
         button.setAccessibleDescription(tip)
-        button.setProperty("kind", "action")
-        button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         return button
 
 

@@ -1,0 +1,36 @@
+"""A button of the composer that opens a list, and says less where there is little room."""
+
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QPushButton, QWidget
+
+_ARROW_PX = 22
+
+
+class CompactButton(QPushButton):
+    """A button with an arrow; a subclass shows itself in `show_text`."""
+
+    def __init__(self, name: str, parent: QWidget | None) -> None:
+        super().__init__(parent)
+        self.is_compact = False
+        self.setAutoDefault(False)
+        self.setProperty("kind", "choice")
+        self.setAccessibleName(name)
+
+    def set_compact(self, is_compact: bool) -> None:
+        """Say less, where there is little room."""
+        if is_compact != self.is_compact:
+            self.is_compact = is_compact
+            self.show_text()
+
+    def show_text(self) -> None:
+        """Show the text, which is shorter while it `is_compact`."""
+
+    # Qt overrides
+
+    def sizeHint(self) -> QSize:
+        """Leave room for the arrow."""
+        return super().sizeHint() + QSize(_ARROW_PX, 0)
+
+    def minimumSizeHint(self) -> QSize:
+        """Never cut the text."""
+        return self.sizeHint()
