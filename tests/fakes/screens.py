@@ -1,7 +1,7 @@
 """Fakes for tests of one presenter: bridges, the banner, the open conversation; and its values."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from app.domain.conversations import (
 )
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.settings_schema import SETTINGS, SettingValue
 from app.domain.workers import WorkerStatus
 from ui.bridge import Bridge, OnError, Work
 from ui.presenters.conversation import ConversationPresenter
@@ -267,6 +268,43 @@ class FakeConversation(QObject):
         changed = replace(self.view.conversation, **changes)
         self.view = replace(self.view, conversation=changed)
         self.updated.emit(changed)
+
+
+class FakeSettings:
+    """Settings in memory; `check` is called before each write."""
+
+    def __init__(
+        self,
+        values: Mapping[str, SettingValue] | None = None,
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.values = dict(values or {})
+        self._check = check
+
+    def get(self, key: str) -> SettingValue:
+        return self.values.get(key, SETTINGS[key].default)
+
+    def text(self, key: str) -> str:
+        return str(self.get(key) or "")
+
+    def number(self, key: str) -> int:
+        return int(self.get(key) or 0)
+
+    def flag(self, key: str) -> bool:
+        return bool(self.get(key))
+
+    def chosen(self) -> dict[str, SettingValue]:
+        return self.values
+
+    def environment_variable(self, _key: str) -> None:
+        return None
+
+    def set(self, key: str, value: SettingValue) -> None:
+        self._check()
+        self.values[key] = SETTINGS[key].check(value)
+
+    def reset(self, key: str) -> None:
+        self.values.pop(key, None)
 
 
 def fixture_of(kind: Callable[["Parts"], Any]) -> Any:

@@ -92,9 +92,7 @@ class Facts:
         return lambda: bool(left)
 
 
-@pytest.fixture
-def facts(parts: Parts) -> Facts:
-    return Facts(parts)
+facts = fixture_of(Facts)
 
 
 @pytest.mark.parametrize("way", ["select", "quit"])

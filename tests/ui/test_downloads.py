@@ -11,25 +11,16 @@ from app.domain.changes import ChangeSet
 from app.domain.errors import ImportRefused
 from app.domain.transfer import ImportReport
 from app.transfer.found_exports import FoundExport
-from tests.fakes.screens import Parts
+from tests.fakes.screens import FakeSettings, Parts
 from ui.presenters import downloads
-from ui.presenters.downloads import SEEN, SWITCH, DownloadsPresenter
-
-
-class Settings:
-    """Texts in memory."""
-
-    def __init__(self, switch: str) -> None:
-        self.values = {SWITCH: switch, SEEN: "[]"}
-        self.text = self.values.__getitem__
-        self.set = self.values.__setitem__
+from ui.presenters.downloads import SWITCH, DownloadsPresenter
 
 
 class Downloads:
     """The presenter on a real folder."""
 
     def __init__(self, parts: Parts, folder: Path, switch: str) -> None:
-        self.parts, self.settings, self.folder = parts, Settings(switch), folder
+        self.parts, self.settings, self.folder = parts, FakeSettings({SWITCH: switch}), folder
         self.report = ImportReport(2, 5, 9)
         self.damaged: set[str] = set()
         self.read: list[Path] = []

@@ -7,9 +7,8 @@ from typing import Any, cast
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
-from pytestqt.qtbot import QtBot
 
-from tests.fakes.screens import FakeBridge, FakeConversation
+from tests.fakes.screens import FakeBridge, FakeConversation, Parts, fixture_of
 from tests.fakes.transcripts import turn
 from ui.presenters.find import FindPresenter
 from ui.widgets.find_bar import FindBar
@@ -42,10 +41,10 @@ class Transcript:
 class Finding:
     """A presenter with its bar open; searches take until `finish`."""
 
-    def __init__(self, qtbot: QtBot) -> None:
+    def __init__(self, parts: Parts) -> None:
         self.bar, self.bridge = FindBar(), FakeBridge()
         self.transcript, self.conversation = Transcript(), FakeConversation()
-        self._qtbot = qtbot
+        self._qtbot = parts.qtbot
         path = [SimpleNamespace(id=at) for at in range(len(TEXTS))]
         self.conversation.view = cast("Any", SimpleNamespace(path=path))
         self.presenter = FindPresenter(
@@ -62,9 +61,7 @@ class Finding:
             self.bar.box.setText(words)
 
 
-@pytest.fixture
-def finding(qtbot: QtBot) -> Finding:
-    return Finding(qtbot)
+finding = fixture_of(Finding)
 
 
 def test_every_match_is_marked_and_stepped_through(finding: Finding) -> None:

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
 from PySide6.QtCore import Signal
 
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
-from tests.fakes.screens import FakeConversation, Parts, view_of
+from tests.fakes.screens import FakeConversation, Parts, fixture_of, view_of
 from ui.presenters.history import HistoryPresenter
 
 
@@ -52,9 +51,7 @@ class History:
         self.conversation.view = view_of(1, 2, number=to)
 
 
-@pytest.fixture
-def history(parts: Parts) -> History:
-    return History(parts)
+history = fixture_of(History)
 
 
 def test_places_come_back_with_branch_position_and_results(history: History) -> None:

@@ -1,41 +1,17 @@
 """The quick search: results while typing, keys, opening and copying."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
-from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.links import Link
-from app.domain.passages import PassageKind
-from app.domain.results import SearchResponse, SearchResult
-from tests.fakes.screens import Parts, Recorder
+from app.domain.results import SearchResponse
+from tests.fakes.screens import Parts, Recorder, fixture_of
+from tests.ui.test_search_views import result
 from ui.presenters.quick_find import QuickFindPresenter
 from ui.views.quick_find import QuickFind
-
-
-def result(conversation_id: int, turn_number: int) -> SearchResult:
-    return SearchResult(
-        kind=PassageKind.TURN,
-        passage_id=PassageId(conversation_id),
-        source="exchange",
-        conversation_id=ConversationId(conversation_id),
-        conversation_title="Tea",
-        archived=False,
-        turn_number=turn_number,
-        exchange_id=ExchangeId(9),
-        message_id=None,
-        relevance=0.9,
-        is_weak=False,
-        cosine=None,
-        user_question="Which tea?",
-        snippet="Green tea.",
-        marks=(),
-        created_at=datetime(2026, 3, 4, tzinfo=UTC),
-        model=None,
-    )
 
 
 class Shown:
@@ -44,7 +20,7 @@ class Shown:
     def __init__(self, parts: Parts) -> None:
         self.qtbot, self.view, self.opened = parts.qtbot, QuickFind(), list[Link]()
         self.window = Recorder()
-        found = tuple(result(conversation_id=each, turn_number=1) for each in (3, 4))
+        found = tuple(replace(result(each), turn_number=1) for each in (3, 4))
         self.search = Recorder(search=SearchResponse("tea", found, 1.0, 1.0, True))
         self.presenter = parts.make(
             QuickFindPresenter, search=self.search, open_link=self.opened.append,
@@ -57,9 +33,7 @@ class Shown:
         self.qtbot.waitUntil(lambda: self.view.list.count() == 2)
 
 
-@pytest.fixture
-def shown(parts: Parts) -> Shown:
-    return Shown(parts)
+shown = fixture_of(Shown)
 
 
 def test_the_arrow_keys_and_enter_open_a_turn(shown: Shown) -> None:

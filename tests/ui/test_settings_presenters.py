@@ -13,7 +13,7 @@ from app.chat.models import ModelCard, ProviderState
 from app.domain.changes import ChangeSet
 from app.domain.chat import ListedModel, ModelRef
 from app.domain.errors import InvalidInput, KeyRejected, KnownError, ProviderError, StorageError
-from app.domain.settings_schema import SETTINGS, SettingValue
+from app.domain.settings_schema import SETTINGS
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
 from app.providers.configuration import ProviderConfig
@@ -24,7 +24,7 @@ from app.system.keys import KeyStorage
 from app.workers.model_choice import BackgroundPlan
 from app.workers.regeneration import RegenerationPlan
 from app.workers.status_text import ESTIMATED
-from tests.fakes.screens import Parts, Recorder, press
+from tests.fakes.screens import FakeSettings, Parts, Recorder, press
 from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter
 from ui.presenters.settings.dialog import SettingsPresenter
@@ -60,39 +60,6 @@ def desk(qtbot: QtBot) -> Iterator[Desk]:
     made = Desk(qtbot)
     yield made
     assert made.bridge.failures == []
-
-
-class FakeSettings:
-    """Settings in memory."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.values: dict[str, SettingValue] = {}
-        self._desk = desk
-
-    def get(self, key: str) -> SettingValue:
-        return self.values.get(key, SETTINGS[key].default)
-
-    def text(self, key: str) -> str:
-        return str(self.get(key) or "")
-
-    def number(self, key: str) -> int:
-        return int(self.get(key) or 0)
-
-    def flag(self, key: str) -> bool:
-        return bool(self.get(key))
-
-    def chosen(self) -> dict[str, SettingValue]:
-        return self.values
-
-    def environment_variable(self, _key: str) -> None:
-        return None
-
-    def set(self, key: str, value: SettingValue) -> None:
-        self._desk.check()
-        self.values[key] = SETTINGS[key].check(value)
-
-    def reset(self, key: str) -> None:
-        self.values.pop(key, None)
 
 
 class FakeNetwork:
@@ -186,7 +153,7 @@ class FakeRegeneration:
 @pytest.fixture
 def settings(desk: Desk) -> Any:
     """Return a settings dialog on fakes: presenter, settings, models, chosen appearances."""
-    window, settings, models = QMainWindow(), FakeSettings(desk), FakeModels(desk)
+    window, settings, models = QMainWindow(), FakeSettings(check=desk.check), FakeModels(desk)
     window.show()
     chosen: list[int] = []
     appearance = SimpleNamespace(choose=lambda _choice, percent, **_: chosen.append(percent))
@@ -261,7 +228,7 @@ def test_undo_goes_back_to_the_values_from_when_the_dialog_was_opened(
 def providers(desk: Desk) -> Any:
     """Return the models page on fakes: page, form, models, settings, what woke the workers."""
     page, models, woken = ModelsPage(), FakeModels(desk), list[str]()
-    settings = FakeSettings(desk)
+    settings = FakeSettings(check=desk.check)
     presenter = desk.make(
         ProvidersPresenter, models=models, network=FakeNetwork(), settings=settings, page=page,
         on_key_saved=lambda: woken.append("key"),
@@ -445,7 +412,12 @@ def test_the_key_file_is_opened_before_the_test_and_a_wrong_passphrase_saves_not
 
 
 def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(desk: Desk) -> None:
-    welcome, models, settings, opened = Welcome(), FakeModels(desk), FakeSettings(desk), list[str]()
+    welcome, models, settings, opened = (
+        Welcome(),
+        FakeModels(desk),
+        FakeSettings(check=desk.check),
+        list[str](),
+    )
     presenter = desk.make(
         WelcomePresenter, models=models, network=FakeNetwork(), settings=settings,
         welcome=welcome, connect=opened.append,

@@ -6,26 +6,11 @@ import pytest
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 
-from tests.fakes.screens import Parts
+from tests.fakes.screens import FakeSettings, Parts
 from ui.models.shortcuts import format_shortcuts, owner_of, parse_shortcuts, with_shortcut
 from ui.presenters.settings.shortcuts import SETTING, ShortcutsPresenter
 from ui.views.dialogs.shortcuts_dialog import ShortcutsDialog
 from ui.widgets.shortcut_guard import ShortcutGuard
-
-
-class MemorySettings:
-    """Settings in memory."""
-
-    def __init__(self, value: str = "{}") -> None:
-        self.value = value
-
-    def text(self, key: str) -> str:
-        assert key == SETTING
-        return self.value
-
-    def set(self, key: str, value: str) -> None:
-        assert key == SETTING
-        self.value = value
 
 
 @pytest.fixture
@@ -52,7 +37,7 @@ def row(dialog: ShortcutsDialog, text: str) -> QTreeWidgetItem:
 def test_a_key_is_set_taken_from_another_command_stored_and_reset(
     parts: Parts, actions: dict[str, QAction]
 ) -> None:
-    settings = MemorySettings()
+    settings = FakeSettings()
     presenter = parts.make(ShortcutsPresenter, settings=settings, actions=actions)
     actions["shortcuts"].trigger()
     dialog = parts.dialog(ShortcutsDialog)
@@ -61,7 +46,7 @@ def test_a_key_is_set_taken_from_another_command_stored_and_reset(
     dialog.key.setKeySequence(QKeySequence("Ctrl+K"))
     assert "Search" in dialog.status.text()
     dialog.apply.click()
-    assert parse_shortcuts(settings.value) == {"new": ("Ctrl+K",), "search": ()}
+    assert parse_shortcuts(settings.text(SETTING)) == {"new": ("Ctrl+K",), "search": ()}
     presenter._apply()
     assert (keys(actions["new"]), keys(actions["search"])) == (["Ctrl+K"], [])
     assert row(dialog, "New").font(1).bold()
@@ -72,7 +57,7 @@ def test_a_key_is_set_taken_from_another_command_stored_and_reset(
     dialog.table.setCurrentItem(row(dialog, "New"))
     dialog.reset.click()
     dialog.reset_all.click()
-    assert parse_shortcuts(settings.value) == {}
+    assert parse_shortcuts(settings.text(SETTING)) == {}
     presenter._apply()
     assert (keys(actions["new"]), keys(actions["search"])) == (["Ctrl+N"], ["Ctrl+K"])
 
@@ -80,7 +65,7 @@ def test_a_key_is_set_taken_from_another_command_stored_and_reset(
 def test_the_list_is_searched_by_command_and_key_and_fixed_keys_cannot_be_changed(
     parts: Parts, actions: dict[str, QAction]
 ) -> None:
-    parts.make(ShortcutsPresenter, settings=MemorySettings(), actions=actions)
+    parts.make(ShortcutsPresenter, settings=FakeSettings(), actions=actions)
     actions["shortcuts"].trigger()
     dialog = parts.dialog(ShortcutsDialog)
     for words in ("ctrl+k", "SEARCH"):
