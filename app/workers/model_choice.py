@@ -40,6 +40,7 @@ MODEL_WORKERS = (
     WorkerName.KNOWLEDGE_EXTRACTOR,
     WorkerName.TOOL_SUMMARIZER,
     WorkerName.PROFILE_WRITER,
+    WorkerName.TOPIC_FINDER,
 )
 
 

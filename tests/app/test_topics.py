@@ -10,7 +10,7 @@ from app.chat.projects import Projects
 from app.check import check
 from app.commands.command import CommandContext, parse
 from app.commands.topics import topics_command
-from app.domain.changes import ConversationEdited
+from app.domain.changes import ChangeSet, ConversationEdited
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId
@@ -22,9 +22,13 @@ from app.memory.topics.names import TermCounts, TitledText
 from app.storage.deletion.forget import forget, forget_messages, forget_value
 from app.storage.engine.store import Store
 from app.storage.safety.backup import make_backup
+from app.storage.tables.spending import Spending
 from app.storage.tables.topics import TopicRows
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
+from app.workers.job import Blocked
+from app.workers.prompts import Prompt
+from tests.fakes.background import ScriptedAsker
 from tests.fakes.canary import CANARY, files_after_erasing, files_with, plain_databases
 from tests.fakes.command_line import Console
 from tests.fakes.searchable import Library
@@ -93,6 +97,87 @@ def test_without_vectors_there_is_nothing_to_do(library: TopicLibrary) -> None:
     library.settings.set("embedding_pipeline_enabled", False)
     library.fill()
     assert library.service.topics() == ()
+
+
+# -- names by a model
+
+
+def topic_names(asker: ScriptedAsker) -> None:
+    """Let each request be answered with a name for each topic, from its second line: a title."""
+
+    def answer(prompt: Prompt) -> None:
+        pieces = prompt.user.split("topic ")[1:]
+        titles = [each.splitlines()[2] for each in pieces if each[0].isdecimal()]
+        names = [
+            {"number": at, "name": f" All about\n{title}"}
+            for at, title in enumerate(titles, start=1)
+        ]
+        asker.otherwise = {"names": [*names, {"number": 99, "name": "Nothing"}]}
+
+    asker.before = answer
+
+
+def test_a_model_names_each_topic_once(store: Store) -> None:
+    asker = ScriptedAsker()
+    topic_names(asker)
+    library = TopicLibrary(store, asker)
+    made = library.fill()
+    named = {subject: library.topic_of(own[0]).name for subject, own in made.items()}
+    assert named["heron"] == "All about heron gateway"
+    assert len(asker.asked) == 1
+    library.find()
+    library.talk("tomato")
+    library.find()
+    assert len(asker.asked) == 1
+    for _ in range(4):  # enough to find topics anew
+        library.talk("heron")
+    library.find()
+    assert {subject: library.topic_of(own[0]).name for subject, own in made.items()} == named
+    assert Spending(store).all_time("topic_finder").tokens == 15 * len(asker.asked)
+
+
+def test_a_model_that_is_chosen_later_names_the_topics_there_are(store: Store) -> None:
+    asker = ScriptedAsker(model="")
+    topic_names(asker)
+    library = TopicLibrary(store, asker)
+    made = library.fill()
+    assert asker.asked == []
+    library.service.rename(library.topic_of(made["sonata"][0]).id, "Strings")
+    asker.model = "scripted:1"
+    library.find()
+    assert library.topic_of(made["heron"][0]).name == "All about heron gateway"
+    assert library.topic_of(made["sonata"][0]).name == "Strings"
+    assert "sonata" not in asker.asked[0][0].user
+
+
+def test_where_the_model_fails_topics_are_named_by_words_and_it_is_asked_again_after_a_change(
+    store: Store,
+) -> None:
+    asker = ScriptedAsker(Blocked("no consent"))
+    library = TopicLibrary(store, asker)
+    made = library.fill()
+    by_words = library.topic_of(made["heron"][0]).name
+    assert "heron" in by_words.casefold()
+    topic_names(asker)
+    library.talk("heron")
+    library.find()
+    assert library.topic_of(made["heron"][0]).name == by_words
+    assert len(asker.asked) == 1
+    library.job.wakes_for(ChangeSet(settings=frozenset({"background_consent"})))
+    library.find()
+    assert library.topic_of(made["heron"][0]).name == "All about heron gateway"
+
+
+def test_a_models_name_goes_with_a_forgotten_conversation(store: Store) -> None:
+    asker = ScriptedAsker()
+    topic_names(asker)
+    library = TopicLibrary(store, asker)
+    made = library.fill()
+    asker.model = ""
+    forget(store, [made["heron"][0].conversation.id])
+    assert "All about" not in library.topic_of(made["heron"][1]).name
+    library.find()
+    assert "heron" in library.topic_of(made["heron"][1]).name.casefold()
 
 
 # -- decisions

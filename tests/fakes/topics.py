@@ -9,6 +9,7 @@ from app.memory.boundaries import Boundaries
 from app.memory.topics.service import TopicService
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
+from app.workers.background_model import ModelClient
 from app.workers.board import WorkerBoard
 from app.workers.jobs import JobParts
 from app.workers.jobs.open_conversation import OpenConversation
@@ -27,14 +28,14 @@ SUBJECTS = {
 class TopicLibrary:
     """A store that a topic finder and an embedding pipeline work on when they are told to."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, model: ModelClient | None = None) -> None:
         self.store = store
         self.settings = Settings(store)
         self.bag = BagOfWords(dimension=256)
         opened = OpenConversation(store, self.settings)
-        job = TopicJob(JobParts(store, self.settings, opened), lambda: self.bag)
+        self.job = TopicJob(JobParts(store, self.settings, opened, model=model), lambda: self.bag)
         self.board = WorkerBoard(
-            store, self.settings, (job,), clock=JumpingClock(), embedder=lambda: self.bag
+            store, self.settings, (self.job,), clock=JumpingClock(), embedder=lambda: self.bag
         )
         self.service = TopicService(store, Boundaries(store))
         self._random = Random(1)

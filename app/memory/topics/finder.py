@@ -5,7 +5,7 @@ leaves no trace in one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,11 +34,24 @@ _TEXT_MESSAGES = 3
 
 @dataclass(frozen=True, slots=True)
 class FoundTopics:
-    """Topics with their conversations; `fitted` as for `TopicRows.replace`."""
+    """Topics with their conversations; `fitted` and `model` as for `TopicRows.replace`.
+
+    `unnamed` are the titles of topics without a name by a model or by the user, newest first.
+    """
 
     topics: Sequence[StoredTopic]
     members: Sequence[TopicMember]
     fitted: int | None
+    unnamed: Mapping[TopicId, Sequence[str]]
+    model: str | None = None
+
+    def with_names(self, names: Mapping[TopicId, str], model: str) -> "FoundTopics":
+        """Return these topics with names by a model."""
+        topics = [
+            replace(each, name=names[each.id], named_by=model) if each.id in names else each
+            for each in self.topics
+        ]
+        return replace(self, topics=topics, model=model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +83,16 @@ class TopicFinder:
         """Return what there is to do."""
         return self._rows.work(space)
 
-    def is_due(self, work: TopicWork) -> bool:
-        """Return whether conversations need a topic or topics a name."""
+    def is_due(self, work: TopicWork, model: str = "") -> bool:
+        """Return whether conversations need a topic or topics a name, or `model` was not yet asked for names."""
         if work.conversations < _MIN_CONVERSATIONS:
             return False
-        return bool(work.unassigned or work.nameless)
+        return bool(work.unassigned or work.nameless or (model and model != work.model))
 
-    def find(self, space: Space) -> FoundTopics:
+    def find(self, space: Space, model: str = "") -> FoundTopics:
         """Return all topics anew, or as they are with the new conversations assigned.
 
-        They are found anew when a tenth of the conversations is new.
+        They are found anew when a tenth of the conversations is new. `model` can give names; "" for none.
         """
         work = self._rows.work(space)
         ids, vectors = self._rows.vectors(space)
@@ -103,15 +116,14 @@ class TopicFinder:
             )
         ]
         groups = self._groups(rows, labels, topic_ids, earlier, is_fit=is_fit)
-        if is_fit or work.nameless:
-            topics = self._named(members, groups, earlier)
-        else:
-            topics = list(earlier.topics.values())
-        return FoundTopics(topics, members, len(ids) if is_fit else None)
+        fitted = len(ids) if is_fit else None
+        if not (is_fit or work.nameless or (model and model != work.model)):
+            return FoundTopics(list(earlier.topics.values()), members, fitted, {})
+        return self._named(members, groups, earlier, fitted)
 
     def store(self, found: FoundTopics) -> None:
         """Store what was found."""
-        self._rows.replace(found.topics, found.members, found.fitted)
+        self._rows.replace(found.topics, found.members, found.fitted, found.model)
 
     def _earlier(self, ids: Ints) -> _Earlier:
         topics = {each.id: each for each in self._rows.stored()}
@@ -150,8 +162,12 @@ class TopicFinder:
         return parents
 
     def _named(
-        self, members: Sequence[TopicMember], parents: Mapping[TopicId, TopicId], earlier: _Earlier
-    ) -> list[StoredTopic]:
+        self,
+        members: Sequence[TopicMember],
+        parents: Mapping[TopicId, TopicId],
+        earlier: _Earlier,
+        fitted: int | None,
+    ) -> FoundTopics:
         texts = self._rows.texts(
             _TEXT_CHARS, _TEXT_MESSAGES, [each.conversation_id for each in members]
         )
@@ -168,14 +184,23 @@ class TopicFinder:
                 groups.setdefault(each, []).append(number)
             if (parent := parents.get(member.topic_id)) is not None:
                 wider.setdefault(parent, []).append(number)
-        named = []
+        named: list[StoredTopic] = []
+        unnamed: dict[TopicId, Sequence[str]] = {}
         for level in (groups, wider):
-            before = [earlier.topics[each].name if each in earlier.topics else "" for each in level]
-            names = terms.names(list(level.values()), before)
-            for each, name in zip(level, names, strict=True):
-                fallback = next((texts[one].title for one in level[each] if texts[one].title), "")
-                named.append(StoredTopic(each, name or fallback or f"#{each}", parents.get(each)))
-        return named
+            before = [earlier.topics.get(each, StoredTopic(each, "", None)) for each in level]
+            names = terms.names(list(level.values()), [each.name for each in before])
+            for old, name in zip(before, names, strict=True):
+                each = old.id
+                titles = [title for one in reversed(level[each]) if (title := texts[one].title)]
+                if old.named_by and old.name:
+                    named.append(replace(old, parent_id=parents.get(each)))
+                    continue
+                fallback = titles[-1] if titles else f"#{each}"
+                named.append(StoredTopic(each, name or fallback, parents.get(each)))
+                choice = earlier.choices.get(each)
+                if titles and not (choice and (choice.name or choice.merged_into)):
+                    unnamed[each] = list(dict.fromkeys(titles))
+        return FoundTopics(named, members, fitted, unnamed)
 
 
 def _continued(

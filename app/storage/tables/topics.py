@@ -40,6 +40,7 @@ _CHOICE_COLUMNS = "id, name, is_hidden, merged_into"
 _MEMBER_COLUMNS = "conversation_id, topic_id, strength"
 _VISIBLE = "NOT c.private AND c.deleted_at IS NULL"
 _ROWS_AT_ONCE = 20_000
+_NAMELESS = "UPDATE topic SET name = '', named_by = ''"
 
 TOPIC_PLACES = (
     "(SELECT m.conversation_id, m.strength, coalesce(a.merged_into, m.topic_id) AS topic_id, "
@@ -96,7 +97,7 @@ def _erase(connection: Connection, ids: list[int], _position: int) -> None:
 def clear_topic_names(connection: Connection, conversation_ids: Collection[int]) -> None:
     """Delete the automatic names that may quote conversations; inside the caller's transaction."""
     connection.execute(
-        "UPDATE topic SET name = '' WHERE id IN (SELECT topic_id FROM topic_member WHERE "
+        f"{_NAMELESS} WHERE id IN (SELECT topic_id FROM topic_member WHERE "
         f"{OF_CONVERSATIONS}) OR id IN (SELECT parent_id FROM topic WHERE id IN "
         f"(SELECT topic_id FROM topic_member WHERE {OF_CONVERSATIONS}))",
         [list(conversation_ids)],
@@ -121,11 +122,15 @@ TOPICS = Aggregate(
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """A topic as it is stored; its name is "" until it is named again."""
+    """A topic as it is stored; its name is "" until it is named again.
+
+    `named_by` is the model that named it, "" for none.
+    """
 
     id: TopicId
     name: str
     parent_id: TopicId | None
+    named_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +146,15 @@ class TopicMember:
 class TopicWork:
     """The number of conversations that can have a topic, of those without one, and of nameless topics.
 
-    `fitted` is how many conversations there were when topics were last found; 0 for never.
+    `fitted` is how many conversations there were when topics were last found; 0 for never. `model` is the one that
+    was last asked for names, "" for none.
     """
 
     conversations: int
     unassigned: int
     nameless: int
     fitted: int
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +174,7 @@ class TopicRows:
 
     def stored(self) -> tuple[StoredTopic, ...]:
         """Return the topics with automatic names, by id."""
-        rows = self._store.rows("SELECT id, name, parent_id FROM topic ORDER BY id")
+        rows = self._store.rows("SELECT id, name, parent_id, named_by FROM topic ORDER BY id")
         return tuple(StoredTopic(*row) for row in rows)
 
     def choices(self) -> Mapping[TopicId, TopicChoice]:
@@ -246,9 +253,17 @@ class TopicRows:
                 f"JOIN conversation c ON c.id = m.conversation_id WHERE {_VISIBLE}) OR id IN "
                 "(SELECT parent_id FROM topic))"
             ).fetchone() or (0,)
-            row = cursor.execute("SELECT value FROM meta WHERE key = 'topics_fitted'").fetchone()
+            meta = dict(
+                cursor.execute(
+                    "SELECT key, value FROM meta WHERE key IN ('topics_fitted', 'topics_model')"
+                ).fetchall()
+            )
             return TopicWork(
-                conversations, conversations - assigned, nameless, int(row[0]) if row else 0
+                conversations,
+                conversations - assigned,
+                nameless,
+                int(meta.get("topics_fitted", 0)),
+                meta.get("topics_model", ""),
             )
 
         return self._store.read(query)
@@ -303,13 +318,16 @@ class TopicRows:
         topics: Iterable[StoredTopic],
         members: Iterable[TopicMember],
         fitted: int | None = None,
+        model: str | None = None,
     ) -> None:
         """Store the topics in the place of all earlier ones, and topics of some conversations.
 
         Conversations that are gone or hidden meanwhile are left out. `fitted` is the number of conversations
-        that topics were found from; None if they were not found anew.
+        that topics were found from; None if they were not found anew. `model` is the one that was asked for names;
+        None leaves the one before.
         """
-        rows = [(each.id, each.name, each.parent_id) for each in topics]
+        rows = [(each.id, each.name, each.parent_id, each.named_by) for each in topics]
+        meta = {"topics_fitted": fitted, "topics_model": model}
         placed = {
             each.conversation_id: (each.conversation_id, each.topic_id, each.strength)
             for each in members
@@ -322,14 +340,15 @@ class TopicRows:
             ).fetchall()
             left = [placed[each] for (each,) in visible]
             connection.execute("DELETE FROM topic")
-            insert_rows(connection, "topic", "id, name, parent_id", rows)
+            insert_rows(connection, "topic", "id, name, parent_id, named_by", rows)
             insert_rows(connection, "topic_member", _MEMBER_COLUMNS, left, REPLACE)
             if len(left) < len(placed):
-                connection.execute("UPDATE topic SET name = ''")
-            if fitted is not None:
-                connection.execute(
-                    "INSERT OR REPLACE INTO meta VALUES ('topics_fitted', ?)", [str(fitted)]
-                )
+                connection.execute(_NAMELESS)
+            for key, value in meta.items():
+                if value is not None:
+                    connection.execute(
+                        "INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, str(value)]
+                    )
 
         self._store.write_derived(write, ChangeSet(found_topics=True)).result()
 

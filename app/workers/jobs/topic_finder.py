@@ -1,24 +1,51 @@
-"""The topic finder: conversations get topics once their turns are embedded."""
+"""The topic finder: conversations get topics once their turns are embedded, and topics names.
 
+Names are frequent words, or by the background model if one may be used; it is asked once for each topic.
+"""
+
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.changes import ChangeSet
-from app.domain.errors import KnownError
+from app.domain.errors import Cancelled, KnownError
 from app.domain.formatting import format_count
 from app.domain.passages import Space
+from app.domain.text import clean, one_line
+from app.domain.topics import NAME_LIMIT_CHARS, TopicId
 from app.domain.workers import WORKERS, WorkerName
 from app.memory.topics.finder import FoundTopics, TopicFinder
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.topics import TopicWork
 from app.storage.tables.vectors import Vectors
 from app.storage.work.queue import Tally
+from app.workers.background_model import MODEL_KEYS, ModelClient
 from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.limited_embedding import space_name_of
+from app.workers.json_output import Schema
+from app.workers.prompts import Quoted, fill_prompt
 
+_log = logging.getLogger(__name__)
 _ITEM = 1
+_TOPICS_OF_A_REQUEST = 20
+_TITLES_OF_A_TOPIC = 8
+_TITLE_CHARS = 80
+_SCHEMA: Schema = {
+    "type": "object",
+    "properties": {
+        "names": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"number": {"type": "integer"}, "name": {"type": "string"}},
+                "required": ["number", "name"],
+            },
+        }
+    },
+    "required": ["names"],
+}
 _PIPELINE_KEY = WORKERS[WorkerName.EMBEDDING_PIPELINE].enabled_key
 
 
@@ -32,17 +59,24 @@ class DueTopics:
 
 
 class TopicJob(Job[DueTopics, FoundTopics]):
-    """A `Job` with one item: all topics, while conversations lack one or topics lack a name."""
+    """A `Job` with one item: all topics, while conversations lack one or topics lack a name.
+
+    Where the model does not answer, names are frequent words until the settings of models change or topics are
+    found again.
+    """
 
     name = WorkerName.TOPIC_FINDER
     pace = Pace(save_items=1, retries=2)
-    concerned = frozenset(("embedder",))
+    concerned = MODEL_KEYS.union(("embedder",))
 
     def __init__(self, parts: JobParts, embedder: ActiveEmbedder) -> None:
         self._settings = parts.settings
         self._vectors = Vectors(parts.store)
         self._finder = TopicFinder(parts.store)
         self._embedder = embedder
+        self._model = parts.model
+        self._has_failed = False
+        self._store = parts.store
         self._attempts = Attempts(parts.store, self.name)
 
     def find(self, at: datetime) -> Sequence[DueTopics]:
@@ -51,7 +85,11 @@ class TopicJob(Job[DueTopics, FoundTopics]):
         if retry is not None and (retry[0] is None or retry[0] > at):
             return ()
         due = self._due()
-        if due is None or not self._finder.is_due(due.work) or self._is_early(due.space, at):
+        if (
+            due is None
+            or not self._finder.is_due(due.work, self._chosen())
+            or self._is_early(due.space, at)
+        ):
             return ()
         return (due,)
 
@@ -59,10 +97,21 @@ class TopicJob(Job[DueTopics, FoundTopics]):
         """Return the number of conversations."""
         return format_count(item.work.conversations, "conversation")
 
-    def make(self, items: Sequence[DueTopics], is_cancelled: IsCancelled) -> FoundTopics:  # noqa: ARG002
+    def make(self, items: Sequence[DueTopics], is_cancelled: IsCancelled) -> FoundTopics:
         """Return the topics of all conversations; 10,000 take some seconds."""
         (due,) = items
-        return self._finder.find(due.space)
+        chosen = self._chosen()
+        found = self._finder.find(due.space, chosen)
+        if self._model is None or not chosen:
+            return found
+        try:
+            return found.with_names(self._names(found, self._model, is_cancelled), chosen)
+        except Cancelled:
+            raise
+        except KnownError as error:
+            _log.info("the background model named no topics: %s", error)
+            self._has_failed = True
+            return found
 
     def save(self, results: Sequence[FoundTopics]) -> Saved:
         """Store the topics."""
@@ -79,7 +128,44 @@ class TopicJob(Job[DueTopics, FoundTopics]):
 
     def wakes_for(self, changed: ChangeSet) -> bool:
         """Return whether conversations changed; it follows the embedding pipeline."""
+        if changed.settings & MODEL_KEYS:
+            self._has_failed = False
         return bool(changed.conversations or changed.settings & self.concerned)
+
+    def _chosen(self) -> str:
+        """Return the background model, "" where there is none to ask."""
+        return "" if self._model is None or self._has_failed else self._model.model
+
+    def _names(
+        self, found: FoundTopics, model: ModelClient, is_cancelled: IsCancelled
+    ) -> dict[TopicId, str]:
+        """Return the model's names of topics that have none by a model or by the user."""
+        words = {each.id: each.name for each in found.topics}
+        asked = list(found.unnamed)
+        names: dict[TopicId, str] = {}
+        for first in range(0, len(asked), _TOPICS_OF_A_REQUEST):
+            some = asked[first : first + _TOPICS_OF_A_REQUEST]
+            quoted = [
+                Quoted(
+                    f"topic {number}",
+                    "\n".join(
+                        [words[each]]
+                        + [
+                            one_line(title, _TITLE_CHARS)
+                            for title in found.unnamed[each][:_TITLES_OF_A_TOPIC]
+                        ]
+                    ),
+                )
+                for number, each in enumerate(some, start=1)
+            ]
+            prompt = fill_prompt("topic_names", quoted, numbers=f"1 to {len(some)}")
+            answer = model.ask(prompt, self.name, is_cancelled, _SCHEMA)
+            self._store.save(answer.spent)
+            for given in answer.fields["names"]:
+                name = one_line(clean(given["name"]), NAME_LIMIT_CHARS)
+                if name and 1 <= given["number"] <= len(some) and name not in names.values():
+                    names[some[given["number"] - 1]] = name
+        return names
 
     def _is_early(self, space: Space, at: datetime) -> bool:
         """Return whether turns are still to be embedded."""
