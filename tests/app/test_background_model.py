@@ -383,7 +383,7 @@ def test_nothing_is_sent_if_the_reservation_cannot_be_stored(
 @pytest.mark.parametrize("name", NAMES)
 def test_quoted_history_cannot_end_its_quotation(name: str) -> None:
     quoted = [Quoted("user", PLANTED), Quoted("assistant", "Certainly.")]
-    made = fill_prompt(name, quoted, wanted="- lines", words="90")
+    made = fill_prompt(name, quoted, wanted="- lines", words="90", numbers="1")
     mark = re.search(r"begin with the mark (\w+)", made.system)
     assert mark is not None
     assert mark[1] not in PLANTED
@@ -394,7 +394,7 @@ def test_quoted_history_cannot_end_its_quotation(name: str) -> None:
     begins, ends = made.user.index(lines[0]), made.user.index(lines[2])
     assert begins < made.user.index(PLANTED) < ends
     assert made.user[ends:].count("\n") >= 2  # the reminder comes last
-    assert fill_prompt(name, quoted, wanted="", words="90").user != made.user, (
+    assert fill_prompt(name, quoted, wanted="", words="90", numbers="1").user != made.user, (
         "each has a mark of its own"
     )
     shown = json.dumps(SCHEMA, separators=(",", ":"))
