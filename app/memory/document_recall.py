@@ -1,5 +1,7 @@
 """Recall of documents: their passages rank apart, since a folder may have more than all conversations."""
 
+from collections.abc import Sequence
+
 from app.domain.ids import passage_id_of
 from app.domain.passages import PassageKind
 from app.domain.recall import RetrievedDocument
@@ -27,16 +29,22 @@ class DocumentRecall:
         self._passages = Passages(store)
         self._reads = RecallReads(store)
 
+    def ranked(
+        self, prepared: PreparedQuery, excluded: IdSet, boundary: Boundary
+    ) -> Sequence[Ranked]:
+        """Return the parts of passages inside a boundary that are not excluded, best first."""
+        kept = self._search.pools().sides[_KIND].without(excluded)
+        scope = SearchScope(kept, IdSet(), kind=_KIND).inside(boundary)
+        return ranked_in(self._search, prepared, scope) if len(scope.allowed or ()) else ()
+
     def retrieve(
         self, prepared: PreparedQuery, retrieval: Retrieval, boundary: Boundary
     ) -> tuple[RetrievedDocument, ...]:
         """Return the passages inside a boundary, best first, of copies only one."""
-        kept = self._search.pools().sides[_KIND].without(refused(retrieval.verdicts))
-        scope = SearchScope(kept, IdSet(), kind=_KIND).inside(boundary)
-        if not retrieval.settings.rag_document_max_tokens or not len(scope.allowed or ()):
+        if not retrieval.settings.rag_document_max_tokens:
             return ()
-        ranked = retrieval.unquoted(ranked_in(self._search, prepared, scope))
-        ranked = best_by_passage(ranked, _CONSIDERED)
+        ranked = self.ranked(prepared, refused(retrieval.verdicts), boundary)
+        ranked = best_by_passage(retrieval.unquoted(ranked), _CONSIDERED)
         heads = self._reads.heads(passage_id_of(each.part_id) for each in ranked)
         unique: dict[str, Ranked] = {}
         for each in retrieval.with_feedback(ranked, heads):

@@ -126,7 +126,7 @@ class RecallService:
     ) -> Sequence[FoundAnswer] | None:
         """Return the best results for a question after the `recent` turns of a conversation, for the Recall model.
 
-        At most `limit` turns, and half as many facts and saved texts, by the rules of `retrieve`; `is_weak`
+        At most `limit` turns, half as many facts and saved texts, and as many passages of documents, by the rules of `retrieve`; `is_weak`
         marks those that no prompt would get. If the message mentions conversations, only their turns are
         searched. None for a question that names nothing to look up. Raises MemoryOff where memory is off, and
         KnownError.
@@ -147,21 +147,33 @@ class RecallService:
             own = IdSet(self._passages.of_conversations(readable))
             scope = SearchScope(own.without(excluded | self._search.pools().separate), IdSet())
             known: list[Ranked] = []
+            filed: Sequence[Ranked] = ()
         else:
             scope = self._other_conversations(conversation_id, excluded, boundary)
             known = self._fact_recall.ranked(prepared, excluded, limit, boundary)
+            filed = self._document_recall.ranked(prepared, excluded, boundary)
         ranked = self._without_repeats(prepared, scope)
         now = datetime.now(UTC)
         said = with_feedback_and_age(ranked, verdicts, {}, 0.0, now), limit
         pinned = with_pins(verdicts, self._fact_recall.known(known))
         kept = with_feedback_and_age(known, pinned, {}, 0.0, now), limit // 2
-        results = chain(*self._results.of_each(prepared.query, [kept, said]))
+        read = with_feedback_and_age(filed, verdicts, {}, 0.0, now), limit // 2
+        results = chain(*self._results.of_each(prepared.query, [kept, said, read]))
         best_first = sorted(results, key=lambda each: -each.relevance)
         similarities = self._similarities(question)
         quoted = [*quoted_answers(self._passages, best_first, prepared, similarities)]
         found = (each.result.conversation_id for each in quoted)
         inside = self._search.boundaries.still_within(boundary.uid, found)
-        return [each for each in quoted if each.result.conversation_id in inside]
+        now_within = self._search.boundaries.of(boundary.uid)
+        return [
+            each
+            for each in quoted
+            if each.result.conversation_id in inside
+            and (
+                each.result.kind is not PassageKind.DOCUMENT
+                or now_within.holds(each.result.passage_id)
+            )
+        ]
 
     def _similarities(self, question: str) -> Callable[[Sequence[str]], Sequence[float]]:
         vectors = self._search.vector_search

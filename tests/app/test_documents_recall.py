@@ -9,21 +9,24 @@ import pytest
 from app.bootstrap import RunMode, build
 from app.chat.recall_preview import Preview
 from app.check import check
-from app.domain.changes import PromptStored
+from app.domain.changes import MessagesAdded, PromptStored
 from app.domain.conversations import FORGOTTEN
 from app.domain.documents import DocumentState
 from app.domain.passages import PassageKind
 from app.domain.recall import PlanPartKind, RecalledItem, RecallLayer, StoredPrompt
 from app.domain.settings_schema import SettingValue
+from app.domain.turn_text import RECALL_MODEL
 from app.mcp.access import Access
 from app.memory.recalled_text import cited_items
+from app.providers.vendors.recall import RecallModel
 from app.storage.deletion.forget import value_places
 from app.storage.tables.prompts import Prompts
 from app.system.paths import DataPaths
+from tests.app.test_recall_model import reply_of
 from tests.fakes.canary import files_after_erasing, plain_databases
 from tests.fakes.document_folder import DocumentLibrary
 from tests.fakes.files import pdf
-from tests.fakes.stored import AT, add_conversation
+from tests.fakes.stored import AT, add_conversation, new_conversation
 
 QUESTION = "Who repaired the brass telescope of the Marwick observatory?"
 ANSWER = "Ottilie Varga repaired the brass telescope of the Marwick observatory in 1911."
@@ -79,6 +82,29 @@ def test_a_passage_that_answers_is_quoted_with_file_and_page_and_can_be_cited(
     shown = services.document_texts.at(link)
     assert (shown.place, shown.chunks[1].page) == (1, 2)
     assert services.document_texts.at(shown.source) == replace(shown, place=None)
+
+
+def test_the_recall_model_quotes_documents_until_they_are_removed(library: DocumentLibrary) -> None:
+    services, store = library.services, library.services.store
+    here = add_conversation(store, ("Hello.", "Hello.")).conversation.id
+    answers = services.recall.answers(QUESTION, (), here, 6) or ()
+    (best,) = (each for each in answers if not each.result.is_weak)
+    assert (best.result.kind, best.reply) == (PassageKind.DOCUMENT, ANSWER)
+    said = reply_of(RecallModel(lambda *_: answers), QUESTION)
+    link = f"· document {best.result.passage_id}](commonplace://document/{best.result.passage_id})"
+    assert link in said
+    assert ANSWER in said
+    whole = new_conversation(store, (QUESTION, said))
+    asked, answered = whole.messages
+    messages = MessagesAdded((asked, replace(answered, model=RECALL_MODEL)))
+    store.save(*(messages if isinstance(each, MessagesAdded) else each for each in whole.changes))
+    services.documents.remove([library.folder])
+    (exchange,) = whole.exchanges
+    answer = services.library.messages(whole.exchanges)[exchange.id][-1].text
+    assert FORGOTTEN in answer
+    assert "Varga" not in answer
+    left = services.recall.answers(QUESTION, (), here, 6) or ()
+    assert PassageKind.DOCUMENT not in {each.result.kind for each in left}
 
 
 def test_documents_have_a_budget_of_their_own_and_can_be_left_out(library: DocumentLibrary) -> None:

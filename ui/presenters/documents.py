@@ -8,10 +8,9 @@ from PySide6.QtGui import QDesktopServices, QImage
 from PySide6.QtWidgets import QWidget
 
 from app.chat.projects import Projects
-from app.domain.documents import AddedPath, DocumentStatus, FileState, StoredDocument
+from app.domain.documents import FileState, StoredDocument
 from app.domain.errors import KnownError
 from app.domain.links import parse_page
-from app.domain.projects import Project
 from app.domain.translation import tr, translate_filled, trn
 from app.domain.workers import WorkerName, WorkerStatus
 from app.storage.tables.documents import DocumentTexts
@@ -20,6 +19,7 @@ from app.system.file_programs import UnreadableFile, page_image
 from app.workers.board import WorkerBoard
 from app.workers.document_folders import FOLDERS_KEY, AddedDocuments
 from ui.bridge import Refresh
+from ui.models.documents import DocumentRow, rows_of, summary_text
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm
@@ -31,8 +31,6 @@ from ui.widgets.dialog import ask_for_files, ask_for_folder
 _LIST, _TEXT, _IMAGE = "documents", "document", "document page"
 _EVERY_MS = 400  # while files are read
 _PAGE_PX = 1_600
-
-_Listed = tuple[Sequence[AddedPath], Sequence[DocumentStatus], Sequence[Project]]
 
 
 class DocumentsPresenter(Presenter):
@@ -109,11 +107,15 @@ class DocumentsPresenter(Presenter):
     # -- the list
 
     async def _load(self) -> None:
-        def read() -> _Listed:
-            return self._added.added(), self._added.statuses(), self._projects.listed()
+        def read() -> tuple[Sequence[DocumentRow], str, bool]:
+            statuses = self._added.statuses()
+            projects = {each.uid: each.name for each in self._projects.listed()}
+            rows = rows_of(self._added.added(), statuses, projects)
+            return rows, summary_text(statuses), bool(projects)
 
         if (dialog := self._dialog) is not None:
-            dialog.show_documents(*await self._bridge.run(read))
+            rows, summary, has_projects = await self._bridge.run(read)
+            dialog.show_documents(rows, summary, has_projects=has_projects)
 
     def _request_list(self) -> None:
         if self._dialog is not None:

@@ -20,7 +20,7 @@ from app.domain.conversations import Image, Message, RecallChoice, Role
 from app.domain.errors import MemoryOff
 from app.domain.formatting import format_day
 from app.domain.ids import ConversationId, PassageId
-from app.domain.links import link_to
+from app.domain.links import document_link, link_to
 from app.domain.passages import PassageKind
 from app.domain.recall import RecentTurn
 from app.domain.results import FoundAnswer, SearchResult
@@ -47,7 +47,7 @@ _NOT_CLEAR = tr("No clear answer was found. Possibly related:")
 _NEAREST = tr("Nothing is clearly relevant. This comes closest:")
 _ALSO = tr("Possibly related:")
 _NOTHING = tr(
-    "I found nothing about that in your conversations. Import your past chats, or rephrase the question."
+    "I found nothing about that in your conversations and documents. Import your past chats, or rephrase the question."
 )
 _NOTHING_ASKED = tr("This names nothing to look up. Ask about something from your conversations.")
 _STATED = tr("I found nothing earlier about that. Your message is stored and can be found later.")
@@ -219,9 +219,9 @@ def _line(answer: FoundAnswer) -> str:
 
 
 def _label(result: SearchResult) -> str:
-    """Return title and date, and the id of a fact or memory, which `app.storage.deletion.quotes` reads."""
+    """Return title and date, and the id of a fact, memory or passage, which `app.storage.deletion.quotes` reads."""
     title = _SAVED if result.kind is PassageKind.MEMORY else result.conversation_title
-    known = result.kind in (PassageKind.FACT, PassageKind.MEMORY)
+    known = result.kind in (PassageKind.FACT, PassageKind.MEMORY, PassageKind.DOCUMENT)
     end = f" · {result.kind.value} {result.passage_id}" if known else ""
     return f"{title or _FACT}, {format_day(result.created_at)}{end}"
 
@@ -229,6 +229,8 @@ def _label(result: SearchResult) -> str:
 def _linked(result: SearchResult, label: str) -> str:
     """Return a label, linked unless the result belongs to no conversation."""
     words = escape_markdown(label)
+    if result.kind is PassageKind.DOCUMENT:
+        return f"[{words}]({document_link(result.passage_id)})"
     if result.conversation_id is None:
         return words
     link = link_to(

@@ -2,7 +2,7 @@
 
 Tools about memory answer in JSON with a line for each thing found (`app.chat.tools.results`), so
 each line is examined. Recall answers in Markdown: each quote is followed by its source, a link or the id of a
-fact or memory, or is a list item that begins with it; earlier versions wrote sections with the source above.
+fact, memory or document, or is a list item that begins with it; earlier versions wrote sections with the source above.
 """
 
 import json
@@ -27,7 +27,7 @@ _KNOWN = r"(?:Fact|Memory) (\d+) · [^\[\]]+"
 _LINK = r"commonplace://(\w+)/\d+(?:\?exchange=(\d+))?"
 _SOURCE = re.compile(rf"(?:\[(?:{_KNOWN}|.*)\]\({_LINK}\)|{_KNOWN}) · \d+%")
 _LABEL = r"(?:\\.|[^\\\[\]])*?"
-_ID = r" · (?:fact|memory) (\d+)"
+_ID = r" · (?:fact|memory|document) (\d+)"
 _CITATION = re.compile(  # as `app.providers.vendors.recall` writes it
     rf"(?:- )?(?:\[{_LABEL}(?:{_ID})?\]\({_LINK}\)|{_LABEL}{_ID}(?=$|: ))"
 )

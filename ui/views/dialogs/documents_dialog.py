@@ -7,7 +7,6 @@ from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHeaderView, QTreeView, QWidget
 
-from app.domain.documents import AddedPath, DocumentStatus
 from app.domain.errors import KnownError
 from app.domain.projects import Project
 from app.domain.translation import tr
@@ -17,8 +16,6 @@ from ui.models.documents import (
     DocumentColumn,
     DocumentRow,
     DocumentTableModel,
-    rows_of,
-    summary_text,
 )
 from ui.views.welcome import local_files
 from ui.widgets.controls import (
@@ -82,7 +79,7 @@ class DocumentsDialog(Dialog):
             closing_buttons(self)[0],
         )  # fmt: skip
         self._connect()
-        self.show_documents((), (), ())
+        self.show_documents((), "", has_projects=False)
 
     @property
     def project(self) -> str | None:
@@ -91,18 +88,14 @@ class DocumentsDialog(Dialog):
         return uid
 
     def show_documents(
-        self,
-        added: Sequence[AddedPath],
-        statuses: Sequence[DocumentStatus],
-        projects: Sequence[Project],
+        self, rows: Sequence[DocumentRow], summary: str, *, has_projects: bool
     ) -> None:
         """Show what was added and its files; the selection stays."""
         before = {each.path for each in self._selected()}
-        rows = rows_of(added, statuses, {each.uid: each.name for each in projects})
         self.model.show_documents(rows)
         self._select(before)
-        self.table.setColumnHidden(DocumentColumn.PROJECT, not projects)
-        self.status.setText(summary_text(statuses) if rows else _WELCOME)
+        self.table.setColumnHidden(DocumentColumn.PROJECT, not has_projects)
+        self.status.setText(summary if rows else _WELCOME)
         for each in (self.table, self.filter, self.open_text, self.remove):
             each.setEnabled(bool(rows))
         self._on_selection_changed()
