@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from app.bootstrap import RunMode, build
 from app.check import check
-from app.domain.documents import DocumentState
+from app.domain.documents import AddedPath, DocumentState, FileState
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.passages import PassageKind
 from app.domain.projects import Project, RecallRule
 from app.domain.workers import WorkerName
 from app.language.document_chunks import MOST_CHARS, chunks_of, is_garbage, rejoined
 from app.storage.deletion.erasure import erase_bytes
+from app.storage.tables.documents import Documents
+from app.system.document_files import list_files, state_of_file
 from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine
 from tests.fakes.document_folder import DocumentLibrary, make_broken, make_document, text_about
@@ -102,6 +104,33 @@ def library(data_dir: Path, tmp_path: Path) -> Iterator[DocumentLibrary]:
     services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
     yield DocumentLibrary(services, tmp_path / "papers")
     services.close()
+
+
+def test_a_file_is_found_then_read_then_changed_and_its_folder_gone(
+    library: DocumentLibrary,
+) -> None:
+    services, path = library.services, library.folder / "a.txt"
+    documents = Documents(services.store, PassageKind.DOCUMENT)
+
+    def listed() -> tuple[DocumentState, int | None, int]:
+        own = services.paths.root
+        documents.replace_list(list_files({str(library.folder): True}, own, lambda: False))
+        (status,) = services.documents.statuses()
+        return status.state, status.size_bytes, status.passages
+
+    path.write_text("The herons nest.")
+    assert listed() == (DocumentState.WAITING, 16, 0)
+    library.look()
+    assert listed() == (DocumentState.READ, 16, 1)
+    shown = services.document_texts.at(str(path))
+    assert state_of_file(shown.source, shown.stamp) is FileState.SAME
+    path.write_text("The herons have nested.")
+    assert listed() == (DocumentState.CHANGED, 23, 1)
+    assert state_of_file(shown.source, shown.stamp) is FileState.CHANGED
+    assert services.documents.added() == (AddedPath(str(library.folder), True, True),)
+    shutil.rmtree(library.folder)
+    assert state_of_file(shown.source, shown.stamp) is FileState.GONE
+    assert services.documents.added() == (AddedPath(str(library.folder), False, False),)
 
 
 def test_every_file_is_counted_and_none_ends_the_worker(library: DocumentLibrary) -> None:

@@ -13,6 +13,7 @@ from app.domain.changes import MessagesAdded, PromptStored
 from app.domain.conversations import FORGOTTEN
 from app.domain.documents import DocumentState
 from app.domain.passages import PassageKind
+from app.domain.projects import Project, RecallRule
 from app.domain.recall import PlanPartKind, RecalledItem, RecallLayer, StoredPrompt
 from app.domain.settings_schema import SettingValue
 from app.domain.turn_text import RECALL_MODEL
@@ -105,6 +106,23 @@ def test_the_recall_model_quotes_documents_until_they_are_removed(library: Docum
     assert "Varga" not in answer
     left = services.recall.answers(QUESTION, (), here, 6) or ()
     assert PassageKind.DOCUMENT not in {each.result.kind for each in left}
+
+
+def test_the_recall_model_quotes_no_documents_of_another_bounded_project(
+    library: DocumentLibrary,
+) -> None:
+    services = library.services
+    project = services.projects.save(Project("", "Closed", recall=RecallRule.ONLY))
+    inside, outside = (
+        add_conversation(services.store, ("Hello.", "Hello.")).conversation.id for _ in range(2)
+    )
+    services.projects.move([inside], project.uid)
+    services.documents.add(library.folder, project.uid)
+    kinds = [
+        {each.result.kind for each in services.recall.answers(QUESTION, (), here, 6) or ()}
+        for here in (inside, outside)
+    ]
+    assert [PassageKind.DOCUMENT in each for each in kinds] == [True, False]
 
 
 def test_documents_have_a_budget_of_their_own_and_can_be_left_out(library: DocumentLibrary) -> None:

@@ -224,6 +224,20 @@ def test_the_passage_is_marked_placed_and_copied(screen: Screen, tmp_path: Path)
     assert dialog.text.textCursor().position() == 7
 
 
+def test_lines_inside_a_paragraph_of_a_pdf_are_joined_without_moving_the_mark(
+    screen: Screen, tmp_path: Path
+) -> None:
+    lines = (
+        "A line that ends where the column of the page does\nand goes on. \n\nShort\nones stay.\n\n"
+    )
+    chunks = (Chunk(lines, "", 0, 1), Chunk("Found.", "", len(lines), 1))
+    dialog = viewer(screen, StoredDocument(str(tmp_path / "a.pdf"), "a.pdf", chunks, 1, "now", 1))
+    shown = dialog.text.toPlainText()
+    assert "the page does and goes on." in shown
+    assert "Short\nones stay." in shown
+    assert dialog.text.extraSelections()[0].cursor.selectedText() == "Found."
+
+
 def test_a_file_that_is_gone_or_changed_is_said_and_its_text_shown(
     screen: Screen, tmp_path: Path
 ) -> None:

@@ -1,17 +1,17 @@
 """The dialog that shows the text of a manual page or document, beside a page of a PDF its image."""
 
+import re
 from bisect import bisect_right
 from pathlib import PurePath
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import (
+    QColor,
     QFont,
     QFontDatabase,
-    QFontMetrics,
     QGuiApplication,
     QImage,
     QKeySequence,
-    QPalette,
     QShortcut,
     QTextCursor,
 )
@@ -20,16 +20,15 @@ from PySide6.QtWidgets import QApplication, QSplitter, QTextEdit, QWidget
 from app.domain.documents import FileState, StoredDocument
 from app.domain.errors import KnownError
 from app.domain.translation import format_number, tr
+from ui.theme import current_theme
 from ui.views.dialogs.image_viewer import ImageView
 from ui.widgets.controls import closing_buttons, column_in, row_of, text_edit, tool_button
 from ui.widgets.dialog import Dialog
-from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel, plain_label
 
-_COLUMNS = 84
-_LINES = 30
+_SIZE_PX = (940, 620)
 _FOLLOW_MS = 150
-_MARK_ALPHA = 90
+_LINE_END = re.compile(r"(?<=[^\n]{40})(?<![.!?:;])\n(?=[^\n])")  # inside a paragraph of a page
 _DOT = " \N{MIDDLE DOT} "
 # Others are code or formatted for a terminal, as manual pages are.
 _PROSE = frozenset(
@@ -57,10 +56,7 @@ class PageDialog(Dialog):
     folder_requested = Signal()
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
-        font = QFont(QApplication.font())
-        metrics = QFontMetrics(font)
-        width = metrics.averageCharWidth() * _COLUMNS + 48
-        super().__init__(title, (width, metrics.lineSpacing() * _LINES), parent, tone="error")
+        super().__init__(title, _SIZE_PX, parent, tone="error")
         self._heading = plain_label(self, "heading", text=title)
         self.place = plain_label(self, "small")
         self.place.setMinimumWidth(1)  # else its longest word is
@@ -135,7 +131,8 @@ class PageDialog(Dialog):
         self._set_up_text(
             is_prose=state is not None and PurePath(document.source).suffix.lower() in _PROSE
         )
-        self.text.setPlainText(document.text)
+        is_pdf = PurePath(document.source).suffix.lower() == ".pdf"
+        self.text.setPlainText(_LINE_END.sub(" ", document.text) if is_pdf else document.text)
         self._show_place(has_file=state is not None)
         notice = "" if state is None else _NOTICES[state]
         self.notice.setText(notice)
@@ -144,7 +141,7 @@ class PageDialog(Dialog):
         for each in (self.copy, self.passage):
             each.setVisible(document.place is not None)
         self._show_passage()
-        if state is FileState.SAME and PurePath(document.source).suffix.lower() == ".pdf":
+        if state is FileState.SAME and is_pdf:
             self._begin_pages()
 
     def show_image(self, image: QImage | str) -> None:
@@ -188,9 +185,7 @@ class PageDialog(Dialog):
         cursor.setPosition(_offset(document.text, found.start + len(found.text.rstrip())))
         self.text.setTextCursor(cursor)  # so that all of it is in view
         mark = QTextEdit.ExtraSelection()
-        color = self.palette().color(QPalette.ColorRole.Highlight)
-        color.setAlpha(_MARK_ALPHA)
-        mark.format.setBackground(color)
+        mark.format.setBackground(QColor(current_theme().colors.highlight))
         start = _offset(document.text, found.start)
         cursor.setPosition(start, QTextCursor.MoveMode.KeepAnchor)
         mark.cursor = QTextCursor(cursor)
@@ -217,7 +212,6 @@ class PageDialog(Dialog):
             at += _offset(each.text, len(each.text))
         if not self._starts:
             return
-        resize_on_screen(self, 1080, 720)
         self._beside.show()
         self._split.setSizes([1, 1])
         self.image.setAccessibleName(tr("Image of the page"))
