@@ -9,7 +9,7 @@ from pathlib import Path
 from app.domain.attachments import decoded_text, is_text, media_type_of
 from app.domain.documents import Chunk, DocumentText, FileState, ListedDocument
 from app.domain.errors import Cancelled
-from app.domain.formatting import format_count, format_size
+from app.domain.formatting import format_size
 from app.domain.text import clean
 from app.language.document_chunks import chunks_of, rejoined
 from app.system.file_programs import UnreadableFile, document_pages
@@ -88,8 +88,8 @@ def _read(document: ListedDocument, path: Path, is_cancelled: IsCancelled) -> Do
         is_paged = kind == _PDF or len(texts) > 1
         total = pages.total if is_paged else None
         if len(texts) < pages.total:
-            read, of = format_count(len(texts), "page"), f"{pages.total:,}"
-            why = str(UnreadableFile(f"Only the first {read} of {of} were read."))
+            read, of = f"{len(texts):,}", f"{pages.total:,}"
+            why = str(UnreadableFile(f"Only the first {read} of {of} pages were read."))
     elif is_text(kind):
         texts = [_text(path, size)]
     else:

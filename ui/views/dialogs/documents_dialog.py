@@ -140,6 +140,7 @@ class DocumentsDialog(Dialog):
         table.sortByColumn(DocumentColumn.NAME, Qt.SortOrder.AscendingOrder)
         table.setSortingEnabled(True)
         header.setStretchLastSection(False)
+        header.setResizeContentsPrecision(0)  # of the rows that are shown: of all it takes 0.1 s
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         for column in (DocumentColumn.PAGES, DocumentColumn.SIZE, DocumentColumn.PROJECT):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)

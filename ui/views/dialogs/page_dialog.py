@@ -140,9 +140,9 @@ class PageDialog(Dialog):
         self.folder.setVisible(state in (FileState.SAME, FileState.CHANGED))
         for each in (self.copy, self.passage):
             each.setVisible(document.place is not None)
-        self._show_passage()
         if state is FileState.SAME and is_pdf:
-            self._begin_pages()
+            self._begin_pages()  # before: it makes the text narrower
+        self._show_passage()
 
     def show_image(self, image: QImage | str) -> None:
         """Show the image of the page that was requested, or why there is none."""
