@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,19 @@ _ARABIC = (
     "\u0645\u0627 \u0623\u0641\u0636\u0644 \u0648\u0642\u062a \u0644\u0632\u064a\u0627\u0631\u0629 \u0627\u0644\u0642\u0627\u0647\u0631\u0629\u061f",
     "\u0623\u0641\u0636\u0644 \u0648\u0642\u062a \u0647\u0648 \u0645\u0646 **\u0623\u0643\u062a\u0648\u0628\u0631** \u0625\u0644\u0649 \u0623\u0628\u0631\u064a\u0644:\n\n1. \u0627\u0644\u062c\u0648 \u0645\u0639\u062a\u062f\u0644.\n2. \u0627\u0644\u0645\u062a\u0627\u062d\u0641 \u0623\u0642\u0644 \u0627\u0632\u062f\u062d\u0627\u0645\u064b\u0627.",
 )
+_NOW = datetime.now(UTC)
+_CELLO = (
+    (
+        "How should I practice the cello this week?",
+        "Scales on the cello first, then the second movement.",
+    ),
+    ("And the bow?", "Long slow bows on the cello, ten minutes a day, with a metronome."),
+)
 _LONG_TITLE = "A title that is much longer than any header or list has room for, " * 3
 _TALKS = (
     ("Regression in a notebook", (("How do I fit a line to these points?", _CODE),)),
     ("\u0632\u064a\u0627\u0631\u0629 \u0627\u0644\u0642\u0627\u0647\u0631\u0629", (_ARABIC,)),
+    *((f"Cello practice, week {n}", _CELLO) for n in range(1, 7)),
     (_LONG_TITLE, tuple((f"Question {n}? " * 9, f"Answer {n}. " * 120) for n in range(1, 9))),
 )
 
@@ -237,6 +247,7 @@ async def _steps(gallery: Gallery) -> None:
     )
     await gallery.shot("banner")
     chat.banner.dismiss()
+    await _groups(gallery)
     await _settings(gallery)
     for name in (
         "shortcuts",
@@ -249,6 +260,40 @@ async def _steps(gallery: Gallery) -> None:
     ):
         await gallery.dialog(f"dialog-{name}", actions[name].trigger)
     await _replies(gallery)
+
+
+async def _groups(gallery: Gallery) -> None:
+    """Store the screens of topics, projects and routines, without content and with it."""
+    from app.domain.projects import Project, RecallRule
+    from app.domain.routines import Routine
+
+    actions, services = gallery.window.actions_by_name, gallery.services
+    run = gallery.running.bridge.run
+    await gallery.dialog("topics", actions["topics"].trigger)
+    await gallery.open_talk("Cello practice, week 6")
+    await gallery.shot("trail")
+    gallery.window.memory.open_page("sources")
+    await gallery.shot("memory-related")
+    gallery.window.memory_dock.hide()
+    await gallery.dialog("projects-proposed", actions["proposed_projects"].trigger)
+    await gallery.dialog("project-new", actions["new_project"].trigger)
+    travel = Project("", "Travel", "Answer with prices in euro.", "#0b6963", recall=RecallRule.ONLY)
+    project = await run(lambda: services.projects.save(travel))
+    listed = await run(services.conversations.listed)
+    trips = [each.id for each in listed if each.title.startswith(("Ten days", "Which e-bike"))]
+    await run(lambda: services.projects.move(trips, project.uid))
+    await gallery.open_talk("Ten days")
+    await gallery.shot("project")
+    await gallery.dialog("project-edit", actions["edit_project"].trigger)
+    await gallery.dialog("routines-none", actions["routines"].trigger)
+    routine = Routine("", "Morning brief", "What is due today?", "0 9 * * 1-5", _NOW, _NOW)
+    routine = await run(lambda: services.routines.save(routine, agreed=True))
+    await run(lambda: services.routines.run_now(routine.uid))
+    await gallery.until(gallery.window.chat.banner.isVisible)
+    await gallery.shot("routine-ended")
+    gallery.window.chat.banner.dismiss()
+    await gallery.dialog("routines", actions["routines"].trigger)
+    await gallery.dialog("routine-new", gallery.presenters.routines.add)
 
 
 async def _settings(gallery: Gallery) -> None:

@@ -4,7 +4,7 @@ Nothing is moved until the user accepts a proposal; one that is dismissed does n
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.chat.projects import Projects
@@ -13,13 +13,16 @@ from app.domain.presets import one_line_name
 from app.domain.projects import Project
 from app.memory.topics.service import TopicService
 from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
 from app.storage.tables.projects import folders_without_project
 from app.storage.tables.settings import Settings
 from app.transfer.importers.agent_logs import FOLDER_SOURCES, SUBAGENT_TAG
 
 _DISMISSED = "project_proposals_dismissed"
+_ANNOUNCED = "announced"  # among the keys of dismissed ones
 _LEAST_OF_FOLDER, _LEAST_OF_TOPIC = 2, 5  # conversations
 _MOST_TOPICS = 10
+_TITLES = 3  # shown of a proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class ProjectProposal:
         name: That of the folder or the topic; a project of this name gets the conversations.
         is_topic: Whether a topic proposes it, else a folder.
         project: The project of this name, None where it would be made.
+        titles: Those of some of the conversations.
     """
 
     key: str
@@ -38,6 +42,7 @@ class ProjectProposal:
     is_topic: bool
     conversations: tuple[ConversationId, ...]
     project: Project | None
+    titles: tuple[str, ...] = ()
 
 
 class ProjectProposals:
@@ -50,6 +55,7 @@ class ProjectProposals:
         self._settings = settings
         self._projects = projects
         self._topics = topics
+        self._conversations = Conversations(store)
 
     def listed(self) -> tuple[ProjectProposal, ...]:
         """Return the proposals that were not dismissed: folders, then topics, largest first."""
@@ -57,10 +63,27 @@ class ProjectProposals:
         known = {each.name.casefold(): each for each in self._projects.listed()}
         found = [*self._of_folders(), *self._of_topics()]
         return tuple(
-            ProjectProposal(key, name, key.startswith("topic:"), ids, known.get(name.casefold()))
+            ProjectProposal(
+                key,
+                name,
+                key.startswith("topic:"),
+                ids,
+                known.get(name.casefold()),
+                self._titles(ids),
+            )
             for key, name, ids in found
             if key not in dismissed and name
         )
+
+    def unannounced(self) -> tuple[ProjectProposal, ...]:
+        """Return the proposals, unless it was said before that there are some or there are projects."""
+        if _ANNOUNCED in self._dismissed() or self._projects.listed():
+            return ()
+        return self.listed()
+
+    def note_announced(self) -> None:
+        """Store that it was said that there are proposals."""
+        self._settings.set(_DISMISSED, json.dumps([*self._dismissed(), _ANNOUNCED]))
 
     def accept(self, proposal: ProjectProposal, name: str) -> Project:
         """Move the conversations to the project with a name, made if there is none. Raises as `Projects.save`."""
@@ -89,6 +112,10 @@ class ProjectProposals:
             if topic.id not in wide and len(own) >= _LEAST_OF_TOPIC:
                 found.append((f"topic:{topic.id}", one_line_name(topic.name), tuple(own)))
         yield from sorted(found, key=lambda each: -len(each[2]))[:_MOST_TOPICS]
+
+    def _titles(self, ids: Sequence[ConversationId]) -> tuple[str, ...]:
+        found = (self._conversations.get(each).title for each in ids[:_TITLES])
+        return tuple(filter(None, found))
 
     def _dismissed(self) -> list[str]:
         """Return the keys of dismissed proposals; none when the setting is damaged."""

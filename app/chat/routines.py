@@ -16,7 +16,7 @@ from app.chat.routine_runs import RoutineRuns
 from app.domain.changes import RoutinePut, RoutineRemoved
 from app.domain.chat import UsageReported
 from app.domain.errors import ConsentMissing, InvalidInput, NotFound
-from app.domain.formatting import format_moment, format_price
+from app.domain.formatting import format_moment, format_price, model_label
 from app.domain.ids import new_uid
 from app.domain.presets import one_line_name
 from app.domain.routines import (
@@ -278,7 +278,7 @@ def plan_text(plan: RoutinePlan) -> str:
     runs = trn("{count} time a month", "{count} times a month", plan.runs_a_month)
     if not plan.sent_to:
         text = tr("It runs about {runs} on this computer, with {model}.")
-        return text.format(runs=runs, model=plan.model)
+        return text.format(runs=runs, model=model_label(plan.model))
     return tr(
         "About {runs}, its prompt, core memory, profile, last results and what its tools find in your "
         "history are sent to {model} at {sent_to}: {price} a month."

@@ -27,7 +27,7 @@ class SettingPage(StrEnum):
     MODELS = "Models"
     RECALL = "Memory"
     CONTEXT = "Context"
-    WORKERS = "Background tasks"
+    WORKERS = "Background work"
     NETWORK = "Network"
     INTERNAL = ""
 

@@ -1,6 +1,5 @@
 """Snippets: the excerpt of a passage that shows why it was found, with the matching words marked."""
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from functools import lru_cache
 from app.domain.passages import SearchQuery
 from app.index.match_finder import WordFinder, WordMatch
 from app.language.languages import language_of
+from app.language.plain_lines import strip_markdown
 
 SNIPPET_CHARS = 200
 
@@ -18,20 +18,6 @@ _MARGIN_CHARS = 400  # taken on either side of the window before Markdown is str
 _SENTENCE_ENDS = frozenset(".!?。！？…")
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f")
 _MAX_CLUSTER = 32
-_LINE_MARKS = re.compile(
-    r"^[ \t]*(?:"
-    r"(?:`{3,}|~{3,})[^\n`]*$"  # code fences with a language name
-    r"|(?:[-*_][ \t]*){3,}$"  # horizontal rules
-    r"|\|?(?:[ \t]*:?-+:?[ \t]*\|)+[-: \t]*$"  # table header separators
-    r"|=+[ \t]*$"  # heading underlines
-    r"|(?:[#>]+[ \t]+)+"  # headings, quotations
-    r"|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?"  # bullets, tasks
-    r")",
-    re.MULTILINE,
-)
-_LINK = re.compile(r"!?\[([^\[\]\n]{0,300})\]\((?:[^()\s]|\([^()\s]*\)){0,600}(?: \"[^\"\n]*\")?\)")
-_STARS = re.compile(r"(?<!\w)(?:\*{1,3}|~~)(?=\S)|(?<=\S)(?:\*{1,3}|~~)(?!\w)")
-_TABLE_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +83,6 @@ def best_region(text: str, query: SearchQuery, limit_chars: int) -> str:
     first = max(0, (start + end - limit_chars) // 2)
     begin = text.find("\n", first, start) + 1 if first else 0
     return text[begin or first : (begin or first) + limit_chars]
-
-
-def strip_markdown(text: str) -> str:
-    """Return `text` on one line without Markdown's marks and link targets.
-
-    Works by patterns, because an excerpt is not a complete document that could be parsed.
-    """
-    text = _LINE_MARKS.sub("", text)
-    text = _LINK.sub(r"\1", text)
-    text = _STARS.sub("", text)
-    text = _TABLE_ROW.sub(_row_in_line, text)
-    return " ".join(text.replace("`", "").split())
-
-
-def _row_in_line(row: "re.Match[str]") -> str:
-    """Return a table's row as prose: its cells apart, and it apart from the next."""
-    cells = (each.strip() for each in row[0].replace("\\|", "\0").strip().strip("|").split("|"))
-    joined = " \N{MIDDLE DOT} ".join(each.replace("\0", "|") for each in cells if each)
-    return f"{joined};" if joined else ""
 
 
 @lru_cache(maxsize=16)

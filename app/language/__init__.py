@@ -4,6 +4,7 @@ analyzer        words of any language as index terms (`word_forms`, `languages`)
 date_words      words of dates in ten languages, and texts as their symbols
 date_phrases    dates that a question names; whether a text tells or asks for a time
 date_terms      dates as index terms, and those near the dates of a query
+plain_lines     Markdown as plain text on one line
 sentences       plain sentences and weighted terms of Markdown text
 word_lists      stop words and function words, read from resources/language
 extractive      summaries made of a text's own sentences

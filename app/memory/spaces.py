@@ -118,7 +118,7 @@ class SpaceService:
         if not self._settings.flag("embedding_pipeline_enabled"):
             return tr(
                 "Nothing new is being read because search by meaning is off. Turn it on in Settings, "
-                "Background tasks."
+                "Background work."
             )
         name = WorkerName.EMBEDDING_PIPELINE
         return next((each.blocked_by for each in self._statuses() if each.name == name), "")

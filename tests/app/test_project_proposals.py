@@ -88,3 +88,16 @@ def test_a_topic_with_conversations_that_have_no_project_is_proposed(bench: Benc
     assert bench.keys() == [("folder:heron", 2)], "four are left, too few"
     bench.projects.remove(music.uid)
     assert bench.keys()[1] == ("topic:4", 6)
+
+
+def test_proposals_are_announced_until_that_was_said_or_there_are_projects(bench: Bench) -> None:
+    (found,) = bench.proposals.unannounced()
+    assert (found.name, found.titles) == ("heron", ("A talk", "A talk"))
+    bench.proposals.note_announced()
+    assert bench.proposals.unannounced() == ()
+    assert bench.keys() == [("folder:heron", 2)], "they are still listed"
+
+
+def test_who_has_projects_is_not_told_of_proposals(bench: Bench) -> None:
+    bench.projects.save(Project("", "Garden"))
+    assert bench.proposals.unannounced() == ()

@@ -200,3 +200,10 @@ def test_it_searches_for_the_last_question_and_remembers_what_it_quoted() -> Non
     assert model.last_quoted(ConversationId(5)) == ()
     (card,) = asyncio.run(model.models())
     assert (str(card.ref), card.title) == ("recall:", "Recall (built in)")
+
+
+def test_a_possibly_related_table_is_one_line_of_its_cells() -> None:
+    table = "| | City | Cargo |\n|---|---|---|\n| **Weight** | 25 kg | 35 kg |"
+    text = answer(replace(BIKES, snippet=table))
+    assert "City · Cargo; Weight · 25 kg · 35 kg;" in text
+    assert "|" not in text

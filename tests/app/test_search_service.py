@@ -272,6 +272,13 @@ def test_filters_apply_to_what_meaning_finds(library: Library) -> None:
     assert titles("feline") == ["New"]
 
 
+def test_an_archived_turn_with_the_word_ranks_above_one_without(library: Library) -> None:
+    for text, title in (("cats", "Without"), ("a feline", "With")):
+        library.edit(add_conversation(library.store, text, title=title), archived=True)
+    found = library.by_meaning("feline is:archived").results
+    assert found[0].conversation_title == "With"
+
+
 def test_parts_are_ranked_in_some_conversations_or_in_all(library: Library) -> None:
     one = add_conversation(library.store, "sourdough one", "rye bread")
     add_conversation(library.store, "sourdough two")

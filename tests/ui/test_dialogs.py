@@ -1,15 +1,20 @@
 """Questions: one kind of message box, whose default never loses anything."""
 
 import ast
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QListWidget, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
+from ui.presenters.presenter import ask_for_text
+from ui.theme import ThemeChoice, style_sheet, theme_for
 from ui.views.dialogs.confirm import Confirmation, confirm, confirm_unsaved
+from ui.views.settings.settings_dialog import SettingsDialog
 
 UI = Path(__file__).parents[2] / "ui"
 LOSES = {"Forget", "Delete", "Remove", "Restore", "Discard", "Empty", "Replace"}
@@ -77,3 +82,36 @@ def test_enter_saves_unsaved_changes(qtbot: QtBot) -> None:
     QTest.keyClick(box.focusWidget() or box, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: bool(answers))
     assert answers == ["save"]
+
+
+def test_a_question_for_a_text_has_room_for_several_tags(qtbot: QtBot) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    parent.show()
+    ask_for_text(parent, "Tags", "Tags, separated by commas:", "garden, winter", lambda _: None)
+    (line,) = parent.findChildren(QLineEdit)
+    assert line.width() > 3 * line.fontMetrics().horizontalAdvance("garden, winter")
+
+
+@pytest.mark.parametrize("theme", list(ThemeChoice))
+def test_the_pages_of_the_settings_are_listed_below_each_other(
+    qtbot: QtBot, theme: ThemeChoice
+) -> None:
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    before = app.styleSheet()
+    app.setStyleSheet(style_sheet(theme_for(theme, 100, system_is_dark=True, system_font=QFont())))
+    try:
+        dialog = SettingsDialog()
+        qtbot.addWidget(dialog)
+        dialog.show()
+        (names,) = (
+            each
+            for each in dialog.findChildren(QListWidget)
+            if each.accessibleName().startswith("Pages")
+        )
+        rows = [names.visualItemRect(names.item(each)) for each in range(names.count())]
+    finally:
+        app.setStyleSheet(before)
+    assert all(above.bottom() < below.top() for above, below in pairwise(rows))
+    assert min(each.height() for each in rows) >= names.fontMetrics().height()

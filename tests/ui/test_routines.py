@@ -167,6 +167,7 @@ class Notices:
         self.sent: list[str] = []
         parts.make(
             RoutineNotices, routines=self.service, open_turn=parts.go("turn"),
+            open_list=parts.go("routines"),
             notify=lambda text, _: self.sent.append(text),
         )  # fmt: skip
 
@@ -186,6 +187,21 @@ def test_the_end_of_a_run_is_announced_once_and_leads_to_its_turn(parts: Parts) 
     assert parts.banner.act is not None
     parts.banner.act()
     assert parts.went == [("turn", 3, 5, None)]
+
+
+def test_several_runs_share_a_banner_that_leads_to_the_list_of_routines(parts: Parts) -> None:
+    notices = Notices(parts)
+    notices.service.results["listed"] = (STATE, replace(OFF, last=None))
+    day = AT + timedelta(days=1)
+    ended = replace(RUN, finished_at=day)
+    notices.service.results["listed"] = (replace(STATE, last=ended), replace(OFF, last=ended))
+    parts.bridge.changed.emit(ChangeSet(routines=frozenset("rs")))
+    assert all(name in parts.banner.messages[-1] for name in ("Report", "Sums"))
+    assert parts.banner.act is not None
+    parts.banner.act()
+    assert parts.went == [("routines",)]
+    notices.end(replace(RUN, finished_at=day + timedelta(days=1)))
+    assert "Sums" not in parts.banner.messages[-1]
 
 
 def test_failures_are_announced_and_three_in_a_row_say_so(parts: Parts) -> None:

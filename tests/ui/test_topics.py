@@ -138,7 +138,7 @@ def test_related_past_work_is_listed_newest_first_and_opened(screen: Screen) -> 
     screen.talk.open_path(view_of(1))
     assert screen.chat.trail.isHidden(), "nothing is earlier"
     rows = [screen.related.list.item(each) for each in range(screen.related.list.count())]
-    assert [each.text().split(",")[0] for each in rows] == ["Talk 4", "Talk 3"]
+    assert [each.text().split(" \u00b7 ")[1] for each in rows] == ["Talk 4", "Talk 3"]
     screen.related.list.itemClicked.emit(rows[0])
     assert screen.talk.shown == [(4,)]
     screen.related.all.click()

@@ -82,6 +82,7 @@ def titles(widget: QWidget) -> list[str]:
         (Footer("m", Usage(1, 1, cost_usd=0.0, duration_ms=185_000)),
          "m  ·  1 in, 1 out  ·  no cost  ·  3 min 5 s in total"),
         (Footer("recall:", Usage(10, 5, cost_usd=0.0, duration_ms=300)), "Recall  ·  300 ms in total"),
+        (Footer("m", Usage(10, 0, estimated=True, duration_ms=300)), "m  ·  300 ms in total"),
         (Footer(), ""), (Footer("recall:"), "Recall"), (Footer("openai:gpt"), "gpt"),
         (Footer("llama3:8b"), "llama3:8b"), (Footer("ollama:llama3:8b"), "llama3:8b"),
     ],

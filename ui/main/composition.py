@@ -244,7 +244,6 @@ class Presenters(QObject):
             QuickFind(self._window),
         )
         self.tray = TrayPresenter(bridge, services.settings, self._window, self.quick_find.show)
-        RoutineNotices(bridge, services.routines, banner, self.tray.notify, conversation.open)
         self.routines = RoutinesPresenter(
             bridge, services.routines, services.presets, services.projects,
             partial(services.tools, is_unattended=True),
@@ -252,6 +251,9 @@ class Presenters(QObject):
         )  # fmt: skip
         McpConsentPresenter(bridge, services.mcp_access, banner)
         ToolPermissionPresenter(bridge, services.tool_servers, self._window)
+        notify, show_routines = self.tray.notify, self.routines.open
+        RoutineNotices(bridge, services.routines, banner, notify, conversation.open, show_routines)
+        self.proposals = ProposalsPresenter(bridge, services.project_proposals, banner)
         self.maintenance = MaintenancePresenter(
             bridge,
             services.back_up,
@@ -421,9 +423,7 @@ class Presenters(QObject):
             "documents": self.documents.open,
             "secrets": self.secrets.open,
             "new_project": self.projects.add,
-            "proposed_projects": ProposalsPresenter(
-                self._bridge, self._services.project_proposals, self._banner
-            ).open,
+            "proposed_projects": self.proposals.open,
             "edit_project": self.projects.edit_here,
             "routines": self.routines.open,
             "export_all": self.conversation_commands.ask_for_export,

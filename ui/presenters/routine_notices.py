@@ -14,17 +14,20 @@ from ui.widgets.banner import Banner
 class RoutineNotices(Presenter):
     """Shows a banner, and by `notify` a message of the desktop, when a run ends while the window runs.
 
-    `notify` takes a text and what a click on it runs.
+    The banner names all routines whose runs ended since it was last closed; of several it leads to
+    their list. `notify` takes a text and what a click on it runs.
     """
 
     _routines: Routines
     _messages: Banner
     _notify: Callable[[str, Callable[[], object]], object]
     _open_turn: OpenTurn
+    _open_list: Callable[[], object]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._known: dict[str, datetime | None] | None = None  # the ends of the last runs
+        self._unread: dict[str, str] = {}  # what is said of each routine
         self._bridge.subscribe(lambda _: self._look(), "routines")
         self._look()
 
@@ -54,5 +57,16 @@ class RoutineNotices(Presenter):
         if run.conversation_id is not None:
             show = partial(self._open_turn, run.conversation_id, run.exchange_id, None)
             action = tr("Show")
-        self._messages.show_message(text, action, show, brief=False)
+        self._unread[state.routine.uid] = text
+        act = show
+        if len(self._unread) > 1:
+            action, act = tr("Show the routines"), self._open_list
+        self._messages.show_message(
+            " ".join(self._unread.values()), action, partial(self._leave, act),
+            brief=False, closed=self._unread.clear,
+        )  # fmt: skip
         self._notify(text, show)
+
+    def _leave(self, act: Callable[[], object]) -> None:
+        self._unread.clear()
+        act()

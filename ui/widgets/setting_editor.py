@@ -47,17 +47,17 @@ class SettingEditor(QWidget):
     def __init__(self, setting: Setting, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setting = setting
-        is_plain = setting.kind is bool or bool(setting.choices)  # what is allowed is seen
-        allowed = f"{setting.allowed[:1].upper()}{setting.allowed[1:]}."
-        text = tr(setting.help) if is_plain else f"{tr(setting.help)} {allowed}"
-        self._help = PlainLabel(text, self, wordWrap=True, tone="small")
+        self._help = PlainLabel(tr(setting.help), self, wordWrap=True, tone="small")
         self.error = PlainLabel(self, wordWrap=True, tone="error")
         self.error.hide()
         self._pause = QTimer(self, singleShot=True, interval=_TYPING_PAUSE_MS)
         self._pause.timeout.connect(self._on_pause_timeout)
         self.control = self._make_control()
         self.control.setAccessibleName(tr(setting.label))
-        self.control.setAccessibleDescription(tr(setting.help))
+        is_plain = setting.kind is bool or bool(setting.choices)  # what is allowed is seen
+        allowed = "" if is_plain else f"{setting.allowed[:1].upper()}{setting.allowed[1:]}."
+        self.control.setToolTip(allowed)
+        self.control.setAccessibleDescription(" ".join(filter(None, (tr(setting.help), allowed))))
         self.control.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.control.installEventFilter(self)
         default = tr("Reset to the default: {value}").format(

@@ -28,6 +28,7 @@ from app.domain.text import escape_markdown, one_line
 from app.domain.translation import tr
 from app.domain.turn_text import RECALL_MODEL
 from app.domain.wording import is_question
+from app.language.plain_lines import strip_markdown
 from app.language.sentences import lead_chars
 
 RECALL = "recall"
@@ -213,7 +214,7 @@ def _source(asked: str, answer: FoundAnswer, *, is_first: bool) -> str:
 def _line(answer: FoundAnswer) -> str:
     """Return a possibly related passage as a list item."""
     lines = (line[lead_chars(line) :] for line in _said(answer).splitlines())
-    text = one_line(" ".join(lines), _LINE_CHARS)
+    text = one_line(strip_markdown("\n".join(lines)), _LINE_CHARS)
     result = answer.result
     return f"- {_linked(result, _label(result))}: {text}\n"
 

@@ -8,7 +8,6 @@ from PySide6.QtGui import QAction
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
-from app.domain.translation import tr
 from app.storage.tables.settings import Settings
 from ui.presenters.presenter import Presenter
 from ui.theme import Appearance, ThemeChoice
@@ -79,7 +78,7 @@ class SettingsPresenter(Presenter):
 
     def open_spend_limits(self) -> None:
         """Show the dialog with the focus on the daily spend limit."""
-        field = self.open(tr("Background work")).background.limits[0].control
+        field = self.open(SettingPage.WORKERS.value).background.limits[0].control
         QTimer.singleShot(0, field, field.setFocus)  # after the dialog that asked has closed
 
     def _show_values(self, keys: Iterable[str] = SETTINGS) -> None:

@@ -2,12 +2,20 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.chat.project_proposals import ProjectProposal
 from app.domain.translation import tr, trn
-from ui.widgets.controls import button, closing_buttons, column_in, refill, row_of, scroll_area
+from ui.widgets.controls import (
+    button,
+    closing_buttons,
+    column_in,
+    filled,
+    refill,
+    row_of,
+    scroll_area,
+)
 from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import plain_label
 
@@ -31,9 +39,13 @@ class ProposalsDialog(Dialog):
         self.status.hide()
         self._body = QWidget(self)
         self._rows = QVBoxLayout(self._body)
+        self._rows.setContentsMargins(0, 0, 0, 0)
+        self._rows.setSpacing(14)
+        area = scroll_area(self, self._body)
+        self._place = area.verticalScrollBar()
         column_in(
-            self, plain_label(self, "small", about), self.status,
-            (scroll_area(self, self._body), 1), closing_buttons(self)[0],
+            self, plain_label(self, "small", about), self.status, (area, 1),
+            closing_buttons(self)[0],
         )  # fmt: skip
 
     def show_proposals(self, proposals: Sequence[ProjectProposal]) -> None:
@@ -42,14 +54,24 @@ class ProposalsDialog(Dialog):
             "There are no proposals. Folders that coding agents worked in, and topics with several "
             "conversations, are proposed here."
         )
+        place = self._place.value()
+        self._body.setFocus()  # else the focus, and the list with it, goes to the last row
         refill(self._rows, map(self._row, proposals), none)
         self._rows.addStretch(1)
+        QTimer.singleShot(0, self._place, lambda: self._place.setValue(place))
 
     def _row(self, proposal: ProjectProposal) -> QWidget:
         row = QWidget(self._body)
         count = trn("{count} conversation", "{count} conversations", len(proposal.conversations))
         origin = tr("from a topic") if proposal.is_topic else tr("from a folder of coding agents")
-        text = plain_label(row, "", f"{proposal.name}\n{count}, {origin}")
+        text = QVBoxLayout()
+        filled(
+            text,
+            plain_label(row, "strong", proposal.name),
+            plain_label(row, "", f"{count}, {origin}"),
+            plain_label(row, "small", " \u00b7 ".join(proposal.titles)),
+            spacing=2,
+        )
         accept = button(
             row,
             tr("Make a project") if proposal.project is None else tr("Move there"),
@@ -65,5 +87,8 @@ class ProposalsDialog(Dialog):
             kind="quiet",
             name=tr("Dismiss {name}").format(name=proposal.name),
         )
-        row.setLayout(row_of((text, 1), accept, dismiss))
+        line = row_of(text, accept, dismiss)
+        line.setStretch(0, 1)
+        line.setContentsMargins(0, 0, 0, 0)
+        row.setLayout(line)
         return row

@@ -61,6 +61,7 @@ class RoutinesDialog(Dialog):
         split.addWidget(self.runs)
         changes = row_of(self.add, self.edit, self.run, self.remove, None)
         column_in(self, self.status, changes, (split, 1), buttons)
+        self.run.clicked.connect(self.table.setFocus)  # before the button is disabled
         self.table.changed.connect(self._on_selected)
         self.table.opened.connect(lambda state: self.edit_requested.emit(state.routine))
         self.table.itemChanged.connect(self._on_item_changed)
@@ -82,6 +83,8 @@ class RoutinesDialog(Dialog):
             for row, state in zip(rows, states, strict=True):
                 row.setCheckState(0, _OFF if state.next_at is None else _ON)
         self.status.setText(_summary(states))
+        for each in (self.edit, self.run, self.remove, self.open_turn, self.table, self.runs):
+            each.setVisible(bool(states))
 
     def show_runs(self, uid: str, runs: Sequence[RoutineRun]) -> None:
         """Show the runs of the selected routine, the latest first; another selected one stays so."""

@@ -14,6 +14,7 @@ from ui.widgets.dialog import Dialog
 from ui.widgets.record_table import RecordTable
 
 _COLUMNS = (tr("Topic"), tr("Last decided"), tr("Conversations"), tr("Since"), tr("Last visit"))
+_DECIDED = 1
 
 
 class TopicsDialog(Dialog):
@@ -79,6 +80,7 @@ class TopicsDialog(Dialog):
             topics, _texts, lambda each: each.id, above=lambda each: each.parent_id
         )
         self.table.expandAll()
+        self.table.setColumnHidden(_DECIDED, not any(each.decision for each in topics))
         self.table.filter(self.box.text())
         self.status.setText(_summary(len(topics)))
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QWidget
 from app.domain.formatting import format_day
 from app.domain.topics import Trail
 from app.domain.translation import tr
-from ui.widgets.controls import button, column_in
+from ui.widgets.controls import button, column_in, row_of
 from ui.widgets.plain_label import plain_label
 
 _MOST_ROWS = 5
@@ -31,7 +31,8 @@ class RelatedList(QWidget):
         self.list.itemActivated.connect(self._on_activated)
         self.list.itemClicked.connect(self._on_activated)
         self.all = button(self, tr("All of this topic"), self.topic_requested, kind="quiet")
-        column_in(self, self._heading, self.list, self.all, margins=(0, 8, 0, 0), spacing=4)
+        foot = row_of(self.all, None)
+        column_in(self, self._heading, self.list, foot, margins=(0, 8, 0, 0), spacing=4)
         self.hide()
 
     def show_trail(self, trail: Trail | None) -> None:
@@ -44,7 +45,7 @@ class RelatedList(QWidget):
         self._heading.setText(heading)
         for each in trail.related[:_MOST_ROWS]:
             title, day = each.title or tr("Untitled"), format_day(each.created_at)
-            row = QListWidgetItem(f"{title}, {day}", self.list)
+            row = QListWidgetItem(f"{day} \u00b7 {title}", self.list)
             row.setData(Qt.ItemDataRole.UserRole, each.id)
             row.setToolTip(title)
         row_px = max(1, self.list.sizeHintForRow(0))

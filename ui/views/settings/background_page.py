@@ -1,4 +1,4 @@
-"""Background work in the settings: the model, spend limits, what was spent, own prices."""
+"""Background work in the settings: the model, the workers, spend limits, what was spent, own prices."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -8,7 +8,8 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from app.domain.formatting import money
-from app.domain.settings_schema import SETTINGS
+from app.domain.settings_schema import SETTINGS, SettingPage
+from app.domain.sources import SOURCES
 from app.domain.translation import tr
 from app.providers.pricing.prices import OwnPrice
 from app.workers.model_choice import BackgroundPlan, plan_text, sending_text
@@ -23,6 +24,7 @@ _EXTRACTIVE = tr("Key sentences only, chosen on this computer, free")
 _USE = tr("Use for background work")
 _SPENT_COLUMNS = (tr("Task"), tr("Model"), tr("Today"), tr("This month"))
 _PRICE_COLUMNS = (tr("Model"), tr("Input"), tr("Output"), tr("Cached input"))
+_ELSEWHERE = frozenset((*SPEND_LIMIT_KEYS, *(each.setting for each in SOURCES.values())))
 _ABOUT_PRICES = tr(
     "In US dollars per million tokens. Your prices replace those of the bundled list. A server of "
     "your own can cost 0."
@@ -33,7 +35,7 @@ class BackgroundPage(QWidget):
     """A choice of models with the price of each, spend limits, what was spent, and own prices.
 
     Attributes:
-        chooser, spent, prices: Its cards, with signals of their own. limits: Editors.
+        chooser, spent, prices: Its cards, with signals of their own. limits, tasks: Editors.
 
     Signals:
         shown: The page became visible; what it shows may be outdated.
@@ -57,7 +59,12 @@ class BackgroundPage(QWidget):
         self.limits = [SettingEditor(SETTINGS[key], self) for key in SPEND_LIMIT_KEYS]
         self.spent = _TextTable(tr("Spending this month"), _SPENT_COLUMNS, self, text_columns=2)
         self.prices = _PricesCard(self)
-        parts = (about, self.chooser, *self.limits, self.spent, self.prices, None)
+        self.tasks = [
+            SettingEditor(each, self)
+            for each in SETTINGS.values()
+            if each.page is SettingPage.WORKERS and each.key not in _ELSEWHERE
+        ]
+        parts = (about, self.chooser, *self.tasks, *self.limits, self.spent, self.prices, None)
         column_in(self, *parts, margins=(16, 8, 16, 16))
 
     # Qt overrides

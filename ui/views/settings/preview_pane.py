@@ -21,7 +21,7 @@ from ui.widgets.plain_label import plain_label
 _DEBOUNCE_MS = 150
 _METERS = {"rag_max_tokens": tr("Related past"), "auto_rag_max_tokens": tr("Earlier here")}
 _LIST_PX = 180
-_TITLE_CHARS = 40
+_TITLE_CHARS = 24
 _INVITATION = tr(
     "Type a question, or choose a recent one, to see what would be recalled for it and why the "
     "rest would not. Then move a slider: nothing is sent to a model."

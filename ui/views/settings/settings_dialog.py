@@ -10,9 +10,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
-from app.domain.sources import SOURCES
 from app.domain.translation import tr
-from app.workers.spend_limits import SPEND_LIMIT_KEYS
 from ui.views.settings.background_page import BackgroundPage
 from ui.views.settings.embedder_page import EmbedderPage
 from ui.views.settings.memory_page import MemoryPage
@@ -27,11 +25,8 @@ from ui.widgets.setting_editor import SettingEditor
 _NAMES_MARGIN_PX = 24
 _PRESETS = tr("Presets")
 _EMBEDDER = tr("Search by meaning")
-_BACKGROUND = tr("Background work")
 _PROGRAMS = tr("Other programs")
 _TOOLS = tr("Tools")
-_ON_OTHER_PAGES = frozenset((*SPEND_LIMIT_KEYS, *(each.setting for each in SOURCES.values())))
-_OWN_PAGES = (SettingPage.MODELS, SettingPage.INTERNAL)
 
 
 class SettingsDialog(QDialog):
@@ -60,19 +55,22 @@ class SettingsDialog(QDialog):
         self.programs = ProgramsPage(self)
         self.tools = ToolsPage(self)
         self._pages = QStackedWidget(self)
-        self._add_page(tr(SettingPage.MODELS.value), self.models)
-        self._add_page(_PRESETS, self.presets)
-        self._add_page(_EMBEDDER, self.embedder)
-        self._add_page(_BACKGROUND, self.background)
-        for editor in (*self.background.limits, *self.memory.editors):
+        background = self.background
+        for editor in (*background.limits, *background.tasks, *self.memory.editors):
             self._take_editor(editor)
-        shown = {setting.page for setting in SETTINGS.values()}
-        for page in SettingPage:
-            if page in shown and page not in _OWN_PAGES:
-                is_memory = page is SettingPage.RECALL
-                self._add_page(tr(page.value), self.memory if is_memory else self._page_of(page))
-        self._add_page(_TOOLS, self.tools)
-        self._add_page(_PROGRAMS, self.programs)
+        for name, page in (
+            (tr(SettingPage.MODELS.value), self.models),
+            (tr(SettingPage.GENERAL.value), self._page_of(SettingPage.GENERAL)),
+            (_PRESETS, self.presets),
+            (tr(SettingPage.RECALL.value), self.memory),
+            (_EMBEDDER, self.embedder),
+            (tr(SettingPage.CONTEXT.value), self._page_of(SettingPage.CONTEXT)),
+            (tr(SettingPage.WORKERS.value), background),
+            (tr(SettingPage.NETWORK.value), self._page_of(SettingPage.NETWORK)),
+            (_TOOLS, self.tools),
+            (_PROGRAMS, self.programs),
+        ):
+            self._add_page(name, page)
         self._names.setFixedWidth(self._names.sizeHintForColumn(0) + _NAMES_MARGIN_PX)
         self._names.currentRowChanged.connect(self._pages.setCurrentIndex)
         self._names.setCurrentRow(0)
@@ -112,8 +110,7 @@ class SettingsDialog(QDialog):
         column = QVBoxLayout(body)
         column.setContentsMargins(16, 8, 16, 16)
         for setting in SETTINGS.values():
-            is_here = setting.page is page and setting.key not in _ON_OTHER_PAGES
-            if is_here:
+            if setting.page is page:
                 editor = SettingEditor(setting, body)
                 self._take_editor(editor)
                 column.addWidget(editor)

@@ -203,11 +203,13 @@ class MessageFooter(QWidget):
 def footer_text(footer: Footer) -> str:
     """Return one line: model, tokens in (cached ones apart) and out, cost, first token, duration.
 
-    An unknown price is "cost unknown", never 0; estimated counts are marked "about".
+    An unknown price is "cost unknown", never 0; estimated counts are marked "about". Recall has no tokens
+    that cost, and of a request that was refused none were counted.
     """
     parts = [model_label(footer.model)] if footer.model else []
     usage = footer.usage
-    if usage is not None and footer.model != RECALL_MODEL:  # which has no tokens that cost
+    is_refused = usage is not None and usage.estimated and not usage.output_tokens
+    if usage is not None and footer.model != RECALL_MODEL and not is_refused:
         about = tr("about ") if usage.estimated else ""
         cached = (
             tr(" ({cached_tokens} cached)").format(cached_tokens=format_number(usage.cached_tokens))
