@@ -22,6 +22,7 @@ class Screen:
     """The dialog with two proposals, one of which has a project already."""
 
     def __init__(self, parts: Parts) -> None:
+        self.parts = parts
         self.service = Recorder(listed=(HERON, CELLO), unannounced=(HERON, CELLO))
         self.presenter = parts.make(
             ProposalsPresenter, proposals=self.service, hint_after_ms=60_000
@@ -36,7 +37,7 @@ class Screen:
 
     def hint(self) -> None:
         """Pass the time after which the hint is due."""
-        self.dialog.parentWidget().hide()  # the banner
+        self.parts.banner.hide()
         self.presenter._hint.stop()
         self.presenter._hint.run()
 

@@ -44,15 +44,15 @@ class ProposalsPresenter(Presenter):
         found = await self._bridge.run(self._proposals.unannounced)
         if not found or not self._messages.isHidden():
             return
-        text = trn(
-            "{count} group of conversations could be a project: “{name}”.",
-            "{count} groups of conversations could be projects, such as “{name}”.",
+        groups = trn(
+            "{count} group of conversations could be a project",
+            "{count} groups of conversations could be projects",
             len(found),
         )
+        text = tr("{groups}, such as “{name}”.").format(groups=groups, name=found[0].name)
         self._messages.show_message(
-            text.format(name=found[0].name), tr("Show"), self._open_from_hint,
-            brief=False, closed=self._note_hint,
-        )  # fmt: skip
+            text, tr("Show"), self._open_from_hint, brief=False, closed=self._note_hint
+        )
 
     def _open_from_hint(self) -> None:
         self._note_hint()
