@@ -22,12 +22,8 @@ class Screen:
     """The dialog with two proposals, one of which has a project already."""
 
     def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        self.service = Recorder(listed=(HERON, CELLO), unannounced=(HERON, CELLO))
-        self.presenter = parts.make(
-            ProposalsPresenter, proposals=self.service, hint_after_ms=60_000
-        )
-        self.dialog: ProposalsDialog = self.presenter.open()
+        self.service = Recorder(listed=(HERON, CELLO))
+        self.dialog: ProposalsDialog = parts.make(ProposalsPresenter, proposals=self.service).open()
 
     def press(self, name: str) -> None:
         buttons = self.dialog.findChildren(QPushButton)
@@ -35,14 +31,8 @@ class Screen:
             each for each in buttons if each.accessibleName() == name and not each.isHidden()
         ).click()
 
-    def hint(self) -> None:
-        """Pass the time after which the hint is due."""
-        self.parts.banner.hide()
-        self.presenter._hint.stop()
-        self.presenter._hint.run()
-
     def changes(self) -> list[tuple[object, ...]]:
-        return [each for each in self.service.calls if each[0] not in ("listed", "unannounced")]
+        return [each for each in self.service.calls if each[0] != "listed"]
 
 
 @pytest.fixture
@@ -77,14 +67,3 @@ def test_a_proposal_is_dismissed_and_an_error_shown(screen: Screen) -> None:
     screen.service.error = InvalidInput("Full")
     screen.press("Dismiss Heron")
     assert not screen.dialog.status.isHidden()
-
-
-def test_proposals_are_announced_once_and_lead_to_the_dialog(screen: Screen, parts: Parts) -> None:
-    screen.hint()
-    assert ["heron" in each for each in parts.banner.messages] == [True]
-    assert parts.banner.act is not None
-    parts.banner.act()
-    assert screen.changes() == [("note_announced",)]
-    screen.service.results["unannounced"] = ()
-    screen.hint()
-    assert len(parts.banner.messages) == 1

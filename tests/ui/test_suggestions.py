@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 from PySide6.QtWidgets import QAbstractButton
 
+from app.chat.project_proposals import ProjectProposal
 from app.domain.changes import ChangeSet
 from app.domain.sources import SourceName, SourceState
 from app.mcp.access import Access
@@ -15,6 +16,7 @@ from ui.presenters.suggestions import (
     McpConsentPresenter,
     SuggestionPresenter,
     embedder_suggestion,
+    project_suggestion,
     source_suggestion,
 )
 from ui.widgets.banner import Banner
@@ -73,6 +75,18 @@ def test_it_is_shown_once_and_what_is_pressed_is_done(
     assert suggested.banner.isHidden() is (button == "Dismiss")
     parts.bridge.changed.emit(ChangeSet(passages=True))
     assert not suggested.presenter._refresh.isActive()
+
+
+def test_projects_are_suggested_once_and_lead_to_the_proposals(parts: Parts) -> None:
+    heron = ProjectProposal("folder:heron", "heron", False, (), None)
+    service, banner = Recorder(unannounced=(heron, heron)), Banner()
+    read = partial(project_suggestion, cast(Any, service))
+    SuggestionPresenter(parts.bridge, banner, read, 1, (), parts.go("proposals"))
+    parts.qtbot.waitUntil(lambda: "heron" in banner.text)
+    press(banner, "Show")
+    assert service.calls[1:] == [("note_announced",)]
+    assert parts.went == [("proposals",)]
+    assert banner.isHidden()
 
 
 def test_it_waits_until_the_banner_is_free(parts: Parts) -> None:

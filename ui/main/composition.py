@@ -69,6 +69,7 @@ from ui.presenters.suggestions import (
     McpConsentPresenter,
     SuggestionPresenter,
     embedder_suggestion,
+    project_suggestion,
     source_suggestion,
 )
 from ui.presenters.summaries import SummariesPresenter
@@ -254,6 +255,10 @@ class Presenters(QObject):
         notify, show_routines = self.tray.notify, self.routines.open
         RoutineNotices(bridge, services.routines, banner, notify, conversation.open, show_routines)
         self.proposals = ProposalsPresenter(bridge, services.project_proposals, banner)
+        SuggestionPresenter(
+            bridge, banner, partial(project_suggestion, services.project_proposals), 15_000,
+            ["found_topics"], self.proposals.open,
+        )  # fmt: skip
         self.maintenance = MaintenancePresenter(
             bridge,
             services.back_up,

@@ -1,9 +1,10 @@
-"""Suggestions in the banner: another embedder, a program to follow, a program that asks to read memory."""
+"""Suggestions in the banner: another embedder, a program to follow, projects, a program that asks to read memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from app.chat.project_proposals import ProjectProposals
 from app.domain.formatting import format_size
 from app.domain.sources import SOURCES
 from app.domain.text import sentences
@@ -18,7 +19,7 @@ from ui.widgets.banner import Banner
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What is suggested; `accept` and `dismiss` block, and `outcome` is shown after the first."""
+    """What is suggested; `accept` and `dismiss` block, and `outcome`, if any, is shown after the first."""
 
     text: str
     action: str
@@ -31,13 +32,14 @@ class SuggestionPresenter(Presenter):
     """Suggests something once, as soon as the banner is free.
 
     `read` returns what, None for nothing; it blocks. It is called at the start and after changes of
-    `topics`, so many milliseconds later.
+    `topics`, so many milliseconds later. `follow_up` is called once the suggestion was accepted.
     """
 
     _messages: Banner
     _read: Callable[[], Suggestion | None]
     _check_after_ms: int
     _topics: Sequence[str] = ()
+    _follow_up: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,14 +61,31 @@ class SuggestionPresenter(Presenter):
         suggestion = await self._bridge.run(self._read)
         if suggestion is not None and self._messages.isHidden():
             self._is_over = True
-            show_outcome = partial(self._messages.show_message, suggestion.outcome, brief=True)
             self._messages.show_message(
                 suggestion.text,
                 suggestion.action,
-                lambda: self._bridge.save(suggestion.accept, lambda _: show_outcome()),
+                lambda: self._bridge.save(suggestion.accept, lambda _: self._end(suggestion)),
                 brief=False,
                 closed=lambda: self._bridge.save(suggestion.dismiss),
             )
+
+    def _end(self, suggestion: Suggestion) -> None:
+        if suggestion.outcome:
+            self._messages.show_message(suggestion.outcome, brief=True)
+        self._follow_up()
+
+
+def project_suggestion(proposals: ProjectProposals) -> Suggestion | None:
+    """Return that there are proposed projects, once; blocking."""
+    if not (found := proposals.unannounced()):
+        return None
+    groups = trn(
+        "{count} group of conversations could be a project",
+        "{count} groups of conversations could be projects",
+        len(found),
+    )
+    text = tr("{groups}, such as “{name}”.").format(groups=groups, name=found[0].name)
+    return Suggestion(text, tr("Show"), "", proposals.note_announced, proposals.note_announced)
 
 
 def embedder_suggestion(service: EmbedderSuggestions) -> Suggestion | None:
@@ -101,7 +120,7 @@ def source_suggestion(sources: FollowedSources) -> Suggestion | None:
     )
     outcome = tr(
         "The sessions of {program} are being imported. The memory pane shows the progress; "
-        "Settings, Background tasks switches it off."
+        "Settings, Background work switches it off."
     ).format(program=spec.title)
     return Suggestion(text, tr("Import and follow"), outcome, accept, dismiss)
 
