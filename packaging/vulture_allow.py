@@ -73,3 +73,6 @@ _.turn_count
 
 # uvicorn reads it.
 _.should_exit
+
+# PySide's support library calls it.
+_._mod_uses_pyside

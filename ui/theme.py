@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QDir, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication, QStyle
+from PySide6.QtWidgets import QApplication
 
 STYLE = "Fusion"
 THEMES_DIR = Path(__file__).resolve().parents[1] / "resources" / "themes"
@@ -219,6 +219,8 @@ def palette_of(theme: Theme) -> QPalette:
 
 def _system_reduces_motion(application: QApplication) -> bool:
     """Return whether the desktop has turned animations off, where Qt knows it (KDE)."""
+    from PySide6.QtWidgets import QStyle  # its enums take Python 7 ms to create
+
     hint = QStyle.StyleHint.SH_Widget_Animation_Duration
     return application.style().styleHint(hint) == 0
 
@@ -250,7 +252,7 @@ class Appearance(QObject):
         self._choice, self._text_percent = choice, text_percent
         self._reduced_motion = reduced_motion
         self._force_scheme()
-        self.theme = self._current()
+        self.theme = self._current(asks_system=False)
         self._apply()
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._refresh)
 
@@ -277,9 +279,11 @@ class Appearance(QObject):
         self._apply()
         self.theme_changed.emit(theme)
 
-    def _current(self) -> Theme:
+    def _current(self, *, asks_system: bool = True) -> Theme:
         dark = QGuiApplication.styleHints().colorScheme() is Qt.ColorScheme.Dark
-        reduced = self._reduced_motion or _system_reduces_motion(self._application)
+        reduced = self._reduced_motion or (
+            asks_system and _system_reduces_motion(self._application)
+        )
         return theme_for(
             self._choice, self._text_percent, dark, self._system_font, reduced_motion=reduced
         )

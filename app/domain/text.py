@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from enum import Enum, auto
 
 _UNSTORABLE = re.compile("[\ud800-\udfff\x00]")
@@ -112,6 +111,8 @@ def word_diff(before: str, after: str) -> tuple[DiffRun, ...]:
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     if max(len(old), len(new)) > _MOST_WORDS:
         return _stretches((before, DiffKind.REMOVED), (after, DiffKind.ADDED))
+    from difflib import SequenceMatcher
+
     found: list[tuple[str, DiffKind]] = []
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":

@@ -4,6 +4,7 @@ It chooses the language before any module with texts is imported; `start` does t
 """
 
 import argparse
+from importlib import import_module
 
 from app.domain.translation import choose_language
 from app.system.paths import DataPaths
@@ -16,9 +17,22 @@ def main() -> int:
     paths = DataPaths.choose(given.data_dir)
     settings = stored_settings(paths.window)
     choose_language(str(settings.get("language", "system")))
+    skip_source_scan()
     from ui.main.start import start
 
     return start(paths, settings, smoke=given.smoke)
+
+
+def skip_source_scan() -> None:
+    """Keep PySide from reading the source of each module that is imported after it.
+
+    It looks for modules that switch features of its own on, as none here does, and `linecache` keeps
+    every line: 57 MB and a tenth of the processor time of a start (PySide 6.11, feature.py in its
+    support library, `_mod_uses_pyside`).
+    """
+    import_module("PySide6.QtCore")
+    feature = import_module("shibokensupport.feature")
+    feature._mod_uses_pyside = lambda _module: False  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def _arguments() -> argparse.Namespace:

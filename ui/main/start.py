@@ -43,6 +43,7 @@ def start(paths: DataPaths, settings: Mapping[str, object], *, smoke: bool) -> i
     appearance = first_appearance(application, settings)
     window = first_window(paths)
     _wait_for_the_first_frame(window)
+    window.chat.composer.box.setFocus()
     application.setWindowIcon(app_icon())
     from app.system.process import limit_malloc_retention, wait_for_threads_at_exit
     from ui.main.application import run
@@ -82,6 +83,7 @@ def first_window(paths: DataPaths) -> MainWindow:
     window = MainWindow()
     window.restore_state(paths.window)
     window.set_usable(False)
+    window.setFocus()  # the composer's border shows its own, which takes 7 ms the first time
     window.show()
     return window
 

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QLabel,
-    QStyle,
     QStyleOptionComboBox,
     QStylePainter,
     QWidget,
@@ -123,6 +122,11 @@ class ChoiceBox(SelectBox):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Elide a choice that is wider than the box: Qt cuts it in mid-letter."""
+        if not self.currentText():  # as in the first frame
+            super().paintEvent(event)
+            return
+        from PySide6.QtWidgets import QStyle
+
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
         part = QStyle.SubControl.SC_ComboBoxEditField

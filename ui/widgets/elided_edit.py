@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QLineEdit, QStyle, QStyleOptionFrame, QWidget
+from PySide6.QtWidgets import QLineEdit, QStyleOptionFrame, QWidget
 
 _INSET_PX = 2  # what QLineEdit itself leaves free at either side of its text
 
@@ -58,6 +58,12 @@ class ElidedEdit(QLineEdit):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the text elided, if it is too long and has no focus."""
+        if not self.text():  # as in the first frame
+            self.setToolTip("")
+            super().paintEvent(event)
+            return
+        from PySide6.QtWidgets import QStyle
+
         option = QStyleOptionFrame()
         self.initStyleOption(option)
         area = self.style().subElementRect(QStyle.SubElement.SE_LineEditContents, option, self)

@@ -41,7 +41,6 @@ class FileRow(QScrollArea):
         self._line.setContentsMargins(0, 0, 0, 0)
         self._line.addStretch(1)
         self.setWidget(holder)
-        self.viewport().setAutoFillBackground(False)
         self.hide()
 
     @property
@@ -63,6 +62,8 @@ class FileRow(QScrollArea):
         """Add a file that is being read, or is ready; return the key of its chip."""
         from ui.widgets.file_chip import FileChip
 
+        # Not before there is a file: PySide then creates the enums of all widgets, which takes 6 ms.
+        self.viewport().setAutoFillBackground(False)
         self._last_key += 1
         key = self._last_key
         chip = FileChip(name, self.thumbnails, self)

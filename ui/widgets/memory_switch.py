@@ -139,8 +139,9 @@ class MemorySwitch(CompactButton):
         is_off = not self._is_on or self.use is not MemoryUse.ON
         if self.property("off") != is_off:
             self.setProperty("off", is_off)
-            self.style().unpolish(self)
-            self.style().polish(self)
+            if self.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
+                self.style().unpolish(self)
+                self.style().polish(self)
         self.setToolTip(tr("What memory brings to this message"))
         if self._popup is not None and self._popup.isVisible():
             self._fill()

@@ -76,7 +76,9 @@ class MessageBox(QPlainTextEdit):
     def show_invitation(self, text: str) -> None:
         """Show a text while the box is empty, cut to one line: Qt would wrap it into the next."""
         self._invitation = text
-        room = self.viewport().width() - 2 * round(self.document().documentMargin()) - _CURSOR_PX
+        room = (
+            self.contentsRect().width() - 2 * round(self.document().documentMargin()) - _CURSOR_PX
+        )
         shown = self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room)
         self.setPlaceholderText(shown)
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from app.domain.formatting import model_label, money
 from app.domain.translation import format_number, tr
-from app.domain.turn_text import RECALL_MODEL
 
 if TYPE_CHECKING:
     from app.chat.models import ModelCard
@@ -38,7 +37,7 @@ class ModelGroup:
 
 def model_name(model: str) -> str:
     """Return a model's name where one is chosen."""
-    return tr("Recall (built in)") if model == RECALL_MODEL else model_label(model)
+    return tr("Recall (built in)") if model == "recall:" else model_label(model)
 
 
 def model_row(card: "ModelCard") -> ModelRow:

@@ -1,12 +1,15 @@
 """The project chip of the composer: which project a message belongs to, and what that recalls."""
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtWidgets import QWidget
 
-from app.domain.projects import Project
 from app.domain.translation import tr
 from ui.icons import Ink, set_icon
 from ui.widgets.compact_button import CompactButton
-from ui.widgets.project_labels import RULES, chip_text
+
+if TYPE_CHECKING:
+    from app.domain.projects import Project
 
 
 class ProjectChip(CompactButton):
@@ -20,10 +23,14 @@ class ProjectChip(CompactButton):
         self._text = ""
         self.show_project(None, is_offered=False)
 
-    def show_project(self, project: Project | None, *, is_offered: bool) -> None:
+    def show_project(self, project: "Project | None", *, is_offered: bool) -> None:
         """Show the project of the conversation, None for none; `is_offered` if there are projects."""
-        self._text = "" if project is None else chip_text(project)
-        about = (tr("No project"),) if project is None else (project.name, *RULES[project.recall])
+        self._text = ""
+        about: tuple[str, ...] = (tr("No project"),)
+        if project is not None:
+            from ui.widgets.project_labels import RULES, chip_text
+
+            self._text, about = chip_text(project), (project.name, *RULES[project.recall])
         self.setAccessibleDescription(". ".join(about))
         self.setToolTip("\n".join((*about, tr("Choose the project and what it recalls"))))
         color = "" if project is None else project.color
