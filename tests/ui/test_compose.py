@@ -582,6 +582,7 @@ def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: P
         MessageCostPresenter, costs=costs, composer=composer, model_for_new=lambda: "a:b",
         preset_for_new=lambda: None,
     )  # fmt: skip
+    asked._pause.setInterval(20)
     composer.box.setPlainText("A long question")
     qtbot.waitUntil(composer.cost.isVisible)
     assert "$0.03" in composer.cost.text()

@@ -21,8 +21,8 @@ from ui.theme import Theme
 from ui.views.memory.facts_view import FactQuery, FactsView
 from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.memory.summaries_pane import SummariesPane, SummarySource
+from ui.views.memory.versions import ShownVersion, VersionsView, diff_html
 from ui.views.rows import first_lines
-from ui.widgets.versions import ShownVersion, VersionsView, diff_html
 
 AT = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
 

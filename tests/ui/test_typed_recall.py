@@ -38,6 +38,7 @@ class Typing:
             TypedRecallPresenter, typed=self, composer=self.composer, is_on=lambda: self.is_on
         )
         self.presenter.setParent(self.composer)  # its timer ends with it
+        self.presenter._pause.setInterval(20)
 
     def prepare(
         self, draft: Draft, where: int, is_cancelled: Callable[[], bool], project: str | None

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from PySide6.QtGui import QGuiApplication
 
-from app.domain.errors import KnownError
 from app.domain.links import Link, parse_commonplace_link
 from app.domain.sources import SourceName
 from app.mcp.access import Access, McpAccess
@@ -58,19 +57,18 @@ class ProgramsPresenter(Presenter):
 
     def _switch(self, name: SourceName, on: bool) -> None:
         self._bridge.save(
-            lambda: self._sources.switch(name, is_on=on), lambda _: self.show(), self._on_error
+            lambda: self._sources.switch(name, is_on=on),
+            lambda _: self.show(),
+            self._page.show_error,
         )
 
     def _switch_http(self, on: bool) -> None:
-        self._bridge.save(lambda: self._http.switch(is_on=on), on_error=self._on_error)
+        self._bridge.save(lambda: self._http.switch(is_on=on), on_error=self._page.show_error)
 
     def _decide(self, name: str, access: Access) -> None:
-        self._bridge.save(lambda: self._access.decide(name, access), on_error=self._on_error)
+        self._bridge.save(lambda: self._access.decide(name, access), on_error=self._page.show_error)
 
     def _open(self, text: str) -> None:
         if (link := parse_commonplace_link(text)) is not None:
             self._page.window().close()
             self._open_link(link)
-
-    def _on_error(self, error: KnownError) -> None:
-        self._page.show_error(error.display_text)

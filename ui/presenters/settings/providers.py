@@ -173,12 +173,9 @@ class ProvidersPresenter(Presenter):
         if fields.passphrase:
             form.show_busy(tr("Opening the key file\u2026"))
             await self._bridge.run(lambda: models.unlock_keys(fields.passphrase))
-        form.show_busy(
-            tr("Connecting to {text}…").format(text=config.url().text)
-            if tested
-            else tr("Saving\u2026")
-        )
-        text, listed = tr("Saved without a test."), None
+        connecting = tr("Connecting to {text}…").format(text=config.url().text)
+        form.show_busy(connecting if tested else tr("Saving\u2026"))
+        report, text = None, tr("Saved without a test.")
         if tested:
             report = await self._bridge.wait(
                 self._network.call(lambda: models.try_out(config, key))
@@ -186,15 +183,28 @@ class ProvidersPresenter(Presenter):
             if report.problem is not None:
                 form.show_outcome(report.problem.display_text, "error", can_skip_test=True)
                 return
-            found = trn("{count} model", "{count} models", len(report.models))
-            text, listed = (
-                tr("Saved. Connected in {latency_ms} ms; {found}.").format(
-                    latency_ms=report.latency_ms, found=found
-                ),
-                report.models,
+            text = tr("Saved. Connected in {latency_ms} ms; {found}.").format(
+                latency_ms=report.latency_ms,
+                found=trn("{count} model", "{count} models", len(report.models)),
             )
+        await self._store(config, key, timeout_s)
+        if key or fields.passphrase:
+            self._on_key_saved()
+        await self._load()
+        storage = await self._bridge.run(lambda: models.key_storage)
+        form.show_saved(config.name)
+        state = self._states.get(config.name)
+        form.show_key(_key_texts(state, template_of(config.name), storage))
+        self._loaded = replace(form.fields, name=config.name)
+        form.show_outcome(text, "success")
+        if report is not None:
+            listed = report.models
+            cards = await self._bridge.wait(self._network.call(lambda: models.cards_of(listed)))
+            self._show_models(cards)
+            self._choose_first(config.name)
 
-        stored = config
+    async def _store(self, config: ProviderConfig, key: str, timeout_s: int | None) -> None:
+        models, stored = self._models, config
         if config.url_env:  # the variable's address applies as long as it is set
             stored = ProviderConfig(
                 config.name, config.kind, None, config.key_env, config.allow_plain_http
@@ -207,20 +217,6 @@ class ProvidersPresenter(Presenter):
                 models.save_key(config.name, key)
 
         await self._bridge.write(save)
-        if key or fields.passphrase:
-            self._on_key_saved()
-        await self._load()
-        storage = await self._bridge.run(lambda: models.key_storage)
-        state = self._states.get(config.name)
-        form.show_saved(config.name)
-        form.show_key(_key_texts(state, template_of(config.name), storage))
-        self._loaded = replace(form.fields, name=config.name)
-        form.show_outcome(text, "success")
-        if listed is not None:
-            answered = listed
-            cards = await self._bridge.wait(self._network.call(lambda: models.cards_of(answered)))
-            self._show_models(cards)
-            self._choose_first(config.name)
 
     def _choose_first(self, name: str) -> None:
         """Have a model chosen while there is none: of a server on this computer, the selected one."""

@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 from app.domain.facts import FactCategory, FactVersion
 from app.domain.translation import tr
 from app.storage.tables.facts import KnownFact
-from ui.models.facts import CATEGORY_NAMES, source_text, validity_text, version_label
+from ui.models.facts import CATEGORY_NAMES, source_text, validity_text
+from ui.views.memory.versions import ShownVersion, VersionsView
 from ui.widgets.controls import button, column_in, combo_box, row_of, text_edit
 from ui.widgets.plain_label import plain_label
-from ui.widgets.versions import ShownVersion, VersionsView
 
 _TEXT_PX = 84
 
@@ -107,10 +107,7 @@ class FactPane(QWidget):
         self._open.setVisible(fact.conversation_id is not None)
         self._reinstate.setVisible(fact.valid_until is not None)
         self.versions.show_versions(
-            [
-                ShownVersion(each.made_at, version_label(each.made_at, each.model), each.text)
-                for each in versions
-            ]
+            [ShownVersion(each.made_at, each.model, each.text) for each in versions]
         )
         self._inside.show()
         self._on_edited()

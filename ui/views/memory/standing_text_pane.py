@@ -10,11 +10,10 @@ from app.domain.profile import Profile
 from app.domain.translation import format_number, tr
 from app.domain.turn_text import estimate_tokens
 from app.storage.tables.memories import CoreMemoryText
-from ui.models.facts import version_label
 from ui.models.setting_labels import with_setting_labels
+from ui.views.memory.versions import ShownVersion, VersionsView
 from ui.widgets.controls import button, column_in, progress_bar, row_of, text_edit
 from ui.widgets.plain_label import plain_label
-from ui.widgets.versions import ShownVersion, VersionsView
 
 _UNSAVED = tr("Not saved yet. Prompts still contain the version saved last.")
 
@@ -74,7 +73,7 @@ class StandingTextPane(QWidget):
             self._problem.hide()
             self.text.setPlainText(self._saved)
         shown = [
-            ShownVersion(each.made_at, version_label(each.made_at, each.author or ""), each.text)
+            ShownVersion(each.made_at, each.author or "", each.text)
             for each in versions
             if each.made_at is not None
         ]

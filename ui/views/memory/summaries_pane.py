@@ -12,9 +12,9 @@ from app.domain.translation import tr
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.summaries import Summary
 from ui.models.facts import version_label
+from ui.views.memory.versions import ShownVersion, VersionsView
 from ui.widgets.controls import button, column_in, combo_box, row_of, text_edit
 from ui.widgets.plain_label import plain_label
-from ui.widgets.versions import ShownVersion, VersionsView
 
 _TEXT_PX = 120
 
@@ -122,10 +122,7 @@ class SummariesPane(QWidget):
             else tr("There is no summary yet. You can write one yourself.")
         )
         self._versions.show_versions(
-            [
-                ShownVersion(each.made_at, version_label(each.made_at, each.model), each.text)
-                for each in versions
-            ]
+            [ShownVersion(each.made_at, each.model, each.text) for each in versions]
         )
         self._on_text_changed()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
+from app.domain.errors import KnownError
 from app.domain.formatting import format_moment, format_size
 from app.domain.sources import SOURCES, SourceState
 from app.domain.text import sentences
@@ -124,9 +125,9 @@ class ProgramsPage(QWidget):
             item = QListWidgetItem("  ".join([text, *reading.links[:3]]), self.log)
             item.setData(Qt.ItemDataRole.UserRole, reading.links[0] if reading.links else "")
 
-    def show_error(self, text: str) -> None:
+    def show_error(self, error: KnownError) -> None:
         """Show why a change failed."""
-        self.error.show_text(text)
+        self.error.show_text(error.display_text)
 
     def _heading(self, title: str, about: str) -> tuple[int, PlainLabel, PlainLabel]:
         return 8, PlainLabel(title, self, tone="heading"), plain_label(self, "small", about)

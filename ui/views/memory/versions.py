@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QTextBrowser, QWidget
 
 from app.domain.text import DiffKind, word_diff
 from app.domain.translation import tr, trn
+from ui.models.facts import version_label
 from ui.theme import Theme, current_theme
 from ui.widgets.controls import button, column_in, combo_box, row_of
 from ui.widgets.plain_label import PlainLabel
@@ -19,11 +20,16 @@ _DIFF_PX = 96
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
-    """A version, identified by `made_at`; `label` is its time and author."""
+    """A version, identified by `made_at`."""
 
     made_at: datetime
-    label: str
+    author: str
     text: str
+
+    @property
+    def label(self) -> str:
+        """Its time and author."""
+        return version_label(self.made_at, self.author)
 
 
 class VersionsView(QWidget):
