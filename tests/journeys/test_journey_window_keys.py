@@ -100,7 +100,7 @@ async def check_tab_order(user: User) -> None:
     """Tab goes through the window and the settings."""
     window = user.window
     user.press("Ctrl+K")
-    seen = stops(user, window.sidebar.box, window.recall_status)
+    seen = stops(user, window.sidebar.box, window.chat.composer.memory)
     head = ["Search everything", "Filter", "Which conversations are listed", "New", "Conversations"]
     assert seen[:5] == head
     order = ["Title of the conversation", "Message", "Model", "Memory"]
