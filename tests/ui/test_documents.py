@@ -294,3 +294,11 @@ def test_the_folder_of_a_file_is_shown(
     (tmp_path / "a.txt").write_text("Two")
     viewer(screen, document(tmp_path / "a.txt")).folder.click()
     assert opened == [str(tmp_path)]
+
+
+def test_what_is_loaded_when_the_dialog_is_closed_is_not_shown(screen: Screen) -> None:
+    screen.parts.bridge.hold()
+    dialog = screen.presenter.open()
+    dialog.reject()
+    screen.parts.bridge.release()
+    assert dialog.target.count() == 0

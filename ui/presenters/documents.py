@@ -29,6 +29,7 @@ from ui.widgets.banner import Banner
 from ui.widgets.dialog import ask_for_files, ask_for_folder
 
 _LIST, _TEXT, _IMAGE = "documents", "document", "document page"
+_PROJECTS = "projects to add to"
 _EVERY_MS = 400  # while files are read
 _PAGE_PX = 1_600
 
@@ -75,14 +76,14 @@ class DocumentsPresenter(Presenter):
         )
         dialog.finished.connect(self._on_finished)
         self._bridge.load(
-            "projects to add to",
+            _PROJECTS,
             self._projects.listed,
             lambda found: dialog.show_projects(found, self._conversation.project_here),
         )
         for status in self._workers.statuses():
             self._on_worker_changed(status)
         self._refresh.run()
-        return self._open_dialog(dialog, _LIST)
+        return self._open_dialog(dialog, _LIST, _PROJECTS)
 
     def offer(self, folders: Sequence[Path]) -> None:
         """Ask whether folders become documents, then add them in the dialog."""
