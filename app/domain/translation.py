@@ -24,20 +24,10 @@ LANGUAGES = {"en": "English", "de": "Deutsch"}  # each by its own name
 _MONTHS = {
     "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
     "de": [
-        "Jan.",
-        "Feb.",
-        "März",
-        "Apr.",
-        "Mai",
-        "Juni",
-        "Juli",
-        "Aug.",
-        "Sept.",
-        "Okt.",
-        "Nov.",
+        "Jan.", "Feb.", "März", "Apr.", "Mai", "Juni", "Juli", "Aug.", "Sept.", "Okt.", "Nov.",
         "Dez.",
     ],
-}
+}  # fmt: skip
 _LONG_MONTHS = {
     "en": "January February March April May June July August September October November December",
     "de": "Januar Februar M\u00e4rz April Mai Juni Juli August September Oktober November Dezember",

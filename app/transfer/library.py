@@ -51,16 +51,10 @@ from app.transfer.topics import import_topics, portable_topics
 _ALL = 1_000_000
 _OF_THIS_LIBRARY = frozenset(
     (
-        PROBES,
-        FACTS.key,
-        SUMMARIES.key,
-        "clean_slates",
-        "import_history",
-        "mcp_clients",
-        "project_proposals_dismissed",
-        "tool_servers",
+        PROBES, FACTS.key, SUMMARIES.key, "clean_slates", "import_history", "mcp_clients",
+        "project_proposals_dismissed", "tool_servers",
     )
-)
+)  # fmt: skip
 _BATCH = 500
 Named = TypeVar("Named", Project, Routine)
 

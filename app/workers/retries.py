@@ -36,14 +36,9 @@ _MAX_ITEM_WAIT_S = 32.0
 _MAX_OUTAGE_WAIT_S = 60.0  # at most one probe a minute
 _MAX_DOUBLINGS = 10
 _USER_MUST_ACT = (
-    ConsentMissing,
-    KeyMissing,
-    KeyRejected,
-    PermissionRefused,
-    PaymentRequired,
-    ModelNotFound,
+    ConsentMissing, KeyMissing, KeyRejected, PermissionRefused, PaymentRequired, ModelNotFound,
     QuotaExhausted,
-)
+)  # fmt: skip
 _OUTAGE = (RateLimited, ServerOverloaded, Unreachable, EmbedderUnavailable, StorageError)
 _MAYBE_OUTAGE = (TimedOut, ConnectionLost)
 

@@ -106,22 +106,9 @@ def test_the_readme_names_the_commands_that_exist() -> None:
     ):
         named.update(re.findall(r"(?:^|(?<=\| ))[a-z]+", line.split(" ID")[0].split(" [")[0]))
     words_of_commands = {
-        "add",
-        "default",
-        "edit",
-        "embeddings",
-        "get",
-        "key",
-        "history",
-        "move",
-        "off",
-        "on",
-        "run",
-        "remove",
-        "reset",
-        "set",
-        "test",
-    }
+        "add", "default", "edit", "embeddings", "get", "key", "history", "move", "off", "on",
+        "run", "remove", "reset", "set", "test",
+    }  # fmt: skip
     named -= words_of_commands
     assert named == {*COMMANDS, "quick", "restore"}
 

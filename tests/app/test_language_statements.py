@@ -61,16 +61,8 @@ def test_a_value_is_as_written_and_compared_in_lower_case() -> None:
 
 def test_every_language_has_the_same_kinds_of_facts() -> None:
     needed = {
-        "name",
-        "home",
-        "employer",
-        "allergy",
-        "diet",
-        "pet",
-        "instruction",
-        "remember",
-        "plan",
-    }
+        "name", "home", "employer", "allergy", "diet", "pet", "instruction", "remember", "plan",
+    }  # fmt: skip
     for language in LANGUAGES:
         assert needed <= set(slots_of(language))
 

@@ -35,16 +35,12 @@ CAT = "Which vet looks after my cat Minka"
 VET = (CAT, "Doctor Arden in Mill Lane looks after Minka; the next vaccination is in May.")
 OTHERS = (
     "How long does sourdough proof in a cold kitchen",
-    "Which bolt fits the saddle of a touring bicycle",
-    "Explain how tides follow the moon",
-    "Write a limerick on a lighthouse keeper",
-    "What does a mortgage broker charge",
-    "How do I prune roses after winter",
-    "Compare oil paint with acrylic for portraits",
-    "Which trains cross the Alps at night",
-    "How do bees find their way home",
+    "Which bolt fits the saddle of a touring bicycle", "Explain how tides follow the moon",
+    "Write a limerick on a lighthouse keeper", "What does a mortgage broker charge",
+    "How do I prune roses after winter", "Compare oil paint with acrylic for portraits",
+    "Which trains cross the Alps at night", "How do bees find their way home",
     "What should I pack for a week of sailing",
-)
+)  # fmt: skip
 
 
 class SynonymSearch:

@@ -31,14 +31,8 @@ OTHERS = (
 )  # fmt: skip
 ASKED = "Which bolt does the saddle of my bicycle need?"
 PARTS = (
-    "sails",
-    "anchor chain",
-    "galley stove",
-    "bilge pump",
-    "rudder bearing",
-    "fenders",
-    "radio",
-)
+    "sails", "anchor chain", "galley stove", "bilge pump", "rudder bearing", "fenders", "radio",
+)  # fmt: skip
 
 
 class Chat:

@@ -100,16 +100,9 @@ def test_the_sidebar_is_disabled_until_the_window_is_usable(window: MainWindow) 
 def checked(window: MainWindow) -> list[str]:
     """The actions of memory pages that are checked."""
     pages = (
-        "sources",
-        "sent",
-        "facts",
-        "summaries",
-        "profile",
-        "core",
-        "saved",
-        "questions",
+        "sources", "sent", "facts", "summaries", "profile", "core", "saved", "questions",
         "activity",
-    )
+    )  # fmt: skip
     return [each for each in pages if window.actions_by_name[each].isChecked()]
 
 

@@ -68,27 +68,10 @@ _WHOLE = frozenset({"remember", "language of answers", "instruction"})  # to the
 
 _ARTICLES = frozenset(
     [
-        "a",
-        "an",
-        "the",
-        "le",
-        "la",
-        "les",
-        "el",
-        "los",
-        "las",
-        "il",
-        "lo",
-        "i",
-        "gli",
-        "o",
-        "os",
-        "as",
-        "der",
-        "die",
-        "das",
+        "a", "an", "the", "le", "la", "les", "el", "los", "las", "il", "lo", "i", "gli", "o", "os",
+        "as", "der", "die", "das",
     ]
-)
+)  # fmt: skip
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 _QUOTED = re.compile(

@@ -241,15 +241,9 @@ class ChatCompletionsWire(Wire):
     name = WIRE
     path = "/chat/completions"
     optional = (
-        "stream_options",
-        "tool_choice",
-        "response_format",
-        "tools",
-        "reasoning_effort",
-        "temperature",
-        "max_completion_tokens",
-        "max_tokens",
-    )
+        "stream_options", "tool_choice", "response_format", "tools", "reasoning_effort",
+        "temperature", "max_completion_tokens", "max_tokens",
+    )  # fmt: skip
     reader = ChatReader
 
     def events_of(self, reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

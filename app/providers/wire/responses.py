@@ -116,15 +116,9 @@ class ResponsesWire(Wire):
     name = WIRE
     path = "/responses"
     optional = (
-        "include",
-        "text.format",
-        "reasoning.summary",
-        "reasoning.effort",
-        "temperature",
-        "tool_choice",
-        "tools",
-        "max_output_tokens",
-    )
+        "include", "text.format", "reasoning.summary", "reasoning.effort", "temperature",
+        "tool_choice", "tools", "max_output_tokens",
+    )  # fmt: skip
     reader = ResponsesReader
 
     def events_of(self, reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

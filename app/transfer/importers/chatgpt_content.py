@@ -35,15 +35,10 @@ _HIDDEN_TYPES = frozenset(("model_editable_context",))
 _INSTRUCTIONS = "user_editable_context"
 _TOOL_TYPES = frozenset(
     (
-        "text",
-        "execution_output",
-        "multimodal_text",
-        "tether_quote",
-        "tether_browsing_display",
-        "sonic_webpage",
-        "system_error",
+        "text", "execution_output", "multimodal_text", "tether_quote", "tether_browsing_display",
+        "sonic_webpage", "system_error",
     )
-)
+)  # fmt: skip
 _POINTER_PREFIXES = ("sediment://", "file-service://")
 
 
