@@ -15,7 +15,7 @@ from app.transfer.importers.agent_logs import (
     thinking_block,
 )
 from app.transfer.importers.formats import ROLES, Format, Thread, databases, json_of
-from app.transfer.importers.values import an_object, identity, moment, objects, text_of, title
+from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 _CURSOR_USER = 1
 
@@ -39,17 +39,15 @@ def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConve
             if blocks and all(isinstance(block, ToolResult) for block in blocks):
                 role = Role.TOOL
             if name not in thread.nodes:
-                last = thread.add(
-                    name, last, role, blocks, moment(message.get("created_timestamp"))
-                )
+                last = thread.add(name, last, role, blocks, message.get("created_timestamp"))
         yield thread.finished(
             f"{where}, session {session['id']}",
             "goose",
-            identity(session["id"]),
-            title(session.get("name") or session.get("description")),
+            session["id"],
+            session.get("name") or session.get("description"),
             last,
-            moment(session.get("created_at")),
-            moment(session.get("updated_at")),
+            session.get("created_at"),
+            session.get("updated_at"),
             tags=project_tag(session.get("working_dir")),
         )
 
@@ -95,11 +93,11 @@ def _opencode(
         yield thread.finished(
             f"{where}, session {session['id']}",
             "opencode",
-            identity(session["id"]),
-            title(session.get("title")),
+            session["id"],
+            session.get("title"),
             last,
-            moment(session.get("time_created")),
-            moment(session.get("time_updated")),
+            session.get("time_created"),
+            session.get("time_updated"),
             tags=project_tag(session.get("directory")),
         )
 
@@ -151,10 +149,10 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
             f"{where}, session {name}",
             "cursor",
             name,
-            title(record.get("name")),
+            record.get("name"),
             last,
-            moment(record.get("createdAt")),
-            moment(record.get("lastUpdatedAt")),
+            record.get("createdAt"),
+            record.get("lastUpdatedAt"),
             tags=project_tag(folder),
         )
 
@@ -183,10 +181,8 @@ def _cursor_blocks(bubble: dict[str, Any]) -> Iterator[Block]:
             yield result_block(call.get("toolCallId"), name, json_of(result) or result)
 
 
-CURSOR_FORMAT = Format("cursor", "Cursor", databases(_cursor), tables=frozenset(("cursorDiskKV",)))
-GOOSE_FORMAT = Format(
-    "goose", "Goose", databases(_goose), tables=frozenset(("sessions", "messages"))
-)
+CURSOR_FORMAT = Format("cursor", "Cursor", databases(_cursor), tables="cursorDiskKV")
+GOOSE_FORMAT = Format("goose", "Goose", databases(_goose), tables="sessions messages")
 OPENCODE_FORMAT = Format(
-    "opencode", "OpenCode", databases(_opencode), tables=frozenset(("session", "message", "part"))
+    "opencode", "OpenCode", databases(_opencode), tables="session message part"
 )

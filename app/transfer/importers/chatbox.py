@@ -118,8 +118,5 @@ def _blocks(message: dict[str, Any]) -> list[Block]:
 
 
 FORMAT = Format(
-    SOURCE,
-    "Chatbox",
-    documents(_read),
-    members=(frozenset(("chat-sessions-list",)), frozenset(("__exported_items",))),
+    SOURCE, "Chatbox", documents(_read), members=("chat-sessions-list", "__exported_items")
 )

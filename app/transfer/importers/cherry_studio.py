@@ -31,7 +31,6 @@ from app.transfer.importers.values import (
     objects,
     strings,
     text_of,
-    title,
 )
 
 SOURCE = "cherry_studio"
@@ -95,11 +94,11 @@ def _conversation(
     return thread.finished(
         where,
         SOURCE,
-        identity(topic.get("id")),
-        title(about.get("name")),
+        topic.get("id"),
+        about.get("name"),
         last,
-        moment(about.get("createdAt")),
-        moment(about.get("updatedAt")),
+        about.get("createdAt"),
+        about.get("updatedAt"),
         pinned=about.get("pinned") is True,
     )
 
@@ -153,11 +152,11 @@ def _database(
         yield thread.finished(
             f"{where}, topic {topic.get('id')}",
             SOURCE,
-            identity(topic.get("id")),
-            title(topic.get("name")),
+            topic.get("id"),
+            topic.get("name"),
             topic.get("activeNodeId"),
-            moment(topic.get("createdAt")),
-            moment(topic.get("updatedAt")),
+            topic.get("createdAt"),
+            topic.get("updatedAt"),
             pinned=bool(topic.get("isPinned")),
         )
 
@@ -187,9 +186,5 @@ def _part(part: dict[str, Any]) -> Iterator[Block]:
         yield from blocks_of([part])
 
 
-FORMAT = Format(
-    SOURCE, "Cherry Studio", documents(_read), members=(frozenset(("localStorage", "indexedDB")),)
-)
-DATABASE_FORMAT = Format(
-    SOURCE, "Cherry Studio", databases(_database), tables=frozenset(("topic", "message"))
-)
+FORMAT = Format(SOURCE, "Cherry Studio", documents(_read), members=("localStorage indexedDB",))
+DATABASE_FORMAT = Format(SOURCE, "Cherry Studio", databases(_database), tables="topic message")

@@ -199,8 +199,5 @@ FORMAT = Format(
     SOURCE,
     "Claude Code",
     read_claude_code,
-    members=(
-        frozenset(("parentUuid", "sessionId", "isSidechain")),
-        frozenset(("parentUuid", "sessionId", "message")),
-    ),
+    members=("parentUuid sessionId isSidechain", "parentUuid sessionId message"),
 )

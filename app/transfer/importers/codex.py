@@ -112,8 +112,7 @@ class _Rollout(Thread):
             self._ids[-1] if self._ids else "",
             _titles(file.path).get(own, ""),
             self._path[-1][0] if self._path else None,
-            moment(self._header.get("timestamp")),
-            None,
+            self._header.get("timestamp"),
             tags=project_tag(self._header.get("cwd")) + ((SUBAGENT_TAG,) if is_subagent else ()),
         )
         by_program = text_of(self._header.get("originator")) in _BY_PROGRAM or origin == "exec"
@@ -226,7 +225,7 @@ def _threads(
         role, blocks = _app_item(text_of(row["item_type"]), item)
         name = identity(row["item_id"])
         if role is not None and name not in thread.nodes:
-            last = thread.add(name, last, role, blocks, moment(row.get("created_at_ms")))
+            last = thread.add(name, last, role, blocks, row.get("created_at_ms"))
     if current:
         yield _thread(thread, current, last, where)
 
@@ -234,7 +233,7 @@ def _threads(
 def _thread(
     thread: Thread, name: str, last: str | None, where: str
 ) -> ImportedConversation | Skipped:
-    return thread.finished(f"{where}, thread {name}", SOURCE, identity(name), "", last)
+    return thread.finished(f"{where}, thread {name}", SOURCE, name, "", last)
 
 
 def _app_item(kind: str, item: dict[str, Any]) -> tuple[Role | None, list[Block]]:
@@ -251,10 +250,5 @@ def _app_item(kind: str, item: dict[str, Any]) -> tuple[Role | None, list[Block]
     return None, []
 
 
-FORMAT = Format(
-    SOURCE,
-    "Codex",
-    read_codex,
-    members=(frozenset(("timestamp", "type", "payload", "originator", "cwd")),),
-)
-APP_FORMAT = Format(SOURCE, "Codex", databases(_threads), tables=frozenset(("thread_items",)))
+FORMAT = Format(SOURCE, "Codex", read_codex, members=("timestamp type payload originator cwd",))
+APP_FORMAT = Format(SOURCE, "Codex", databases(_threads), tables="thread_items")

@@ -10,15 +10,7 @@ from app.transfer.importers.agent_logs import text_block, thinking_block
 from app.transfer.importers.building import Imported
 from app.transfer.importers.formats import Format, Thread, documents, extended_json
 from app.transfer.importers.pieces import ConversationEnd, MessageEntry, Truncated, iter_events
-from app.transfer.importers.values import (
-    an_object,
-    identity,
-    media_type,
-    moment,
-    objects,
-    text_of,
-    title,
-)
+from app.transfer.importers.values import an_object, identity, media_type, moment, objects, text_of
 
 DEEPSEEK, GROK = "deepseek", "grok"
 
@@ -38,11 +30,11 @@ def read_deepseek(file: NamedStream) -> Imported:
             yield thread.finished(
                 f"{file.name}, conversation {number}",
                 DEEPSEEK,
-                identity(header.get("id")),
-                title(header.get("title")),
+                header.get("id"),
+                header.get("title"),
                 None,
-                moment(header.get("inserted_at")),
-                moment(header.get("updated_at")),
+                header.get("inserted_at"),
+                header.get("updated_at"),
             )
             thread = Thread()
         elif isinstance(event, Truncated):
@@ -89,27 +81,22 @@ def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
                 parent,
                 role,
                 text_block(response.get("message")),
-                moment(extended_json(response.get("create_time"))),
+                extended_json(response.get("create_time")),
                 model,
             )
         yield thread.finished(
             f"{where}, conversation {number}",
             GROK,
-            identity(about.get("id")),
-            title(about.get("title")),
+            about.get("id"),
+            about.get("title"),
             last,
-            moment(extended_json(about.get("create_time"))),
-            moment(extended_json(about.get("modify_time"))),
+            extended_json(about.get("create_time")),
+            extended_json(about.get("modify_time")),
             pinned=about.get("starred") is True,
         )
 
 
 DEEPSEEK_FORMAT = Format(
-    DEEPSEEK,
-    "DeepSeek",
-    read_deepseek,
-    members=(frozenset(("mapping", "fragments", "inserted_at")),),
+    DEEPSEEK, "DeepSeek", read_deepseek, members=("mapping fragments inserted_at",)
 )
-GROK_FORMAT = Format(
-    GROK, "Grok", documents(_grok), members=(frozenset(("conversation", "responses", "sender")),)
-)
+GROK_FORMAT = Format(GROK, "Grok", documents(_grok), members=("conversation responses sender",))

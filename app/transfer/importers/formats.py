@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,16 @@ from app.domain.conversations import Block, Role
 from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.building import ConversationTree, Imported
-from app.transfer.importers.values import MESSAGE_MAX_CHARS, UnreadableValue, an_object, parsed
+from app.transfer.importers.values import (
+    MESSAGE_MAX_CHARS,
+    UnreadableValue,
+    an_object,
+    identity,
+    moment,
+    parsed,
+    text_of,
+    title,
+)
 
 DOCUMENT_MAX_BYTES = 256 << 20
 """The limit of a JSON file that is read as a whole; its values take up to ten times as much memory."""
@@ -47,14 +55,22 @@ class Format:
 
     `source` is what conversations of it have as their source, `title` the program's name. A JSON file has
     this format when its head contains all `members` of one alternative, a database when it has all
-    `tables`.
+    `tables`; both are names with spaces between them.
     """
 
     source: str
     title: str
     read: Callable[[NamedStream], Imported]
-    members: tuple[frozenset[str], ...] = ()
-    tables: frozenset[str] = frozenset()
+    members: tuple[str, ...] = ()
+    tables: str = ""
+
+    def has_members(self, names: frozenset[str]) -> bool:
+        """Return whether these names of members are those of a file of this format."""
+        return any(names.issuperset(words.split()) for words in self.members)
+
+    def has_tables(self, names: frozenset[str]) -> bool:
+        """Return whether a database with these tables has this format."""
+        return bool(self.tables) and names.issuperset(self.tables.split())
 
 
 class Thread(ConversationTree):
@@ -66,16 +82,16 @@ class Thread(ConversationTree):
         parent: str | None,
         role: Role,
         blocks: Iterable[Block],
-        at: datetime | None = None,
-        model: str | None = None,
+        at: object = None,
+        model: object = None,
     ) -> str:
         """Add a message and return its id; without blocks it is a hidden node.
 
-        `at` is UTC. Only replies keep their `model`.
+        `at` and `model` are as the export has them. Only replies keep their `model`.
         """
         kept = tuple(blocks)
-        by = model if role is Role.ASSISTANT else None
-        shown = ImportedMessage(name, parent, role, kept, at, by) if kept else None
+        by = text_of(model) or None if role is Role.ASSISTANT else None
+        shown = ImportedMessage(name, parent, role, kept, moment(at), by) if kept else None
         self.add_node(name, parent, shown)
         return name
 
@@ -83,15 +99,21 @@ class Thread(ConversationTree):
         self,
         where: str,
         source: str,
-        source_id: str,
-        title: str,
+        source_id: object,
+        heading: object,
         leaf: object,
-        created_at: datetime | None = None,
-        updated_at: datetime | None = None,
+        created_at: object = None,
+        updated_at: object = None,
         **more: Any,
     ) -> ImportedConversation | Skipped:
-        """Return the conversation, or the report that it has no messages; like `conversation`."""
-        made = self.conversation(source, source_id, title, leaf, created_at, updated_at, **more)
+        """Return the conversation, or the report that it has no messages; like `conversation`.
+
+        Its id, title and times are given as the export has them.
+        """
+        made = self.conversation(
+            source, identity(source_id), title(heading), leaf, moment(created_at),
+            moment(updated_at), **more,
+        )  # fmt: skip
         return Skipped(where, made.why) if isinstance(made, Skipped) and not made.where else made
 
 

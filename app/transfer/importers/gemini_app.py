@@ -12,7 +12,7 @@ from app.domain.conversations import Attachment, Block, Image, Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import blocks_of, text_block, thinking_block
 from app.transfer.importers.formats import Format, Thread, documents
-from app.transfer.importers.values import an_object, moment, objects, text_of, title
+from app.transfer.importers.values import an_object, moment, objects, text_of
 
 SOURCE = "gemini"
 SILENCE = timedelta(minutes=30)
@@ -104,7 +104,7 @@ def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skippe
     heading = text_of(record.get("title"))
     name = hashlib.sha256(f"{created}\0{heading}".encode()).hexdigest()[:32]
     ended = moment(record.get("last_modification_time"))
-    yield thread.finished(where, SOURCE, name, title(heading), last, moment(created), ended)
+    yield thread.finished(where, SOURCE, name, heading, last, created, ended)
 
 
 def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -135,7 +135,7 @@ def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
         None,
     )
     identity = hashlib.sha256(f"{name}\0{asked.blocks if asked else ''}".encode()).hexdigest()[:32]
-    yield thread.finished(where, SOURCE, identity, title(name), last, None, None)
+    yield thread.finished(where, SOURCE, identity, name, last)
 
 
 def _chunk(chunk: dict[str, Any]) -> Iterator[Block]:
@@ -151,20 +151,14 @@ def _chunk(chunk: dict[str, Any]) -> Iterator[Block]:
 
 
 TAKEOUT_FORMAT = Format(
-    SOURCE,
-    "Gemini (Google Takeout)",
-    documents(_activity),
-    members=(frozenset(("header", "title", "time", "products")),),
+    SOURCE, "Gemini (Google Takeout)", documents(_activity), members=("header title time products",)
 )
 WORKSPACE_FORMAT = Format(
     SOURCE,
     "Gemini (Google Workspace)",
     documents(_workspace),
-    members=(frozenset(("conversation_turns", "user_turn")),),
+    members=("conversation_turns user_turn",),
 )
 STUDIO_FORMAT = Format(
-    SOURCE,
-    "Google AI Studio",
-    documents(_studio),
-    members=(frozenset(("runSettings", "chunkedPrompt")),),
+    SOURCE, "Google AI Studio", documents(_studio), members=("runSettings chunkedPrompt",)
 )

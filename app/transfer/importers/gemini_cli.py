@@ -23,7 +23,6 @@ from app.transfer.importers.values import (
     moment,
     objects,
     text_of,
-    title,
 )
 
 SOURCE = "gemini_cli"
@@ -102,11 +101,11 @@ def _conversation(
     return thread.finished(
         where,
         SOURCE,
-        identity(header.get("sessionId")),
-        title(header.get("summary")),
+        header.get("sessionId"),
+        header.get("summary"),
         last,
-        moment(header.get("startTime")),
-        moment(header.get("lastUpdated")),
+        header.get("startTime"),
+        header.get("lastUpdated"),
         tags=tags,
     )
 
@@ -121,6 +120,4 @@ def _call(call: dict[str, Any]) -> Block:
     return call_block(call.get("id"), call.get("name"), call.get("args"))
 
 
-FORMAT = Format(
-    SOURCE, "Gemini CLI", read_gemini_cli, members=(frozenset(("sessionId", "projectHash")),)
-)
+FORMAT = Format(SOURCE, "Gemini CLI", read_gemini_cli, members=("sessionId projectHash",))

@@ -12,7 +12,7 @@ from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import blocks_of, text_block
 from app.transfer.importers.building import Imported
 from app.transfer.importers.formats import ROLES, Format, Thread, lines
-from app.transfer.importers.values import an_object, identity, moment, objects, text_of, title
+from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 SOURCE = "jan"
 
@@ -40,10 +40,10 @@ def read_jan(file: NamedStream) -> Imported:
         file.name,
         SOURCE,
         name,
-        title(header.get("title")),
+        header.get("title"),
         last,
-        moment(header.get("created")),
-        moment(header.get("updated")),
+        header.get("created"),
+        header.get("updated"),
     )
 
 
@@ -69,9 +69,5 @@ def _nothing(_file: NamedStream) -> Imported:
     return iter(())
 
 
-FORMAT = Format(
-    SOURCE, "Jan", read_jan, members=(frozenset(("thread_id", "role", "content", "created_at")),)
-)
-THREAD_FORMAT = Format(
-    SOURCE, "Jan", _nothing, members=(frozenset(("assistants", "title", "created", "updated")),)
-)
+FORMAT = Format(SOURCE, "Jan", read_jan, members=("thread_id role content created_at",))
+THREAD_FORMAT = Format(SOURCE, "Jan", _nothing, members=("assistants title created updated",))

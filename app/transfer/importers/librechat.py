@@ -7,7 +7,7 @@ from app.domain.conversations import Block, Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import blocks_of, call_block, result_block, text_block
 from app.transfer.importers.formats import Format, Thread, documents, extended_json
-from app.transfer.importers.values import an_object, identity, moment, objects, text_of, title
+from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 SOURCE = "librechat"
 _ROOT = "00000000-0000-0000-0000-000000000000"
@@ -52,11 +52,11 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
     return thread.finished(
         where,
         SOURCE,
-        identity(record.get("conversationId")),
-        title(record.get("title")),
+        record.get("conversationId"),
+        record.get("title"),
         last,
-        moment(extended_json(record.get("createdAt"))),
-        moment(extended_json(record.get("updatedAt"))),
+        extended_json(record.get("createdAt")),
+        extended_json(record.get("updatedAt")),
         archived=record.get("isArchived") is True,
     )
 
@@ -96,8 +96,5 @@ FORMAT = Format(
     SOURCE,
     "LibreChat",
     documents(_read),
-    members=(
-        frozenset(("conversationId", "messagesTree")),
-        frozenset(("conversationId", "messageId", "isCreatedByUser")),
-    ),
+    members=("conversationId messagesTree", "conversationId messageId isCreatedByUser"),
 )

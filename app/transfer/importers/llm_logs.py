@@ -44,7 +44,7 @@ def _responses(
             )
         last = thread.add(f"{name}/prompt", last, Role.USER, text_block(row["prompt"]), at)
         answer = text_block(row["response"])
-        last = thread.add(name, last, Role.ASSISTANT, answer, at, text_of(row.get("model")) or None)
+        last = thread.add(name, last, Role.ASSISTANT, answer, at, row.get("model"))
     if current is not None:
         yield _ended(thread, current, names.get(current, ""), last, where)
 
@@ -95,12 +95,8 @@ def _parts(connection: sqlite3.Connection, message: str) -> Iterator[Block]:
 def _ended(
     thread: Thread, name: object, heading: str, last: str | None, where: str
 ) -> ImportedConversation | Skipped:
-    return thread.finished(
-        f"{where}, conversation {name}", SOURCE, identity(name), heading, last, None, None
-    )
+    return thread.finished(f"{where}, conversation {name}", SOURCE, name, heading, last)
 
 
-FORMAT = Format(SOURCE, "llm", databases(_read), tables=frozenset(("conversations", "responses")))
-NEW_FORMAT = Format(
-    SOURCE, "llm", databases(_read), tables=frozenset(("threads", "turns", "messages", "parts"))
-)
+FORMAT = Format(SOURCE, "llm", databases(_read), tables="conversations responses")
+NEW_FORMAT = Format(SOURCE, "llm", databases(_read), tables="threads turns messages parts")

@@ -17,7 +17,6 @@ from app.transfer.importers.values import (
     moment,
     objects,
     text_of,
-    title,
 )
 
 SOURCE = "lm_studio"
@@ -51,10 +50,10 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
         where,
         SOURCE,
         identity(record.get("createdAt")) or name,
-        title(record.get("name")),
+        record.get("name"),
         above,
         created_at,
-        moment(ended),
+        ended,
         pinned=record.get("pinned") is True,
     )
 
@@ -91,6 +90,4 @@ def _content(content: object) -> Iterator[Block]:
             yield from blocks_of([part])
 
 
-FORMAT = Format(
-    SOURCE, "LM Studio", documents(_read), members=(frozenset(("versions", "currentlySelected")),)
-)
+FORMAT = Format(SOURCE, "LM Studio", documents(_read), members=("versions currentlySelected",))

@@ -35,7 +35,6 @@ from app.transfer.importers.values import (
     objects,
     strings,
     text_of,
-    title,
 )
 
 SOURCE = "open_webui"
@@ -98,11 +97,11 @@ def _conversation(
     return thread.finished(
         where,
         SOURCE,
-        identity(record.get("id")),
-        title(record.get("title") or chat.get("title")),
+        record.get("id"),
+        record.get("title") or chat.get("title"),
         leaf,
-        moment(record.get("created_at") or chat.get("timestamp")),
-        moment(record.get("updated_at")),
+        record.get("created_at") or chat.get("timestamp"),
+        record.get("updated_at"),
         pinned=bool(record.get("pinned")),
         archived=bool(record.get("archived")),
         tags=tuple(strings(meta.get("tags")) or strings(chat.get("tags"))),
@@ -191,12 +190,5 @@ def _rows(connection: sqlite3.Connection, chat: str) -> dict[str, Any]:
     return messages
 
 
-FORMAT = Format(
-    SOURCE,
-    "Open WebUI",
-    read_open_webui,
-    members=(frozenset(("history", "currentId", "childrenIds")),),
-)
-DATABASE_FORMAT = Format(
-    SOURCE, "Open WebUI", databases(_database), tables=frozenset(("chat", "user", "auth"))
-)
+FORMAT = Format(SOURCE, "Open WebUI", read_open_webui, members=("history currentId childrenIds",))
+DATABASE_FORMAT = Format(SOURCE, "Open WebUI", databases(_database), tables="chat user auth")

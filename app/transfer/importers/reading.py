@@ -35,30 +35,14 @@ from app.transfer.importers.scanner import Readable
 from app.transfer.zip_reader import DamagedArchive
 
 FORMATS: tuple[Format, ...] = (
-    claude_code.FORMAT,
-    codex.FORMAT,
-    codex.APP_FORMAT,
-    gemini_cli.FORMAT,
-    agent_databases.OPENCODE_FORMAT,
-    agent_databases.GOOSE_FORMAT,
-    agent_databases.CURSOR_FORMAT,
-    open_webui.FORMAT,
-    open_webui.DATABASE_FORMAT,
-    librechat.FORMAT,
-    chatbox.FORMAT,
-    deepseek_grok.DEEPSEEK_FORMAT,
-    deepseek_grok.GROK_FORMAT,
-    jan.FORMAT,
-    jan.THREAD_FORMAT,
-    cherry_studio.FORMAT,
-    cherry_studio.DATABASE_FORMAT,
-    lm_studio.FORMAT,
-    llm_logs.NEW_FORMAT,
-    llm_logs.FORMAT,
-    gemini_app.TAKEOUT_FORMAT,
-    gemini_app.WORKSPACE_FORMAT,
+    claude_code.FORMAT, codex.FORMAT, codex.APP_FORMAT, gemini_cli.FORMAT,
+    agent_databases.OPENCODE_FORMAT, agent_databases.GOOSE_FORMAT, agent_databases.CURSOR_FORMAT,
+    open_webui.FORMAT, open_webui.DATABASE_FORMAT, librechat.FORMAT, chatbox.FORMAT,
+    deepseek_grok.DEEPSEEK_FORMAT, deepseek_grok.GROK_FORMAT, jan.FORMAT, jan.THREAD_FORMAT,
+    cherry_studio.FORMAT, cherry_studio.DATABASE_FORMAT, lm_studio.FORMAT, llm_logs.NEW_FORMAT,
+    llm_logs.FORMAT, gemini_app.TAKEOUT_FORMAT, gemini_app.WORKSPACE_FORMAT,
     gemini_app.STUDIO_FORMAT,
-)
+)  # fmt: skip
 """The formats besides ChatGPT's, Claude's and our own; the first that fits a file reads it."""
 
 KNOWN_FORMATS = (
@@ -92,18 +76,10 @@ _FIRST_BYTES = (
 
 _SILENT_FILES = frozenset(
     (
-        "group_chats",
-        "login_history",
-        "message_feedback",
-        "model_comparisons",
-        "shared_conversations",
-        "shopping",
-        "sora",
-        "user",
-        "user_settings",
-        "users",
+        "group_chats", "login_history", "message_feedback", "model_comparisons",
+        "shared_conversations", "shopping", "sora", "user", "user_settings", "users",
     )
-)
+)  # fmt: skip
 _EMPTY_LIST = re.compile(rb'\[\s*\]|\{\s*"conversations"\s*:\s*\[\s*\]\s*\}')
 _UNSUPPORTED = (
     ("Mistral's Le Chat", frozenset(("chatId", "contentChunks", "role"))),
@@ -244,7 +220,7 @@ def detect(file: NamedStream) -> Detected:
         return Detected(instead="an empty file")
     if is_database(head):
         known = tables_of(file)
-        found = next((each for each in FORMATS if each.tables and each.tables <= known), None)
+        found = next((each for each in FORMATS if each.has_tables(known)), None)
         return Detected(found.read) if found else Detected(instead=_file_type(head))
     if body[:1] not in (b"[", b"{"):
         return Detected(instead=_file_type(head))
@@ -252,7 +228,7 @@ def detect(file: NamedStream) -> Detected:
         return Detected(lambda file: read_commonplace(file.stream, file.name))
     members = members_of(body)
     for each in FORMATS:
-        if any(alternative <= members for alternative in each.members):
+        if each.has_members(members):
             return Detected(each.read)
     starts = (each for each in iter_events(io.BytesIO(body)) if isinstance(each, ConversationStart))
     member = next((each.member for each in starts), "")

@@ -141,6 +141,8 @@ def moment(value: object) -> datetime | None:
 
     A time without a zone is UTC; times before 1990 or after 2200 are invalid.
     """
+    if isinstance(value, datetime):
+        return value  # it was read already
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
