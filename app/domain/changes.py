@@ -23,15 +23,27 @@ from app.domain.routines import Routine, RoutineRun
 from app.domain.topics import TopicChoice
 
 
+class Change:
+    """A change record."""
+
+    __slots__ = ()
+
+
+class Deletion(Change):
+    """A change that deletes what earlier ones wrote."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class ConversationPut:
+class ConversationPut(Change):
     """A new conversation; later edits are `ConversationEdited`."""
 
     conversation: Conversation
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationEdited:
+class ConversationEdited(Change):
     """New values for some fields of a conversation; None leaves a field unchanged.
 
     `model` and `preset` "" select the default, `project` "" none; `restored` moves it out of the trash; `recalls` is whether
@@ -56,21 +68,21 @@ class ConversationEdited:
 
 
 @dataclass(frozen=True, slots=True)
-class MessagesAdded:
+class MessagesAdded(Change):
     """New messages, parents first."""
 
     messages: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ExchangePut:
+class ExchangePut(Change):
     """The current record of an exchange."""
 
     exchange: Exchange
 
 
 @dataclass(frozen=True, slots=True)
-class PassagesPut:
+class PassagesPut(Change):
     """New passages; `replaced` are ids that are removed from the index in the same commit."""
 
     passages: tuple[Passage, ...] = ()
@@ -78,7 +90,7 @@ class PassagesPut:
 
 
 @dataclass(frozen=True, slots=True)
-class TagsChanged:
+class TagsChanged(Change):
     """Tags added to or removed from a conversation; `automatic` ones come from a summarizer."""
 
     conversation_id: ConversationId
@@ -88,7 +100,7 @@ class TagsChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class OriginsAdded:
+class OriginsAdded(Change):
     """Origins of imported records: pairs of the source's id and the local id.
 
     `kind` is "conversation" or "message"; `source`, `kind` and the source's id are unique together.
@@ -100,7 +112,7 @@ class OriginsAdded:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingPut:
+class SettingPut(Change):
     """The value of a setting; `value_json` None restores the default."""
 
     key: str
@@ -108,7 +120,7 @@ class SettingPut:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderPut:
+class ProviderPut(Change):
     """A provider that the user configured, without its key. `kind` is openai, anthropic or compatible."""
 
     name: str
@@ -120,56 +132,56 @@ class ProviderPut:
 
 
 @dataclass(frozen=True, slots=True)
-class PresetPut:
+class PresetPut(Change):
     """The current state of a preset; `BUILT_IN_PRESET` has its instructions in a setting."""
 
     preset: Preset
 
 
 @dataclass(frozen=True, slots=True)
-class PresetRemoved:
+class PresetRemoved(Change):
     """The removal of a preset; its conversations have the default preset from then on."""
 
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectPut:
+class ProjectPut(Change):
     """The current state of a project."""
 
     project: Project
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectRemoved:
+class ProjectRemoved(Change):
     """The removal of a project; its conversations have none from then on."""
 
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
-class RoutinePut:
+class RoutinePut(Change):
     """The current state of a routine."""
 
     routine: Routine
 
 
 @dataclass(frozen=True, slots=True)
-class RoutineRemoved:
+class RoutineRemoved(Change):
     """The removal of a routine with the records of its runs; their conversation stays."""
 
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
-class RoutineRunPut:
+class RoutineRunPut(Change):
     """The current record of a run or of a due time that was skipped."""
 
     run: RoutineRun
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryPut:
+class SummaryPut(Change):
     """A summary of an exchange or a conversation; the newest is current, older versions are kept.
 
     `kind` is "exchange" or "conversation"; `source_hash` identifies the summarized text, so that a
@@ -187,7 +199,7 @@ class SummaryPut:
 
 
 @dataclass(frozen=True, slots=True)
-class DraftPut:
+class DraftPut(Change):
     """Unsent text and files of the composer; conversation None is one that has not begun."""
 
     conversation_id: ConversationId | None
@@ -197,7 +209,7 @@ class DraftPut:
 
 
 @dataclass(frozen=True, slots=True)
-class SpendReserved:
+class SpendReserved(Change):
     """A spend reservation: a request about to be sent, with its maximum tokens and cost (None: unknown).
 
     `SpendAdded` with its uid, or `SpendReleased`, ends it. A reservation that is found at startup was
@@ -216,7 +228,7 @@ class SpendReserved:
 
 
 @dataclass(frozen=True, slots=True)
-class SpendReleased:
+class SpendReleased(Change):
     """A reservation that cost nothing: the request was not sent, or the server refused it."""
 
     SERIALIZED_NAME: ClassVar[str] = "SpendFreed"
@@ -225,7 +237,7 @@ class SpendReleased:
 
 
 @dataclass(frozen=True, slots=True)
-class SpendAdded:
+class SpendAdded(Change):
     """One paid request. `purpose` is "chat" or a worker's name; cost None is an unknown price.
 
     `held` is the uid of the `SpendReserved` that it ends, "" for none. `is_estimated` when the request
@@ -248,7 +260,7 @@ TEXT_WAS_THINKING = "text_was_thinking"
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyGrew:
+class ReplyGrew(Change):
     """The next part of a running reply; stored in the journal only.
 
     `kind` is "text", "thinking" or `TEXT_WAS_THINKING`: the text before it is thinking; `message_id` is the assistant message being written. After a crash,
@@ -264,7 +276,7 @@ class ReplyGrew:
 
 
 @dataclass(frozen=True, slots=True)
-class FactPut:
+class FactPut(Change):
     """The current state of a fact; its text is stored as a version, identified by `Fact.made_at`.
 
     Its passage is added in the same commit, and removed when `valid_until` is set.
@@ -274,7 +286,7 @@ class FactPut:
 
 
 @dataclass(frozen=True, slots=True)
-class FactForgotten:
+class FactForgotten(Deletion):
     """The deletion of a fact with all its versions; a text of that hash is not extracted again."""
 
     fact_id: PassageId
@@ -282,7 +294,7 @@ class FactForgotten:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractionDone:
+class ExtractionDone(Change):
     """A completed fact extraction from an exchange; `source_hash` identifies the text that was read."""
 
     exchange_id: ExchangeId
@@ -294,28 +306,28 @@ class ExtractionDone:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPut:
+class MemoryPut(Change):
     """A text that the user or a model saved; its passage is added in the same commit."""
 
     memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryForgotten:
+class MemoryForgotten(Deletion):
     """The deletion of a saved text with its passage."""
 
     memory_id: PassageId
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentsForgotten:
+class DocumentsForgotten(Deletion):
     """The removal of documents with their text and passages; they may be added again later."""
 
     document_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CoreMemoryPut:
+class CoreMemoryPut(Change):
     """The text that is part of every prompt; the newest is current, older versions are kept.
 
     `author` is "user" or PROVIDER:MODEL.
@@ -327,42 +339,42 @@ class CoreMemoryPut:
 
 
 @dataclass(frozen=True, slots=True)
-class CoreMemoryForgotten:
+class CoreMemoryForgotten(Deletion):
     """The deletion of earlier versions of the core memory, by their times."""
 
     made_at: tuple[datetime, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryWritePut:
+class MemoryWritePut(Change):
     """What a model wrote to memory, or its new state."""
 
     write: MemoryWrite
 
 
 @dataclass(frozen=True, slots=True)
-class ProfilePut:
+class ProfilePut(Change):
     """A profile that the user accepted or wrote; the newest is current, older versions are kept."""
 
     profile: Profile
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileReviewPut:
+class ProfileReviewPut(Change):
     """The last review of the facts for the profile, in the place of the one before."""
 
     review: ProfileReview
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileLinesRejected:
+class ProfileLinesRejected(Change):
     """Texts, by their keys, that are not proposed for the profile again."""
 
     text_hashes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSummaryPut:
+class ToolSummaryPut(Change):
     """A one-line summary of a tool call; `call_number` counts the calls of the message from 0.
 
     `id` is the id of its passage.
@@ -379,7 +391,7 @@ class ToolSummaryPut:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptStored:
+class PromptStored(Change):
     """The prompt of an answer, kept permanently."""
 
     SERIALIZED_NAME: ClassVar[str] = "PromptKept"
@@ -388,7 +400,7 @@ class PromptStored:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackPut:
+class FeedbackPut(Change):
     """The user's verdict on a recalled passage; None withdraws it."""
 
     passage_id: PassageId
@@ -397,7 +409,7 @@ class FeedbackPut:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationForgotten:
+class ConversationForgotten(Deletion):
     """The deletion of a conversation and everything derived from it; see `app.storage.deletion`.
 
     Its uid is kept, so that an import does not bring it back unasked.
@@ -407,7 +419,7 @@ class ConversationForgotten:
 
 
 @dataclass(frozen=True, slots=True)
-class MessagesForgotten:
+class MessagesForgotten(Deletion):
     """The deletion of the content of messages and of everything derived from it.
 
     The messages keep their places, so that links, branches and origins stay valid. `title` replaces a
@@ -420,83 +432,25 @@ class MessagesForgotten:
 
 
 @dataclass(frozen=True, slots=True)
-class ValueForgotten:
+class ValueForgotten(Deletion):
     """The removal of a text from wherever it is stored; see `app.storage.deletion.values`."""
 
     value: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class UidsRestored:
+class UidsRestored(Change):
     """Uids of forgotten records that the user imports again; see `app.storage.tables.forgotten`."""
 
     uids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class TopicChosen:
+class TopicChosen(Change):
     """What the user decided about a topic, in the place of an earlier decision."""
 
     choice: TopicChoice
 
-
-Change = (
-    ConversationPut
-    | ConversationEdited
-    | MessagesAdded
-    | ExchangePut
-    | PassagesPut
-    | TagsChanged
-    | OriginsAdded
-    | SettingPut
-    | ProviderPut
-    | PresetPut
-    | PresetRemoved
-    | RoutinePut
-    | RoutineRemoved
-    | RoutineRunPut
-    | SummaryPut
-    | DraftPut
-    | SpendReserved
-    | SpendReleased
-    | SpendAdded
-    | ReplyGrew
-    | FactPut
-    | FactForgotten
-    | ExtractionDone
-    | MemoryPut
-    | MemoryForgotten
-    | CoreMemoryPut
-    | CoreMemoryForgotten
-    | MemoryWritePut
-    | ProfilePut
-    | ProfileReviewPut
-    | ProfileLinesRejected
-    | ToolSummaryPut
-    | PromptStored
-    | FeedbackPut
-    | ConversationForgotten
-    | MessagesForgotten
-    | ValueForgotten
-    | UidsRestored
-    | ProjectPut
-    | ProjectRemoved
-    | TopicChosen
-    | DocumentsForgotten
-)
-
-FORGETTING: frozenset[type] = frozenset(
-    (
-        ConversationForgotten,
-        CoreMemoryForgotten,
-        DocumentsForgotten,
-        FactForgotten,
-        MemoryForgotten,
-        MessagesForgotten,
-        ValueForgotten,
-    )
-)
-"""The changes that delete what earlier ones wrote."""
 
 _BY_BACKGROUND: frozenset[type] = frozenset(
     (ExtractionDone, OriginsAdded, SummaryPut, ToolSummaryPut)

@@ -1,6 +1,7 @@
 """JSON encoding of domain values, driven by their type annotations: dataclasses, tuples, enums, times.
 
-Every dataclass is tagged with its name under "_", which selects the class when a union is decoded. The
+Every dataclass is tagged with its name under "_", which selects the class when a union or a base class that is
+no dataclass is decoded. The
 journal and the database keep these names: a class that is renamed keeps its old one in the class variable
 `SERIALIZED_NAME`. Unknown fields are ignored and missing fields take their default, so that older and
 newer versions of the program can read each other's text.
@@ -125,6 +126,8 @@ def _decoder(annotation: Any) -> Callable[[Any], Any]:
         return lambda plain: float(_checked((int, float), plain))
     if annotation in (str, int, bool):
         return lambda plain: _checked((annotation,), plain)
+    if isinstance(annotation, type) and (known := tuple(_dataclasses_below(annotation))):
+        return _union_decoder(known)
     raise TypeError(f"cannot decode a {annotation!r}")
 
 
@@ -142,6 +145,16 @@ def _tuple_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
     return lambda plain: tuple(
         decode(item) for decode, item in zip(decoders, _checked((list,), plain), strict=True)
     )
+
+
+def _dataclasses_below(base: type) -> Iterator[type]:
+    """Yield the dataclasses derived from a class; that without slots, which Python makes first, before the other."""
+    below: list[type] = base.__subclasses__()
+    for each in below:
+        if "__dataclass_fields__" in vars(each):
+            yield each
+        else:
+            yield from _dataclasses_below(each)
 
 
 def _enum_decoder(cls: type[Enum]) -> Callable[[Any], Any]:

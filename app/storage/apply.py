@@ -10,9 +10,9 @@ from typing import Any
 
 from app.domain import codec
 from app.domain.changes import (
-    FORGETTING,
     Change,
     ConversationForgotten,
+    Deletion,
     MessagesForgotten,
     ValueForgotten,
 )
@@ -157,7 +157,7 @@ def apply_records(
     run: Records = []
     for record in records:
         run.append(record)
-        if forgotten := tuple(each for each in record[1] if type(each) in FORGETTING):
+        if forgotten := tuple(each for each in record[1] if isinstance(each, Deletion)):
             written.news += _apply_together(connection, run, throttle).news
             connection.execute(_OWE, [record[0], codec.dumps(forgotten)])
             run = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from app.domain import codec
-from app.domain.changes import FORGETTING, Change, ChangeListener, ChangeSet, is_background
+from app.domain.changes import Change, ChangeListener, ChangeSet, Deletion, is_background
 from app.domain.errors import DiskFull, StorageError
 from app.storage.engine.aggregate import Batch, Row, read_state
 from app.storage.engine.database import Connection, Database, Values
@@ -236,7 +236,7 @@ class Store:
             self.throttle()
             pieces.append(piece)
         write.payload = tuple(pieces)
-        write.is_exclusive = not FORGETTING.isdisjoint(map(type, write.changes))
+        write.is_exclusive = any(isinstance(each, Deletion) for each in write.changes)
 
     def _serve(self) -> None:
         held: _Write | None = None
@@ -354,6 +354,13 @@ class Store:
                 listener(changed)
             except Exception:  # noqa: BLE001 - what was committed stays committed
                 _log.exception("a listener failed")
+
+
+class StoreReader:
+    """What reads rows of a store; a subclass has the queries about one kind of record. They block."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
 
 def _settle(write: _Write, work: Callable[[], Any]) -> None:
