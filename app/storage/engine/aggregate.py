@@ -312,5 +312,17 @@ def unique_uid(table: str) -> Rule:
     )  # fmt: skip
 
 
+def unique_name(table: str) -> Rule:
+    """Return the rule that no two rows have one name; the repair adds the uid to all but one."""
+    return Rule(
+        f"{table}.name",
+        f"Several {table}s have the name of the {table} {{}}.",
+        f"SELECT uid FROM {table} WHERE lower(name) IN (SELECT lower(name) FROM {table} "
+        f"GROUP BY lower(name) HAVING count(*) > 1) AND uid NOT IN (SELECT min(uid) FROM {table} "
+        "GROUP BY lower(name))",
+        f"UPDATE {table} SET name = name || ' ' || uid WHERE uid IN (SELECT unnest($1))",
+    )
+
+
 def _article(noun: str) -> str:
     return "an" if noun[0] in "aeiou" else "a"

@@ -10,7 +10,7 @@ from datetime import datetime
 from app.domain.workers import WORKERS, FailedItem, ItemKind, WorkerName
 from app.storage.engine.aggregate import OF_CONVERSATIONS, REPLACE, Aggregate, insert_rows
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import Store, StoreReader
 from app.storage.engine.times import from_db, to_db
 
 CALLS_PER_MESSAGE = 1_000  # a tool call's item id is its message's id times this, plus its number
@@ -149,11 +149,8 @@ class Attempts:
         ).result()
 
 
-class FailedItems:
+class FailedItems(StoreReader):
     """Reads the retry queue. Blocking."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def of(self, worker: WorkerName, limit: int) -> Sequence[FailedItem]:
         """Return what a worker failed at: what is tried again first, then abandoned items.

@@ -31,7 +31,7 @@ from app.storage.engine.aggregate import (
     unique_uid,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, to_db
 
 CONVERSATION_COLUMNS = (
@@ -262,11 +262,8 @@ class FilterValues:
     sources: tuple[tuple[str, int], ...] = ()
 
 
-class Conversations:
+class Conversations(StoreReader):
     """Reads conversations. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def get(self, conversation_id: int) -> Conversation:
         """Return one conversation, in the trash or not; raise NotFound."""

@@ -43,7 +43,7 @@ from app.storage.engine.aggregate import (
     select_in,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import Store, StoreReader
 from app.storage.engine.times import to_db
 from app.storage.tables.passage_rows import remove_passages
 from app.storage.work.queue import Tally, WorkQuery
@@ -268,11 +268,8 @@ class Documents:
         return [each for (each,) in rows]
 
 
-class DocumentTexts:
+class DocumentTexts(StoreReader):
     """Reads whole documents. Blocking."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def at(self, place: str) -> StoredDocument:
         """Return the document of a place as people write it: man:grep.1, document:PASSAGE, or a whole path.

@@ -37,7 +37,7 @@ from app.storage.engine.aggregate import (
     unique_uid,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.conversations import conversation_with
 
@@ -262,11 +262,8 @@ def _exchange_of(row: Row, message_ids: Sequence[MessageId]) -> Exchange:
 # -- queries
 
 
-class Exchanges:
+class Exchanges(StoreReader):
     """Reads exchanges and their messages. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def get(self, exchange_id: int) -> Exchange:
         """Return one exchange; raise NotFound."""

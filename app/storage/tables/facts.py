@@ -16,7 +16,7 @@ from app.domain.passages import Passage, PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
 from app.storage.engine.aggregate import Row, reader, select_in
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS
 from app.storage.tables.fact_visibility import VISIBLE_FACTS, visible_facts
 from app.storage.tables.projects import BOUNDED
@@ -71,11 +71,8 @@ VERSION_SEEN = (
 _NEWEST_FIRST = "ORDER BY f.pinned DESC, f.said_at DESC, f.id DESC"
 
 
-class Facts:
+class Facts(StoreReader):
     """Reads facts. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def listed(self, which: FactFilter) -> Sequence[KnownFact]:
         """Return a page of facts, pinned ones first, then by when they were said, newest first."""

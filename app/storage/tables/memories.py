@@ -27,7 +27,7 @@ from app.storage.engine.aggregate import (
     select_in,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.passage_rows import passage_source
 
@@ -129,11 +129,8 @@ class KnownMemory:
     turn_number: int | None = None
 
 
-class ArchivalMemories:
+class ArchivalMemories(StoreReader):
     """Reads saved texts. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def get(self, memory_id: int) -> Memory:
         """Return one; raise NotFound."""
@@ -181,11 +178,8 @@ class CoreMemoryText:
     made_at: datetime | None = None
 
 
-class CoreMemory:
+class CoreMemory(StoreReader):
     """Reads the core memory. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def now(self) -> CoreMemoryText:
         """Return the newest text."""
@@ -210,11 +204,8 @@ _WRITES = (
 )
 
 
-class MemoryWrites:
+class MemoryWrites(StoreReader):
     """Reads what models wrote to memory, in conversations that are shown. Blocking."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def get(self, uid: str) -> MemoryWrite:
         """Return the one whose uid ends so; raise NotFound for none or several."""

@@ -13,7 +13,7 @@ from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.turn_text import RECALL_MODEL
 from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import to_db
 from app.storage.tables.passage_texts import PassagePlace, questions_of, shown_of, texts_of
 from app.storage.tables.topics import IN_TOPIC
@@ -44,11 +44,8 @@ class IndexWork:
     is_last: bool
 
 
-class Passages:
+class Passages(StoreReader):
     """Reads passages. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def work_since(self, position: int, limit: int) -> IndexWork:
         """Return what changed after the journal's `position`: about `limit` passages, oldest first.

@@ -2,7 +2,7 @@
 
 from app.domain.changes import PresetPut, PresetRemoved
 from app.domain.presets import Preset
-from app.storage.engine.aggregate import Aggregate, Batch, Row, Rule, Table, reader, row_of
+from app.storage.engine.aggregate import Aggregate, Batch, Row, Table, reader, row_of, unique_name
 from app.storage.engine.store import Store
 
 _COLUMNS = (
@@ -25,16 +25,7 @@ def _removed(batch: Batch, change: PresetRemoved) -> None:
 PRESETS = Aggregate(
     (Table("preset", _COLUMNS, "uid"),),
     {PresetPut: _put, PresetRemoved: _removed},
-    rules=(
-        Rule(
-            "preset.name",
-            "Several presets have the name of the preset {}.",
-            "SELECT uid FROM preset WHERE lower(name) IN (SELECT lower(name) FROM preset "
-            "GROUP BY lower(name) HAVING count(*) > 1) AND uid NOT IN (SELECT min(uid) FROM preset "
-            "GROUP BY lower(name))",
-            "UPDATE preset SET name = name || ' ' || uid WHERE uid IN (SELECT unnest($1))",
-        ),
-    ),
+    rules=(unique_name("preset"),),
 )
 
 

@@ -21,7 +21,7 @@ from app.domain.profile import (
 from app.domain.turn_text import content_hash
 from app.storage.engine.aggregate import IGNORE, Aggregate, Batch, Table, delete_where_in, select_in
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.facts import VERSION_SEEN
 from app.storage.tables.projects import BOUNDED
@@ -104,11 +104,8 @@ _OUTSIDE = f"coalesce(v.conversation_id, 0) NOT IN (SELECT id FROM {BOUNDED})"
 # -- queries
 
 
-class ProfileRows:
+class ProfileRows(StoreReader):
     """Reads the profile. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def current(self) -> Profile | None:
         """Return the newest version without lines of hidden facts; None before the first."""

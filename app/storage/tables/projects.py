@@ -5,7 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from app.domain.changes import ProjectPut, ProjectRemoved
 from app.domain.ids import ConversationId
 from app.domain.projects import Project
-from app.storage.engine.aggregate import Aggregate, Batch, Rule, Table, reader, row_of, select_in
+from app.storage.engine.aggregate import (
+    Aggregate,
+    Batch,
+    Table,
+    reader,
+    row_of,
+    select_in,
+    unique_name,
+)
 from app.storage.engine.store import Store
 
 _COLUMNS = "uid, name, instructions, color, folder, recall"
@@ -29,16 +37,7 @@ def _removed(batch: Batch, change: ProjectRemoved) -> None:
 PROJECTS = Aggregate(
     (Table("project", _COLUMNS, "uid"),),
     {ProjectPut: _put, ProjectRemoved: _removed},
-    rules=(
-        Rule(
-            "project.name",
-            "Several projects have the name of the project {}.",
-            "SELECT uid FROM project WHERE lower(name) IN (SELECT lower(name) FROM project "
-            "GROUP BY lower(name) HAVING count(*) > 1) AND uid NOT IN (SELECT min(uid) FROM project "
-            "GROUP BY lower(name))",
-            "UPDATE project SET name = name || ' ' || uid WHERE uid IN (SELECT unnest($1))",
-        ),
-    ),
+    rules=(unique_name("project"),),
 )
 
 

@@ -29,7 +29,7 @@ from app.storage.engine.aggregate import (
     select_in,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables.passage_texts import questions_of, shown_of
 
@@ -181,11 +181,8 @@ PROMPTS = Aggregate(
 # -- queries
 
 
-class Prompts:
+class Prompts(StoreReader):
     """Reads prompts and recalled items. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def of(self, exchange_id: ExchangeId) -> StoredPrompt | None:
         """Return the last prompt of an exchange, with a placeholder for forgotten text.
@@ -357,11 +354,8 @@ def _details(cursor: Connection, items: Sequence[RecalledItem]) -> tuple[Recalle
 _item = reader(RecalledItem)
 
 
-class Feedback:
+class Feedback(StoreReader):
     """Reads and writes verdicts. Blocking."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def verdicts(self) -> Mapping[PassageId, Verdict]:
         """Return all verdicts; there are few."""

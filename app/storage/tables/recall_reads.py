@@ -10,7 +10,7 @@ from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
 from app.storage.engine.aggregate import Row, reader, select_in
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import Store, StoreReader
 from app.storage.engine.times import from_db
 from app.storage.tables import spaces
 
@@ -40,11 +40,8 @@ class ConversationHeader:
     exchange_count: int
 
 
-class RecallReads:
+class RecallReads(StoreReader):
     """Reads for recall; each table is read by ids, nothing is joined. Blocking."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def heads(self, ids: Iterable[int]) -> Mapping[PassageId, PassageHeader]:
         """Return the headers of the passages that exist among `ids`."""

@@ -20,7 +20,7 @@ from app.storage.engine.aggregate import (
     row_of,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import to_db
 
 _ROUTINE = Table(
@@ -118,11 +118,8 @@ ROUTINES = Aggregate(
 # -- queries
 
 
-class RoutineRows:
+class RoutineRows(StoreReader):
     """Reads routines and runs. Blocking; raises StorageError."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def listed(self) -> tuple[Routine, ...]:
         """Return all routines, by name."""

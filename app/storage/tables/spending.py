@@ -23,7 +23,7 @@ from app.storage.engine.aggregate import (
     row_of,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import Store, StoreReader
 from app.storage.engine.times import from_db, now, to_db
 
 CHAT = "chat"  # the purpose that is not background work
@@ -147,11 +147,8 @@ class SpentOn:
     spent: Spent
 
 
-class Spending:
+class Spending(StoreReader):
     """Reads the cost of requests. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def all_time(self, purpose: str) -> UsageTotals:
         """Return all that was spent on "chat" or for a worker; the cost is None if any is unknown."""

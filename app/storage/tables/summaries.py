@@ -21,7 +21,7 @@ from app.storage.engine.aggregate import (
     row_of,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.tables.passage_rows import passage_source
 
 _SUMMARY = Table(
@@ -109,11 +109,8 @@ class Summary:
 _summary = reader(Summary)
 
 
-class Summaries:
+class Summaries(StoreReader):
     """Reads summaries. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def latest(self, kind: str, source_ids: Iterable[int]) -> Mapping[int, Summary]:
         """Return the latest summaries of kind "exchange" or "conversation", by source id."""

@@ -27,7 +27,7 @@ from app.storage.engine.aggregate import (
     row_of,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db
 from app.storage.tables import spaces
 from app.storage.tables.vector_rows import from_blobs
@@ -166,11 +166,8 @@ class MemberTexts:
     words: str
 
 
-class TopicRows:
+class TopicRows(StoreReader):
     """Reads and writes topics. Blocking: for worker threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def stored(self) -> tuple[StoredTopic, ...]:
         """Return the topics with automatic names, by id."""

@@ -16,7 +16,7 @@ from app.domain.passages import PassageKind, Space
 from app.domain.workers import WorkerName
 from app.storage.engine.aggregate import insert_rows, select_in
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables import spaces
 from app.storage.tables.vector_rows import (
@@ -71,15 +71,12 @@ def _work(table: str) -> WorkQuery:
     )
 
 
-class Vectors:
+class Vectors(StoreReader):
     """Reads and writes the vectors of one store. Blocking: for worker threads and the command line.
 
     Listeners of the store get the names of spaces whose rows changed in `ChangeSet.vectors`, but not
     for removed passages.
     """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     # -- spaces
 

@@ -14,7 +14,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.turn_text import RECALL_MODEL
 from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.fact_rows import FACT_COLUMNS
 from app.storage.tables.facts import fact_of, fact_versions
@@ -83,11 +83,8 @@ EXTRACTIONS = WorkQuery(
 )
 
 
-class ExtractionWork:
+class ExtractionWork(StoreReader):
     """Reads the extractor's work. Blocking: for its thread and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def exchange_ids(
         self, limit: int, skipped: ConversationId | None, at: datetime

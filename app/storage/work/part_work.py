@@ -15,7 +15,7 @@ from app.domain.ids import ConversationId
 from app.domain.workers import WorkerName
 from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import to_db
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
 from app.storage.tables.exchanges import exchanges_where
@@ -84,11 +84,8 @@ class ConversationPart:
     turns: tuple[PartTurn, ...]
 
 
-class PartWork:
+class PartWork(StoreReader):
     """Reads the unread parts of conversations. Blocking: for worker threads."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def next(
         self,

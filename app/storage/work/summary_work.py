@@ -15,7 +15,7 @@ from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
 from app.storage.engine.aggregate import select_in
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
 from app.storage.tables.exchanges import exchanges_where, shown_path
@@ -120,11 +120,8 @@ def conversation_stamp(exchanges: Iterable[Exchange]) -> str:
     return f"{len(completed)}:{(last - _EPOCH) // timedelta(microseconds=1)}"
 
 
-class SummaryWork:
+class SummaryWork(StoreReader):
     """Reads the summarizers' work. Blocking: for their threads and the command line."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def exchange_ids(
         self, limit: int, min_messages: int, skipped: ConversationId | None, at: datetime

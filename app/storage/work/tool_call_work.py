@@ -8,7 +8,7 @@ from app.domain.conversations import ToolCall, ToolResult
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.storage.engine.aggregate import Row
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store
+from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, to_db
 from app.storage.tables.attempts import CALLS_PER_MESSAGE
 from app.storage.tables.exchanges import blocks_of
@@ -59,11 +59,8 @@ _WORK = WorkQuery(
 )
 
 
-class ToolCallWork:
+class ToolCallWork(StoreReader):
     """Reads the tool-call summarizer's work. Blocking: for its thread."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def calls(
         self, limit: int, skipped: ConversationId | None, at: datetime
