@@ -126,7 +126,7 @@ def _decoder(annotation: Any) -> Callable[[Any], Any]:
         return lambda plain: float(_checked((int, float), plain))
     if annotation in (str, int, bool):
         return lambda plain: _checked((annotation,), plain)
-    if isinstance(annotation, type) and (known := tuple(_dataclasses_below(annotation))):
+    if isinstance(annotation, type) and (known := dataclasses_of(annotation)):
         return _union_decoder(known)
     raise TypeError(f"cannot decode a {annotation!r}")
 
@@ -147,14 +147,16 @@ def _tuple_decoder(args: tuple[Any, ...]) -> Callable[[Any], Any]:
     )
 
 
-def _dataclasses_below(base: type) -> Iterator[type]:
-    """Yield the dataclasses derived from a class; that without slots, which Python makes first, before the other."""
+def dataclasses_of(base: type) -> tuple[type, ...]:
+    """Return the dataclasses that derive from a class, directly or through classes that are none."""
+    found: dict[str, type] = {}
     below: list[type] = base.__subclasses__()
     for each in below:
         if "__dataclass_fields__" in vars(each):
-            yield each
+            found[each.__name__] = each  # the one with slots follows the one it was made from
         else:
-            yield from _dataclasses_below(each)
+            found |= {derived.__name__: derived for derived in dataclasses_of(each)}
+    return tuple(found.values())
 
 
 def _enum_decoder(cls: type[Enum]) -> Callable[[Any], Any]:

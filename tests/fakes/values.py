@@ -9,6 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from app.domain import codec
+
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 _FIRST, _LAST = (datetime.fromisoformat(f"{year}-01-01") for year in (1990, 2090))
 TIMES = st.datetimes(_FIRST, _LAST, timezones=st.just(UTC))
@@ -38,7 +40,8 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
         return st.tuples(*map(values, arguments))
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return st.sampled_from(annotation)
-    assert is_dataclass(annotation), annotation
+    if not is_dataclass(annotation):
+        return st.one_of([values(each) for each in codec.dataclasses_of(annotation)])
     hints = typing.get_type_hints(annotation)
     return st.builds(
         typing.cast(Any, annotation),
