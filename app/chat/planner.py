@@ -154,18 +154,7 @@ class Planner:
         message = self._message(conversation, parent_id, Role.USER, blocks, at)
         own: tuple[Message, ...] = (message,)
         starts_segment = last is not None and (in_own_segment or self._breaks.is_after(last.id))
-        exchange = Exchange(
-            id=self._ids.exchange(),
-            conversation_id=conversation.id,
-            parent_id=last.id if last else None,
-            turn_number=last.turn_number + 1 if last else 0,
-            segment_number=last.segment_number + starts_segment if last else 0,
-            status=ExchangeStatus.RUNNING,
-            message_ids=(message.id,),
-            started_at=at,
-            model=self._model_of(conversation),
-            uid=new_uid(),
-        )
+        exchange = self._next_exchange(conversation, last, message, starts_segment=starts_segment)
         if last and not starts_segment and not _is_answered(last, before):
             message_ids, own = (*last.message_ids, message.id), (*before, message)
             exchange = _running(last, message_ids, exchange.model, started_at=last.started_at)
@@ -181,6 +170,28 @@ class Planner:
         later = () if in_own_segment else (DraftPut(conversation_id, "", at),)
         added = MessagesAdded((message,))
         return self._plan(conversation, exchange, shown, own, (head, added), later)
+
+    def _next_exchange(
+        self,
+        conversation: Conversation,
+        last: Exchange | None,
+        message: Message,
+        *,
+        starts_segment: bool,
+    ) -> Exchange:
+        """Return the exchange of a message that follows the last one."""
+        return Exchange(
+            id=self._ids.exchange(),
+            conversation_id=conversation.id,
+            parent_id=last.id if last else None,
+            turn_number=last.turn_number + 1 if last else 0,
+            segment_number=last.segment_number + starts_segment if last else 0,
+            status=ExchangeStatus.RUNNING,
+            message_ids=(message.id,),
+            started_at=message.created_at,
+            model=self._model_of(conversation),
+            uid=new_uid(),
+        )
 
     def edit(
         self, exchange_id: ExchangeId, message_id: MessageId, blocks: tuple[Block, ...]

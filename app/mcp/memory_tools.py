@@ -41,7 +41,7 @@ _REMEMBER = "mcp_remember"
 _ID: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": 200}
 _DATE: Mapping[str, Any] = {"type": "string", "description": "YYYY-MM-DD", "maxLength": 10}
 
-Run = Callable[[Mapping[str, Any], str], Any]
+Run = Callable[[Mapping[str, Any]], Any]
 
 
 def _whole(minimum: int, maximum: int, default: int | None = None) -> Mapping[str, Any]:
@@ -50,52 +50,50 @@ def _whole(minimum: int, maximum: int, default: int | None = None) -> Mapping[st
     return schema if default is None else {**schema, "default": default}
 
 
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """A tool: `parameters` is the JSON schema of its arguments."""
+
+    name: str
+    title: str
+    description: str
+    parameters: Mapping[str, Any]
+    writes: bool = False
+
+
 _NAMED = ("source", "project", "topic")  # filters by a name
-_TOOLS: Sequence[tuple[str, str, str, Mapping[str, Any]]] = (
-    (
+_SEARCHED = {"query": QUERY, "after": _DATE, "before": _DATE, **dict.fromkeys(_NAMED, _ID)}
+_TURNS = {
+    "conversation": _whole(1, 2**62),
+    "turn": _whole(0, 10**9),
+    "around": _whole(0, _AROUND_MAX, 0),
+}
+_TOOLS = (
+    McpTool(
         "search",
         "Search memory",
         "Search the user's earlier conversations, facts and saved texts. Returns ids for fetch.",
         parameters({"query": QUERY}, "query"),
     ),
-    (
+    McpTool(
         "fetch",
         "Read a result",
         "Return the whole text of a result of search.",
         parameters({"id": _ID}, "id"),
     ),
-    (
+    McpTool(
         "search_conversations",
         "Search conversations",
         "Find turns of earlier conversations by a natural sentence, with dates and links.",
-        parameters(
-            {
-                "query": QUERY,
-                "after": _DATE,
-                "before": _DATE,
-                "source": _ID,
-                "project": _ID,
-                "topic": _ID,
-                "limit": LIMIT,
-            },
-            "query",
-        ),
+        parameters({**_SEARCHED, "limit": LIMIT}, "query"),
     ),
-    (
+    McpTool(
         "get_turns",
         "Read turns",
         "Return turns of a conversation in full: the one with that number and its neighbors.",
-        parameters(
-            {
-                "conversation": _whole(1, 2**62),
-                "turn": _whole(0, 10**9),
-                "around": _whole(0, _AROUND_MAX, 0),
-            },
-            "conversation",
-            "turn",
-        ),
+        parameters(_TURNS, "conversation", "turn"),
     ),
-    (
+    McpTool(
         "recall",
         "Recall",
         "Return what memory holds on a question: dated, linked quotations and facts as Markdown.",
@@ -103,32 +101,21 @@ _TOOLS: Sequence[tuple[str, str, str, Mapping[str, Any]]] = (
             {"question": QUERY, "max_tokens": _whole(MIN_TOKENS, MAX_TOKENS, 1200)}, "question"
         ),
     ),
-    (
+    McpTool(
         "list_projects",
         "List projects",
         "List the names of the user's projects, for search_conversations.",
         parameters({}),
     ),
-    (
+    McpTool(
         "remember",
         "Save to memory",
         "Save a text to the user's memory. Only what the user asked to keep.",
         parameters({"text": {"type": "string", "minLength": 2, "maxLength": 2000}}, "text"),
+        writes=True,
     ),
 )
-"""The name, title, description and schema of each tool, in the order in which they are listed."""
-
-
-@dataclass(frozen=True, slots=True)
-class McpTool:
-    """A tool: `parameters` is the JSON schema of its arguments, `run` gets them and the program's name."""
-
-    name: str
-    title: str
-    description: str
-    parameters: Mapping[str, Any]
-    run: Run
-    writes: bool = False
+"""The tools in the order in which they are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,24 +149,16 @@ class McpTools:
         self._briefs = Briefs(store, answers)
         self._archive = archive
         self._access = access
+        self._runs: Mapping[str, Run] = {
+            "search": self._find, "fetch": self._fetch, "search_conversations": self._find_turns,
+            "get_turns": self._turns, "recall": self._recall, "list_projects": self._projects,
+            "remember": self._remember,
+        }  # fmt: skip
 
     def listed(self) -> Sequence[McpTool]:
         """Return the tools that are offered now, always in the same order."""
-        runs: Mapping[str, Run] = {
-            "search": self._find,
-            "fetch": self._fetch,
-            "search_conversations": self._find_turns,
-            "get_turns": self._turns,
-            "recall": self._recall,
-            "list_projects": self._projects,
-        }
-        if self._settings.flag(_REMEMBER):
-            runs = {**runs, "remember": self._remember}
-        return [
-            McpTool(name, title, description, schema, runs[name], writes=name == "remember")
-            for name, title, description, schema in _TOOLS
-            if name in runs
-        ]
+        may_write = self._settings.flag(_REMEMBER)
+        return [each for each in _TOOLS if may_write or not each.writes]
 
     def call(self, name: str, arguments: object, client: str) -> McpResult:
         """Run a tool for a program; an error is a result."""
@@ -191,7 +170,7 @@ class McpTools:
                     f"There is no tool '{name[:60]}'", "tools/list names those there are."
                 )
             given = check_arguments(json.dumps(arguments or {}), tool.parameters)
-            text = json.dumps(_masked(tool.run(given, client)), ensure_ascii=False)
+            text = json.dumps(_masked(self._runs[name](given)), ensure_ascii=False)
         except KnownError as error:
             return McpResult(str(error), is_error=True)
         links = dict.fromkeys(link_to(*each[:2]) for each in find_links(text))
@@ -200,7 +179,7 @@ class McpTools:
 
     # -- searching
 
-    def _find(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+    def _find(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         found = self._answers.find(given["query"], _RESULTS, _ALL)
         results = [
             {
@@ -213,7 +192,7 @@ class McpTools:
         ]
         return {"results": results} if results else {"results": [], "note": MISS}
 
-    def _find_turns(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+    def _find_turns(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         filters = "".join(
             f' {key}:"{value}"' if key in _NAMED else f" {key}:{value}"
             for key in ("after", "before", *_NAMED)
@@ -239,12 +218,12 @@ class McpTools:
         ]
         return {"note": NOTE if results else MISS, "results": results}
 
-    def _recall(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+    def _recall(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"note": NOTE, "text": self._briefs.write(given["question"], given["max_tokens"])}
 
     # -- reading
 
-    def _fetch(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+    def _fetch(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         name = given["id"]
         link = parse_commonplace_link(name)
         if link is not None:
@@ -278,7 +257,7 @@ class McpTools:
                 return {"id": name, "title": kind, "text": said, "url": "", "metadata": metadata}
         raise _missing()
 
-    def _turns(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+    def _turns(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         conversation = self._shown(given["conversation"])
         path = self._path(conversation)
         turn, around = given["turn"], given["around"]
@@ -301,12 +280,12 @@ class McpTools:
         self._shown(conversation.id)  # it may have been moved meanwhile
         return {"note": NOTE, "title": conversation.title, "turns": turns}
 
-    def _projects(self, _given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+    def _projects(self, _given: Mapping[str, Any]) -> Mapping[str, Any]:
         return {
             "projects": [each.name for each in stored_projects(self._store) if not each.is_bounded]
         }
 
-    def _remember(self, given: Mapping[str, Any], _client: str) -> Mapping[str, Any]:
+    def _remember(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"saved": self._archive.save(given["text"]).id}
 
     def _shown(self, conversation_id: int) -> Conversation:

@@ -6,6 +6,7 @@ Conversations are journaled one by one. Earlier imports are found by origin: sou
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
@@ -68,20 +69,11 @@ def import_files(
         back_up_first(store)
     history = ImportHistory(store)
     importer = ConversationImporter(
-        store,
-        dry_run=dry_run,
-        restore_forgotten=restore_forgotten,
-        own=own,
+        store, dry_run=dry_run, restore_forgotten=restore_forgotten, own=own,
         undone=frozenset(history.undone()),
-    )
-    beside = FilesBeside(paths)
-    files = None if dry_run else AttachmentFiles(store.paths)
-    run = _ImportRun(
-        store, importer, on_progress, read, lambda found: with_files(found, beside, files)
-    )
-    is_cancelled = False
-    left_out: dict[str, None] = {}
-    number = 0
+    )  # fmt: skip
+    run = _ImportRun(store, importer, paths, on_progress, read, dry_run=dry_run)
+    is_cancelled, number = False, 0
     try:
         for path in paths:
             run.import_path(path, cancelled)
@@ -89,16 +81,8 @@ def import_files(
         is_cancelled = True
     finally:
         try:
-            beside.close()
-            run.settle()
-            presets = import_presets(store, run.presets, dry_run=dry_run)
-            if not dry_run:
-                FactImporter(store, restore_forgotten=restore_forgotten).store(run.facts)
-                propose_profile(store, run.profile)
-                for each in run.libraries:
-                    left_out |= dict.fromkeys(
-                        import_library(store, each, own=own, restore_forgotten=restore_forgotten)
-                    )
+            run.close()
+            presets, left_out = run.store_loose(own=own, restore_forgotten=restore_forgotten)
         finally:
             if not dry_run:
                 added = [*(each.id for each in run.new), *run.restored]
@@ -107,15 +91,10 @@ def import_files(
     if run.refusals and run.counts == ImportCounts() and not is_cancelled:
         raise run.refusals[0]
     return ImportReport(
-        **run.counts._asdict(),
-        skipped=tuple(run.skipped),
-        cancelled=is_cancelled,
-        refused=len(run.refusals),
-        presets=presets,
-        left_out=tuple(left_out),
-        new=tuple(run.new),
+        **run.counts._asdict(), skipped=tuple(run.skipped), cancelled=is_cancelled,
+        refused=len(run.refusals), presets=presets, left_out=left_out, new=tuple(run.new),
         number=number,
-    )
+    )  # fmt: skip
 
 
 def _check_exists(path: Path) -> None:
@@ -161,12 +140,16 @@ class _ImportRun:
         self,
         store: Store,
         importer: ConversationImporter,
+        paths: Sequence[Path],
         on_progress: Callable[[ImportProgress], None],
         read: Callable[..., Iterator[ImportedConversation | Skipped]],
-        store_files: Callable[[ImportedConversation], ImportedConversation],
+        *,
+        dry_run: bool,
     ) -> None:
         self._read = read
-        self._store_files = store_files
+        self._is_dry = dry_run
+        self._beside = FilesBeside(paths)
+        self._files = None if dry_run else AttachmentFiles(store.paths)
         self.counts = ImportCounts()
         self.new: list[AddedConversation] = []
         self.restored: list[ConversationId] = []
@@ -210,7 +193,7 @@ class _ImportRun:
             if isinstance(each, Skipped):
                 self.skipped.append(each)
                 continue
-            found = self._store_files(each)
+            found = with_files(each, self._beside, self._files)
             self.skipped.extend(found.skipped)
             self.facts.extend(found.facts)
             self.presets.extend(found.presets)
@@ -226,6 +209,24 @@ class _ImportRun:
             raise ImportRefused(
                 f"Nothing could be imported from '{path}': {last.why}", "Export it again."
             )
+
+    def close(self) -> None:
+        """Wait until everything is stored, and close what was read."""
+        self._beside.close()
+        self.settle()
+
+    def store_loose(self, *, own: bool, restore_forgotten: bool) -> tuple[int, tuple[str, ...]]:
+        """Store what belongs to no conversation; return the number of new presets, and what was left out."""
+        presets = import_presets(self._store, self.presets, dry_run=self._is_dry)
+        if self._is_dry:
+            return presets, ()
+        FactImporter(self._store, restore_forgotten=restore_forgotten).store(self.facts)
+        propose_profile(self._store, self.profile)
+        names = (
+            import_library(self._store, each, own=own, restore_forgotten=restore_forgotten)
+            for each in self.libraries
+        )
+        return presets, tuple(dict.fromkeys(chain.from_iterable(names)))
 
     def store_batch(self, batch: Sequence[ImportedConversation]) -> None:
         """Begin to store a batch and wait for the previous one."""

@@ -331,11 +331,6 @@ def _fault(answer: Answer, reply: PartialReply, request: ChatRequest) -> KnownEr
         return ContextTooLong(
             tr("The text is longer than {model} can read").format(model=answer.model)
         )
-    if reason in _REFUSED:
-        return UnusableAnswer(
-            tr("{model} refused to answer").format(model=answer.model),
-            tr("Choose another model for background work."),
-        )
     if reason is FinishReason.LENGTH:
         return AnswerTooLong(
             tr("{model} did not finish within {max_output_tokens} tokens").format(
@@ -343,14 +338,14 @@ def _fault(answer: Answer, reply: PartialReply, request: ChatRequest) -> KnownEr
             ),
             tr("Choose a model for background work that thinks less."),
         )
-    if reason is FinishReason.UNKNOWN:
-        return UnusableAnswer(
-            tr("{model} stopped for an unknown reason").format(model=answer.model),
-            tr("Choose another model for background work."),
-        )
-    if not answer.text:
-        return UnusableAnswer(
-            tr("{model} gave an empty answer").format(model=answer.model),
-            tr("Choose another model for background work."),
-        )
-    return None
+    if reason in _REFUSED:
+        found = tr("{model} refused to answer")
+    elif reason is FinishReason.UNKNOWN:
+        found = tr("{model} stopped for an unknown reason")
+    elif not answer.text:
+        found = tr("{model} gave an empty answer")
+    else:
+        return None
+    return UnusableAnswer(
+        found.format(model=answer.model), tr("Choose another model for background work.")
+    )

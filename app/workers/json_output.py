@@ -21,6 +21,13 @@ _TYPES: Mapping[str, Callable[[object], bool]] = {
 }
 
 
+def list_schema(name: str, **members: Mapping[str, Any]) -> Schema:
+    """Return the schema of an object whose member `name` is a list of objects with these members."""
+    row = {"type": "object", "properties": members, "required": list(members)}
+    rows = {"type": "array", "items": row}
+    return {"type": "object", "properties": {name: rows}, "required": [name]}
+
+
 def find_object(text: str, schema: Schema) -> dict[str, Any] | None:
     """Return the first JSON object in `text` that fits `schema`, None if there is none.
 

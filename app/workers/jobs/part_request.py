@@ -169,7 +169,9 @@ def part_request(
     }
     template = "\n".join(f'- "{name}": {lines[name]}' for name in wanted)
     around = fill_prompt("part", (), wanted=template)
-    room = context_tokens - answer_tokens - _tokens(f"{around.system}{around.user}{schema}")
+    room = (
+        context_tokens - answer_tokens - estimated_tokens(f"{around.system}{around.user}{schema}")
+    )
     room = max(_LEAST_ROOM_TOKENS, min(room, _MOST_PART_TOKENS))
     before = [Quoted("title", part.conversation.title)]
     if part.summary:
@@ -177,7 +179,7 @@ def part_request(
     offered = _first(known, round(room * _KNOWN_SHARE)) if "facts" in wanted else ()
     if offered:
         before.append(Quoted("known", "\n".join(map(_known_line, offered))))
-    room = max(_LEAST_ROOM_TOKENS, room - sum(_tokens(each.text) for each in before))
+    room = max(_LEAST_ROOM_TOKENS, room - sum(estimated_tokens(each.text) for each in before))
     most_turns = max(1, (answer_tokens - _ANSWER_TOKENS) // _ANSWER_TOKENS_OF_A_TURN)
     turns, pieces = _fitting(part.turns[:most_turns], room)
     prompt = fill_prompt("part", [*before, *pieces], wanted=template)
@@ -204,7 +206,7 @@ def _fitting(
     left = room_tokens
     for number, turn in enumerate(turns, 1):
         own = list(_pieces(number, turn, room_tokens))
-        size = sum(_tokens(f"{each.label} {each.text}") + 20 for each in own)
+        size = sum(estimated_tokens(f"{each.label} {each.text}") + 20 for each in own)
         if taken and size > left:
             break
         taken.append(turn)
@@ -220,8 +222,8 @@ def _pieces(number: int, turn: PartTurn, room_tokens: int) -> Iterator[Quoted]:
         yield Quoted(f"{at}, in short", turn.line)
         return
     half = room_tokens // 2
-    asked = _within(turn.text.asked, max(half, room_tokens - _tokens(turn.text.answered)))
-    answered = _within(turn.text.answered, max(half, room_tokens - _tokens(asked)))
+    asked = _within(turn.text.asked, max(half, room_tokens - estimated_tokens(turn.text.answered)))
+    answered = _within(turn.text.answered, max(half, room_tokens - estimated_tokens(asked)))
     start = 0
     for quoted in _QUOTED.finditer(asked):
         if own := asked[start : quoted.start()].strip():
@@ -247,7 +249,7 @@ def _known_line(fact: Fact) -> str:
 def _first(facts: Sequence[Fact], room_tokens: int) -> tuple[Fact, ...]:
     taken: list[Fact] = []
     for fact in facts:
-        room_tokens -= _tokens(_known_line(fact))
+        room_tokens -= estimated_tokens(_known_line(fact))
         if room_tokens < 0:
             break
         taken.append(fact)
@@ -256,13 +258,9 @@ def _first(facts: Sequence[Fact], room_tokens: int) -> tuple[Fact, ...]:
 
 def _within(text: str, room_tokens: int) -> str:
     """Return the text, or its head and tail, in about so many tokens."""
-    while (tokens := _tokens(text)) > room_tokens and len(text) > room_tokens:
+    while (tokens := estimated_tokens(text)) > room_tokens and len(text) > room_tokens:
         text = shorten_middle(text, int(len(text) * room_tokens / tokens * _SLACK))
     return text
-
-
-def _tokens(text: str) -> int:
-    return estimated_tokens(text, "")
 
 
 def _label(text: str, limit_chars: int) -> str:

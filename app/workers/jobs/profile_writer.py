@@ -31,7 +31,7 @@ from app.storage.work.queue import Tally
 from app.workers.background_model import MODEL_KEYS, ModelClient
 from app.workers.job import PAID, IsCancelled, Job, Saved
 from app.workers.jobs import JobParts
-from app.workers.json_output import Schema
+from app.workers.json_output import list_schema
 from app.workers.progress import total_usage
 from app.workers.prompts import Prompt, Quoted, fill_prompt
 
@@ -42,23 +42,9 @@ _WORDS_PER_TOKEN = 0.6
 _MARK_TOKENS = 20  # of a piece
 _BULLETS = "-*•– "
 _POLL_S = 600.0
-_SCHEMA: Schema = {
-    "type": "object",
-    "properties": {
-        "lines": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "text": {"type": "string"},
-                    "facts": {"type": "array", "items": {"type": "integer"}},
-                },
-                "required": ["text", "facts"],
-            },
-        }
-    },
-    "required": ["lines"],
-}
+_SCHEMA = list_schema(
+    "lines", text={"type": "string"}, facts={"type": "array", "items": {"type": "integer"}}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +166,13 @@ def _request(basis: ProfileBasis, model: ModelClient) -> tuple[Prompt, Mapping[i
     present = Quoted("lines of the present profile", "\n".join(each.text for each in basis.lines))
     around = fill_prompt("profile", (present,), words=str(words))
     room = model.context_tokens() - model.answer_tokens()
-    room -= _tokens(f"{around.system}{around.user}{_SCHEMA}")
+    room -= estimated_tokens(f"{around.system}{around.user}{_SCHEMA}")
     room = max(_LEAST_FACT_TOKENS, min(room, _MOST_FACT_TOKENS))
     offered: dict[int, Fact] = {}
     pieces = [present]
     for fact in sorted(basis.facts, key=fact_rank):
         label = f"fact {fact.id}, {fact.said_at:%d %B %Y}, {fact.category}"
-        room -= _tokens(f"{label} {fact.text}") + _MARK_TOKENS
+        room -= estimated_tokens(f"{label} {fact.text}") + _MARK_TOKENS
         if room < 0:
             break
         pieces.append(Quoted(label, fact.text))
@@ -215,10 +201,6 @@ def _checked(
     new = {line.key: line for line in reversed(lines) if line.key not in basis.rejected}
     kept = [line for line in basis.fixed if line.key not in new]
     return ordered([*kept, *reversed(new.values())], basis) if new else ()
-
-
-def _tokens(text: str) -> int:
-    return estimated_tokens(text, "")
 
 
 def _day_number(at: datetime) -> int:

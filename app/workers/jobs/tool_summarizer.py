@@ -19,7 +19,7 @@ from app.storage.work.tool_call_work import ToolCallWork, WaitingCall
 from app.workers.background_model import MODEL_KEYS
 from app.workers.job import IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
-from app.workers.json_output import Schema
+from app.workers.json_output import list_schema
 from app.workers.progress import total_usage
 from app.workers.prompts import Quoted, fill_prompt
 
@@ -34,20 +34,7 @@ _OF_MEMORY = frozenset(
     ("fetch_conversation_details", "conversation_search", "memory_search", "memory_save",
      "core_memory_append", "core_memory_replace")
 )  # fmt: skip
-_SCHEMA: Schema = {
-    "type": "object",
-    "properties": {
-        "lines": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"call": {"type": "integer"}, "text": {"type": "string"}},
-                "required": ["call", "text"],
-            },
-        }
-    },
-    "required": ["lines"],
-}
+_SCHEMA = list_schema("lines", call={"type": "integer"}, text={"type": "string"})
 
 
 def extractive_line(call: WaitingCall) -> str:
