@@ -43,9 +43,7 @@ async def talk(user: User) -> None:
     await user.until(lambda: user.titles() and not user.window.chat.title.isReadOnly())
 
 
-async def test_a_title_is_renamed_by_keyboard_and_tab_follows_the_reading_order(
-    user: User,
-) -> None:
+async def test_a_title_is_renamed_by_keyboard_and_tab_follows_the_reading_order(user: User) -> None:
     await talk(user)
     chat, before = user.window.chat, user.window.chat.title.text()
     await user.until(lambda: user.window.windowTitle() == before)

@@ -353,8 +353,7 @@ def test_an_edit_is_sent_as_one_and_is_an_edit_again_after_a_failure(compose: Co
 
 
 @pytest.mark.parametrize(
-    ("command", "request_made"),
-    [("retry", ("retry", (2,))), ("regenerate", ("regenerate", (2,)))],
+    ("command", "request_made"), [("retry", ("retry", (2,))), ("regenerate", ("regenerate", (2,)))]
 )
 def test_a_turn_is_answered_again(
     compose: Compose, command: str, request_made: tuple[str, tuple[int]]

@@ -68,9 +68,7 @@ def test_places_come_back_with_branch_position_and_results(history: History) -> 
     assert len(history.conversation.shown) == 4, "there is nothing further ahead"
 
 
-def test_a_new_jump_drops_what_was_ahead_and_forgotten_places_are_skipped(
-    history: History,
-) -> None:
+def test_a_new_jump_drops_what_was_ahead_and_forgotten_places_are_skipped(history: History) -> None:
     for each in (7, 8, 9):
         history.jump(each)
     history.conversation.gone = {8}

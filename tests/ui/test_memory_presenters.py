@@ -25,16 +25,7 @@ from app.domain.recall import Verdict
 from app.domain.results import SearchResponse, SearchResult
 from app.memory.overview import EmbeddingCoverage
 from app.storage.tables.memories import CoreMemoryText, KnownMemory
-from tests.fakes.screens import (
-    AT,
-    TALK,
-    LoopBridge,
-    Parts,
-    Recorder,
-    fixture_of,
-    press,
-    view_of,
-)
+from tests.fakes.screens import AT, TALK, LoopBridge, Parts, Recorder, fixture_of, press, view_of
 from tests.ui.test_inspector import source
 from tests.ui.test_search_views import answer, explained, result
 from ui.presenters import search as search_module

@@ -90,9 +90,7 @@ def test_a_command_may_keep_its_own_key_and_may_have_none() -> None:
     assert with_shortcut({}, current, "a", "") == {"a": ()}
 
 
-def test_a_changed_key_reaches_the_window_from_a_text_field(
-    actions: dict[str, QAction],
-) -> None:
+def test_a_changed_key_reaches_the_window_from_a_text_field(actions: dict[str, QAction]) -> None:
     guard = ShortcutGuard(actions.values(), actions["search"])
     assert not guard._claims(QKeySequence("Ctrl+E"))
     actions["search"].setShortcuts([QKeySequence("Ctrl+E")])

@@ -23,10 +23,7 @@ from ui.widgets.plain_label import PlainLabel
 UI = Path(__file__).parents[2] / "ui"
 MADE_BY_QT = re.compile(r"(?<![\w.])(?:QLabel|QMessageBox)\((?!\):)")
 CONSTANT_TEXT = {"errors.py": 1, "composition.py": 2}
-FORMS: dict[str, Callable[[], QWidget]] = {
-    "settings": SettingsDialog,
-    "knowledge": KnowledgeView,
-}
+FORMS: dict[str, Callable[[], QWidget]] = {"settings": SettingsDialog, "knowledge": KnowledgeView}
 
 
 def test_every_label_and_message_box_is_plain_text() -> None:
@@ -87,9 +84,7 @@ def test_a_line_edit_elides_a_long_text_and_has_all_of_it_as_its_tip(qtbot: QtBo
     assert edit.grab().toImage().copy(0, 0, 90, 30) != short, "the ellipsis"
 
 
-def test_escape_reverts_a_line_edit_and_an_unchanged_text_keeps_its_selection(
-    qtbot: QtBot,
-) -> None:
+def test_escape_reverts_a_line_edit_and_an_unchanged_text_keeps_its_selection(qtbot: QtBot) -> None:
     edit = ElidedEdit()
     edit.show_text("Bees")
     edit.selectAll()

@@ -282,9 +282,7 @@ def test_a_read_only_conversation_offers_no_change(show: Show) -> None:
     assert {"Copy", "Copy link", "Inspect"} <= offered()
 
 
-def test_what_is_written_to_memory_can_be_undone_without_moving_focus_or_view(
-    qtbot: QtBot,
-) -> None:
+def test_what_is_written_to_memory_can_be_undone_without_moving_focus_or_view(qtbot: QtBot) -> None:
     contents = [turn(at, "Go", "So. " * 300) for at in range(6)]
     shown = Shown(qtbot, contents).settle()
     saved = WrittenLine("u", "Saved to memory: a text", (("undo", "Undo"),))
@@ -387,12 +385,7 @@ def test_a_note_shows_the_summary_of_older_messages(show: Show) -> None:
         (1, "Regenerate", "regenerate_requested", [1]),
         (1, "Fork from here", "fork_requested", [1]),
         (1, "Inspect", "inspect_requested", [1]),
-        (
-            1,
-            "Regenerate with another model\N{HORIZONTAL ELLIPSIS}",
-            "other_model_requested",
-            [1],
-        ),
+        (1, "Regenerate with another model\N{HORIZONTAL ELLIPSIS}", "other_model_requested", [1]),
         (0, "Quote in the composer", "quote_requested", ["C"]),
         (1, "Quote in the composer", "quote_requested", ["D"]),
         (0, "Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}", "why_requested", [1]),

@@ -576,9 +576,7 @@ def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
     assert picker.view.chosen == "b:y", "the last choice"
 
 
-def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(
-    picker: Picker,
-) -> None:
+def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(picker: Picker) -> None:
     picker.open.open_path(None)
     picker.view.model.chosen.emit("a:x")
     picker.presets.model = "b:small"
@@ -592,9 +590,7 @@ def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(
     assert picker.view.chosen == "b:small"
 
 
-def test_a_choice_made_before_another_conversation_was_opened_does_not_leak(
-    picker: Picker,
-) -> None:
+def test_a_choice_made_before_another_conversation_was_opened_does_not_leak(picker: Picker) -> None:
     picker.presets.model = "a:preset"
     picker.open.open_path(view_of(1, model="a:x"))
     picker.bridge.hold()
