@@ -16,7 +16,7 @@ from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, PassageId
 from app.domain.links import find_links, link_to, parse_commonplace_link
 from app.domain.passages import PassageKind
-from app.domain.results import FoundAnswer, SearchResult
+from app.domain.results import SearchResult
 from app.language.secrets import masked
 from app.mcp.access import McpAccess
 from app.memory.answers import AnswerFinder
@@ -186,7 +186,7 @@ class McpTools:
                 "id": _opaque(each.result),
                 "title": each.result.conversation_title or each.result.kind.value,
                 "url": _url(each.result),
-                "text": _said(each),
+                "text": "\n\n".join(filter(None, (each.question, each.reply))),
             }
             for each in found
         ]
@@ -335,7 +335,3 @@ def _url(result: SearchResult) -> str:
     if result.conversation_id is None:
         return ""
     return link_to(result.conversation_id, result.turn_number)
-
-
-def _said(found: FoundAnswer) -> str:
-    return "\n\n".join(filter(None, (found.question, found.reply)))

@@ -39,7 +39,10 @@ def quote_units(
 
     `weights` are those of the query's words; a word without one counts nothing.
     """
-    texts = [_examined(text, query) for text in texts]
+    texts = [
+        text if len(text) <= _MOST_CHARS else best_region(text, query, _MOST_CHARS)
+        for text in texts
+    ]
     divided = [_units(text) for text in texts]
     own = [
         share
@@ -178,10 +181,6 @@ def _fullness(unit: QuoteUnit) -> float:
     if _RULE.match(unit.text) or _FENCE.match(unit.text):
         return 0.0
     return min(1.0, len(unit.text.encode()) / _SHORT_CHARS)
-
-
-def _examined(text: str, query: SearchQuery) -> str:
-    return text if len(text) <= _MOST_CHARS else best_region(text, query, _MOST_CHARS)
 
 
 @lru_cache(maxsize=16)

@@ -47,14 +47,10 @@ class StarterQuestions:
 
 def _names_subject(conversation: Conversation) -> bool:
     is_made = conversation.title_origin is not TitleOrigin.FIRST_WORDS
-    is_fit = _LEAST_CHARS <= len(conversation.title) <= _MOST_CHARS or _has_east_asian(
-        conversation.title
-    )
+    title = conversation.title
+    has_east_asian = bool(_KANA.search(title) or _HAN.search(title))
+    is_fit = _LEAST_CHARS <= len(title) <= _MOST_CHARS or has_east_asian
     return is_made and is_fit and not conversation.private and not conversation.archived
-
-
-def _has_east_asian(text: str) -> bool:
-    return bool(_KANA.search(text) or _HAN.search(text))
 
 
 def _question(title: str, summary: str, place: int) -> str:

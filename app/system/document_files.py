@@ -193,14 +193,10 @@ def _listed(path: str) -> ListedDocument | None:
     stamp = f"{found.st_mtime_ns}:{found.st_size}:{found.st_ctime_ns}"
     return ListedDocument(
         os.fsencode(path).decode("utf-8", "backslashreplace"),
-        _title(path),
+        os.fsencode(Path(path).name).decode("utf-8", "replace"),
         stamp,
         _at(found.st_mtime),
     )
-
-
-def _title(path: str) -> str:
-    return os.fsencode(Path(path).name).decode("utf-8", "replace")
 
 
 def _at(unix_s: float) -> datetime:

@@ -207,10 +207,6 @@ def _html(data: bytes) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
-def _html_file(path: Path) -> Iterator[str]:
-    yield _html(path.read_bytes())
-
-
 def _parts(archive: zipfile.ZipFile, names: "list[str]") -> "list[zipfile.ZipInfo]":
     """Return parts of an archive; exit with TOO_LARGE, raise KeyError."""
     found = [archive.getinfo(each) for each in names]
@@ -283,7 +279,7 @@ def _email_file(path: Path) -> Iterator[str]:
 
 
 _READERS: Mapping[str, Callable[[Path], Iterator[str]]] = {
-    "html": _html_file,
+    "html": lambda path: iter([_html(path.read_bytes())]),
     "office": _office_file,
     "epub": _epub_file,
     "email": _email_file,

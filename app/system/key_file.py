@@ -75,7 +75,9 @@ class KeyFile:
 
         header = self._read()
         try:
-            salt, nonce, box = (_decoded(header[name]) for name in ("salt", "nonce", "keys"))
+            salt, nonce, box = (
+                base64.b64decode(header[name], validate=True) for name in ("salt", "nonce", "keys")
+            )
             derived = _derived(passphrase, salt, header["scrypt"])
             text = AESGCM(derived).decrypt(nonce, box, _authenticated(header))
             keys = json.loads(text)
@@ -162,7 +164,3 @@ def _authenticated(header: Mapping[str, Any]) -> bytes:
 
 def _encoded(value: bytes) -> str:
     return base64.b64encode(value).decode()
-
-
-def _decoded(text: str) -> bytes:
-    return base64.b64decode(text, validate=True)

@@ -142,7 +142,8 @@ def _quoted(found: Sequence[FoundAnswer]) -> Sequence[FoundAnswer]:
     }
     kept: list[FoundAnswer] = []
     for each in relevant:
-        is_covered = _is_summary(each) and each.result.conversation_id in with_turns
+        is_summary = each.result.kind is PassageKind.CONVERSATION_SUMMARY
+        is_covered = is_summary and each.result.conversation_id in with_turns
         if _said(each) and not is_covered and not any(_repeats(each, other) for other in kept):
             kept.append(each)
     return kept
@@ -159,10 +160,6 @@ def _repeats(answer: FoundAnswer, other: FoundAnswer) -> bool:
 
 def _said(answer: FoundAnswer) -> str:
     return "\n\n".join(filter(None, (answer.question, answer.reply))).strip()
-
-
-def _is_summary(answer: FoundAnswer) -> bool:
-    return answer.result.kind is PassageKind.CONVERSATION_SUMMARY
 
 
 def _answer(asked: str, quoted: Sequence[FoundAnswer]) -> list[str]:

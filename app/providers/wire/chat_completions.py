@@ -314,14 +314,12 @@ def _items(message: WireMessage) -> Iterator[Item]:
         parts: list[Item] = [
             {"type": "image_url", "image_url": {"url": image.url}} for image in message.images
         ]
-        yield {"role": "user", "content": parts + _text_parts(message.text)}
+        if message.text:
+            parts.append({"type": "text", "text": message.text})
+        yield {"role": "user", "content": parts}
     elif message.texts:
         role = "system" if message.role is Role.SYSTEM else "user"
         yield {"role": role, "content": message.text}
-
-
-def _text_parts(text: str) -> list[Item]:
-    return [{"type": "text", "text": text}] if text else []
 
 
 def _append(messages: list[Item], item: Item) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from app.domain.conversations import OWN_SOURCE
 from app.domain.ids import MessageId
 from app.domain.portable import PortableMemory, PortableOrigin, PortableSpend
-from app.storage.engine.aggregate import Row
 from app.storage.engine.store import Store
 from app.storage.engine.times import from_db
 
@@ -36,7 +35,8 @@ def portable_spend(store: Store) -> tuple[PortableSpend, ...]:
 
 def portable_settings(store: Store) -> tuple[tuple[str, str], ...]:
     """Return the keys and the JSON values of all stored settings, by key."""
-    return tuple(map(_pair, store.rows("SELECT key, value FROM appconfig ORDER BY key")))
+    rows = store.rows("SELECT key, value FROM appconfig ORDER BY key")
+    return tuple((key, value) for key, value in rows)
 
 
 def portable_origins(
@@ -67,7 +67,3 @@ def portable_origins(
         )
         for source, source_id in rows
     )
-
-
-def _pair(row: Row) -> tuple[str, str]:
-    return row[0], row[1]

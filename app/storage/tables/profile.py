@@ -56,10 +56,6 @@ def _rejected(batch: Batch, change: ProfileLinesRejected) -> None:
     batch.rows["profile_rejected"].update((each, (each,)) for each in change.text_hashes)
 
 
-def _erase(connection: Connection, _ids: list[int], _position: int) -> None:
-    drop_unsupported_lines(connection)
-
-
 PROFILES = Aggregate(
     (
         Table("profile", _VERSION_COLUMNS, "made_at"),
@@ -67,7 +63,7 @@ PROFILES = Aggregate(
         Table("profile_rejected", "text_hash", "text_hash", how=IGNORE),
     ),
     {ProfilePut: _put, ProfileReviewPut: _review, ProfileLinesRejected: _rejected},
-    erase=_erase,
+    erase=lambda connection, _ids, _position: drop_unsupported_lines(connection),
 )
 
 

@@ -218,7 +218,7 @@ class Prompts(StoreReader):
 
     def runs(self, exchange_ids: Iterable[ExchangeId]) -> Mapping[ExchangeId, list[StoredPrompt]]:
         """Return the prompts of exchanges, oldest first, without their items and forgotten texts."""
-        return self._store.read(_runs, exchange_ids)
+        return self._store.read(_stored, exchange_ids, "")
 
     def recalled_beyond(
         self, exchange_ids: Iterable[ExchangeId], project: str | None
@@ -258,12 +258,6 @@ def _history(cursor: Connection, exchange_id: int) -> tuple[StoredPrompt, ...]:
     return tuple(
         replace(run, items=tuple(items.get(to_db(run.sent_at), ()))) for run in reversed(runs)
     )
-
-
-def _runs(
-    cursor: Connection, exchange_ids: Iterable[int]
-) -> Mapping[ExchangeId, list[StoredPrompt]]:
-    return _stored(cursor, exchange_ids, "")
 
 
 def _stored(

@@ -89,7 +89,7 @@ def _conversation(
             calls = objects(record.get("toolCalls"))
             blocks, answer = [*_thoughts(record)], blocks_of(record.get("content"))
             if calls:
-                blocks += map(_call, calls)
+                blocks += [call_block(e.get("id"), e.get("name"), e.get("args")) for e in calls]
                 last = thread.add(f"{name}/calls", last, Role.ASSISTANT, blocks, at, model)
                 results = [result_block(e.get("id"), e.get("name"), e.get("result")) for e in calls]
                 last = thread.add(f"{name}/results", last, Role.TOOL, results, at)
@@ -114,10 +114,6 @@ def _thoughts(record: dict[str, Any]) -> Iterable[Block]:
     for each in objects(record.get("thoughts")):
         parts = filter(None, (text_of(each.get("subject")), text_of(each.get("description"))))
         yield from thinking_block(": ".join(parts))
-
-
-def _call(call: dict[str, Any]) -> Block:
-    return call_block(call.get("id"), call.get("name"), call.get("args"))
 
 
 FORMAT = Format(SOURCE, "Gemini CLI", read_gemini_cli, members=("sessionId projectHash",))

@@ -65,9 +65,7 @@ def _blocks(message: dict[str, Any]) -> Iterator[Block]:
             yield from blocks_of([part])
 
 
-def _nothing(_file: NamedStream) -> Imported:
-    return iter(())
-
-
 FORMAT = Format(SOURCE, "Jan", read_jan, members=("thread_id role content created_at",))
-THREAD_FORMAT = Format(SOURCE, "Jan", _nothing, members=("assistants title created updated",))
+THREAD_FORMAT = Format(
+    SOURCE, "Jan", lambda _file: iter(()), members=("assistants title created updated",)
+)

@@ -155,8 +155,9 @@ def _database(
 ) -> Iterable[ImportedConversation | Skipped]:
     """Yield the chats of `webui.db`; newer versions keep messages in a table of their own."""
     has_rows = "chat_message" in tables(connection)
-    several = "user_id" in columns(connection, "chat") and len(_users(connection)) > 1
-    if several:
+    users = "SELECT count(DISTINCT user_id) AS users FROM chat"
+    has_users = "user_id" in columns(connection, "chat")
+    if has_users and connection.execute(users).fetchone()["users"] > 1:
         yield Skipped(where, "it has chats of several users; all were imported")
     for record in connection.execute("SELECT * FROM chat ORDER BY created_at"):
         chat = an_object(json_of(record.get("chat")))
@@ -165,10 +166,6 @@ def _database(
             messages = _rows(connection, text_of(record.get("id"))) or messages
         here = f"{where}, chat {record.get('id')}"
         yield _conversation(record, chat, messages, _leaf(record, chat), here)
-
-
-def _users(connection: sqlite3.Connection) -> list[Any]:
-    return connection.execute("SELECT DISTINCT user_id FROM chat").fetchall()
 
 
 def _rows(connection: sqlite3.Connection, chat: str) -> dict[str, Any]:
