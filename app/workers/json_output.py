@@ -21,11 +21,15 @@ _TYPES: Mapping[str, Callable[[object], bool]] = {
 }
 
 
-def list_schema(name: str, **members: Mapping[str, Any]) -> Schema:
+def list_of(*required: str, **members: Schema) -> Schema:
+    """Return the schema of a list of objects with these members; all are required by default."""
+    row = {"type": "object", "properties": members, "required": list(required or members)}
+    return {"type": "array", "items": row}
+
+
+def list_schema(name: str, **members: Schema) -> Schema:
     """Return the schema of an object whose member `name` is a list of objects with these members."""
-    row = {"type": "object", "properties": members, "required": list(members)}
-    rows = {"type": "array", "items": row}
-    return {"type": "object", "properties": {name: rows}, "required": [name]}
+    return {"type": "object", "properties": {name: list_of(**members)}, "required": [name]}
 
 
 def find_object(text: str, schema: Schema) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from app.storage.work.part_work import ConversationPart, PartTurn
 from app.storage.work.summary_work import THINKING
 from app.workers.background_model import UnusableAnswer
 from app.workers.jobs.fact_reader import ExtractedFact
-from app.workers.json_output import Schema
+from app.workers.json_output import Schema, list_of
 from app.workers.prompts import Prompt, Quoted, fill_prompt, prompt_lines
 
 _SUMMARY_LIMIT_CHARS = 900
@@ -38,35 +38,25 @@ _QUOTES = "\"'“”„«»`* "
 _QUOTED = re.compile(
     r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*>[^\n]*(?:\n|\Z)", re.MULTILINE | re.DOTALL
 )
-_OPTIONAL_TEXT = ["string", "null"]
+_INTEGER: Schema = {"type": "integer"}
+_TEXT: Schema = {"type": "string"}
+_OPTIONAL_TEXT: Schema = {"type": ["string", "null"]}
 _FIELDS: Mapping[str, Schema] = {
-    "summary": {"type": "string"},
-    "title": {"type": "string"},
-    "tags": {"type": "array", "items": {"type": "string"}},
-    "turns": {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {"number": {"type": "integer"}, "line": {"type": "string"}},
-            "required": ["number", "line"],
-        },
-    },
-    "facts": {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {
-                "op": {"type": "string", "enum": ["add", "update", "end", "none"]},
-                "id": {"type": ["integer", "null"]},
-                "text": {"type": _OPTIONAL_TEXT},
-                "category": {"type": _OPTIONAL_TEXT, "enum": [*FactCategory, None]},
-                "valid_from": {"type": _OPTIONAL_TEXT},
-                "valid_to": {"type": _OPTIONAL_TEXT},
-                "source_turn": {"type": "integer"},
-            },
-            "required": ["op", "source_turn"],
-        },
-    },
+    "summary": _TEXT,
+    "title": _TEXT,
+    "tags": {"type": "array", "items": _TEXT},
+    "turns": list_of(number=_INTEGER, line=_TEXT),
+    "facts": list_of(
+        "op",
+        "source_turn",
+        op={"type": "string", "enum": ["add", "update", "end", "none"]},
+        id={"type": ["integer", "null"]},
+        text=_OPTIONAL_TEXT,
+        category={**_OPTIONAL_TEXT, "enum": [*FactCategory, None]},
+        valid_from=_OPTIONAL_TEXT,
+        valid_to=_OPTIONAL_TEXT,
+        source_turn=_INTEGER,
+    ),
 }
 
 
