@@ -7,6 +7,7 @@ from JSON; `app.transfer.json_format` documents it.
 from dataclasses import dataclass
 from datetime import datetime
 
+from app.domain.changes import CoreMemoryPut
 from app.domain.conversations import ExchangeStatus, Problem, Usage
 from app.domain.projects import Project
 from app.domain.routines import Routine
@@ -46,15 +47,6 @@ class PortableMemory:
     saved_at: datetime
     conversation: str = ""
     turn: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PortableCoreMemory:
-    """A version of the core memory."""
-
-    text: str
-    author: str
-    made_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +93,7 @@ class PortableTopic:
 class PortableLibrary:
     """What belongs to the library as a whole. `settings` are (key, JSON value), chosen by the user."""
 
-    core_memory: tuple[PortableCoreMemory, ...] = ()
+    core_memory: tuple[CoreMemoryPut, ...] = ()
     memories: tuple[PortableMemory, ...] = ()
     spend: tuple[PortableSpend, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()

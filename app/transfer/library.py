@@ -24,13 +24,7 @@ from app.domain.errors import InvalidSetting
 from app.domain.facts import Memory
 from app.domain.ids import ExchangeId
 from app.domain.passages import Passage, PassageKind
-from app.domain.portable import (
-    PortableCoreMemory,
-    PortableLibrary,
-    PortableMemory,
-    PortableProvider,
-    PortableSpend,
-)
+from app.domain.portable import PortableLibrary, PortableMemory, PortableProvider, PortableSpend
 from app.domain.presets import free_name
 from app.domain.projects import Project, project_problem
 from app.domain.routines import Routine, routine_problem
@@ -64,7 +58,7 @@ def portable_library(store: Store) -> PortableLibrary:
     versions = CoreMemory(store).versions(_ALL)
     return PortableLibrary(
         core_memory=tuple(
-            PortableCoreMemory(each.text, each.author or "", each.made_at)
+            CoreMemoryPut(each.text, each.author or "", each.made_at)
             for each in reversed(versions)
             if each.made_at is not None
         ),
@@ -178,11 +172,8 @@ def _turn_ids(store: Store, uids: Iterable[str]) -> Mapping[str, ExchangeId]:
 
 def _core_memory(store: Store, library: PortableLibrary) -> list[Change]:
     known = {each.made_at for each in CoreMemory(store).versions(_ALL)}
-    return [
-        CoreMemoryPut(each.text, each.author, each.made_at)
-        for each in sorted(library.core_memory, key=lambda each: each.made_at)
-        if each.made_at not in known
-    ]
+    versions = sorted(library.core_memory, key=lambda each: each.made_at)
+    return [each for each in versions if each.made_at not in known]
 
 
 def _settings(store: Store, library: PortableLibrary) -> list[Change]:

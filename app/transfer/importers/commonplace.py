@@ -4,10 +4,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from app.domain import codec
+from app.domain.changes import CoreMemoryPut
 from app.domain.conversations import RawReply, Role, TitleOrigin
 from app.domain.facts import FactCategory
 from app.domain.portable import (
-    PortableCoreMemory,
     PortableLibrary,
     PortableMemory,
     PortableOrigin,
@@ -190,7 +190,7 @@ def _library(plain: dict[str, Any]) -> PortableLibrary | None:
     given = plain.get("settings")
     settings: list[Any] = given if isinstance(given, list) else []
     library = PortableLibrary(
-        _decoded(PortableCoreMemory, plain.get("core_memory")),
+        _decoded(CoreMemoryPut, plain.get("core_memory")),
         _decoded(PortableMemory, plain.get("memories")),
         _decoded(PortableSpend, plain.get("spend")),
         tuple(
