@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.domain.chat import ListedModel, ModelRef, UsageReported
+from app.domain.chat import ListedModel, ModelRef, StoredProvider, UsageReported
 from app.domain.errors import ContextTooLong, InvalidInput, KnownError, ModelNotFound, NotFound
 from app.domain.ports import ChatModel
 from app.domain.presets import ModelOptions
@@ -23,7 +23,7 @@ from app.providers.remote_provider import ConnectionReport, RemoteProvider
 from app.providers.vendors.local_servers import LocalServer, find_local_servers
 from app.providers.vendors.recall import RECALL, FindAnswers, RecallModel
 from app.providers.windows import ModelWindows, WindowSource
-from app.storage.tables.settings import ProviderRow, Settings
+from app.storage.tables.settings import Settings
 from app.system.keys import KeyLocation, KeyStorage, KeyStore
 
 
@@ -178,7 +178,7 @@ class ModelDirectory:
         if config.first_byte_s is not None:
             self.set_timeout(config.name, config.first_byte_s)
         self._settings.put_provider(
-            ProviderRow(
+            StoredProvider(
                 config.name, config.kind, config.base_url, config.key_env,
                 config.allow_plain_http,
             )

@@ -12,6 +12,17 @@ UNKNOWN_WINDOW_TOKENS = 8_192  # counted for a model whose context window is not
 
 
 @dataclass(frozen=True, slots=True)
+class StoredProvider:
+    """A provider that the user added, without its key. `kind` is openai, anthropic or compatible."""
+
+    name: str
+    kind: str
+    base_url: str | None = None
+    key_env: str | None = None
+    allow_plain_http: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRef:
     """A model reference, written `PROVIDER:MODEL`; `recall:` has no model name."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.changes import CoreMemoryPut
+from app.domain.chat import StoredProvider
 from app.domain.conversations import ExchangeStatus, Problem, Usage
 from app.domain.projects import Project
 from app.domain.routines import Routine
@@ -65,17 +66,6 @@ class PortableSpend:
 
 
 @dataclass(frozen=True, slots=True)
-class PortableProvider:
-    """A provider that the user added, without its key."""
-
-    name: str
-    kind: str
-    base_url: str | None = None
-    key_env: str | None = None
-    allow_plain_http: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class PortableTopic:
     """What the user decided about a topic. `number` and `merged_into` refer to each other in one export.
 
@@ -97,7 +87,7 @@ class PortableLibrary:
     memories: tuple[PortableMemory, ...] = ()
     spend: tuple[PortableSpend, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
-    providers: tuple[PortableProvider, ...] = ()
+    providers: tuple[StoredProvider, ...] = ()
     projects: tuple[Project, ...] = ()
     routines: tuple[Routine, ...] = ()
     topics: tuple[PortableTopic, ...] = ()

@@ -24,7 +24,7 @@ from app.domain.errors import InvalidSetting
 from app.domain.facts import Memory
 from app.domain.ids import ExchangeId
 from app.domain.passages import Passage, PassageKind
-from app.domain.portable import PortableLibrary, PortableMemory, PortableProvider, PortableSpend
+from app.domain.portable import PortableLibrary, PortableMemory, PortableSpend
 from app.domain.presets import free_name
 from app.domain.projects import Project, project_problem
 from app.domain.routines import Routine, routine_problem
@@ -65,10 +65,7 @@ def portable_library(store: Store) -> PortableLibrary:
         memories=portable_memories(store),
         spend=portable_spend(store),
         settings=tuple(row for row in portable_settings(store) if _is_portable(row[0])),
-        providers=tuple(
-            PortableProvider(row.name, row.kind, row.base_url, row.key_env, row.allow_plain_http)
-            for row in Settings(store).providers()
-        ),
+        providers=Settings(store).providers(),
         projects=stored_projects(store),
         routines=tuple(map(_switched_off, RoutineRows(store).listed())),
         topics=portable_topics(store),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.bootstrap import RunMode, Services, build
+from app.domain.chat import StoredProvider
 from app.domain.errors import EmbedderUnavailable, InvalidInput
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind, SpaceUse
@@ -16,7 +17,6 @@ from app.domain.workers import WorkerName
 from app.memory.coverage import TurnSearchStatus
 from app.storage.engine.times import now
 from app.storage.tables.attempts import Attempts
-from app.storage.tables.settings import ProviderRow
 from tests.fakes.command_line import CommandLine
 from tests.fakes.jobs import until
 from tests.fakes.loopback import Loopback
@@ -136,7 +136,7 @@ def test_show_has_the_status_of_every_turn(
 def server(services: Services) -> Iterator[Loopback]:
     with Loopback() as running:
         running.models = ["nomic-embed-text"]
-        services.settings.put_provider(ProviderRow("local", "compatible", running.v1, None))
+        services.settings.put_provider(StoredProvider("local", "compatible", running.v1, None))
         yield running
 
 

@@ -10,6 +10,7 @@ import pytest
 from app.bootstrap import RunMode, build
 from app.cli import entry
 from app.cli.terminal import Terminal
+from app.domain.chat import StoredProvider
 from app.domain.errors import EmbedderUnavailable, InvalidSetting, KnownError, TimedOut
 from app.domain.passages import Space
 from app.domain.ports import Embedder
@@ -18,7 +19,7 @@ from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderChoice, Embedde
 from app.providers.embedders.local import LocalEmbedder
 from app.providers.embedders.remote import RemoteEmbedder
 from app.providers.registry import provider_registry
-from app.storage.tables.settings import ProviderRow, Settings
+from app.storage.tables.settings import Settings
 from app.system.keys import KeyStore
 from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine
@@ -46,7 +47,7 @@ class Desk:
             self.settings.set("embedder_before", before)
 
     def put(self, name: str, url: str, key_env: str | None = None) -> None:
-        self.settings.put_provider(ProviderRow(name, "compatible", url, key_env))
+        self.settings.put_provider(StoredProvider(name, "compatible", url, key_env))
 
     def answering(self, **shares: float) -> str:
         """Return the name of the space that answers, given coverages by the beginning of a name."""

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from app.domain.changes import ChangeSet, SpendAdded
+from app.domain.chat import StoredProvider
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.formatting import day_start, month_start, next_day, next_month
 from app.domain.workers import WorkerName
 from app.providers.pricing.prices import OwnPrice, OwnPrices
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
-from app.storage.tables.settings import ProviderRow, Settings
+from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending, Spent, by_month
 from app.storage.work.queue import SUMMARIES, request_regeneration
 from app.workers.board import WorkerBoard
@@ -46,7 +47,7 @@ def cli(data_dir: Path, capsys: pytest.CaptureFixture[str], server: Loopback) ->
     made(data_dir)
     with opened(data_dir) as store:
         add_conversation(store, "How do I keep basil alive?", "And mint?")
-        Settings(store).put_provider(ProviderRow("local", "compatible", server.v1, None))
+        Settings(store).put_provider(StoredProvider("local", "compatible", server.v1, None))
     return CommandLine(data_dir, capsys)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.domain.chat import StoredProvider
 from app.domain.passages import Space
 from app.domain.workers import WorkerName
 from app.index.vector_sync import VectorIndexSync
@@ -17,7 +18,7 @@ from app.memory.vector_search import VectorSearch
 from app.providers.embedders.local import LocalEmbedder
 from app.providers.registry import provider_registry
 from app.storage.engine.store import Store
-from app.storage.tables.settings import ProviderRow, Settings
+from app.storage.tables.settings import Settings
 from app.storage.tables.vectors import Vectors
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
@@ -85,7 +86,7 @@ class Desk:
 def desk(store: Store, server: Loopback) -> Iterator[Desk]:
     server.models = ["nomic-embed-text"]
     settings = Settings(store)
-    settings.put_provider(ProviderRow("local", "compatible", server.v1, None))
+    settings.put_provider(StoredProvider("local", "compatible", server.v1, None))
     registry = provider_registry(settings, KeyStore())
     embedders = EmbedderDirectory(settings, registry, query_limit_s=0.5, decision_s=0.0)
     stored = Vectors(store)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from app.domain.chat import StoredProvider
 from app.domain.errors import KeyMissing, NotFound
 from app.domain.workers import WORKERS, WorkerName, WorkerState, WorkerStatus
 from app.memory.embedders import EmbedderDirectory
@@ -16,7 +17,7 @@ from app.providers.windows import ModelWindows
 from app.providers.wire.streaming import RetryPolicy
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
-from app.storage.tables.settings import ProviderRow, Settings
+from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.storage.work.summary_work import SummaryWork
 from app.system.keys import KeyStore
@@ -276,7 +277,7 @@ class Desk:
         self.settings = settings = Settings(store)
         for key in (each.enabled_key for each in WORKERS.values()):
             settings.set(key, False)
-        settings.put_provider(ProviderRow("here", "compatible", server.v1, None))
+        settings.put_provider(StoredProvider("here", "compatible", server.v1, None))
         settings.set("background_model", "here:chat")
         settings.set("embedder", "here:embed")
         registry = provider_registry(settings, KeyStore(), RetryPolicy(tries=1))
@@ -338,7 +339,7 @@ def test_a_changed_provider_wakes_blocked_workers_and_all_stop_during_their_requ
     with desk.hosted(*MAY_BE_PAID):
         until(lambda: are_all(desk.board, BLOCKED, *MAY_BE_PAID))
         server.always(stall(before_headers=True))
-        desk.settings.put_provider(ProviderRow("here", "compatible", url, None))
+        desk.settings.put_provider(StoredProvider("here", "compatible", url, None))
         at_once = len(MAY_BE_PAID) - len(READERS) + 1  # the readers send one request together
         server.wait_for(lambda: len(server.posts) == at_once, 60.0)
         assert desk.board.stop(timeout_s=60) == ()

@@ -8,6 +8,7 @@ import pytest
 
 from app.check import check
 from app.domain.changes import ChangeSet, ConversationEdited, PassagesPut
+from app.domain.chat import StoredProvider
 from app.domain.documents import Chunk, DocumentText, manual_page, page_summary
 from app.domain.errors import Cancelled, ConsentMissing, EmbedderUnavailable, KeyMissing
 from app.domain.ids import PassageId, part_id
@@ -22,7 +23,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.documents import Documents
 from app.storage.tables.passages import Passages
-from app.storage.tables.settings import ProviderRow, Settings
+from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
@@ -430,7 +431,7 @@ class Desk:
         self.store, self.server = store, server
         self.settings = Settings(store)
         for name, url in (("here", server.v1), ("far", "https://far.example/v1")):
-            self.settings.put_provider(ProviderRow(name, "compatible", url, None))
+            self.settings.put_provider(StoredProvider(name, "compatible", url, None))
         self.embedders = EmbedderDirectory(
             self.settings, provider_registry(self.settings, KeyStore())
         )

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from app.bootstrap import RunMode, build
+from app.domain.chat import StoredProvider
 from app.domain.workers import WorkerName
 from app.providers.pricing.estimated_tokens import estimated_tokens
-from app.storage.tables.settings import ProviderRow
 from app.system.paths import DataPaths
 from app.transfer.importing import import_files
 from tests.bench.shared.measuring import Figures, print_json
@@ -40,7 +40,7 @@ def main() -> None:
         services = build(DataPaths(Path(folder) / "data"), RunMode.COMMAND_LINE)
         try:
             import_files(services.store, [SAMPLE])
-            row = ProviderRow("local", "compatible", server.v1, None)
+            row = StoredProvider("local", "compatible", server.v1, None)
             services.settings.put_provider(row)
             services.settings.set("background_model", "local:test-model")
             figures: Figures = {"conversations": len(services.conversations.listed())}

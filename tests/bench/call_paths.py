@@ -23,8 +23,8 @@ from PySide6.QtCore import QRunnable, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.bootstrap import Services
+from app.domain.chat import StoredProvider
 from app.domain.workers import WorkerName
-from app.storage.tables.settings import ProviderRow
 from tests.bench.shared.measuring import ROOT, Figures, in_process, options, print_json
 from tests.bench.shared.window import measured_in_window, status_of
 from tests.fakes.loopback import Loopback
@@ -176,7 +176,7 @@ def _stop_clocks(user: User) -> None:
 def _prepare(services: Services, base_url: str) -> None:
     services.maintenance.stop()
     services.vector_search._look_again_s = _NEVER_S
-    services.settings.put_provider(ProviderRow("loop", "compatible", base_url, None))
+    services.settings.put_provider(StoredProvider("loop", "compatible", base_url, None))
     services.settings.set("default_model", "loop:test-model")
     for name in WorkerName:
         services.workers.set_enabled(name, False)

@@ -19,10 +19,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from app.bootstrap import RunMode, Services, build
+from app.domain.chat import StoredProvider
 from app.domain.facts import Fact, FactCategory
 from app.domain.workers import WorkerName
 from app.storage.tables.facts import FactFilter
-from app.storage.tables.settings import ProviderRow
 from app.system.paths import DataPaths
 from app.workers.jobs.part_reader import READERS
 from tests.bench.shared.measuring import Figures, print_json
@@ -79,7 +79,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Loopback() as server:
         server.by(answer)
         with closing(build(DataPaths(Path(folder) / "data"), RunMode.COMMAND_LINE)) as services:
-            row = ProviderRow("local", "compatible", server.v1, None)
+            row = StoredProvider("local", "compatible", server.v1, None)
             services.settings.put_provider(row)
             services.settings.set("background_model", "local:test-model")
             print_json(measured(services, server))

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app.bootstrap import Services
-from app.storage.tables.settings import ProviderRow
+from app.domain.chat import StoredProvider
 from tests.fakes.background import part_answer
 from tests.fakes.jobs import count_rows
 from tests.fakes.libraries import SAMPLE
@@ -30,7 +30,7 @@ def server(server: Loopback) -> Loopback:
 async def started(user: User, server: Loopback) -> None:
     """Start with two turns and the server as provider `local`."""
     await user.start()
-    row = ProviderRow("local", "compatible", server.v1, None)
+    row = StoredProvider("local", "compatible", server.v1, None)
     await user.ask(lambda services: services.settings.put_provider(row))
     await user.ask(lambda services: services.settings.set("knowledge_extractor_enabled", False))
     await user.ask(lambda services: add_conversation(services.store, "I live in Oslo", "Why tea?"))

@@ -12,12 +12,12 @@ from PySide6.QtWidgets import QLabel, QTreeWidget
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.changes import ConversationEdited, SpendAdded
+from app.domain.chat import StoredProvider
 from app.domain.formatting import format_size
 from app.domain.workers import WORKERS, WorkerName
 from app.providers.pricing.prices import OwnPrice
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
-from app.storage.tables.settings import ProviderRow
 from tests.fakes.background import part_answer
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_embeddings import EMBEDDINGS
@@ -227,7 +227,7 @@ async def start_with_paid_model(user: User, server: Loopback) -> None:
     """Start, open the dashboard and choose a priced model."""
 
     def choose(services: Services) -> None:
-        services.settings.put_provider(ProviderRow("local", "compatible", server.v1, None))
+        services.settings.put_provider(StoredProvider("local", "compatible", server.v1, None))
         services.own_prices.put("local:m", OwnPrice(1000.0, 2000.0))
         services.settings.set("background_model", "local:m")
 

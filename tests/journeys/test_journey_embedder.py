@@ -7,10 +7,10 @@ import pytest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from app.bootstrap import RunMode, Services, build
+from app.domain.chat import StoredProvider
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
 from app.providers.embedders import remote_models
-from app.storage.tables.settings import ProviderRow
 from app.system.paths import DataPaths
 from tests.fakes.libraries import embedded_sample
 from tests.fakes.loopback import Loopback
@@ -38,7 +38,7 @@ def server(server: Loopback, data_dir: Path, monkeypatch: pytest.MonkeyPatch) ->
     shutil.copytree(embedded_sample(), data_dir)
     server.models = ["chat-model", "nomic-embed-text"]
     services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
-    services.settings.put_provider(ProviderRow("local", "compatible", server.v1, None))
+    services.settings.put_provider(StoredProvider("local", "compatible", server.v1, None))
     services.close()
     return server
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.bootstrap import RunMode, Services, build
+from app.domain.chat import StoredProvider
 from app.providers.pricing.prices import OwnPrice
-from app.storage.tables.settings import ProviderRow
 from app.system.paths import DataPaths
 from tests.fakes.background import part_answer
 from tests.fakes.loopback import Loopback
@@ -35,7 +35,7 @@ class Program:
             add_conversation(
                 store, "I would like to know which tea is best in the morning, and why"
             )
-        row = ProviderRow("local", "compatible", server.v1, None)
+        row = StoredProvider("local", "compatible", server.v1, None)
         self.inside(lambda services: services.settings.put_provider(row))
 
     def inside(self, act: Callable[[Services], Any]) -> Any:

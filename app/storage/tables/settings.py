@@ -3,9 +3,9 @@
 import json
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 from app.domain.changes import ChangeSet, ProviderPut, SettingPut
+from app.domain.chat import StoredProvider
 from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import SETTINGS, SettingValue, setting_for
 from app.storage.engine.aggregate import OF_CONVERSATIONS, Aggregate, Batch, Table, row_of
@@ -74,17 +74,6 @@ SETTINGS_TABLES = Aggregate(
 
 
 # -- values
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderRow:
-    """A provider the user added; never its key. `kind` is openai, anthropic or compatible."""
-
-    name: str
-    kind: str
-    base_url: str | None
-    key_env: str | None
-    allow_plain_http: bool = False
 
 
 def stored_text(store: Store, key: str) -> str:
@@ -208,12 +197,12 @@ class Settings(SettingValues):
             remarks.append(f"The environment variable {variable} rules {key} at present.")
         return remarks
 
-    def providers(self) -> tuple[ProviderRow, ...]:
+    def providers(self) -> tuple[StoredProvider, ...]:
         """Return the user's providers, by name. Blocking."""
         rows = self._store.rows(f"SELECT {_PROVIDER_COLUMNS} FROM provider ORDER BY name")
-        return tuple(ProviderRow(*row) for row in rows)
+        return tuple(StoredProvider(*row) for row in rows)
 
-    def put_provider(self, row: ProviderRow) -> None:
+    def put_provider(self, row: StoredProvider) -> None:
         """Add or change a provider. Blocking."""
         self._store.save(
             ProviderPut(

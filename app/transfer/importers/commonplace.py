@@ -5,13 +5,13 @@ from typing import Any, TypeVar
 
 from app.domain import codec
 from app.domain.changes import CoreMemoryPut
+from app.domain.chat import StoredProvider
 from app.domain.conversations import RawReply, Role, TitleOrigin
 from app.domain.facts import FactCategory
 from app.domain.portable import (
     PortableLibrary,
     PortableMemory,
     PortableOrigin,
-    PortableProvider,
     PortableSpend,
     PortableTopic,
     PortableTurn,
@@ -200,7 +200,7 @@ def _library(plain: dict[str, Any]) -> PortableLibrary | None:
             and len(row) == 2
             and all(isinstance(text, str) for text in row)
         ),
-        _decoded(PortableProvider, plain.get("providers")),
+        _decoded(StoredProvider, plain.get("providers")),
         _decoded(Project, plain.get("projects")),
         _decoded(Routine, plain.get("routines")),
         _decoded(PortableTopic, plain.get("topics")),

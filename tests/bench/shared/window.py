@@ -101,9 +101,9 @@ def model_server(*arguments: str) -> Iterator[str]:
 
 
 def choose_models(services: "Services", base_url: str, embedder: str, model: str | None) -> None:
-    from app.storage.tables.settings import ProviderRow
+    from app.domain.chat import StoredProvider
 
-    services.settings.put_provider(ProviderRow("bench", "compatible", base_url, None))
+    services.settings.put_provider(StoredProvider("bench", "compatible", base_url, None))
     services.settings.set("background_model", model)
     services.settings.set("embedder", embedder)
     services.settings.set("embedder_before", embedder)
