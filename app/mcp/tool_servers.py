@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from app.chat.tools.toolbox import Tool, ToolContext
+from app.domain import codec
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.text import clean, one_line
 from app.mcp.tool_connections import ListedTool, ServerAddress, ToolConnections
@@ -80,6 +81,9 @@ class ToolServer:
         return (*self.address, tuple(each.offer for each in self.tools))
 
 
+_Servers = tuple[ToolServer, ...]
+
+
 @dataclass(slots=True, eq=False)
 class PermissionQuestion:
     """A call that waits for the user: of which server, tool and with which arguments (JSON, indented).
@@ -118,7 +122,8 @@ class ToolServers:
 
     def servers(self) -> tuple[ToolServer, ...]:
         """Return the servers that were accepted, in the order in which they were added."""
-        return tuple(map(_from_plain, json.loads(self._settings.text(_SETTING))))
+        stored: tuple[ToolServer, ...] = codec.loads(_Servers, self._settings.text(_SETTING))
+        return stored
 
     def look_at(self, server: ToolServer, key: str = "") -> ToolServer:
         """Return a server with the tools that it offers; nothing is stored.
@@ -317,12 +322,3 @@ def _unique(name: str, taken: Mapping[str, object]) -> str:
     while short in taken:
         short, number = f"{name[: _TOOL_NAME_CHARS - 3]}_{number}", number + 1
     return short
-
-
-def _from_plain(value: Mapping[str, Any]) -> ToolServer:
-    tools = tuple(
-        ServerTool(**{**each, "permission": Permission(each["permission"])})
-        for each in value["tools"]
-    )
-    lists = {key: tuple(value[key]) for key in ("command", "variables")}
-    return ToolServer(**{**value, **lists, "tools": tools})
