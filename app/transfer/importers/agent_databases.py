@@ -23,7 +23,7 @@ _CURSOR_USER = 1
 def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConversation | Skipped]:
     """Yield Goose's sessions."""
     for session in connection.execute("SELECT * FROM sessions"):
-        thread, last = Thread(), None
+        thread = Thread("goose", f"{where}, session {session['id']}")
         rows = connection.execute(
             "SELECT rowid AS row_number, * FROM messages WHERE session_id = ? ORDER BY rowid",
             (session["id"],),
@@ -39,13 +39,10 @@ def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConve
             if blocks and all(isinstance(block, ToolResult) for block in blocks):
                 role = Role.TOOL
             if name not in thread.nodes:
-                last = thread.add(name, last, role, blocks, message.get("created_timestamp"))
+                thread.append(name, role, blocks, message.get("created_timestamp"))
         yield thread.finished(
-            f"{where}, session {session['id']}",
-            "goose",
             session["id"],
             session.get("name") or session.get("description"),
-            last,
             session.get("created_at"),
             session.get("updated_at"),
             tags=project_tag(session.get("working_dir")),
@@ -76,7 +73,7 @@ def _opencode(
             "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id", (session["id"],)
         ):
             parts.setdefault(each["message_id"], []).append(an_object(json_of(each["data"])))
-        thread, last = Thread(), None
+        thread = Thread("opencode", f"{where}, session {session['id']}")
         rows = connection.execute(
             "SELECT * FROM message WHERE session_id = ? ORDER BY id", (session["id"],)
         )
@@ -89,13 +86,10 @@ def _opencode(
             )
             model = text_of(content.get("modelID")) or None
             calls = [made for part in parts.get(message["id"], ()) for made in _opencode_part(part)]
-            last = thread.add(name, last, role, calls, at, model)
+            thread.append(name, role, calls, at, model)
         yield thread.finished(
-            f"{where}, session {session['id']}",
-            "opencode",
             session["id"],
             session.get("title"),
-            last,
             session.get("time_created"),
             session.get("time_updated"),
             tags=project_tag(session.get("directory")),
@@ -135,7 +129,7 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
         )
         if not listed:
             continue  # a draft
-        thread, last = Thread(), None
+        thread = Thread("cursor", f"{where}, session {name}")
         folder: object = None
         for bubble in listed:
             own = identity(bubble.get("bubbleId")) or thread.generated_id()
@@ -144,13 +138,10 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
             at = moment(bubble.get("createdAt") or bubble.get("timestamp"))
             folder = bubble.get("workspaceProjectDir") or folder
             if own not in thread.nodes:
-                last = thread.add(own, last, role, list(_cursor_blocks(bubble)), at, model)
+                thread.append(own, role, list(_cursor_blocks(bubble)), at, model)
         yield thread.finished(
-            f"{where}, session {name}",
-            "cursor",
             name,
             record.get("name"),
-            last,
             record.get("createdAt"),
             record.get("lastUpdatedAt"),
             tags=project_tag(folder),

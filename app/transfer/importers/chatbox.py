@@ -60,10 +60,10 @@ def _thread(
     *,
     pinned: bool,
 ) -> ImportedConversation | Skipped:
-    thread = Thread()
+    thread = Thread(SOURCE, where)
     last = _add(thread, messages, None, forks)
     created_at = moment(messages[0].get("timestamp")) if messages else None
-    return thread.finished(where, SOURCE, name, shown, last, created_at, pinned=pinned)
+    return thread.finished(name, shown, created_at, leaf=last, pinned=pinned)
 
 
 def _add(

@@ -70,7 +70,7 @@ def _conversation(
     where: str,
 ) -> ImportedConversation | Skipped:
     """Return a topic; replies of several models to one question are branches of it."""
-    thread = Thread()
+    thread = Thread(SOURCE, where)
     last: str | None = None
     for message in objects(topic.get("messages")):
         name = identity(message.get("id")) or thread.generated_id()
@@ -92,13 +92,11 @@ def _conversation(
         if not is_sibling or message.get("foldSelected") is True:
             last = name
     return thread.finished(
-        where,
-        SOURCE,
         topic.get("id"),
         about.get("name"),
-        last,
         about.get("createdAt"),
         about.get("updatedAt"),
+        leaf=last,
         pinned=about.get("pinned") is True,
     )
 
@@ -137,7 +135,7 @@ def _database(
         topic = _camel(row)
         if topic.get("deletedAt"):
             continue
-        thread = Thread()
+        thread = Thread(SOURCE, f"{where}, topic {topic.get('id')}")
         rows = connection.execute(query, (topic["id"],))
         for each in rows:
             message = _camel(each)
@@ -150,13 +148,11 @@ def _database(
             model = text_of(message.get("modelId")).rpartition("::")[2] or None
             thread.add(name, parent, role or Role.USER, blocks if role else [], at, model)
         yield thread.finished(
-            f"{where}, topic {topic.get('id')}",
-            SOURCE,
             topic.get("id"),
             topic.get("name"),
-            topic.get("activeNodeId"),
             topic.get("createdAt"),
             topic.get("updatedAt"),
+            leaf=topic.get("activeNodeId"),
             pinned=bool(topic.get("isPinned")),
         )
 

@@ -103,7 +103,7 @@ class _Records(Thread):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(SOURCE)
         self.by_program = False
         self._first = ""
         self._last: str | None = None
@@ -144,7 +144,8 @@ class _Records(Thread):
         named = ("custom-title", "/rename", "ai-title", "summary")
         shown = next(filter(None, (titles.get(each) for each in named)), "")
         tags = project_tag(self._folder) + ((SUBAGENT_TAG,) if is_subagent else ())
-        return self.finished(where, SOURCE, self._first, shown, self._last, tags=tags)
+        self.where = where
+        return self.finished(self._first, shown, leaf=self._last, tags=tags)
 
     def _reply(
         self, name: str, parent: str | None, message: dict[str, Any], at: datetime | None

@@ -57,7 +57,7 @@ _BY_PROGRAM = ("codex_exec", "exec")
 
 def read_codex(file: NamedStream) -> Imported:
     """Yield the conversation of a rollout log."""
-    rollout = _Rollout()
+    rollout = _Rollout(file.name)
     flaws = []
     for number, record, flaw in lines(file.stream):
         if flaw:
@@ -71,8 +71,8 @@ def read_codex(file: NamedStream) -> Imported:
 class _Rollout(Thread):
     """The conversation of a rollout log."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, where: str) -> None:
+        super().__init__(SOURCE, where)
         self._ids: list[str] = []
         self._header: dict[str, Any] = {}
         self._model: str | None = None
@@ -107,12 +107,10 @@ class _Rollout(Thread):
         is_subagent = isinstance(origin, dict) and "subagent" in origin
         own = self._ids[0] if self._ids else ""
         found = self.finished(
-            file.name,
-            SOURCE,
             self._ids[-1] if self._ids else "",
             _titles(file.path).get(own, ""),
-            self._path[-1][0] if self._path else None,
             self._header.get("timestamp"),
+            leaf=self._path[-1][0] if self._path else None,
             tags=project_tag(self._header.get("cwd")) + ((SUBAGENT_TAG,) if is_subagent else ()),
         )
         by_program = text_of(self._header.get("originator")) in _BY_PROGRAM or origin == "exec"
@@ -214,26 +212,20 @@ def _threads(
     rows = connection.execute(
         "SELECT * FROM thread_items ORDER BY thread_id, rollout_ordinal, rowid"
     )
-    thread, current = Thread(), ""
-    last: str | None = None
+    thread, current = Thread(SOURCE), ""
     for row in rows:
         if row["thread_id"] != current:
             if current:
-                yield _thread(thread, current, last, where)
-            thread, current, last = Thread(), row["thread_id"], None
+                yield thread.finished(current, "")
+            current = row["thread_id"]
+            thread = Thread(SOURCE, f"{where}, thread {current}")
         item = an_object(json_of(row["item_json"]))
         role, blocks = _app_item(text_of(row["item_type"]), item)
         name = identity(row["item_id"])
         if role is not None and name not in thread.nodes:
-            last = thread.add(name, last, role, blocks, row.get("created_at_ms"))
+            thread.append(name, role, blocks, row.get("created_at_ms"))
     if current:
-        yield _thread(thread, current, last, where)
-
-
-def _thread(
-    thread: Thread, name: str, last: str | None, where: str
-) -> ImportedConversation | Skipped:
-    return thread.finished(f"{where}, thread {name}", SOURCE, name, "", last)
+        yield thread.finished(current, "")
 
 
 def _app_item(kind: str, item: dict[str, Any]) -> tuple[Role | None, list[Block]]:

@@ -17,7 +17,7 @@ DEEPSEEK, GROK = "deepseek", "grok"
 
 def read_deepseek(file: NamedStream) -> Imported:
     """Yield the conversations of DeepSeek's `conversations.json`: trees of fragments."""
-    thread, number = Thread(), 0
+    thread, number = Thread(DEEPSEEK), 0
     for event in iter_events(file.stream):
         if isinstance(event, MessageEntry):
             if event.flaw:
@@ -27,16 +27,10 @@ def read_deepseek(file: NamedStream) -> Imported:
         elif isinstance(event, ConversationEnd):
             number += 1
             header = an_object(event.header)
-            yield thread.finished(
-                f"{file.name}, conversation {number}",
-                DEEPSEEK,
-                header.get("id"),
-                header.get("title"),
-                None,
-                header.get("inserted_at"),
-                header.get("updated_at"),
-            )
-            thread = Thread()
+            thread.where = f"{file.name}, conversation {number}"
+            times = header.get("inserted_at"), header.get("updated_at")
+            yield thread.finished(header.get("id"), header.get("title"), *times)
+            thread = Thread(DEEPSEEK)
         elif isinstance(event, Truncated):
             yield Skipped(file.name, f"the file is truncated after {event.at_byte:,} bytes")
 
@@ -68,7 +62,7 @@ def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
     """Yield the conversations of Grok's `prod-grok-backend.json`."""
     for number, record in enumerate(objects(an_object(value).get("conversations")), 1):
         about = an_object(record.get("conversation"))
-        thread = Thread()
+        thread = Thread(GROK, f"{where}, conversation {number}")
         last: str | None = None
         for each in objects(record.get("responses")):
             response = an_object(each.get("response"))
@@ -85,13 +79,11 @@ def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
                 model,
             )
         yield thread.finished(
-            f"{where}, conversation {number}",
-            GROK,
             about.get("id"),
             about.get("title"),
-            last,
             extended_json(about.get("create_time")),
             extended_json(about.get("modify_time")),
+            leaf=last,
             pinned=about.get("starred") is True,
         )
 

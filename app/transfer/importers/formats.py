@@ -74,7 +74,29 @@ class Format:
 
 
 class Thread(ConversationTree):
-    """A conversation that is read from a file of which everything is known at once."""
+    """A conversation that is read from a file of which everything is known at once.
+
+    Attributes:
+        where: What names it in reports.
+        last: The id of the message that was appended last.
+    """
+
+    def __init__(self, source: str, where: str = "") -> None:
+        super().__init__()
+        self.where = where
+        self.last: str | None = None
+        self._source = source
+
+    def append(
+        self,
+        name: str,
+        role: Role,
+        blocks: Iterable[Block],
+        at: object = None,
+        model: object = None,
+    ) -> None:
+        """Add a message below the last one, as `add` does."""
+        self.last = Thread.add(self, name, self.last, role, blocks, at, model)
 
     def add(
         self,
@@ -97,24 +119,24 @@ class Thread(ConversationTree):
 
     def finished(
         self,
-        where: str,
-        source: str,
         source_id: object,
         heading: object,
-        leaf: object,
         created_at: object = None,
         updated_at: object = None,
+        *,
+        leaf: object = None,
         **more: Any,
     ) -> ImportedConversation | Skipped:
         """Return the conversation, or the report that it has no messages; like `conversation`.
 
-        Its id, title and times are given as the export has them.
+        Its id, title and times are given as the export has them; `leaf` is `last` by default.
         """
         made = self.conversation(
-            source, identity(source_id), title(heading), leaf, moment(created_at),
-            moment(updated_at), **more,
+            self._source, identity(source_id), title(heading), leaf or self.last,
+            moment(created_at), moment(updated_at), **more,
         )  # fmt: skip
-        return Skipped(where, made.why) if isinstance(made, Skipped) and not made.where else made
+        is_nameless = isinstance(made, Skipped) and not made.where
+        return Skipped(self.where, made.why) if is_nameless else made
 
 
 def members_of(head: bytes) -> frozenset[str]:

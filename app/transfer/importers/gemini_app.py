@@ -4,7 +4,7 @@ import hashlib
 import html
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import PurePath
 from typing import Any
 
@@ -36,12 +36,12 @@ def _activity(value: Any, where: str) -> Iterable[ImportedConversation | Skipped
     entries = [each for each in ours if _prompt(each)]
     dated = [(at, each) for each in entries if (at := moment(each.get("time"))) is not None]
     dated.sort(key=lambda pair: pair[0])
-    thread, last, began, before = Thread(), None, None, None
+    thread, began, before = Thread(SOURCE, where), None, None
     skipped = len(ours) - len(dated)
     for at, entry in dated:
         if before is not None and at - before > SILENCE:
-            yield _group(thread, last, began, before, where)
-            thread, last, began = Thread(), None, None
+            yield thread.finished(_group_id(thread), "", began, before)
+            thread, began = Thread(SOURCE, where), None
         began, before = began or at, at
         prompt = _prompt(entry)
         name = hashlib.sha256(f"{at.isoformat()}\0{prompt}".encode()).hexdigest()[:32]
@@ -53,11 +53,11 @@ def _activity(value: Any, where: str) -> Iterable[ImportedConversation | Skipped
         files = entry.get("attachedFiles")
         for file in files if isinstance(files, list) else ():
             blocks += [Attachment(text_of(file) or "file", "text/plain")]
-        thread.add(name, last, Role.USER, blocks, at)
+        thread.append(name, Role.USER, blocks, at)
         answer = "\n\n".join(_text(each.get("html")) for each in objects(entry.get("safeHtmlItem")))
-        last = thread.add(f"{name}/answer", name, Role.ASSISTANT, text_block(answer), at)
+        thread.append(f"{name}/answer", Role.ASSISTANT, text_block(answer), at)
     if thread.nodes:
-        yield _group(thread, last, began, before, where)
+        yield thread.finished(_group_id(thread), "", began, before)
     if skipped:
         yield Skipped(where, f"{skipped:,} entries are no prompts (settings, feedback, deletions)")
 
@@ -70,10 +70,8 @@ def _prompt(entry: dict[str, Any]) -> str:
     return _FILES.sub("", found["text"]).strip()
 
 
-def _group(
-    thread: Thread, last: str | None, began: datetime | None, ended: datetime | None, where: str
-) -> ImportedConversation | Skipped:
-    return thread.finished(where, SOURCE, f"of-{next(iter(thread.nodes))}", "", last, began, ended)
+def _group_id(thread: Thread) -> str:
+    return f"of-{next(iter(thread.nodes))}"
 
 
 def _text(value: object) -> str:
@@ -85,12 +83,12 @@ def _text(value: object) -> str:
 def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     """Yield the conversation of a `conversation_N.txt`."""
     record = an_object(value)
-    thread, last = Thread(), None
+    thread = Thread(SOURCE, where)
     for number, turn in enumerate(objects(record.get("conversation_turns"))):
         asked, answered = an_object(turn.get("user_turn")), an_object(turn.get("system_turn"))
         if asked and not asked.get("turn_deleted_time"):
             at = moment(asked.get("turn_last_modified"))
-            last = thread.add(f"{number}", last, Role.USER, text_block(asked.get("prompt")), at)
+            thread.append(f"{number}", Role.USER, text_block(asked.get("prompt")), at)
         if answered:
             blocks: list[Block] = []
             for thought in objects(answered.get("model_thoughts")):
@@ -99,21 +97,21 @@ def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skippe
                 blocks += text_block(part.get("data"))
                 for card in objects(part.get("cards")):
                     blocks += text_block(card.get("content"))
-            last = thread.add(f"{number}/answer", last, Role.ASSISTANT, blocks)
+            thread.append(f"{number}/answer", Role.ASSISTANT, blocks)
     created = text_of(record.get("creation_time"))
     heading = text_of(record.get("title"))
     name = hashlib.sha256(f"{created}\0{heading}".encode()).hexdigest()[:32]
     ended = moment(record.get("last_modification_time"))
-    yield thread.finished(where, SOURCE, name, heading, last, created, ended)
+    yield thread.finished(name, heading, created, ended)
 
 
 def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     """Yield the conversation of a prompt of AI Studio, which has no times."""
     record = an_object(value)
     model = text_of(an_object(record.get("runSettings")).get("model")).removeprefix("models/")
-    thread = Thread()
+    thread = Thread(SOURCE, where)
     instruction = an_object(record.get("systemInstruction"))
-    last: str | None = thread.add("system", None, Role.SYSTEM, list(_chunk(instruction)))
+    thread.append("system", Role.SYSTEM, list(_chunk(instruction)))
     thinking: list[Block] = []
     for number, chunk in enumerate(objects(an_object(record.get("chunkedPrompt")).get("chunks"))):
         is_user = text_of(chunk.get("role")) == "user"
@@ -124,10 +122,10 @@ def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
             ]
             continue
         if is_user:
-            last = thread.add(str(number), last, Role.USER, blocks)
+            thread.append(str(number), Role.USER, blocks)
         else:
             by = model or None
-            last = thread.add(str(number), last, Role.ASSISTANT, thinking + blocks, None, by)
+            thread.append(str(number), Role.ASSISTANT, thinking + blocks, None, by)
             thinking = []
     name = PurePath(where).stem
     asked = next(
@@ -135,7 +133,7 @@ def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
         None,
     )
     identity = hashlib.sha256(f"{name}\0{asked.blocks if asked else ''}".encode()).hexdigest()[:32]
-    yield thread.finished(where, SOURCE, identity, name, last)
+    yield thread.finished(identity, name)
 
 
 def _chunk(chunk: dict[str, Any]) -> Iterator[Block]:

@@ -77,33 +77,29 @@ def _replace_all(messages: dict[str, dict[str, Any]], records: object) -> None:
 def _conversation(
     header: dict[str, Any], messages: dict[str, dict[str, Any]], where: str
 ) -> ImportedConversation | Skipped:
-    thread = Thread()
-    last: str | None = None
+    thread = Thread(SOURCE, where)
     for name, record in messages.items():
         at, model = moment(record.get("timestamp")), text_of(record.get("model")) or None
         kind = text_of(record.get("type"))
         if kind == "user":
             shown = record.get("displayContent") or record.get("content")
-            last = thread.add(name, last, Role.USER, blocks_of(shown), at)
+            thread.append(name, Role.USER, blocks_of(shown), at)
         elif kind == "gemini":
             calls = objects(record.get("toolCalls"))
             blocks, answer = [*_thoughts(record)], blocks_of(record.get("content"))
             if calls:
                 blocks += [call_block(e.get("id"), e.get("name"), e.get("args")) for e in calls]
-                last = thread.add(f"{name}/calls", last, Role.ASSISTANT, blocks, at, model)
+                thread.append(f"{name}/calls", Role.ASSISTANT, blocks, at, model)
                 results = [result_block(e.get("id"), e.get("name"), e.get("result")) for e in calls]
-                last = thread.add(f"{name}/results", last, Role.TOOL, results, at)
+                thread.append(f"{name}/results", Role.TOOL, results, at)
                 blocks = []
-            last = thread.add(name, last, Role.ASSISTANT, [*blocks, *answer], at, model)
+            thread.append(name, Role.ASSISTANT, [*blocks, *answer], at, model)
     folders = header.get("directories")
     tags = project_tag(folders[0] if isinstance(folders, list) and folders else "")
     tags += (SUBAGENT_TAG,) if text_of(header.get("kind")) == "subagent" else ()
     return thread.finished(
-        where,
-        SOURCE,
         header.get("sessionId"),
         header.get("summary"),
-        last,
         header.get("startTime"),
         header.get("lastUpdated"),
         tags=tags,

@@ -21,7 +21,7 @@ def read_jan(file: NamedStream) -> Imported:
     """Yield the conversation of a `messages.jsonl`."""
     header = _header(file.path)
     model = text_of(an_object(header.get("model")).get("id")) or None
-    thread, last, name = Thread(), None, identity(header.get("id"))
+    thread, name = Thread(SOURCE, file.name), identity(header.get("id"))
     for number, message, flaw in lines(file.stream):
         if flaw:
             yield Skipped(f"{file.name}, line {number}", flaw)
@@ -35,16 +35,8 @@ def read_jan(file: NamedStream) -> Imported:
             )
             continue
         at = moment(message.get("created_at") or message.get("created"))
-        last = thread.add(own, last, role, list(_blocks(message)), at, model)
-    yield thread.finished(
-        file.name,
-        SOURCE,
-        name,
-        header.get("title"),
-        last,
-        header.get("created"),
-        header.get("updated"),
-    )
+        thread.append(own, role, list(_blocks(message)), at, model)
+    yield thread.finished(name, header.get("title"), header.get("created"), header.get("updated"))
 
 
 def _header(path: Path | None) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def _grouped(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | Skipped:
-    thread = Thread()
+    thread = Thread(SOURCE, where)
     if "messagesTree" in record:
         pairs = list(_flat(objects(record.get("messagesTree")), None))
     else:
@@ -50,13 +50,11 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
         thread.add(name, None if parent == _ROOT else parent, role, _blocks(message), at, model)
         last = name
     return thread.finished(
-        where,
-        SOURCE,
         record.get("conversationId"),
         record.get("title"),
-        last,
         extended_json(record.get("createdAt")),
         extended_json(record.get("updatedAt")),
+        leaf=last,
         archived=record.get("isArchived") is True,
     )
 

@@ -29,24 +29,21 @@ def _responses(
         for row in connection.execute("SELECT * FROM conversations")
     }
     rows = connection.execute("SELECT * FROM responses ORDER BY conversation_id, datetime_utc, id")
-    thread, current = Thread(), None
-    last: str | None = None
+    thread, current = Thread(SOURCE), None
     for row in rows:
         group = row["conversation_id"] or row["id"]
         if group != current:
             if current is not None:
-                yield _ended(thread, current, names.get(current, ""), last, where)
-            thread, current, last = Thread(), group, None
+                yield thread.finished(current, names.get(current, ""))
+            thread, current = Thread(SOURCE, f"{where}, conversation {group}"), group
         name, at = identity(row["id"]), moment(row.get("datetime_utc"))
-        if last is None:
-            last = thread.add(
-                f"{name}/system", last, Role.SYSTEM, text_block(row.get("system")), at
-            )
-        last = thread.add(f"{name}/prompt", last, Role.USER, text_block(row["prompt"]), at)
+        if thread.last is None:
+            thread.append(f"{name}/system", Role.SYSTEM, text_block(row.get("system")), at)
+        thread.append(f"{name}/prompt", Role.USER, text_block(row["prompt"]), at)
         answer = text_block(row["response"])
-        last = thread.add(name, last, Role.ASSISTANT, answer, at, row.get("model"))
+        thread.append(name, Role.ASSISTANT, answer, at, row.get("model"))
     if current is not None:
-        yield _ended(thread, current, names.get(current, ""), last, where)
+        yield thread.finished(current, names.get(current, ""))
 
 
 def _threads(
@@ -65,15 +62,15 @@ def _threads(
                 break
             chain.append(message)
             tip = message["parent_hash"]
-        thread, last = Thread(), None
+        thread = Thread(SOURCE, f"{where}, conversation {row['id']}")
         for message in reversed(chain):
             role = ROLES.get(text_of(message["role"]), Role.USER)
             values = turns.get(message["hash"], {})
             model = text_of(values.get("model")) or None
             at = moment(values.get("datetime_utc"))
             blocks = list(_parts(connection, message["hash"]))
-            last = thread.add(identity(message["hash"]), last, role, blocks, at, model)
-        yield _ended(thread, row["id"], title(row.get("name")), last, where)
+            thread.append(identity(message["hash"]), role, blocks, at, model)
+        yield thread.finished(row["id"], row.get("name"))
 
 
 def _parts(connection: sqlite3.Connection, message: str) -> Iterator[Block]:
@@ -90,12 +87,6 @@ def _parts(connection: sqlite3.Connection, message: str) -> Iterator[Block]:
             yield result_block("", row["tool_name"], text or row["payload"])
         else:
             yield from text_block(text)
-
-
-def _ended(
-    thread: Thread, name: object, heading: str, last: str | None, where: str
-) -> ImportedConversation | Skipped:
-    return thread.finished(f"{where}, conversation {name}", SOURCE, name, heading, last)
 
 
 FORMAT = Format(SOURCE, "llm", databases(_read), tables="conversations responses")

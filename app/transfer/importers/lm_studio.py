@@ -26,7 +26,7 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     record = an_object(value)
     model = text_of(an_object(record.get("lastUsedModel")).get("identifier")) or None
     created_at = moment(record.get("createdAt"))
-    thread = Thread()
+    thread = Thread(SOURCE, where)
     above: str | None = None
     for number, message in enumerate(objects(record.get("messages"))):
         versions = objects(message.get("versions"))
@@ -47,13 +47,11 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     ended = record.get("assistantLastMessagedAt") or record.get("userLastMessagedAt")
     name = PurePath(where).name.split(".")[0]
     yield thread.finished(
-        where,
-        SOURCE,
         identity(record.get("createdAt")) or name,
         record.get("name"),
-        above,
         created_at,
         ended,
+        leaf=above,
         pinned=record.get("pinned") is True,
     )
 

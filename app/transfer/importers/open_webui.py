@@ -79,7 +79,7 @@ def _conversation(
     leaf: object,
     where: str,
 ) -> ImportedConversation | Skipped:
-    thread = Thread()
+    thread = Thread(SOURCE, where)
     for key, value in messages.items():
         message = an_object(value)
         name = identity(message.get("id")) or identity(key)
@@ -95,13 +95,11 @@ def _conversation(
         thread.add(name, parent, role, blocks, at, model)
     meta = an_object(json_of(record.get("meta")))
     return thread.finished(
-        where,
-        SOURCE,
         record.get("id"),
         record.get("title") or chat.get("title"),
-        leaf,
         record.get("created_at") or chat.get("timestamp"),
         record.get("updated_at"),
+        leaf=leaf,
         pinned=bool(record.get("pinned")),
         archived=bool(record.get("archived")),
         tags=tuple(strings(meta.get("tags")) or strings(chat.get("tags"))),
