@@ -135,8 +135,9 @@ class Thread(ConversationTree):
             self._source, identity(source_id), title(heading), leaf or self.last,
             moment(created_at), moment(updated_at), **more,
         )  # fmt: skip
-        is_nameless = isinstance(made, Skipped) and not made.where
-        return Skipped(self.where, made.why) if is_nameless else made
+        if isinstance(made, Skipped) and not made.where:
+            return Skipped(self.where, made.why)
+        return made
 
 
 def members_of(head: bytes) -> frozenset[str]:
