@@ -249,15 +249,7 @@ async def _steps(gallery: Gallery) -> None:
     chat.banner.dismiss()
     await _groups(gallery)
     await _settings(gallery)
-    for name in (
-        "shortcuts",
-        "about",
-        "palette",
-        "why",
-        "tag",
-        "forget",
-        "check",
-    ):
+    for name in ("shortcuts", "about", "palette", "why", "tag", "forget", "check"):
         await gallery.dialog(f"dialog-{name}", actions[name].trigger)
     await _replies(gallery)
 

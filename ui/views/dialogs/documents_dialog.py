@@ -12,20 +12,9 @@ from app.domain.projects import Project
 from app.domain.translation import tr
 from app.domain.workers import WorkerState, WorkerStatus
 from app.workers.status_text import worker_text
-from ui.models.documents import (
-    DocumentColumn,
-    DocumentRow,
-    DocumentTableModel,
-)
+from ui.models.documents import DocumentColumn, DocumentRow, DocumentTableModel
 from ui.views.welcome import local_files
-from ui.widgets.controls import (
-    button,
-    closing_buttons,
-    column_in,
-    combo_box,
-    line_edit,
-    row_of,
-)
+from ui.widgets.controls import button, closing_buttons, column_in, combo_box, line_edit, row_of
 from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import breakable, plain_label
 

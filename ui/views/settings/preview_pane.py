@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QModelIndex, QTimer, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QWidget
 
 from app.chat.recall_preview import BudgetUse, Preview
 from app.chat.recall_text import NOTHING_FOUND, summary_text
