@@ -186,30 +186,20 @@ def texts_of(top: Any) -> dict[str, list[str]]:
 
 
 async def _steps(gallery: Gallery) -> None:
-    window, presenters = gallery.window, gallery.presenters
+    window = gallery.window
     chat, memory, sidebar = window.chat, window.memory, window.sidebar
     actions = window.actions_by_name
 
     await gallery.shot("welcome")
-    await gallery.open_talk("Regression")
-    await gallery.shot("conversation")
-    await gallery.open_talk("\u0632")
-    await gallery.shot("right-to-left")
-    await gallery.open_talk("A title that")
-    await gallery.shot("long")
-    await gallery.open_talk("Two job offers")
-    await gallery.shot("conversation-text")
+    for title, name in (
+        ("Regression", "conversation"), ("\u0632", "right-to-left"), ("A title that", "long"),
+        ("Two job offers", "conversation-text"),
+    ):  # fmt: skip
+        await gallery.open_talk(title)
+        await gallery.shot(name)
     for page in (
-        "sources",
-        "sent",
-        "facts",
-        "summaries",
-        "profile",
-        "core",
-        "saved",
-        "questions",
-        "activity",
-    ):
+        "sources", "sent", "facts", "summaries", "profile", "core", "saved", "questions", "activity",
+    ):  # fmt: skip
         memory.open_page(page)
         await gallery.shot(f"memory-{page}")
     window.memory_dock.hide()
@@ -225,7 +215,19 @@ async def _steps(gallery: Gallery) -> None:
     chat.find_bar.box.setText("the")
     await gallery.shot("find")
     chat.find_bar.dismiss()
-    actions["new"].trigger()
+    await _answer(gallery)
+    await _groups(gallery)
+    await _settings(gallery)
+    for name in ("shortcuts", "about", "palette", "why", "tag", "forget", "check"):
+        await gallery.dialog(f"dialog-{name}", actions[name].trigger)
+    await _replies(gallery)
+
+
+async def _answer(gallery: Gallery) -> None:
+    """Store the screens of a message, its answer from memory, commands and the banner."""
+    window, presenters = gallery.window, gallery.presenters
+    chat, memory = window.chat, window.memory
+    window.actions_by_name["new"].trigger()
     await asyncio.sleep(_SETTLE_S)
     chat.composer.box.setPlainText("Which train did I want to take?")
     chat.composer.send_requested.emit(chat.composer.text)
@@ -247,11 +249,6 @@ async def _steps(gallery: Gallery) -> None:
     )
     await gallery.shot("banner")
     chat.banner.dismiss()
-    await _groups(gallery)
-    await _settings(gallery)
-    for name in ("shortcuts", "about", "palette", "why", "tag", "forget", "check"):
-        await gallery.dialog(f"dialog-{name}", actions[name].trigger)
-    await _replies(gallery)
 
 
 async def _groups(gallery: Gallery) -> None:
