@@ -174,6 +174,15 @@ def test_a_copy_that_does_not_verify_is_not_kept(
     assert try_backup(store) is not None
 
 
+def test_a_backup_that_little_memory_cannot_read_verifies_with_more(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_conversation(store, "long " * 400_000)
+    backup = make_backup(store)
+    monkeypatch.setattr(image, "_MEMORY_TO_VERIFY_MB", 1)
+    assert image.verify(backup.path).position == backup.position
+
+
 def test_a_file_that_is_no_backup_does_not_verify(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "recipes.duckdb")) as other:
         other.execute("CREATE TABLE recipes (name VARCHAR)")

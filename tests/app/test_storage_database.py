@@ -14,7 +14,7 @@ import pytest
 
 from app.domain.errors import Cancelled, StorageError
 from app.storage.engine import database as database_module
-from app.storage.engine.database import Connection, Database
+from app.storage.engine.database import Connection, Database, connect
 from app.storage.engine.gate import Gate
 from app.storage.safety.image import copy_into
 
@@ -241,6 +241,38 @@ def test_a_late_query_does_not_reopen_a_closed_database(database: Database, tmp_
             work(lambda cursor: cursor.execute("SELECT 1").fetchall())
     with duckdb.connect(str(tmp_path / "a.duckdb")) as free:
         assert free.execute("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_text('{file}')",
+        "COPY (SELECT 1) TO '{file}'",
+        "ATTACH '{file}'",
+        "INSTALL vss",
+        "SET threads = 3",
+        "SET enable_external_access = true",
+    ],
+)
+def test_a_connection_reaches_no_other_file_and_keeps_its_settings(
+    tmp_path: Path, statement: str
+) -> None:
+    file = tmp_path / "other.txt"
+    file.write_text("basil")
+    refusals = duckdb.PermissionException, duckdb.InvalidInputException
+    with (
+        connect(tmp_path / "d.duckdb", tmp_path / "backups") as connection,
+        pytest.raises(refusals),
+    ):
+        connection.execute(statement.format(file=file))
+    assert file.read_text() == "basil"
+
+
+def test_closing_makes_no_checkpoint(tmp_path: Path) -> None:
+    made = new_database(tmp_path / "c.duckdb", tmp_path)
+    add(made, 1)
+    made.close()
+    assert (tmp_path / "c.duckdb.wal").exists()
 
 
 def test_spilled_data_of_a_killed_process_is_deleted_at_opening(tmp_path: Path) -> None:

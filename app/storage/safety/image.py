@@ -16,7 +16,7 @@ import duckdb
 from app.domain.errors import Cancelled, DiskFull, StorageError
 from app.domain.ids import new_uid
 from app.storage.engine import migrations
-from app.storage.engine.database import Connection, connect
+from app.storage.engine.database import MEMORY_MAX_MB, Connection, connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.system.paths import DataPaths, fsync_file, fsync_folder
 
@@ -24,6 +24,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _CHOOSE_ANOTHER = "Choose another backup."
 _HANDLE_IN_USE = "Unique file handle conflict"  # DuckDB releases a file a moment after it is closed
+_MEMORY_TO_VERIFY_MB = 96  # pages are read once; a limit of 1 GB keeps those of 450 MB: 300 MB more
 _RELEASE_TRIES = 40
 _RELEASE_WAIT_S = 0.05
 # Constants for columns that may not be NULL, so that only the keys are read.
@@ -67,7 +68,7 @@ def verify(path: Path, counts: dict[str, int] | None = None) -> DatabaseIdentity
     try:
         connection = _once_released(lambda: connect(path, path.parent, read_only=True))
         try:
-            found = read_all_tables(connection)
+            found = _read_sparingly(connection)
             image = identify(connection)
         finally:
             connection.close()
@@ -95,6 +96,16 @@ def read_all_tables(connection: Connection) -> dict[str, int]:
         ).fetchone()
         counts[table] = int(row[0]) if row else 0
     return counts
+
+
+def _read_sparingly(connection: Connection) -> dict[str, int]:
+    """Read all tables with little memory, with more only where that is too little."""
+    try:
+        connection.execute(f"SET memory_limit = '{_MEMORY_TO_VERIFY_MB}MB'")
+        return read_all_tables(connection)
+    except duckdb.OutOfMemoryException:
+        connection.execute(f"SET memory_limit = '{MEMORY_MAX_MB}MB'")
+        return read_all_tables(connection)
 
 
 def row_counts(connection: Connection) -> dict[str, int]:
