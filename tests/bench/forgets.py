@@ -14,6 +14,7 @@ from pathlib import Path
 
 from app.check import check
 from app.domain.changes import SummaryPut
+from app.domain.ids import ConversationId
 from app.storage.deletion.erasure import erase_bytes
 from app.storage.deletion.forget import forget
 from app.storage.engine.frames import frames
@@ -68,7 +69,7 @@ def main() -> int:
     return 1 if left or problems or not is_whole or seen < len(kept) else 0
 
 
-def _add(store: Store, word: str) -> int:
+def _add(store: Store, word: str) -> ConversationId:
     made = add_conversation(store, f"Keep {word}", f"And again {word}", title=word)
     here = made.conversation.id
     learned(store, made, f"The word is {word}")
