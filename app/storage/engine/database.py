@@ -28,7 +28,7 @@ Values = Sequence[object] | Mapping[str, object]
 # its indexes at once: 256 MB were too little for 1,000,000 turns.
 _MEMORY_MB = 64
 _MORE_MEMORY = 1.5
-MEMORY_MAX_MB = 1_000
+_MEMORY_MAX_MB = 1_000
 _MEMORY_TO_COPY_MB, _MEMORY_TO_COPY_SHARE = 150, 0.35
 _MEMORY_IDLE_MB = 8
 _FEW_READS = 30  # from one `release_memory` to the next: the polling of workers
@@ -220,7 +220,7 @@ class Database:
             except OURS:
                 raise
             except duckdb.OutOfMemoryException as error:
-                if had_mb == MEMORY_MAX_MB:
+                if had_mb == _MEMORY_MAX_MB:
                     raise from_duckdb_error(error) from error
                 self._grow(had_mb)
                 continue
@@ -263,7 +263,7 @@ class Database:
             if self._generation == seen_generation:
                 self._disconnect()
                 self._connection = _opened(self._path, self._backups)
-                self._memory_mb = MEMORY_MAX_MB  # too little memory may have been the cause
+                self._memory_mb = _MEMORY_MAX_MB  # too little memory may have been the cause
                 self._limit_memory()
                 self._generation += 1
 
@@ -277,7 +277,7 @@ class Database:
         """Raise the memory limit permanently, unless another thread did since `seen_mb`."""
         with self._limits:
             if self._limit_mb == seen_mb:
-                self._memory_mb = min(int(seen_mb * _MORE_MEMORY), MEMORY_MAX_MB)
+                self._memory_mb = min(int(seen_mb * _MORE_MEMORY), _MEMORY_MAX_MB)
                 self._limit_memory()
 
     @property
@@ -285,7 +285,7 @@ class Database:
         if not self._copies:
             return self._memory_mb
         to_copy = _MEMORY_TO_COPY_MB + int(_MEMORY_TO_COPY_SHARE * _size(self._path) / 1e6)
-        return max(self._memory_mb, min(to_copy, MEMORY_MAX_MB))
+        return max(self._memory_mb, min(to_copy, _MEMORY_MAX_MB))
 
     def _limit_memory(self, limit_mb: int | None = None) -> None:
         """Set the limit and release what is above it, except what is in use."""
@@ -325,7 +325,7 @@ def connect(path: Path, backups: Path, *, read_only: bool = False) -> Connection
         for statement in (
             f"SET allowed_directories = ['{folder}/']",
             "SET enable_external_access = false",
-            f"SET memory_limit = '{MEMORY_MAX_MB}MB'",
+            f"SET memory_limit = '{_MEMORY_MAX_MB}MB'",
             "SET allowed_configs = ['memory_limit']",
             f"SET threads = {_THREADS}",
             "SET checkpoint_threshold = '1TB'",

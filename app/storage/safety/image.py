@@ -16,7 +16,7 @@ import duckdb
 from app.domain.errors import Cancelled, DiskFull, StorageError
 from app.domain.ids import new_uid
 from app.storage.engine import migrations
-from app.storage.engine.database import MEMORY_MAX_MB, Connection, connect
+from app.storage.engine.database import Connection, connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.system.paths import DataPaths, fsync_file, fsync_folder
 
@@ -100,11 +100,12 @@ def read_all_tables(connection: Connection) -> dict[str, int]:
 
 def _read_sparingly(connection: Connection) -> dict[str, int]:
     """Read all tables with little memory, with more only where that is too little."""
+    limit = _first(connection, "SELECT current_setting('memory_limit')")
     try:
         connection.execute(f"SET memory_limit = '{_MEMORY_TO_VERIFY_MB}MB'")
         return read_all_tables(connection)
     except duckdb.OutOfMemoryException:
-        connection.execute(f"SET memory_limit = '{MEMORY_MAX_MB}MB'")
+        connection.execute(f"SET memory_limit = '{limit}'")
         return read_all_tables(connection)
 
 
