@@ -61,6 +61,7 @@ application.exec()
 _OURS = """
 import sys, time
 import ui.main
+ui.main.skip_source_scan()  # before what follows, as the program does
 from ui.views.main_window import MainWindow
 def painted(self, event, before=MainWindow.paintEvent):
     before(self, event)
