@@ -162,8 +162,8 @@ def test_what_models_wrote_is_listed_kept_and_undone(cli: Console) -> None:
 
 def test_a_text_is_saved_found_and_forgotten(cli: Console) -> None:
     assert cli.done("memory", "list").err
-    number = cli.json("memory", "save", "The gate code is 4711.")["saved"]
-    assert "The gate code is 4711." in cli.done("memory", "list").out
+    number = cli.json("memory", "save", "The gate code is swordfish.")["saved"]
+    assert "The gate code is swordfish." in cli.done("memory", "list").out
     assert cli.json("search", "gate code", "--kind", "memory")["results"][0]["id"] == number
     assert cli("memory", "forget", number).code == 1
     assert cli.json("memory", "forget", number, "--yes")["forgotten"] == [number]
@@ -171,7 +171,7 @@ def test_a_text_is_saved_found_and_forgotten(cli: Console) -> None:
     assert cli.json("search", "gate code", "--kind", "memory")["results"] == []
     cli.services.maintenance.erase()
     cli.close()
-    assert files_with(cli.data_dir, "4711") == set()
+    assert files_with(cli.data_dir, "swordfish") == set()
 
 
 def test_recall_shows_what_would_be_recalled(cli: Console) -> None:
