@@ -252,7 +252,7 @@ def test_every_column_with_free_text_is_searched(store: Store) -> None:
     }
     assert rest == {
         "agreed_to", "author", "category", "color", "content_hash", "cron", "dropped_by", "facts_key",
-        "hash", "key", "kind", "layer", "model", "outcome", "preset", "project", "purpose",
+        "hash", "key", "kind", "layer", "model", "named_by", "outcome", "preset", "project", "purpose",
         "reasoning_effort", "recall", "role", "routine_uid", "source", "source_hash", "source_id",
         "state", "status", "text_hash", "title_origin", "tools", "uid", "usage", "verdict", "worker",
     }  # fmt: skip
