@@ -29,7 +29,7 @@ from ui.widgets.banner import Banner
 from ui.widgets.dialog import ask_for_files, ask_for_folder
 
 _LIST, _TEXT, _IMAGE = "documents", "document", "document page"
-_PROJECTS = "projects to add to"
+_PROJECTS = "projects"
 _EVERY_MS = 400  # while files are read
 _PAGE_PX = 1_600
 
