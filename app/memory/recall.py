@@ -162,6 +162,12 @@ class RecallService:
         best_first = sorted(results, key=lambda each: -each.relevance)
         similarities = self._similarities(question)
         quoted = [*quoted_answers(self._passages, best_first, prepared, similarities)]
+        return self._still_within(boundary, quoted)
+
+    def _still_within(
+        self, boundary: Boundary, quoted: Sequence[FoundAnswer]
+    ) -> Sequence[FoundAnswer]:
+        """Return the answers that the boundary still contains: it may have changed during the search."""
         found = (each.result.conversation_id for each in quoted)
         inside = self._search.boundaries.still_within(boundary.uid, found)
         now_within = self._search.boundaries.of(boundary.uid)
