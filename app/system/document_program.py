@@ -4,8 +4,8 @@ Arguments: the kind ("pdf" or one of `_READERS`), the file, the most characters 
 limit of its memory in bytes, and the program that recognizes text in images, "" for none. The first line that
 it prints is the number of pages, the rest their texts in UTF-8, separated by form feeds; fewer than that where
 a limit ended it. Only PDF and presentations have pages; of others, headings and list items are as in Markdown.
-Or: "page", the PDF, the number of a page from 0, its longest edge in pixels, the limit of memory; it prints the
-page as a binary PPM image.
+Or: "page", the PDF, the number of a page from 0, its longest edge in pixels, the limit of memory, and a text that
+is marked where the page has it; it prints the page as a binary PPM image.
 It imports nothing of this program: a damaged or malicious file ends only this process.
 """
 
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
@@ -30,6 +30,11 @@ MOST_UNPACKED_BYTES = 64 << 20
 _OPENING_CPU_S = 3.0  # a damaged file is searched for its parts: 28 s for 2 GB
 
 _MOST_LANGUAGES, _DOTS_PER_INCH, _MOST_PX, _OCR_S = 4, 300, 5_000, 60.0
+_AS_MARKED = bytes(
+    min(each, 90) for each in range(256)
+)  # of the blue channel: white becomes yellow
+
+_Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
 
 _WHOLE = ("word/document.xml", "content.xml")
 _SLIDE = re.compile(r"ppt/slides/slide(\d+)\.xml")
@@ -104,15 +109,16 @@ def main(kind: str, path: str, most_chars: int, most_s: float, memory_bytes: int
         return UNREADABLE
 
 
-def print_page(path: str, number: int, most_px: int, memory_bytes: int) -> int:
-    """Print the image of a page of a PDF; return UNREADABLE if that is impossible."""
+def print_page(path: str, number: int, most_px: int, memory_bytes: int, marked: str) -> int:
+    """Print the image of a page of a PDF, a text marked; return UNREADABLE if that is impossible."""
     _limit(memory_bytes)
     import pypdfium2
 
     try:
         with _cpu_limit(_OPENING_CPU_S):
             page = pypdfium2.PdfDocument(path)[number]
-        sys.stdout.buffer.write(_image(page, most_px / max(1.0, *page.get_size())))
+        scale = most_px / max(1.0, *page.get_size())
+        sys.stdout.buffer.write(_image(page, scale, boxes=_boxes_of(page, marked)))
     except (pypdfium2.PdfiumError, IndexError, OSError, MemoryError):
         return UNREADABLE
     return 0
@@ -178,11 +184,47 @@ def _recognized(page: "pypdfium2.PdfPage", ocr: str, languages: str) -> str:  # 
     return ran.stdout.decode("utf-8", "replace")
 
 
-def _image(page: "pypdfium2.PdfPage", scale: float, *, grayscale: bool = False) -> bytes:  # type: ignore[name-defined] # noqa: F821
-    """Return a page as a binary PGM or PPM image."""
+def _boxes_of(page: "pypdfium2.PdfPage", text: str) -> "list[_Box]":  # type: ignore[name-defined] # noqa: F821
+    """Return the boxes of the lines that show a text, none if the page does not have it.
+
+    Only letters and digits are compared: others, as line ends and hyphens, may differ from the page's.
+    """
+    import pypdfium2
+
+    text_page = page.get_textpage()
+    codes = (
+        pypdfium2.raw.FPDFText_GetUnicode(text_page, number)
+        for number in range(text_page.count_chars())
+    )
+    shown = [(number, chr(code)) for number, code in enumerate(codes) if chr(code).isalnum()]
+    wanted = "".join(each for each in text if each.isalnum())
+    at = "".join(char for _, char in shown).find(wanted)
+    if not wanted or at < 0:
+        return []
+    first, last = shown[at][0], shown[at + len(wanted) - 1][0]
+    lines = text_page.count_rects(first, last - first + 1)
+    return [text_page.get_rect(number) for number in range(lines)]
+
+
+def _image(
+    page: "pypdfium2.PdfPage",  # type: ignore[name-defined] # noqa: F821
+    scale: float,
+    *,
+    grayscale: bool = False,
+    boxes: "Iterable[_Box]" = (),
+) -> bytes:
+    """Return a page as a binary PGM or PPM image, boxes of it marked in yellow."""
     bitmap = page.render(scale=scale, grayscale=grayscale, rev_byteorder=True)
     kind, width = (b"P5", bitmap.width) if grayscale else (b"P6", 3 * bitmap.width)
-    data = bytes(bitmap.buffer)
+    data, place = bytearray(bitmap.buffer), bitmap.get_posconv(page)
+    for left, bottom, right, top in boxes:
+        (x1, y1), (x2, y2) = place.to_bitmap(left, bottom), place.to_bitmap(right, top)
+        x, end_x = sorted((max(0, x1), max(0, x2)))  # a page may be rotated
+        y, end_y = sorted((max(0, y1), max(0, y2)))
+        for row in range(y, min(end_y, bitmap.height)):
+            start = row * bitmap.stride
+            blues = slice(start + 3 * x + 2, start + 3 * min(end_x, bitmap.width), 3)
+            data[blues] = data[blues].translate(_AS_MARKED)
     rows = (data[at : at + width] for at in range(0, len(data), bitmap.stride))
     return b"%b %d %d 255\n" % (kind, bitmap.width, bitmap.height) + b"".join(rows)
 
@@ -300,7 +342,8 @@ def _write(pages: int, texts: Iterator[str], most_chars: int, most_s: float) -> 
 
 if __name__ == "__main__":
     if sys.argv[1] == "page":
-        sys.exit(print_page(sys.argv[2], *map(int, sys.argv[3:6])))
+        page_number, most_px, most_bytes = map(int, sys.argv[3:6])
+        sys.exit(print_page(sys.argv[2], page_number, most_px, most_bytes, sys.argv[6]))
     sys.exit(
         main(
             sys.argv[1],

@@ -61,9 +61,14 @@ def document_pages(
     return Pages(tuple(rest.decode("utf-8", "replace").split("\f")), int(first))
 
 
-def page_image(path: Path, number: int, most_px: int, is_cancelled: IsCancelled) -> bytes:
-    """Return a page of a PDF, counted from 1, as a PPM image; blocking. Raises UnreadableFile, Cancelled."""
-    given = ["page", str(path.absolute()), number - 1, most_px, _DOCUMENT_MEMORY_BYTES]
+def page_image(
+    path: Path, number: int, most_px: int, marked: str, is_cancelled: IsCancelled
+) -> bytes:
+    """Return a page of a PDF, counted from 1, as a PPM image, a text of it marked; blocking.
+
+    Raises UnreadableFile, Cancelled.
+    """
+    given = ["page", str(path.absolute()), number - 1, most_px, _DOCUMENT_MEMORY_BYTES, marked]
     limits = ProcessLimits(_SECONDS, 3 * most_px * most_px + _HEADER_BYTES)
     return _run(_DOCUMENT, given, limits, is_cancelled)
 

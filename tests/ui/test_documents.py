@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtGui import QDesktopServices, QGuiApplication, QImage
 from pytestqt.modeltest import ModelTester
 
 from app.domain.documents import (
@@ -170,7 +170,7 @@ def test_a_row_opens_its_text_or_shows_its_folder_alone(screen: Screen) -> None:
         assert dialog.open_text.isEnabled() == can_open, (path, dialog._selected())
     screen.texts.results["at"] = StoredDocument("/d/b.md", "b.md", (Chunk("Text"),))
     dialog.open_text.click()
-    (viewer,) = dialog.findChildren(PageDialog)
+    viewer = screen.parts.dialog(PageDialog)
     assert viewer.text.toPlainText() == "Text"
     viewer.reject()
     dialog.table.setCurrentIndex(dialog.model.index_of("/d"))
@@ -263,15 +263,52 @@ def test_the_page_of_a_pdf_is_shown_and_can_be_turned(
     image = dialog.image.image
     assert image is not None
     assert max(image.width(), image.height()) == 1_600
+    assert is_marked(image)
     dialog._turn(1)
     assert dialog.page.text() == "page 3 of 3"
+    assert dialog.image.image is not None
     assert dialog.image.image != image
+    assert not is_marked(dialog.image.image)
     dialog._turn(1)
     assert dialog.page.text() == "page 3 of 3"
     path.write_bytes(b"%PDF-1.7 broken")
     dialog._turn(-1)
     assert not dialog.image.isVisible()
     assert dialog._image_problem.isVisible()
+
+
+def is_marked(image: QImage) -> bool:
+    """Return whether a pixel of a page is yellow."""
+    pixels = (
+        image.pixelColor(x, y) for x in range(0, image.width(), 3) for y in range(image.height())
+    )
+    return any(each.blue() < 160 < each.red() for each in pixels)
+
+
+def test_the_viewer_stays_beside_the_window_and_goes_back_and_forward(
+    screen: Screen, tmp_path: Path
+) -> None:
+    first = viewer(screen, document(tmp_path / "a.txt"))
+    assert not first.isModal()
+    assert not first.back.isVisible()
+    screen.texts.results["at"] = lambda place: (
+        document(tmp_path / "a.txt")
+        if place == "document:5"
+        else document(tmp_path / "b.txt", place=None)
+    )
+    screen.presenter.open_page("document:6", "b.txt")
+    assert screen.parts.dialog(PageDialog) is first
+    assert first.windowTitle() == "b.txt"
+    assert first.text.extraSelections() == []
+    assert (first.back.isEnabled(), first.forward.isEnabled()) == (True, False)
+    first.back.click()
+    assert first.windowTitle() == "a.txt"
+    assert len(first.text.extraSelections()) == 1
+    first.forward.click()
+    assert first.windowTitle() == "b.txt"
+    for _ in range(2):
+        first.step_requested.emit(-1)
+    assert not first.isVisible()
 
 
 def test_a_manual_page_is_shown_without_a_file_or_its_error(screen: Screen) -> None:

@@ -27,6 +27,7 @@ from ui.views.dialogs.documents_dialog import DocumentsDialog
 from ui.views.dialogs.page_dialog import PageDialog
 from ui.widgets.banner import Banner
 from ui.widgets.dialog import ask_for_files, ask_for_folder
+from ui.widgets.on_screen import move_to_right
 
 _LIST, _TEXT, _IMAGE = "documents", "document", "document page"
 _PROJECTS = "projects"
@@ -53,13 +54,20 @@ class DocumentsPresenter(Presenter):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._dialog: DocumentsDialog | None = None
+        self._viewer: PageDialog | None = None
+        self._visited: list[tuple[str, str]] = []  # places and titles
+        self._at = 0  # of those
+        self._document: StoredDocument | None = None
         self._wanted_page: object = None
         self._refresh = Refresh(self, self._bridge, _LIST, _EVERY_MS, self._load)
         self._bridge.worker_changed.connect(self._on_worker_changed)
         self._bridge.subscribe(lambda _: self._request_list(), FOLDERS_KEY, "projects")
 
     def open(self) -> DocumentsDialog:
-        """Show the list; return its dialog."""
+        """Show the list beside the window; return its dialog."""
+        if self._dialog is not None:
+            self._dialog.activateWindow()
+            return self._dialog
         dialog = self._dialog = DocumentsDialog(self._messages.window())
         title, every = tr("Add files"), tr("All files (*)")
         dialog.files_requested.connect(lambda: ask_for_files(dialog, title, [every], self._add))
@@ -83,7 +91,7 @@ class DocumentsPresenter(Presenter):
         for status in self._workers.statuses():
             self._on_worker_changed(status)
         self._refresh.run()
-        return self._open_dialog(dialog, _LIST, _PROJECTS)
+        return self._open_dialog(dialog, _LIST, _PROJECTS, is_modal=False)
 
     def offer(self, folders: Sequence[Path]) -> None:
         """Ask whether folders become documents, then add them in the dialog."""
@@ -203,9 +211,23 @@ class DocumentsPresenter(Presenter):
     # -- the viewer
 
     def open_page(self, place: str, title: str) -> None:
-        """Show the manual page or document at `place`, such as man:grep.1, document:12 or a path."""
-        dialog = self._open_dialog(PageDialog(title, self._parent), _TEXT, _IMAGE)
-        dialog.finished.connect(self._on_page_finished)
+        """Show the manual page or document at `place`, such as man:grep.1, document:12 or a path.
+
+        The viewer stays beside the window; it goes back and forward between what it was opened at.
+        """
+        if (place, title) not in self._visited[self._at : self._at + 1]:
+            self._visited[self._at + 1 :] = [(place, title)]
+            self._at = len(self._visited) - 1
+        self._show_page()
+
+    def _show_page(self) -> None:
+        place, title = self._visited[self._at]
+        if self._viewer is None:
+            self._viewer = self._create_viewer()
+        viewer = self._viewer
+        viewer.begin(title, can_go_back=self._at > 0, can_go_on=self._at + 1 < len(self._visited))
+        viewer.activateWindow()
+        viewer.raise_()
 
         def read() -> tuple[StoredDocument, FileState | None]:
             found = self._texts.at(place)
@@ -213,30 +235,57 @@ class DocumentsPresenter(Presenter):
             return found, None if is_page else state_of_file(found.source, found.stamp)
 
         def show(found: tuple[StoredDocument, FileState | None]) -> None:
-            path = Path(found[0].source)
-            dialog.page_requested.connect(lambda number: self._show_image(dialog, path, number))
-            dialog.folder_requested.connect(
-                lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(path.parent)))
-            )
-            dialog.show_document(*found)
+            self._document = found[0]
+            viewer.show_document(*found)
 
-        self._bridge.load(_TEXT, read, show, dialog.show_error)
+        self._bridge.load(_TEXT, read, show, viewer.show_error)
 
-    def _show_image(self, dialog: PageDialog, path: Path, number: int) -> None:
-        """Show the image of a page; one that is being made for another page is cancelled."""
+    def _create_viewer(self) -> PageDialog:
+        window = self._messages.window()
+        viewer = PageDialog(window)
+        move_to_right(viewer, window)  # the conversation stays in view
+        viewer.page_requested.connect(self._show_image)
+        viewer.folder_requested.connect(self._show_folder)
+        viewer.step_requested.connect(self._step)
+        viewer.finished.connect(self._on_viewer_finished)
+        return self._open_dialog(viewer, _TEXT, _IMAGE, is_modal=False)
+
+    def _step(self, step: int) -> None:
+        """Go back (-1) or forward (1); before the first is the window."""
+        if self._at + step < 0 and self._viewer is not None:
+            self._viewer.reject()
+        elif self._at + step < len(self._visited):
+            self._at += step
+            self._show_page()
+
+    def _show_folder(self) -> None:
+        if (found := self._document) is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(Path(found.source).parent)))
+
+    def _show_image(self, number: int) -> None:
+        """Show the image of a page, the passage marked; one that is being made is cancelled."""
         wanted = self._wanted_page = object()
+        viewer, document = self._viewer, self._document
+        if viewer is None or document is None:
+            return
+        found = document.passage
+        marked = found.text if found is not None and found.page == number else ""
 
         def make() -> QImage | str:
             try:
-                data = page_image(path, number, _PAGE_PX, lambda: self._wanted_page is not wanted)
+                data = page_image(
+                    Path(document.source), number, _PAGE_PX, marked,
+                    lambda: self._wanted_page is not wanted,
+                )  # fmt: skip
             except UnreadableFile as error:
                 return translate_filled(str(error))
             return QImage.fromData(data)
 
-        self._bridge.load(_IMAGE, make, dialog.show_image, lambda _: None)
+        self._bridge.load(_IMAGE, make, viewer.show_image, lambda _: None)
 
-    def _on_page_finished(self) -> None:
-        self._wanted_page = None
+    def _on_viewer_finished(self) -> None:
+        self._viewer = self._wanted_page = self._document = None
+        self._visited, self._at = [], 0
 
 
 _MOST_NAMED = 8

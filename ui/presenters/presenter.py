@@ -37,11 +37,14 @@ class Presenter(QObject):
     def __post_init__(self) -> None:
         super().__init__(self._bridge)
 
-    def _open_dialog(self, dialog: D, *tasks: str) -> D:
+    def _open_dialog(self, dialog: D, *tasks: str, is_modal: bool = True) -> D:
         """Open a dialog and return it; its end cancels the tasks that load what it shows."""
         for name in tasks:
             dialog.finished.connect(lambda _, name=name: self._bridge.cancel(name))
-        dialog.open()
+        if is_modal:
+            dialog.open()
+        else:
+            dialog.show()
         return dialog
 
 

@@ -12,3 +12,9 @@ def resize_on_screen(window: QWidget, width_px: int, height_px: int) -> None:
     window.resize(
         min(width_px, free.width() - _FRAME_PX[0]), min(height_px, free.height() - _FRAME_PX[1])
     )
+
+
+def move_to_right(window: QWidget, parent: QWidget) -> None:
+    """Move a window to the right end of its parent's screen, where the platform lets it."""
+    free = parent.screen().availableGeometry()
+    window.move(free.x() + free.width() - window.width() - _FRAME_PX[0], max(free.y(), parent.y()))

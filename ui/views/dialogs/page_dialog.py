@@ -1,7 +1,8 @@
-"""The dialog that shows the text of a manual page or document, beside a page of a PDF its image."""
+"""The window that shows the text of a manual page or document, beside a page of a PDF its image."""
 
 import re
 from bisect import bisect_right
+from functools import partial
 from pathlib import PurePath
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
@@ -50,20 +51,29 @@ class PageDialog(Dialog):
     Signals:
         page_requested: The number, from 1, of the page of a PDF whose image is to be shown.
         folder_requested: Show the folder of the file.
+        step_requested: Show the document before (-1) or after (1) this one.
     """
 
     page_requested = Signal(int)
     folder_requested = Signal()
+    step_requested = Signal(int)
 
-    def __init__(self, title: str, parent: QWidget | None = None) -> None:
-        super().__init__(title, _SIZE_PX, parent, tone="error")
-        self._heading = plain_label(self, "heading", text=title)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("", _SIZE_PX, parent, tone="error")
+        self._heading = plain_label(self, "heading")
+        self._heading.setMinimumWidth(1)
+        self.back, self.forward = (
+            tool_button(self, "", partial(self.step_requested.emit, step), icon=shown, name=name)
+            for step, shown, name in (
+                (-1, "arrow-left", tr("Back (Alt+Left)")),
+                (1, "arrow-right", tr("Forward (Alt+Right)")),
+            )
+        )
         self.place = plain_label(self, "small")
         self.place.setMinimumWidth(1)  # else its longest word is
         self.notice = plain_label(self, "warning")
-        self.text = text_edit(self, title)
+        self.text = text_edit(self, "")
         self.text.setReadOnly(True)
-        self.text.setPlaceholderText(tr("Reading\u2026"))
         self.text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
@@ -106,18 +116,32 @@ class PageDialog(Dialog):
         self.passage.clicked.connect(self._show_passage)
         self.copy.clicked.connect(self._copy_passage)
         self.folder.clicked.connect(self.folder_requested)
-        column_in(self, self._heading, self.place, self.notice, self.status, (split, 1), buttons)
-        for each in (
-            self.place, self.notice, self.status, self._beside, self.passage, self.copy, self.folder
-        ):  # fmt: skip
-            each.hide()
-        self._document = StoredDocument("", title, ())
+        head = row_of(self.back, self.forward, (self._heading, 1))
+        column_in(self, head, self.place, self.notice, self.status, (split, 1), buttons)
+        self._document = StoredDocument("", "", ())
         self._starts: list[int] = []  # of pages, in the units of Qt
         self._shown_page = 0
         self._follow = QTimer(self, singleShot=True, interval=_FOLLOW_MS)
         self._follow.timeout.connect(self._follow_text)
-        self._set_up_text(is_prose=False)
+        self.text.verticalScrollBar().valueChanged.connect(lambda _: self._follow.start())
         self._connect_keys()
+
+    def begin(self, title: str, *, can_go_back: bool, can_go_on: bool) -> None:
+        """Show a title until the document is read; whether there are others before and after it."""
+        self._document, self._starts, self._shown_page = StoredDocument("", title, ()), [], 0
+        self._show_title(title)
+        self.text.setPlaceholderText(tr("Reading\u2026"))
+        self.text.clear()
+        self.text.setExtraSelections([])
+        for each in (
+            self.place, self.notice, self.status, self._beside, self.image, self._image_problem, self.passage,
+            self.copy, self.folder,
+        ):  # fmt: skip
+            each.hide()
+        for button, can_go in ((self.back, can_go_back), (self.forward, can_go_on)):
+            button.setVisible(can_go_back or can_go_on)
+            button.setEnabled(can_go)
+        self._set_up_text(is_prose=False)
         self.text.setFocus()
 
     def show_document(self, document: StoredDocument, state: FileState | None) -> None:
@@ -126,8 +150,7 @@ class PageDialog(Dialog):
         `state` is that of its file, None for a manual page, which has none.
         """
         self._document = document
-        self._heading.setText(document.title)
-        self.setWindowTitle(document.title)
+        self._show_title(document.title)
         self._set_up_text(
             is_prose=state is not None and PurePath(document.source).suffix.lower() in _PROSE
         )
@@ -159,6 +182,11 @@ class PageDialog(Dialog):
         self.text.setPlaceholderText("")
 
     # -- text
+
+    def _show_title(self, title: str) -> None:
+        self._heading.setText(title)
+        self.setWindowTitle(title)
+        self.text.setAccessibleName(title)
 
     def _set_up_text(self, *, is_prose: bool) -> None:
         font = QFont(QApplication.font())
@@ -215,7 +243,6 @@ class PageDialog(Dialog):
         self._beside.show()
         self._split.setSizes([1, 1])
         self.image.setAccessibleName(tr("Image of the page"))
-        self.text.verticalScrollBar().valueChanged.connect(lambda _: self._follow.start())
         found = document.passage
         self._show_page((found and found.page) or 1)
 
@@ -249,7 +276,8 @@ class PageDialog(Dialog):
 
     def _connect_keys(self) -> None:
         for key, slot in (
-            (QKeySequence.StandardKey.Back, self.reject),
+            (QKeySequence.StandardKey.Back, lambda: self.step_requested.emit(-1)),
+            (QKeySequence.StandardKey.Forward, lambda: self.step_requested.emit(1)),
             ("Ctrl+PgUp", lambda: self._turn(-1)),
             ("Ctrl+PgDown", lambda: self._turn(1)),
         ):
