@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFrame, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.domain.transfer import ImportReport
@@ -67,9 +67,13 @@ def test_an_import_with_news_offers_questions(parts: Parts, turns: int) -> None:
     ]
     assert len(buttons) == bool(turns)
     for each in buttons:
+        QApplication.processEvents()
+        assert presenter.dialog.focusWidget() is each, "not the button that undoes the import"
         each.click()
         assert asked == ["What was decided about \u201cTea & cake\u201d?"]
-        assert closed == [True]
+    if presenter.dialog is not None:
+        presenter.dialog.reject()
+    assert closed == [True] * (not turns), "no tour hides the question and its answer"
 
 
 class Tour:

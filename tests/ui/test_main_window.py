@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QApplication,
@@ -246,6 +246,18 @@ def test_the_sidebar_is_hidden_in_a_narrow_window_unless_the_user_shows_it(pane:
     pane.resize(400)
     pane.resize(800)
     assert not pane.sidebar.isVisible()  # the user hid it
+
+
+def test_the_welcome_page_begins_where_the_composer_does(window: MainWindow) -> None:
+    window.resize(1400, 800)
+    window.chat.show_welcome()
+    window.show()
+    QApplication.processEvents()
+    lefts = {
+        each.mapTo(window, QPoint(0, 0)).x()
+        for each in (window.chat.welcome.drop_zone, window.chat.composer)
+    }
+    assert len(lefts) == 1
 
 
 def test_no_text_of_the_welcome_page_is_cut_in_a_small_window(qtbot: QtBot) -> None:

@@ -574,6 +574,8 @@ def test_arrows_go_from_message_to_message_and_through_their_buttons(
     stops = shown.turn(30).focus_stops()
     assert [press(Qt.Key.Key_Right) for _ in range(3)] == stops[1:4]
     assert press(Qt.Key.Key_Left) is stops[2]
+    with qtbot.waitSignal(shown.view.events.edit_requested):
+        press(Qt.Key.Key_Return)
     assert frame.footer.buttons[0] in stops[:4]
     assert press(Qt.Key.Key_Down) is shown.turn(30).frames()[1]
     assert press(Qt.Key.Key_Up) is frame

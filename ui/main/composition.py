@@ -446,6 +446,7 @@ class Presenters(QObject):
             "open_folder": self.maintenance.open_folder,
             "privacy": self.maintenance.show_privacy,
             "about": self.maintenance.show_about,
+            "tour": self.tour.show,
         }
         actions = self._window.actions_by_name
         for name, command in commands.items():

@@ -36,7 +36,7 @@ class ImportPresenter(Presenter):
 
     Signals:
         question_chosen: Ask a question about what was imported.
-        sample_closed: The report about the sample archive was closed.
+        sample_closed: The report about the sample archive was closed without a question.
         imported: The paths of an import that added something; its report was closed.
     """
 
@@ -86,7 +86,7 @@ class ImportPresenter(Presenter):
         dialog.finished.connect(lambda _: self._on_closed(dialog))
         is_sample = list(paths) == [SAMPLE]
         if is_sample:
-            dialog.finished.connect(lambda _: self.sample_closed.emit())
+            dialog.rejected.connect(self.sample_closed)
         dialog.show()
         self._begin(list(paths), dialog, reads_only=not is_sample)
 

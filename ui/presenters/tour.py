@@ -1,4 +1,4 @@
-"""The tour of the sample archive: five stops, once, and never again."""
+"""The tour of the window: five stops, once after the sample archive, and on request."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,8 +36,12 @@ class TourPresenter(Presenter):
 
     def start(self) -> None:
         """Show the first stop, unless the tour was shown before."""
-        if self._card is not None or self._settings.flag(_DONE):
-            return
+        if not self._settings.flag(_DONE):
+            self.show()
+
+    def show(self) -> None:
+        """Show the first stop."""
+        self._end()
         self._bridge.save(lambda: self._settings.set(_DONE, True))
         self._card = TourCard(self._window)
         self._card.next_requested.connect(self._on_next_requested)

@@ -87,6 +87,7 @@ _ROWS = (
     ActionRow("palette", tr("&View"), tr("Comman&ds\u2026"), "Ctrl+Shift+P"),
     ActionRow("shortcuts", tr("&Help"), tr("&Keyboard shortcuts"), _K.HelpContents),
     ActionRow("slash_commands", tr("&Help"), tr("&Slash commands")),
+    ActionRow("tour", tr("&Help"), tr("&Tour of the window")),
     ActionRow("backup", tr("&Help"), tr("&Back up now"), separated=True),
     ActionRow("check", tr("&Help"), tr("&Check the database")),
     ActionRow("privacy", tr("&Help"), tr("&Privacy\u2026"), separated=True),

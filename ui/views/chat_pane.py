@@ -193,6 +193,8 @@ class ChatPane(QWidget):
                 bar_px = bar.sizeHint().width()
         side = max(edge, (self.width() - bar_px - column) // 2)
         self._foot.setContentsMargins(side, 4, side + bar_px, 12)
+        if self._stack.count() > 1:  # once built
+            self.welcome.set_side(side)
 
     def _column_px(self) -> int:
         """Return the width of the text before there is a transcript."""

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QPaintEvent
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QSplitter, QToolButton, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QSplitter, QWidget
 
 from app.domain.translation import tr
 from ui.views.actions import add_actions
 from ui.views.chat_pane import ChatPane
 from ui.views.sidebar_fold import SidebarFold
+from ui.widgets.controls import ToolButton
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel
 
@@ -87,7 +88,7 @@ class MainWindow(QMainWindow):
         self.memory_dock.setObjectName("memory")
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.memory_dock)
         self.memory_dock.hide()
-        self.recall_status = QToolButton(self)
+        self.recall_status = ToolButton(self)
         self.statusBar().setSizeGripEnabled(False)
         self.statusBar().addPermanentWidget(self.recall_status)
         self.worker_status = PlainLabel(self)

@@ -15,7 +15,6 @@ _NEWCOMER_TEXT = tr(
     "they were about. Start by importing the ones you already have."
 )
 _LATER_TEXT = tr("Write a message below, or press Ctrl+K to search your conversations.")
-_CARD_PX = 620
 _ROW_PX = 480  # narrower than that, the buttons are stacked
 
 
@@ -68,7 +67,11 @@ class Welcome(QScrollArea):
         zone.row.insertWidget(1, self.found)
         offer = row_of(self.server, None)
         parts = (self._title, self._text, zone, self._others, self._hint, offer)
-        self._center(filled(QVBoxLayout(), *parts, spacing=16))
+        page = QWidget(self)
+        card = filled(QVBoxLayout(), *parts, spacing=16)
+        filled(QVBoxLayout(page), None, card, margins=(0, 8, 0, 8)).addStretch(2)
+        self.setWidget(page)
+        page.setAutoFillBackground(False)  # it has the window's background
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -99,14 +102,9 @@ class Welcome(QScrollArea):
         self.found.setAccessibleDescription(files)
         self.found.setVisible(bool(text))
 
-    def _center(self, card: QBoxLayout) -> None:
-        holder = QWidget(self)
-        holder.setLayout(card)
-        holder.setMaximumWidth(_CARD_PX)
-        page = QWidget(self)
-        filled(QVBoxLayout(page), None, row_of(None, (holder, 8), None)).addStretch(2)
-        self.setWidget(page)
-        page.setAutoFillBackground(False)  # it has the window's background
+    def set_side(self, side_px: int) -> None:
+        """Leave this much free at the left and the right."""
+        self.setViewportMargins(side_px, 0, side_px, 0)
 
     # Qt overrides
 

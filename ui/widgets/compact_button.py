@@ -1,12 +1,14 @@
 """A button of the composer that opens a list, and says less where there is little room."""
 
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
+
+from ui.widgets.controls import PushButton
 
 _ARROW_PX = 22
 
 
-class CompactButton(QPushButton):
+class CompactButton(PushButton):
     """A button with an arrow; a subclass shows itself in `show_text`."""
 
     def __init__(self, name: str, parent: QWidget | None) -> None:

@@ -8,7 +8,6 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
-    QPushButton,
     QSizePolicy,
     QStackedLayout,
     QVBoxLayout,
@@ -18,7 +17,7 @@ from PySide6.QtWidgets import (
 from app.domain.translation import tr
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.completion import CompletionList
-from ui.widgets.controls import column_in, filled, row_of, tool_button
+from ui.widgets.controls import PushButton, column_in, filled, row_of, tool_button
 from ui.widgets.file_row import FileRow
 from ui.widgets.memory_switch import MemorySwitch
 from ui.widgets.message_box import ENTER, NEW_LINE, MessageBox
@@ -93,10 +92,10 @@ class Composer(QWidget):
         self.preset.setToolTip(tr("The preset: instructions and options of this conversation"))
         self.project = ProjectChip(self)
         self.memory = MemorySwitch(self)
-        self._send = QPushButton(tr("Send"), self)
+        self._send = PushButton(tr("Send"), self)
         self._send.setProperty("kind", "primary")
         self._send.setToolTip(tr("Send (Enter); Shift+Enter begins a new line"))
-        self._stop = QPushButton(tr("Stop"), self)
+        self._stop = PushButton(tr("Stop"), self)
         self._stop.setToolTip(tr("Stop the reply (Esc)"))
         self.completion = CompletionList(self)
         self.completion.chosen.connect(self._take_candidate)

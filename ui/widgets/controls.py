@@ -53,11 +53,11 @@ class _EnterPresses:
             super().keyPressEvent(event)  # type: ignore[misc]
 
 
-class _PushButton(_EnterPresses, QPushButton):
+class PushButton(_EnterPresses, QPushButton):
     """A push button that Enter presses."""
 
 
-class _ToolButton(_EnterPresses, QToolButton):
+class ToolButton(_EnterPresses, QToolButton):
     """A tool button that Enter presses."""
 
 
@@ -71,7 +71,7 @@ def button(
     name: str = "",
 ) -> QPushButton:
     """Return a button that Enter in another field does not press; `kind` is the style sheet's."""
-    made = _PushButton(text, parent)
+    made = PushButton(text, parent)
     made.setAutoDefault(False)
     return _set_up(made, on_click, kind, tip, name)
 
@@ -89,7 +89,7 @@ def tool_button(
 
     `icon` is one of `resources/icons/lucide`.
     """
-    made = _ToolButton(parent)
+    made = ToolButton(parent)
     made.setText(text)
     if icon:
         set_icon(made, icon)
@@ -98,7 +98,7 @@ def tool_button(
 
 def action_button(parent: QWidget, text: str, tip: str, name: str = "") -> QToolButton:
     """Return a flat button of a message, which Tab passes over."""
-    made = QToolButton(parent)
+    made = ToolButton(parent)
     made.setText(text)
     made.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
     return _set_up(made, None, "action", tip, name)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
-from ui.widgets.controls import button, filled
+from ui.widgets.controls import PushButton, button, filled
 from ui.widgets.model_rows import ModelGroup, model_name
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _LEAST_CHARS, _MOST_CHARS = 8, 30
 _PADDING_PX = 44  # of the text: frame, and the arrow on its right
 
 
-class ModelPicker(QPushButton):
+class ModelPicker(PushButton):
     """A button that opens a searchable list below or above itself, always inside the screen.
 
     The list is as high as its rows, within limits, and never shrinks while it is open.

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QTextBlockFormat, QTextCursor
-from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.chat.sent_prompt import LineMark
 from app.domain.translation import format_number, tr
 from ui.icons import Ink, set_icon
 from ui.theme import current_theme
+from ui.widgets.controls import ToolButton
 from ui.widgets.plain_label import PlainLabel
 
 Lines = Sequence[tuple[LineMark, str]]
@@ -34,7 +35,7 @@ class PromptPartPanel(QFrame):
         self._lines: Lines | None = None
         self._words = ""
         self._is_filled = False
-        self.head = QToolButton(self)
+        self.head = ToolButton(self)
         self.head.setProperty("kind", "head")
         self.head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.head.setCheckable(True)

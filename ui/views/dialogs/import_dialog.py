@@ -119,6 +119,9 @@ class ImportDialog(QDialog):
             made = button(self, each.replace("&", "&&"))
             made.clicked.connect(lambda _=False, each=each: self._choose(each))
             self._questions.addWidget(made)
+            if each == questions[0]:
+                made.show()  # a hidden button cannot have the focus
+                made.setFocus()
 
     def _choose(self, question: str) -> None:
         self.accept()

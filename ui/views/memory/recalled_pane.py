@@ -22,7 +22,7 @@ from app.domain.translation import tr
 from ui.icons import icon
 from ui.models.recalled import COLUMNS, Group, RecalledModel, Rest
 from ui.models.source_labels import VERDICT_TEXTS, figures, kind_text, opens_text, source_text
-from ui.widgets.controls import filled, row_of
+from ui.widgets.controls import ToolButton, filled, row_of
 from ui.widgets.plain_label import plain_label
 
 _TEXT_CHARS = 1_500
@@ -115,7 +115,7 @@ class RecalledPane(QWidget):
         return frame
 
     def _button(self, name: str, parent: QWidget) -> QToolButton:
-        button = QToolButton(parent)
+        button = ToolButton(parent)
         button.setDefaultAction(self._actions[name])
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         button.setAccessibleDescription(self._actions[name].toolTip())

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QGridLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from ui.views.settings.provider_form import FormContent, ProviderForm
-from ui.widgets.controls import column_in, filled
+from ui.widgets.controls import PushButton, column_in, filled
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stop_before, tab_through
 
@@ -134,7 +134,7 @@ class ModelsPage(QStackedWidget):
         return self._shown.heightForWidth(width)
 
 
-class ProviderTile(QPushButton):
+class ProviderTile(PushButton):
     """A button with a title and a line about the provider's state."""
 
     def __init__(self, parent: QWidget) -> None:

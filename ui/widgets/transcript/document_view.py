@@ -310,9 +310,12 @@ class DocumentView(QTextBrowser):
         return cursor.charFormat() if position >= 0 else QTextCharFormat()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Describe the text."""
+        """Describe the text; arrow keys arrive at a link."""
         super().focusInEvent(event)
         self.describe()
+        is_next = event.reason() is Qt.FocusReason.TabFocusReason
+        if is_next and self.has_links() and not self.textCursor().hasSelection():
+            self.focusNextPrevChild(is_next)
 
     def leaveEvent(self, event: QEvent) -> None:
         """Report that no link is under the mouse."""

@@ -9,6 +9,7 @@ from app.domain.translation import format_number, tr
 from ui.rendering.document_builder import DocumentBuilder
 from ui.rendering.parser import MARKDOWN, Dialect
 from ui.widgets.announce import announce
+from ui.widgets.controls import PushButton
 from ui.widgets.transcript.code_controls import CodeControls
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.document_view import DocumentView
@@ -149,7 +150,7 @@ class MessageText(QWidget):
 
     def _more_button(self) -> QPushButton:
         if self._more is None:
-            self._more = QPushButton(self)
+            self._more = PushButton(self)
             self._more.setProperty("kind", "quiet")
             self._more.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
             self._more.clicked.connect(self.show_more)

@@ -14,6 +14,7 @@ from app.domain.text import one_line, sentences
 from app.domain.translation import tr, translate_filled
 from ui.icons import Ink, set_icon
 from ui.rendering.inline import tooltip_html
+from ui.widgets.controls import PushButton, ToolButton
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext
@@ -87,7 +88,7 @@ class InterruptionPanel(Panel):
 
 
 def _button(label: str, tip: str, clicked: Callable[[], None]) -> QPushButton:
-    button = QPushButton(label)
+    button = PushButton(label)
     button.setToolTip(tip)
     button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
     button.clicked.connect(clicked)
@@ -143,7 +144,7 @@ def day_label(day: date, today: date) -> str:
 
 def chip(text: str) -> QToolButton:
     """Return a small button with round corners."""
-    button = QToolButton()
+    button = ToolButton()
     button.setText(text.replace("&", "&&"))
     button.setAccessibleName(text)
     button.setProperty("kind", "chip")
@@ -173,7 +174,7 @@ def _file_chip(context: RenderContext, file: File) -> QToolButton:
     return button
 
 
-class ImageButton(QToolButton):
+class ImageButton(ToolButton):
     """The thumbnail of an image, whose place is known before it is loaded; a click opens it."""
 
     def __init__(self, context: RenderContext, image: Image, thumbnails: Thumbnails) -> None:
