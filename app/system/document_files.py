@@ -25,13 +25,20 @@ _LEFT_OUT = frozenset(("node_modules", "__pycache__", "lost+found", "$RECYCLE.BI
 _ENDINGS = {".htm": ".html", ".xhtml": ".html", ".markdown": ".md", ".mdx": ".md", ".rst": ".md"}
 
 _OFFICE, _EPUB, _EMAIL = "application/vnd.office", "application/epub+zip", "message/rfc822"
+_WORKBOOK, _CSV, _TSV = "application/vnd.workbook", "text/csv", "text/tab-separated-values"
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Excel before 2007; Office files with a password
 _SUFFIX_KINDS = {
-    **dict.fromkeys((".docx", ".docm", ".pptx", ".pptm", ".odt", ".odp", ".ods"), _OFFICE),
+    **dict.fromkeys((".docx", ".docm", ".pptx", ".pptm", ".odt", ".odp"), _OFFICE),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".ods", ".xls"), _WORKBOOK),
     ".epub": _EPUB,
     ".eml": _EMAIL,
 }
-_PROGRAM_KINDS = {_PDF: "pdf", _HTML: "html", _OFFICE: "office", _EPUB: "epub", _EMAIL: "email"}
-_UNLIMITED = (_PDF, _OFFICE, _EPUB)  # only parts of them are text
+_PROGRAM_KINDS = {
+    _PDF: "pdf", _HTML: "html", _OFFICE: "office", _EPUB: "epub", _EMAIL: "email", _WORKBOOK: "workbook",
+    _CSV: "csv", _TSV: "csv",
+}  # fmt: skip
+_LEGACY_KINDS = {".html": _HTML, ".csv": _CSV, ".tsv": _TSV}
+_UNLIMITED = (_PDF, _OFFICE, _EPUB, _WORKBOOK)  # only parts of them are text
 
 IsCancelled = Callable[[], bool]
 
@@ -128,9 +135,11 @@ def _kind_of(path: Path) -> tuple[str, int]:
     ):
         kind = _HTML
     if kind == "application/octet-stream" and _is_legacy_text(head):
-        kind = _HTML if _ENDINGS.get(suffix, suffix) == ".html" else "text/plain"
-    if kind == "application/zip" or (is_text(kind) and suffix == ".eml"):
+        kind = _LEGACY_KINDS.get(_ENDINGS.get(suffix, suffix), "text/plain")
+    if kind == "application/zip" or (is_text(kind) and suffix == ".eml") or head.startswith(_OLE):
         kind = _SUFFIX_KINDS.get(suffix, kind)
+        if kind == _OFFICE and head.startswith(_OLE):
+            raise UnreadableFile("It is protected by a password.")
     if kind not in _UNLIMITED and size > MOST_TEXT_BYTES:
         raise UnreadableFile(
             f"It is larger than {format_size(MOST_TEXT_BYTES)}: {format_size(size)}."

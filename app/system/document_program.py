@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
@@ -35,6 +35,11 @@ _AS_MARKED = bytes(
 )  # of the blue channel: white becomes yellow
 
 _Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
+
+_TABLE_CHARS, _SNIFFED_CHARS = 900, 10_000  # the first: less than a chunk has
+_NUMBER = re.compile(
+    r"(?!(?:19|20)\d\d$)[-+.,:%/ $€£\d]*\d[-+.,:%/ $€£\d]*"
+)  # a year may be in a head
 
 _WHOLE = ("word/document.xml", "content.xml")
 _SLIDE = re.compile(r"ppt/slides/slide(\d+)\.xml")
@@ -232,21 +237,22 @@ def _image(
 def _html(data: bytes) -> str:
     """Return the text of a page in the encoding that it states, else UTF-8 or Windows-1252."""
     stated = _CHARSET.search(data[:2048])
-    names = ["utf-16"] if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ["utf-8-sig"]
-    names += [stated[1].decode("ascii")] if stated else []
-    for name in names:
-        try:
-            text = data.decode(name)
-            break
-        except (UnicodeDecodeError, LookupError):
-            continue
-    else:
-        text = data.decode("cp1252", "replace")
+    names = ["utf-8-sig"] + ([stated[1].decode("ascii")] if stated else [])
     parser = _HtmlText()
-    parser.feed(text.replace("\f", " "))
+    parser.feed(_decoded(data, names).replace("\f", " "))
     parser.close()
     lines = (line.rstrip() for line in "".join(parser.pieces).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _decoded(data: bytes, names: "Iterable[str]") -> str:
+    """Return text in the encoding of its first characters, else the first of those named that fits."""
+    for name in ["utf-16"] if data[:2] in (b"\xff\xfe", b"\xfe\xff") else names:
+        try:
+            return data.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return data.decode("cp1252", "replace")
 
 
 def _parts(archive: zipfile.ZipFile, names: "list[str]") -> "list[zipfile.ZipInfo]":
@@ -320,11 +326,90 @@ def _email_file(path: Path) -> Iterator[str]:
     yield "\n\n".join((*head, _html(text.encode()) if is_html else text))
 
 
+def _csv_file(path: Path) -> Iterator[str]:
+    """Yield comma-separated values (RFC 4180), also with another separator, as Markdown tables."""
+    import csv
+
+    text = _decoded(path.read_bytes(), ["utf-8-sig"])
+    try:
+        dialect: type[csv.Dialect] = csv.Sniffer().sniff(text[:_SNIFFED_CHARS], ",;\t|")
+    except csv.Error:
+        dialect = csv.excel
+    csv.field_size_limit(len(text) + 1)
+    yield _tables(csv.reader(text.splitlines(keepends=True), dialect))
+
+
+def _workbook_file(path: Path) -> Iterator[str]:
+    """Yield the sheets of a workbook, Excel's of any age or OpenDocument, as Markdown tables."""
+    import python_calamine
+
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            _parts(
+                archive, [each for each in archive.namelist() if each.endswith((".xml", ".bin"))]
+            )
+    try:
+        book = python_calamine.load_workbook(str(path))
+    except python_calamine.PasswordError:
+        sys.exit(PROTECTED)
+    work = python_calamine.SheetTypeEnum.WorkSheet
+    names = [each.name for each in book.sheets_metadata if each.typ == work]
+    tables = (_tables(book.get_sheet_by_name(each).iter_rows()) for each in names)
+    yield "\n\n".join(
+        f"# {name}\n\n{table}" for name, table in zip(names, tables, strict=True) if table
+    )
+
+
+def _tables(rows: "Iterable[Sequence[object]]") -> str:
+    """Return rows as Markdown tables, "" for none."""
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(_lines(rows))).strip()
+
+
+def _lines(rows: "Iterable[Sequence[object]]") -> Iterator[str]:
+    """Yield the lines of tables; a blank row ends a table, single cells before one are lines.
+
+    The first row without numbers is the head. It is repeated in a long table, so that each passage has it.
+    """
+    head, size = "", 0  # characters since the head, 0 outside tables
+    for row in rows:
+        cells = [_cell(each) for each in row]
+        while cells and not cells[-1]:
+            cells.pop()
+        if not cells or (not size and sum(map(bool, cells)) == 1):
+            yield cells[-1] if cells else ""
+            size = 0
+            continue
+        line = f"| {' | '.join(cells)} |"
+        if not size or size + len(line) > _TABLE_CHARS:
+            is_head = not size and not any(map(_NUMBER.fullmatch, cells))
+            if is_head or not head:
+                first = line if is_head else f"|{' |' * len(cells)}"
+                head = f"{first}\n|{' --- |' * len(cells)}"
+            yield f"\n{head}"
+            size = len(head)
+            if is_head:
+                continue
+        yield line
+        size += len(line) + 1
+
+
+def _cell(value: object) -> str:
+    """Return the value of a cell on one line."""
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    text = str(value)
+    if not isinstance(value, str):
+        text = text.removesuffix(":00")  # of a time
+    return " ".join(text.split()).replace("|", "\\|")
+
+
 _READERS: Mapping[str, Callable[[Path], Iterator[str]]] = {
     "html": lambda path: iter([_html(path.read_bytes())]),
     "office": _office_file,
     "epub": _epub_file,
     "email": _email_file,
+    "csv": _csv_file,
+    "workbook": _workbook_file,
 }
 
 
@@ -341,16 +426,8 @@ def _write(pages: int, texts: Iterator[str], most_chars: int, most_s: float) -> 
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "page":
-        page_number, most_px, most_bytes = map(int, sys.argv[3:6])
-        sys.exit(print_page(sys.argv[2], page_number, most_px, most_bytes, sys.argv[6]))
-    sys.exit(
-        main(
-            sys.argv[1],
-            sys.argv[2],
-            int(sys.argv[3]),
-            float(sys.argv[4]),
-            int(sys.argv[5]),
-            sys.argv[6],
-        )
-    )
+    task, file, *given = sys.argv[1:]
+    if task == "page":
+        page_number, most_px, most_bytes, found = *map(int, given[:3]), given[3]
+        sys.exit(print_page(file, page_number, most_px, most_bytes, found))
+    sys.exit(main(task, file, int(given[0]), float(given[1]), int(given[2]), given[3]))

@@ -84,7 +84,81 @@ def test_an_email_is_read_with_subject_and_sender(tmp_path: Path) -> None:
     assert text_of(path) == [("# Grüße\n\nFrom: Anna <a@example.org>\n\nSee you", "Grüße", None)]
 
 
-@pytest.mark.parametrize("name", ["a.docx", "a.epub"])
+_CELLS = (("Item", "Cost", "2026"), ("Roof", 1200.5, 7), ("Pipe | wall", 80, 8))
+
+
+def workbook(path: Path, *rows: tuple[object, ...]) -> Path:
+    """Write rows as the sheet "Costs", as Excel does."""
+    cells = "".join(f"<row>{''.join(map(_cell, row))}</row>" for row in rows)
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    kinds = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    sheets = '<sheets><sheet name="Costs" sheetId="1" r:id="r1"/></sheets>'
+    parts = {
+        "_rels/.rels": _relation(f"{kinds}/officeDocument", "xl/workbook.xml"),
+        "xl/_rels/workbook.xml.rels": _relation(f"{kinds}/worksheet", "worksheets/sheet1.xml"),
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{kinds}">{sheets}</workbook>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData></worksheet>',
+    }
+    return archive(path, parts)
+
+
+def _relation(kind: str, target: str) -> str:
+    namespace = "http://schemas.openxmlformats.org/package/2006/relationships"
+    one = f'<Relationship Id="r1" Type="{kind}" Target="{target}"/>'
+    return f'<Relationships xmlns="{namespace}">{one}</Relationships>'
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int | float):
+        return f"<c><v>{value}</v></c>"
+    return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+
+
+def test_the_rows_of_a_workbook_are_a_table_below_the_name_of_their_sheet(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", ("House",), (), *_CELLS)
+    table = "| Item | Cost | 2026 |\n| --- | --- | --- |\n| Roof | 1200.5 | 7 |\n| Pipe \\| wall | 80 | 8 |"
+    assert text_of(path) == [(f"# Costs\n\nHouse\n\n{table}", "Costs", None)]
+
+
+def test_each_passage_of_a_long_table_has_its_head(tmp_path: Path) -> None:
+    rows = [(f"Item {n} of the long list of the house", n, n) for n in range(200)]
+    made = text_of(workbook(tmp_path / "a.xlsx", _CELLS[0], *rows))
+    assert len(made) > 5
+    assert all("| Item | Cost | 2026 |\n| --- |" in text for text, _, _ in made)
+    assert all(len(text) < 1_100 for text, _, _ in made)
+
+
+def test_an_open_document_workbook_and_separated_values_are_tables(tmp_path: Path) -> None:
+    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+    rows = 2 * f"<table:table-row>{2 * cell}</table:table-row>"
+    table = f'<table:table table:name="People">{rows}</table:table>'
+    names = "".join(f' xmlns:{each}="{each}"' for each in ("office", "table", "text"))
+    content = f"<office:spreadsheet{names}>{table}</office:spreadsheet>".format(
+        "Name", "Town", "Anna", "K\u00f6ln"
+    )
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    table = "| Name | Town |\n| --- | --- |\n| Anna | K\u00f6ln |"
+    made = archive(
+        tmp_path / "a.ods",
+        {"mimetype": kind, "META-INF/manifest.xml": "<m/>", "content.xml": content},
+    )
+    assert text_of(made) == [(f"# People\n\n{table}", "People", None)]
+    path = tmp_path / "a.csv"
+    for data in (
+        "Name;Town\nAnna;K\u00f6ln\n".encode("cp1252"),
+        "Name\tTown\nAnna\tK\u00f6ln".encode("utf-16"),
+    ):
+        path.write_bytes(data)
+        assert text_of(path) == [(table, "", None)]
+
+
+def test_an_office_file_with_a_password_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.docx"
+    path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
+    assert "password" in read(path).why
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.epub", "a.xlsx", "a.ods"])
 def test_damaged_and_hostile_archives_are_skipped_with_the_reason(
     tmp_path: Path, name: str
 ) -> None:
@@ -95,7 +169,8 @@ def test_damaged_and_hostile_archives_are_skipped_with_the_reason(
     assert "damaged" in read(path).why
     laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
     bomb = f'<!DOCTYPE d [<!ENTITY l0 "lol">{laughs}]><d><p>&l11;</p></d>'
-    archive(path, dict.fromkeys(("word/document.xml", "META-INF/container.xml"), bomb))
+    parts = ("word/document.xml", "META-INF/container.xml", "xl/workbook.xml", "content.xml")
+    archive(path, dict.fromkeys(parts, bomb))
     assert "damaged" in read(path).why
 
 
