@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from app.chat.inspector import LastRecall
 from app.chat.recall_preview import Preview
+from app.domain.documents import FileState
 from app.domain.links import document_link, link_to
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails, RecallLayer
@@ -36,7 +37,10 @@ def name_text(place: RecalledItemDetails) -> str:
     text = one_line(place.text, _TEXT_CHARS)
     if place.item.kind in _OWN_WORDS:
         return text or "deleted text"
-    title = place.title or "deleted conversation"
+    is_document = place.item.kind is PassageKind.DOCUMENT
+    title = place.title or ("deleted document" if is_document else "deleted conversation")
+    if place.title and place.file is not FileState.SAME:
+        title += f" ({place.file.value})"
     if place.item.layer is RecallLayer.CONVERSATION or not text:
         return title
     return f"{title}: {text}"

@@ -61,7 +61,8 @@ class StoredDocument:
     """A document as it is shown: its name, title, and text; `chunks` are its pieces in order.
 
     `place` is the chunk that was asked for by its passage, None for none. `stamp` is the stamp of the
-    version that was read, `pages` how many it has, None without pages.
+    version that was read, `pages` how many it has, None without pages. With `is_former`, the passage is
+    what stands now where one of a former version was.
     """
 
     source: str
@@ -70,6 +71,7 @@ class StoredDocument:
     place: int | None = None
     stamp: str | None = None
     pages: int | None = None
+    is_former: bool = False
 
     @property
     def passage(self) -> Chunk | None:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from app.domain.conversations import Conversation
+from app.domain.documents import FileState
 from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
@@ -154,7 +155,8 @@ class RecalledItemDetails:
 
     `title` is that of its conversation, "" for none. `exchange_id` is the turn to open (for a
     conversation, the one that matched), `turn_number` its number on its own path, `said_at` its start.
-    `text` is the fact, the memory or the question of the turn; "" when that was deleted.
+    `text` is the fact, the memory or the question of the turn; "" when that was deleted. `file` is what
+    became of the file since its passage was recalled.
     """
 
     item: RecalledItem
@@ -163,6 +165,7 @@ class RecalledItemDetails:
     text: str
     exchange_id: ExchangeId | None = None
     said_at: datetime | None = None
+    file: FileState = FileState.SAME
 
 
 @dataclass(frozen=True, slots=True)

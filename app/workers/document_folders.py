@@ -99,8 +99,8 @@ class AddedDocuments:
         for path in paths:
             self._set(str(path.resolve()), False)
         added = added_paths(self._settings)
-        removed = [each.id for each in self._documents.listed() if not nearest(each.name, added)]
-        if removed:
+        known = {each.id: each.name for each in self._documents.listed()} | self._documents.former()
+        if removed := [each for each, name in known.items() if not nearest(name, added)]:
             self._store.save(DocumentsForgotten(tuple(removed)))
         return remains_of_files(self._store)
 

@@ -11,7 +11,9 @@ from app.chat.recall_preview import Preview
 from app.check import check
 from app.domain.changes import MessagesAdded, PromptStored
 from app.domain.conversations import FORGOTTEN
-from app.domain.documents import DocumentState
+from app.domain.documents import DocumentState, FileState
+from app.domain.errors import NotFound
+from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.projects import Project, RecallRule
 from app.domain.recall import PlanPartKind, RecalledItem, RecallLayer, StoredPrompt
@@ -144,7 +146,8 @@ def test_other_programs_and_briefs_find_and_read_documents(library: DocumentLibr
     assert "Ottilie Varga" in services.briefs.write(QUESTION, 1_000)
 
 
-def test_a_removed_document_is_gone_from_prompts_that_quoted_it(library: DocumentLibrary) -> None:
+def stored_prompt(library: DocumentLibrary) -> ExchangeId:
+    """Store a turn whose prompt quotes what answers the question; return its id."""
     services, store = library.services, library.services.store
     whole = add_conversation(store, QUESTION)
     exchange, here = whole.exchanges[0].id, whole.conversation.id
@@ -153,16 +156,57 @@ def test_a_removed_document_is_gone_from_prompts_that_quoted_it(library: Documen
     quoted = tuple(each for each in context.parts if each.kind is PlanPartKind.DOCUMENTS)
     prompt = StoredPrompt(exchange, here, AT, "openai:m", 1_000, 2_000, quoted, context.items)
     store.save(PromptStored(prompt))
+    return exchange
+
+
+def test_a_quote_says_that_its_file_has_changed_or_is_gone(library: DocumentLibrary) -> None:
+    services, path = library.services, library.folder / "telescopes.pdf"
+    exchange = stored_prompt(library)
+    place = Prompts(services.store).places(exchange)[0]
+    link = f"document:{place.item.passage_id}"
+    assert (place.file, services.document_texts.at(link).is_former) == (FileState.SAME, False)
+    path.write_bytes(pdf("A new page.", "Nobody knows who repaired it.", "The last page."))
+    library.look()
+    place = Prompts(services.store).places(exchange)[0]
+    assert (place.file, place.title, place.text) == (FileState.CHANGED, path.name, "")
+    now = services.document_texts.at(link)
+    assert now.is_former
+    assert now.passage is not None
+    assert (now.passage.page, now.passage.text.strip()) == (2, "Nobody knows who repaired it.")
+    path.unlink()
+    library.look()
+    place = Prompts(services.store).places(exchange)[0]
+    assert (place.file, place.title) == (FileState.GONE, path.name)
+    with pytest.raises(NotFound, match="is gone"):
+        services.document_texts.at(link)
+    path.write_bytes(pdf("It came back."))
+    library.look()
+    assert services.document_texts.at(link).text == "It came back."
+    assert check(services.store).problems == ()
+
+
+@pytest.mark.parametrize("before", ["as it was", "edited", "deleted"])
+def test_a_removed_document_is_gone_from_prompts_that_quoted_any_version(
+    library: DocumentLibrary, before: str
+) -> None:
+    services, store = library.services, library.services.store
+    exchange = stored_prompt(library)
     kept = Prompts(store).of(exchange)
     assert kept is not None
     assert ANSWER in kept.parts[0].text
     services.back_up()
+    if before == "edited":
+        (library.folder / "telescopes.pdf").write_bytes(pdf("Nothing about it."))
+    elif before == "deleted":
+        (library.folder / "telescopes.pdf").unlink()
+    library.look()
     services.documents.remove([library.folder])
     redacted = Prompts(store).of(exchange)
     assert redacted is not None
     assert FORGOTTEN in redacted.parts[0].text
     assert "Varga" not in redacted.parts[0].text
     assert services.passages.of_kind(PassageKind.DOCUMENT) == frozenset()
+    assert store.rows("SELECT * FROM former_passage") == []
     assert services.search.boundaries.of(None).holds(1)
     services.index_sync.catch_up(lambda: False)
     assert files_after_erasing(store, "Ottilie Varga") == set()

@@ -1,5 +1,6 @@
 """Documents in the window: the list, adding with consent, removing after a question, and the viewer."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,16 @@ from app.domain.documents import (
     StoredDocument,
 )
 from app.domain.errors import InvalidInput, NotFound
+from app.domain.ids import PassageId
+from app.domain.passages import PassageKind
 from app.domain.projects import Project
+from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
 from app.domain.translation import choose_language
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from tests.fakes.files import pdf
 from tests.fakes.screens import Parts, Recorder, fixture_of, press
 from ui.models.documents import DocumentColumn, DocumentTableModel, rows_of
+from ui.models.source_labels import chip_text
 from ui.presenters import documents as presenters
 from ui.presenters.documents import DocumentsPresenter
 from ui.views.dialogs.page_dialog import PageDialog
@@ -196,6 +201,22 @@ def test_a_dropped_folder_is_added_once_that_is_confirmed(screen: Screen) -> Non
     assert screen.calls("add") == [(Path("/d"), None)]
 
 
+def test_a_source_says_what_became_of_its_file() -> None:
+    item = RecalledItem(
+        RecallLayer.DOCUMENT, PassageKind.DOCUMENT, PassageId(1), None, None, None, 0.8, 0.5, 0.6, 40, True
+    )  # fmt: skip
+    place = RecalledItemDetails(item, "a.pdf", None, "")
+    chips = [
+        chip_text(replace(place, title=title, file=state), with_turn=False)
+        for title, state in (
+            ("a.pdf", FileState.SAME),
+            ("a.pdf", FileState.GONE),
+            ("", FileState.GONE),
+        )
+    ]
+    assert chips == ["a.pdf", "a.pdf \N{MIDDLE DOT} file is gone", "a deleted document"]
+
+
 # -- the viewer
 
 
@@ -250,6 +271,14 @@ def test_a_file_that_is_gone_or_changed_is_said_and_its_text_shown(
         assert "Three." in dialog.text.toPlainText()
         dialog.reject()
         path.write_bytes(pdf("Other"))
+
+
+def test_a_passage_of_a_former_version_is_said_to_be_what_stands_there_now(
+    screen: Screen, tmp_path: Path
+) -> None:
+    dialog = viewer(screen, replace(document(tmp_path / "a.txt"), is_former=True))
+    assert "since it was quoted" in dialog.notice.text()
+    assert dialog.text.textCursor().position() == 7
 
 
 def test_the_page_of_a_pdf_is_shown_and_can_be_turned(

@@ -1,6 +1,7 @@
 """Labels of recalled sources: kind, origin, measures, and whether they were sent."""
 
 from app.chat.inspector import Source
+from app.domain.documents import FileState
 from app.domain.formatting import format_day, format_percent, format_turn
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails, RecallLayer, Verdict
@@ -23,6 +24,11 @@ _LAYERS = {
     RecallLayer.EARLIER: ("history", tr("Earlier in this conversation")),
 }
 _MEMORY = ("pencil", tr("Memory"))
+_FILES = {
+    FileState.SAME: "",
+    FileState.CHANGED: f"{_DOT}{tr('changed since')}",
+    FileState.GONE: f"{_DOT}{tr('file is gone')}",
+}
 VERDICT_TEXTS = {
     Verdict.UP: ("thumbs-up", tr("you rated it useful")),
     Verdict.DOWN: ("thumbs-down", tr("you rated it not useful")),
@@ -44,7 +50,7 @@ def source_text(place: RecalledItemDetails, most_chars: int = _SOURCE_CHARS) -> 
     """Return the label of a source: the text of a fact, the conversation and number of a turn."""
     if _is_text(place):
         return one_line(place.text or tr("a deleted text"), most_chars)
-    title = one_line(place.title or tr("a deleted conversation"), most_chars)
+    title = _title(place, most_chars)
     if place.item.layer is RecallLayer.CONVERSATION or place.turn_number is None:
         return title
     return f"{title}, {format_turn(place.turn_number)}"
@@ -66,7 +72,7 @@ def chip_text(place: RecalledItemDetails, *, with_turn: bool) -> str:
             if place.turn_number is None
             else format_turn(place.turn_number).capitalize()
         )
-    title = one_line(place.title or tr("a deleted conversation"), _TITLE_CHARS)
+    title = _title(place, _TITLE_CHARS)
     if with_turn:
         return source_text(place, _TITLE_CHARS)
     return title if place.said_at is None else f"{title}{_DOT}{format_day(place.said_at)}"
@@ -102,6 +108,9 @@ def tip_text(source: Source) -> str:
 def opens_text(place: RecalledItemDetails) -> str:
     """Return what opening a source shows, as text."""
     item = place.item
+    if place.file is not FileState.SAME:
+        is_there = place.file is FileState.CHANGED
+        return tr("Opens what stands there now.") if is_there else tr("Its text is not kept.")
     if item.conversation_id is None or (item.kind is PassageKind.FACT and not place.exchange_id):
         return tr("Opens the fact.") if item.kind is PassageKind.FACT else tr("Opens the text.")
     if place.exchange_id is not None:
@@ -144,6 +153,15 @@ def used_text(source: Source) -> str:
     else:
         words = tr("sent and cited") if source.cited else tr("sent, not cited")
     return words if source.verdict is None else f"{words}; {VERDICT_TEXTS[source.verdict][1]}"
+
+
+def _title(place: RecalledItemDetails, most_chars: int) -> str:
+    """Return the title of a source, and what became of its file."""
+    is_document = place.item.kind is PassageKind.DOCUMENT
+    deleted = tr("a deleted document") if is_document else tr("a deleted conversation")
+    return one_line(place.title or deleted, most_chars) + (
+        _FILES[place.file] if place.title else ""
+    )
 
 
 def _kind(place: RecalledItemDetails) -> tuple[str, str]:

@@ -61,6 +61,8 @@ def show(
     else:
         found = documents.at(given.id)
         terminal.show(asdict(found) | {"text": found.text}, f"{found.title}\n\n{found.text}")
+        if found.is_former:
+            terminal.note("The file has changed since it was quoted.")
 
 
 def _show_conversation(

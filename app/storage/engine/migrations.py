@@ -304,12 +304,19 @@ _DOCUMENTS = _script(
 
 _TOPIC_AUTHORS = _script("ALTER TABLE topic ADD COLUMN named_by VARCHAR DEFAULT ''")
 
+# Where passages of former versions of files were, which answers quote and link.
+_FORMER_PASSAGES = _script(
+    """CREATE TABLE former_passage (id BIGINT PRIMARY KEY, document_id BIGINT NOT NULL,
+       start BIGINT NOT NULL, name VARCHAR NOT NULL, title VARCHAR NOT NULL, project VARCHAR)""",
+)
+
 
 STEPS: Sequence[Step] = (
     _FIRST_SCHEMA, _SPACES, _MAN_PAGES, _LEARNED, _RECALLED, _HELD_SPEND, _PRESETS, _ATTACHMENTS,
     _MEMORY_WRITES, _PROFILE, _statements, _SPACE_TRAITS, _SPACE_SCALE,
     _FORGOTTEN_MESSAGES, _ORPHANED_PROMPT_TEXTS, _UIDS, _fill_uids, _PROJECTS, _ERASURE,
     _ROUTINES, _TOPICS, _ROUTINE_PROJECT, _DOCUMENTS, _TOPIC_AUTHORS,
+    _FORMER_PASSAGES,
 )  # fmt: skip
 CURRENT_VERSION = len(STEPS)
 

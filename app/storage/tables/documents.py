@@ -3,7 +3,8 @@
 A document that was listed is a row; it is done once it was read as it is listed now and the passages of
 its chunks are there. Passages are journalled, rows are not: where one is without the other, after a kill
 or a restored backup, the document is read again. A chunk's id is made of its document and its text, so
-that a chunk of a changed document that says the same keeps its passage and its vectors.
+that a chunk of a changed document that says the same keeps its passage and its vectors. Of a passage whose
+chunk is gone a row says where it was, so that what quotes it can be told what became of the file.
 """
 
 from collections import Counter
@@ -20,6 +21,7 @@ from app.domain.documents import (
     DocumentState,
     DocumentStatus,
     DocumentText,
+    FileState,
     ListedDocument,
     StoredDocument,
     hashed_id,
@@ -37,6 +39,7 @@ from app.storage.engine.aggregate import (
     Batch,
     Row,
     Rule,
+    delete_where_in,
     insert_rows,
     reader,
     reference,
@@ -61,6 +64,17 @@ _WITH_VALUE = """WITH chunk AS (SELECT document_id, place, contains(text, $1) AS
     SELECT DISTINCT d.id, d.name FROM document d JOIN chunk c ON c.document_id = d.id
     LEFT JOIN chunk n ON n.document_id = c.document_id AND n.place = c.place + 1
     WHERE d.kind = 'document' AND (c.has_value OR contains(c.tail || n.head, $1))"""
+_KEEP_PLACES = """INSERT OR REPLACE INTO former_passage
+    SELECT p.id, d.id, c.start, d.name, d.title, d.project FROM passage p
+    JOIN document_chunk c ON c.id = p.source_id JOIN document d ON d.id = c.document_id
+    WHERE p.kind = 'document' AND p.id IN (SELECT unnest(?))"""
+_OF_PASSAGE = """SELECT d.id, d.name, d.title, c.place, d.read_stamp, d.pages, false FROM passage p
+    JOIN document_chunk c ON c.id = p.source_id JOIN document d ON d.id = c.document_id
+    WHERE p.id = $1 AND p.kind = 'document'
+    UNION ALL SELECT d.id, d.name, d.title, (SELECT max(place) FROM document_chunk c
+        WHERE c.document_id = d.id AND (c.start <= f.start OR c.place = 0)),
+        d.read_stamp, d.pages, true FROM former_passage f JOIN document d ON d.id = f.document_id
+    WHERE f.id = $1"""
 _listed = reader(ListedDocument)
 
 
@@ -91,6 +105,12 @@ def erase_documents(connection: Connection, document_ids: list[int], position: i
         [document_ids],
     ).fetchall()
     ids = [each for (each,) in rows]
+    try:
+        rows = select_in(connection, "former_passage", "id", document_ids, "document_id")
+        ids += [each for (each,) in rows]
+        delete_where_in(connection, "former_passage", "document_id", document_ids)
+    except duckdb.CatalogException:
+        pass  # a backup that is older than the table
     deleted = DeletionSet(frozenset(), frozenset(), frozenset(ids), TextFingerprints(()))
     redact_messages(connection, deleted, position)
     connection.execute(
@@ -149,6 +169,7 @@ class Documents:
         removed = [each for each in known if each not in wanted]
         # Passages first: a row without a passage is found again, a passage without a row is not.
         if gone := self._passages_of_others(wanted):
+            self._store.write_derived(lambda connection: _keep_places(connection, gone)).result()
             self._store.save(PassagesPut(replaced=tuple(gone)))
         changed = [each for key, each in wanted.items() if each != known.get(key)]
         if removed or changed:
@@ -205,6 +226,7 @@ class Documents:
 
         def write(connection: Connection) -> None:
             gone = [each for each in known if each not in rows]
+            _keep_places(connection, [own for each in gone for own, _ in passages.get(each, ())])
             connection.execute("DELETE FROM document_chunk WHERE id IN (SELECT unnest(?))", [gone])
             # The user may have removed one meanwhile.
             there = {each for (each,) in select_in(connection, "document", "id", ids)}
@@ -245,6 +267,10 @@ class Documents:
         )
         return map(_listed, rows)
 
+    def former(self) -> dict[int, str]:
+        """Return the names of all documents of which there were other passages, by id."""
+        return dict(self._store.rows("SELECT DISTINCT document_id, name FROM former_passage"))
+
     def statuses(self) -> tuple[DocumentStatus, ...]:
         """Return what became of each document, by name."""
         rows = self._store.rows(
@@ -274,22 +300,17 @@ class DocumentTexts(StoreReader):
     def at(self, place: str) -> StoredDocument:
         """Return the document of a place as people write it: man:grep.1, document:PASSAGE, or a whole path.
 
-        Raises NotFound.
+        Of a passage of a former version, the one that is there now. Raises NotFound.
         """
         page, passage = parse_page(place), parse_document(place)
         if passage is None:
             kind = PassageKind.DOCUMENT if page is None else PassageKind.MAN_PAGE
             row = self._store.row(
-                "SELECT id, name, title, NULL, read_stamp, pages FROM document WHERE name = ? AND kind = ?",
+                "SELECT id, name, title, NULL, read_stamp, pages, false FROM document WHERE name = ? AND kind = ?",
                 [place if page is None else page, kind.value],
             )
         else:
-            row = self._store.row(
-                "SELECT d.id, d.name, d.title, c.place, d.read_stamp, d.pages FROM passage p "
-                "JOIN document_chunk c ON c.id = p.source_id "
-                "JOIN document d ON d.id = c.document_id WHERE p.id = ? AND p.kind = ?",
-                [passage, PassageKind.DOCUMENT.value],
-            )
+            row = self._store.row(_OF_PASSAGE, [passage])
         rows = (
             []
             if row is None
@@ -300,12 +321,38 @@ class DocumentTexts(StoreReader):
             )
         )
         if row is None or not rows:
+            former = self._store.row("SELECT name FROM former_passage WHERE id = ?", [passage])
+            if former is not None:
+                raise NotFound(
+                    f"The file '{former[0]}' is gone or has no text any more",
+                    "What an answer quotes of it is only in the answer.",
+                )
             raise NotFound(
                 f"'{place}' is not in the library",
-                "It may have changed. 'commonplace work' reads documents and manual pages.",
+                "It was removed, or has not been read yet.",
             )
         _, source, title, *rest = row
         return StoredDocument(source, title, tuple(Chunk(*each) for each in rows), *rest)
+
+
+def _keep_places(connection: Connection, passage_ids: Sequence[int]) -> None:
+    """Note where passages of files are, before their chunks are deleted."""
+    if passage_ids:
+        connection.execute(_KEEP_PLACES, [list(passage_ids)])
+
+
+def former_documents(
+    cursor: Connection, passage_ids: Iterable[int]
+) -> Mapping[int, tuple[str, FileState]]:
+    """Return (title of the file, what became of it) by passage of a former version."""
+    rows = select_in(
+        cursor, "former_passage f LEFT JOIN document d ON d.id = f.document_id",
+        "f.id, f.title, d.id IS NOT NULL", passage_ids, "f.id",
+    )  # fmt: skip
+    return {
+        each: (title, FileState.CHANGED if is_there else FileState.GONE)
+        for each, title, is_there in rows
+    }
 
 
 def chunk_texts(

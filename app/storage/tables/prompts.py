@@ -11,6 +11,7 @@ from datetime import datetime
 from app.domain import codec
 from app.domain.changes import FeedbackPut, PromptStored
 from app.domain.conversations import FORGOTTEN, Exchange
+from app.domain.documents import FileState
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import PlanPart, RecalledItem, RecalledItemDetails, StoredPrompt, Verdict
@@ -31,6 +32,7 @@ from app.storage.engine.aggregate import (
 from app.storage.engine.database import Connection
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, now, to_db
+from app.storage.tables.documents import former_documents
 from app.storage.tables.passage_texts import questions_of, shown_of
 
 PROMPT_COLUMNS = (
@@ -229,12 +231,13 @@ class Prompts(StoreReader):
         what is in one is kept from all others. Only places at the time of recall count.
         """
         is_bounded = "(SELECT recall = 'only' FROM project WHERE uid = $2)"
-        own = "coalesce(c.project, d.project)"
+        own = "coalesce(c.project, d.project, f.project)"
         rows = self._store.rows(
             "SELECT DISTINCT r.passage_id FROM recalled r "
             "LEFT JOIN conversation c ON c.id = r.conversation_id "
             "LEFT JOIN passage s ON s.id = r.passage_id AND s.kind = 'document' "
-            "LEFT JOIN document_chunk k ON k.id = s.source_id LEFT JOIN document d ON d.id = k.document_id "
+            "LEFT JOIN document_chunk k ON k.id = s.source_id LEFT JOIN former_passage f ON f.id = r.passage_id "
+            "LEFT JOIN document d ON d.id = coalesce(k.document_id, f.document_id) "
             f"LEFT JOIN project p ON p.uid = {own} "
             f"WHERE r.exchange_id IN (SELECT unnest($1)) AND {own} IS DISTINCT FROM $2 "
             f"AND (p.recall = 'only' OR ({is_bounded} AND r.kind <> $3))",
@@ -331,17 +334,20 @@ def _details(cursor: Connection, items: Sequence[RecalledItem]) -> tuple[Recalle
     }
     conversations = {item.conversation_id for item in items} - {None}
     titles: dict[int, str] = dict(select_in(cursor, "conversation", "id, title", conversations))
+    former = former_documents(cursor, {each.passage_id for each in items} - {*shown})
     details = []
     for item, turn in zip(items, turns, strict=True):
         of_turn = item.kind in (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)
         text = questions.get(turn or 0, "") if of_turn else ""
         if not text and item.passage_id in shown:
             text = " ".join(part.text for part in shown[item.passage_id][1].parts)
-        title = titles.get(item.conversation_id or 0, "")
+        title, file = titles.get(item.conversation_id or 0, ""), FileState.SAME
         if item.kind is PassageKind.DOCUMENT and item.passage_id in shown:
             title = shown[item.passage_id][0].conversation_title
+        elif item.kind is PassageKind.DOCUMENT:
+            title, file = former.get(item.passage_id, ("", FileState.GONE))
         _, number, said_at = begun.get(turn, (None, None, None))
-        details.append(RecalledItemDetails(item, title, number, text, turn, from_db(said_at)))
+        details.append(RecalledItemDetails(item, title, number, text, turn, from_db(said_at), file))
     return tuple(details)
 
 

@@ -43,6 +43,7 @@ _NOTICES = {
     ),
     FileState.GONE: tr("The file is gone. This is the text that was read."),
 }
+_FORMER = tr("The file has changed since it was quoted. What stands in that place now is marked.")
 
 
 class PageDialog(Dialog):
@@ -157,7 +158,7 @@ class PageDialog(Dialog):
         is_pdf = PurePath(document.source).suffix.lower() == ".pdf"
         self.text.setPlainText(_LINE_END.sub(" ", document.text) if is_pdf else document.text)
         self._show_place(has_file=state is not None)
-        notice = "" if state is None else _NOTICES[state]
+        notice = _FORMER if document.is_former else "" if state is None else _NOTICES[state]
         self.notice.setText(notice)
         self.notice.setVisible(bool(notice))
         self.folder.setVisible(state in (FileState.SAME, FileState.CHANGED))
