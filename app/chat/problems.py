@@ -4,7 +4,7 @@ from app.domain.chat import FinishReason
 from app.domain.conversations import Problem
 from app.domain.translation import tr
 
-STOPPED = Problem("stopped", "You stopped this reply", "Continue or regenerate it.")
+STOPPED = Problem("stopped", "You stopped this reply")
 CONNECTION_LOST = Problem(
     "connection_lost", "The reply ended before it was complete", "Continue or retry it."
 )

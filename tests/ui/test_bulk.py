@@ -116,6 +116,9 @@ def test_ctrl_selects_several_without_opening_them_and_they_stay_selected() -> N
     assert opened_ids == [1]
     click(2, Qt.KeyboardModifier.NoModifier)
     assert opened_ids == [1, 2]
+    QTest.keyPress(view, Qt.Key.Key_N, Qt.KeyboardModifier.ControlModifier)
+    sidebar.select_conversation(None)
+    assert sidebar.selected_conversations == [], "although Ctrl is still held"
 
 
 def test_several_are_changed_in_one_record_of_the_journal(data_dir: Path) -> None:

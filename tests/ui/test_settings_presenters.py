@@ -432,7 +432,7 @@ def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(d
     welcome.server.click()
     assert opened == ["ollama"]
     settings.values["default_model"] = "ollama:m"
-    presenter.look_for_servers()
+    desk.bridge.changed.emit(ChangeSet(settings=frozenset(("default_model",))))
     assert welcome.server.isHidden()
 
 

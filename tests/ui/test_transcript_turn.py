@@ -242,6 +242,7 @@ def test_a_reply_that_did_not_end_shows_why_and_what_to_do(
     [
         ("key_rejected", "Provider settings\u2026"), ("unreachable", "Provider settings\u2026"),
         ("model_not_found", "Choose another model\u2026"), ("rate_limited", None),
+        ("images_refused", "Choose another model\u2026"), ("quota_exhausted", "Choose another model\u2026"),
     ],
 )  # fmt: skip
 def test_a_problem_links_to_what_mends_it(

@@ -43,6 +43,7 @@ class WelcomePresenter(Presenter):
             pause = QTimer(self._welcome, singleShot=True, interval=after_ms)
             pause.timeout.connect(look)
             self._welcome.shown.connect(pause.start)
+        self._bridge.subscribe(lambda _: self.look_for_servers(), "default_model")
         self._welcome.found_requested.connect(lambda: self._import_files(self._exports))
         self._welcome.server_requested.connect(lambda: self._connect(self._server))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import repeat
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
 
 from app.domain.conversations import Conversation
@@ -208,7 +208,8 @@ class Sidebar(QWidget):
         if len(self.selected_conversations) > 1:
             return
         index = self.conversations.row_of(conversation_id)
-        self.conversation_list.setCurrentIndex(index)
+        command = QItemSelectionModel.SelectionFlag.ClearAndSelect  # whatever key is held
+        self.conversation_list.selectionModel().setCurrentIndex(index, command)
 
     def back_to_results(self, place: ResultsPlace | None = None) -> bool:
         """Show results as they were, the last ones by default; False when there are none."""

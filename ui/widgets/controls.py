@@ -289,6 +289,7 @@ def form_of(parent: QWidget, *rows: tuple[str, QWidget | QLayout]) -> QFormLayou
     """Return a form of labels and fields; a field has its label as its name for screen readers."""
     form = QFormLayout()
     form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)  # a narrow window cuts no field
     for text, field in rows:
         label = PlainLabel(text, parent)
         if isinstance(field, QWidget):

@@ -36,11 +36,11 @@ class FileRow(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName(tr("Attached files"))
         holder = QWidget(self)
-        holder.setAutoFillBackground(False)
         self._line = QHBoxLayout(holder)
         self._line.setContentsMargins(0, 0, 0, 0)
         self._line.addStretch(1)
         self.setWidget(holder)
+        holder.setAutoFillBackground(False)  # setWidget turns it on
         self.hide()
 
     @property

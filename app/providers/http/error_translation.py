@@ -244,7 +244,7 @@ def _from_transport(
                 tr("The connection to {provider} ended before the reply was complete").format(
                     provider=target.provider
                 ),
-                tr("Retry"),
+                tr("Retry, or continue the reply"),
             )
         case TimeoutError():
             return _timed_out(target)

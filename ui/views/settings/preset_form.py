@@ -94,7 +94,7 @@ class PresetForm(QWidget):
         for field in (self.temperature, self.effort, self.max_output):
             field.ensurePolished()
             usual = field.fontMetrics().averageCharWidth() * _FIELD_CHARS
-            field.setFixedWidth(max(usual, field.sizeHint().width() + 2 * _SPIN_MARGIN_PX))
+            field.setMaximumWidth(max(usual, field.sizeHint().width() + 2 * _SPIN_MARGIN_PX))
         for field in (self.temperature, self.effort, self.max_output):
             field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             field.installEventFilter(self)

@@ -27,7 +27,9 @@ _IMAGE_EM = 16.0
 _LEAST_EM = 2.4  # a target large enough to click
 _UNKNOWN_PX = 1_000
 _SOURCES_SHOWN = 4
-MODEL_PROBLEMS = frozenset(("model_not_found", "not_found"))
+MODEL_PROBLEMS = frozenset((
+    "model_not_found", "not_found", "quota_exhausted", "images_refused",
+))  # fmt: skip
 _PROVIDER_PROBLEMS = frozenset((
     "key_missing", "key_rejected", "permission_refused", "payment_required", "unreachable",
     "timed_out", "nonsense_reply", "endpoint_missing", "invalid_input",
