@@ -69,7 +69,8 @@ def test_files_are_read_shown_and_removed(attaching: Attaching, tmp_path: Path) 
     assert attaching.names == ["a.png", "b.pdf"]
     row = attaching.pane.composer.files
     holder = row.widget()
-    assert holder and not holder.autoFillBackground(), "it stands on the card"
+    assert holder is not None
+    assert not holder.autoFillBackground(), "it stands on the card"
     assert row.isVisible()
     image, document = attaching.pane.composer.draft.files
     assert row.thumbnails.image(image.content_hash or "") is not None
