@@ -12,10 +12,11 @@ from app.domain.errors import Cancelled
 from app.domain.formatting import format_size
 from app.domain.text import clean
 from app.language.document_chunks import chunks_of, rejoined
-from app.system.file_programs import UnreadableFile, document_pages
+from app.system.file_programs import UnreadableFile, document_pages, text_recognizer
 
 MOST_TEXT_BYTES = 20 << 20
 MOST_CHARS = 10_000_000
+RECOGNIZER = "Tesseract"  # in the reason of each file that is read once it is installed
 
 _MOST_S = 300.0
 _HEAD_BYTES = 64 << 10
@@ -102,8 +103,11 @@ def _read(document: ListedDocument, path: Path, is_cancelled: IsCancelled) -> Do
     else:
         raise UnreadableFile(f"It is not text, a document or an e-mail but {kind}.")
     texts = [clean(each.replace("\r\n", "\n").replace("\r", "\n")) for each in texts]
-    if not any(map(str.strip, texts)):
-        raise UnreadableFile("It has no text, only images." if kind == _PDF else "It is empty.")
+    if kind == _PDF and (images := sum(not each.strip() for each in texts)):
+        reason = _why_without_text(images, len(texts))
+        why = why or reason
+    elif not any(map(str.strip, texts)):
+        raise UnreadableFile("It is empty.")
     made: list[Chunk] = []
     has_headings = kind == _MARKDOWN or (kind in _PROGRAM_KINDS and kind != _PDF)
     for each in chunks_of(texts, is_paged=is_paged, has_headings=has_headings):
@@ -115,6 +119,25 @@ def _read(document: ListedDocument, path: Path, is_cancelled: IsCancelled) -> Do
             "Its text is not readable: encoded data, or a PDF without its characters."
         )
     return DocumentText(document, made, why, total)
+
+
+def _why_without_text(images: int, pages: int) -> str:
+    """Return why pages of a PDF have no text, "" for no reason; raise UnreadableFile if none has."""
+    is_installed = bool(text_recognizer())
+    if images == pages:
+        raise UnreadableFile(
+            "It has no text, only images, and none was recognized in them."
+            if is_installed
+            else f"It has no text, only images. Once {RECOGNIZER} is installed (package tesseract-ocr), they are read."
+        )
+    if is_installed:
+        return ""
+    return str(
+        UnreadableFile(
+            f"{images:,} of {pages:,} pages have no text. Images are read once {RECOGNIZER} is installed "
+            "(package tesseract-ocr)."
+        )
+    )
 
 
 def _kind_of(path: Path) -> tuple[str, int]:

@@ -40,6 +40,11 @@ class Pages:
     total: int
 
 
+def text_recognizer() -> str:
+    """Return the path of the program that recognizes text in images, "" if it is not installed."""
+    return shutil.which("tesseract") or ""
+
+
 def document_pages(
     path: Path,
     kind: str,
@@ -54,7 +59,7 @@ def document_pages(
     It ends where the limits do. Of a scan the texts are empty, unless it `recognizes` text in images and
     Tesseract is installed. Raises UnreadableFile, Cancelled.
     """
-    ocr = shutil.which("tesseract") or "" if recognizes else ""
+    ocr = text_recognizer() if recognizes else ""
     given = [kind, str(path.absolute()), most_chars, most_s, _DOCUMENT_MEMORY_BYTES, ocr]
     limits = ProcessLimits(most_s + _GRACE_S, most_chars * _BYTES_PER_CHAR + (1 << 20))
     first, _, rest = _run(_DOCUMENT, given, limits, is_cancelled).partition(b"\n")

@@ -21,7 +21,13 @@ from app.storage.tables.documents import Documents
 from app.system.document_files import list_files, state_of_file
 from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine
-from tests.fakes.document_folder import DocumentLibrary, make_broken, make_document, text_about
+from tests.fakes.document_folder import (
+    DocumentLibrary,
+    make_broken,
+    make_document,
+    make_recognizer,
+    text_about,
+)
 from tests.fakes.files import pdf
 
 NAME = WorkerName.DOCUMENT_INDEXER
@@ -196,6 +202,30 @@ def test_an_edited_or_deleted_file_leaves_no_word_behind(library: DocumentLibrar
     rows = library.services.store.rows("SELECT text FROM document_chunk")
     assert not any("zebra" in text or "umbrella" in text for (text,) in rows)
     assert check(library.services.store).problems == ()
+
+
+def test_scans_are_read_once_the_recognizer_is_installed(
+    library: DocumentLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin:/usr/bin")
+    (library.folder / "scan.pdf").write_bytes(pdf())
+    (library.folder / "mixed.pdf").write_bytes(pdf("A typed page.", ""))
+    (library.folder / "other.pdf").write_bytes(pdf("Another typed page."))
+    library.run()
+    states = library.states()
+    assert states["scan.pdf"][0] is DocumentState.SKIPPED
+    assert "package tesseract-ocr" in states["scan.pdf"][1]
+    assert states["mixed.pdf"] == (
+        DocumentState.READ,
+        "1 of 2 pages have no text. Images are read once Tesseract is installed (package tesseract-ocr).",
+    )
+    (tmp_path / "bin").mkdir()
+    make_recognizer(tmp_path / "bin")
+    assert library.look().completed == 2 + 2, "the third is not read again"
+    assert library.states() == dict.fromkeys(states, (DocumentState.READ, ""))
+    assert library.found("recognized")
+    mixed = library.services.document_texts.at(str(library.folder / "mixed.pdf"))
+    assert mixed.text == "A typed page.\n\nRecognized P5 in eng+deu."
 
 
 def test_a_drive_that_is_away_keeps_its_documents(library: DocumentLibrary, tmp_path: Path) -> None:

@@ -80,6 +80,17 @@ def make_broken(folder: Path, *, large_bytes: int, pages: int, bomb_bytes: int) 
     }  # fmt: skip
 
 
+def make_recognizer(folder: Path) -> None:
+    """Write a program that answers like Tesseract: it names the kind of the image and the languages."""
+    program = folder / "tesseract"
+    program.write_text(
+        "#!/bin/sh\n"
+        'if [ "$1" = --list-langs ]; then printf "List:\\neng\\nosd\\ndeu\\n"; exit; fi\n'
+        'echo "Recognized $(head -c 16 | head -c 2) in $4."\n'
+    )
+    program.chmod(0o755)
+
+
 class DocumentLibrary:
     """A library with one added folder."""
 

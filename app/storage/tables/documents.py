@@ -176,6 +176,17 @@ class Documents:
             self._write_list(changed, removed)
         return len(removed)
 
+    def read_again(self, reason: str) -> None:
+        """Have the documents read again that were not read in full for a reason with that word."""
+
+        def write(connection: Connection) -> None:
+            connection.execute(
+                "UPDATE document SET read_stamp = NULL WHERE kind = ? AND contains(why, ?)",
+                [self._kind.value, reason],
+            )
+
+        self._store.write_derived(write).result()
+
     def move(self, documents: Iterable[ListedDocument]) -> None:
         """Store the projects of listed documents."""
         if moved := list(documents):

@@ -10,7 +10,8 @@ from app.domain.workers import WorkerName
 from app.storage.engine.store import Store
 from app.storage.tables.documents import Documents
 from app.storage.tables.settings import Settings
-from app.system.document_files import is_unreachable, list_files, read_document
+from app.system.document_files import RECOGNIZER, is_unreachable, list_files, read_document
+from app.system.file_programs import text_recognizer
 from app.workers.document_folders import FOLDERS_KEY, added_paths, in_project, nearest
 from app.workers.job import IsCancelled, Pace
 from app.workers.jobs import JobParts
@@ -39,6 +40,7 @@ class DocumentIndexer(DocumentJob):
         self._settings = settings
         self._own_folder = store.paths.root
         self._took_s = 0.0
+        self._recognizes = False
         self._listed_folders = ""
 
     def find(self, at: datetime) -> Sequence[Item]:
@@ -50,6 +52,11 @@ class DocumentIndexer(DocumentJob):
 
     def all_documents(self, is_cancelled: IsCancelled) -> Sequence[ListedDocument]:
         """Return all files; raises Cancelled."""
+        if (
+            text_recognizer() and not self._recognizes
+        ):  # it was installed, or the program was started
+            self._documents.read_again(RECOGNIZER)
+            self._recognizes = True
         started = monotonic()
         added = added_paths(self._settings)
         found = {each.name: each for each in list_files(added, self._own_folder, is_cancelled)}
