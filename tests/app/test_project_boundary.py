@@ -28,9 +28,8 @@ from tests.fakes.searchable import Library
 from tests.fakes.stored import ConversationRecord, add_conversation
 from tests.fakes.summarizers import summarized
 
-ENDS = ("ander", "ibex", "ollow", "urst", "emble")
-STEMS = tuple(f"{a}{b}{c}" for a in "bdfghklmnp" for b in "aeiou" for c in "rl")
-WARES = tuple(f"{stem}{end}" for end in ENDS for stem in STEMS)  # 500
+ENDS = ("ander", "ibex", "ollow")
+WARES = tuple(f"{a}{b}r{end}" for end in ENDS for a in "bdfghklm" for b in "aeiou")  # 120
 TURNS = 5  # of a conversation
 SECRETS = {"Garden": "zqgarden", "House": "zqhouse"}
 
@@ -54,7 +53,7 @@ class Secret:
 
 
 class Bounded:
-    """Two bounded projects of 250 turns each with facts, saved texts and summaries, and one talk in each, and outside."""
+    """Two bounded projects of 60 turns each with facts, saved texts and summaries, and one talk in each, and outside."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
@@ -63,7 +62,7 @@ class Bounded:
             services.projects.save(Project("", name, recall=RecallRule.ONLY)) for name in SECRETS
         ]
         self.secrets: list[Secret] = []
-        for project, wares in zip(self.projects, (WARES[:250], WARES[250:]), strict=True):
+        for project, wares in zip(self.projects, (WARES[:60], WARES[60:]), strict=True):
             folder = services.paths.root.with_name(project.name)
             folder.mkdir()
             for ware in wares[::20]:
@@ -201,25 +200,24 @@ FROM_OUTSIDE: dict[str, Path] = {
 NAMING_THE_PROJECT = ("MCP search_conversations", "MCP project")
 
 
-def test_500_questions_across_two_bounded_projects_leak_nothing_on_any_path(
+def test_120_questions_across_two_bounded_projects_leak_nothing_on_any_path(
     bounded: Bounded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each question takes one path from a conversation and one from outside, the next question the next ones.
 
-    So all paths are taken by at least 33 questions, half of them by words and meaning, half by words alone.
+    So each path from a conversation is taken for both projects, by words alone and by meaning too, from
+    the other project and from none; each path from outside is taken by 20 questions.
     """
     leaks: list[tuple[str, str]] = []
     other = {bounded.projects[0].uid: bounded.projects[1].uid}
     other |= {there: here for here, there in other.items()}
-    assert len(bounded.secrets) == 500
     inside, outside = [*FROM_CONVERSATIONS.items()], [*FROM_OUTSIDE.items()]
+    assert len(bounded.secrets) == len(inside) * 8 == len(outside) * 20
     nobody, meaning = bounded.talks[None], bounded.services.search.vector_search
     for number, secret in enumerate(bounded.secrets):
-        by_meaning = number // len(inside) % 2
-        monkeypatch.setattr(
-            bounded.services.search, "vector_search", meaning if by_meaning else None
-        )
-        here = nobody if number % 2 else bounded.talks[other[secret.project.uid]]
+        turn = number // len(inside)
+        monkeypatch.setattr(bounded.services.search, "vector_search", meaning if turn % 2 else None)
+        here = nobody if turn // 2 % 2 else bounded.talks[other[secret.project.uid]]
         for place, paths in ((here, inside), (nobody, outside)):
             name, path = paths[number % len(paths)]
             if secret.word in path(bounded, secret, place):
@@ -228,13 +226,13 @@ def test_500_questions_across_two_bounded_projects_leak_nothing_on_any_path(
 
 
 def test_each_path_finds_in_the_project_what_it_holds(bounded: Bounded) -> None:
-    asked = bounded.secrets[::25]
+    asked = bounded.secrets[::40]
     for name, path in FROM_CONVERSATIONS.items():
         found = [
             secret.word in path(bounded, secret, bounded.talks[secret.project.uid])
             for secret in asked
         ]
-        assert sum(found) >= 0.9 * len(asked), name
+        assert all(found), name
 
 
 @pytest.mark.parametrize("name", [*FROM_CONVERSATIONS, *FROM_OUTSIDE])
