@@ -17,14 +17,18 @@ from tests.fakes.user import User
 
 @pytest.fixture
 def gui_loop(qapp: QApplication) -> Iterator[asyncio.AbstractEventLoop]:
-    """Return the loop that a story runs in; what it leaves is collected at its end."""
+    """Return the loop that a story runs in; what it leaves is collected at its end.
+
+    So the program freezes nothing: only modules are, before the first test.
+    """
     loop = qasync.QEventLoop(qapp)
     asyncio.set_event_loop(loop)
-    yield loop
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "freeze", lambda: None)
+        yield loop
     loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
     asyncio.set_event_loop(None)
-    gc.unfreeze()
     gc.collect()
 
 
