@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Protocol
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QCursor, QGuiApplication
+from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 
 from app.domain.translation import format_number, tr
 from ui.rendering.decorations import code_area
@@ -19,8 +19,11 @@ _COPIED_FOR_MS = 1400
 
 
 def copy_text(text: str) -> None:
-    """Copy `text` to the clipboard."""
+    """Copy `text` to the clipboard, and say so at the mouse."""
     QGuiApplication.clipboard().setText(text)
+    window = QApplication.activeWindow()
+    if window is not None:
+        QToolTip.showText(QCursor.pos(), tr("Copied"), window, QRect(), _COPIED_FOR_MS)
 
 
 class CodeControls:
@@ -129,15 +132,6 @@ class _Buttons:
 
     def _on_copy_clicked(self) -> None:
         copy_text(self._owner.builder.writer.code_blocks[self._index].source)
-        self._label_copy(tr("Copied"))
-        QTimer.singleShot(_COPIED_FOR_MS, self._copy, partial(self._label_copy, tr("Copy")))
-
-    def _label_copy(self, label: str) -> None:
-        right = self._copy.geometry().right()
-        self._copy.setText(label)
-        width = self._copy.sizeHint().width()
-        self._copy.setGeometry(right + 1 - width, self._copy.y(), width, self._copy.height())
-        self._wrap.move(self._copy.x() - self._wrap.width() - 2, self._wrap.y())
 
     def _on_wrap_clicked(self, is_wrapped: bool) -> None:
         self._owner.builder.writer.set_wrapped(self._index, is_wrapped)
