@@ -178,6 +178,8 @@ def test_markup_has_its_format() -> None:
     assert of_run(found["x = 1"], Property.INLINE_CODE)
     assert not of_run(found["a"], Property.INLINE_CODE)
     assert found["quote"][1] == THEME.colors.muted
+    tops = [each.blockFormat().topMargin() for each in blocks(compose("a\n\n> b\n\nc").document)]
+    assert tops[1] > tops[2], "what follows a quote, such as its source, is nearer"
     headings = [compose(f"{'#' * level} Title").document.begin() for level in range(1, 7)]
     sizes = [each.charFormat().font().pixelSize() for each in headings]
     assert sizes == sorted(sizes, reverse=True)

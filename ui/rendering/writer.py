@@ -27,6 +27,7 @@ _INDENTS = {"list": 17, "quote": 11}  # tenths of an em
 _DEEPEST_INDENT = 160
 _GAP_EM = {
     "paragraph": 0.75,
+    "quote": 1.15,  # above it: the line below may be its source
     "in_item": 0.45,
     "item": 0.22,
     "code": 0.75,
@@ -60,7 +61,7 @@ class _State:
     Attributes:
         indent: The left edge in tenths of an em. quotes: left edges of open quote bars in pixels.
         lists: For each open list its next number, or None for bullets.
-        marker: The marker of the next block. opens_item: It is the first of a list item.
+        marker: The marker of the next block. opens_item, opens_quote: It is the first of one.
         joins: It continues the text of the last block, without a gap.
         footnote: The number of the footnote it begins, or 0.
         folds: The `details` that it is in, by key, the outermost first.
@@ -71,6 +72,7 @@ class _State:
     lists: list[int | None] = field(default_factory=list)
     marker: str = ""
     opens_item: bool = False
+    opens_quote: bool = False
     joins: bool = False
     footnote: int = 0
     folds: list[tuple[str, FoldedBlocks]] = field(default_factory=list)
@@ -185,7 +187,8 @@ class Writer(BlockWriter):
     def _begin(self, gap: str, **properties: object) -> None:
         """Begin a block of text, `gap` below the last one."""
         state = self._state
-        gap = "none" if state.joins else "item" if state.opens_item else gap
+        opened = "item" if state.opens_item else "quote" if state.opens_quote else gap
+        gap = "none" if state.joins else opened
         gap_em = _GAP_EM[gap]
         top_px = 0.0 if self.at_start else self._theme.em(gap_em)
         made = self._formats.block(self._left_px, top_px, self._quotes)
@@ -196,7 +199,8 @@ class Writer(BlockWriter):
             properties["FOOTNOTE"] = state.footnote
         if properties:
             self.set_block(**properties)
-        state.marker, state.opens_item, state.joins, state.footnote = "", False, False, 0
+        state.marker, state.footnote = "", 0
+        state.opens_item = state.opens_quote = state.joins = False
 
     @property
     def _left_px(self) -> float:
@@ -319,6 +323,7 @@ class Writer(BlockWriter):
         state = self._state
         state.quotes = (*state.quotes, round(self._left_px + self._theme.em(0.15)))
         state.indent += _INDENTS["quote"]
+        state.opens_quote = True
         self._restyle(muted=True)
 
     def _quote_close(self, _token: Token) -> None:
