@@ -42,7 +42,10 @@ KINDS: Sequence[ConnectionKind] = (
         "model_server",
         tr("Model server"),
         tr("When you send a message, test it or list its models, and for the work named here."),
-        tr("The prompt as 'What was sent' shows it, attached files, and your key."),
+        tr(
+            "The prompt as 'What was sent' shows it, with the instructions of preset and project, attached files, and "
+            "your key. For background work, messages and titles."
+        ),
         (
             "app.providers.http.client", "app.providers.http.connection",
             "app.providers.vendors.server_window",
@@ -129,7 +132,7 @@ class PrivacyService:
             use
             for key, use in (
                 ("default_model", tr("your messages")),
-                ("background_model", tr("summaries and facts")),
+                ("background_model", tr("summaries, facts and names of topics")),
                 ("embedder", tr("search by meaning")),
             )
             if ModelRef.parse(self._settings.text(key)).provider == name

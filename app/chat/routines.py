@@ -170,7 +170,9 @@ class Routines:
         month = takewhile(lambda due: due <= at + _MONTH, due_times(routine.cron, at))
         count = sum(1 for _ in islice(month, _MOST_COUNTED))
         tokens = _PROMPT_TOKENS + _RUNS_SEEN * _ANSWER_TOKENS
-        tokens += estimated_tokens(routine.prompt, ref.model)
+        projects = {each.uid: each.instructions for each in stored_projects(self._store)}
+        own = (routine.prompt, projects.get(routine.project or "", ""))
+        tokens += sum(estimated_tokens(each, ref.model) for each in own)
         run_usd, _ = self._models.price_of(ref, UsageReported(tokens, _ANSWER_TOKENS))
         done = (run for run in self._rows.runs(routine.uid, _RUNS_READ))
         known = self._exchanges.by_ids(
@@ -280,6 +282,6 @@ def plan_text(plan: RoutinePlan) -> str:
         text = tr("It runs about {runs} on this computer, with {model}.")
         return text.format(runs=runs, model=model_label(plan.model))
     return tr(
-        "About {runs}, its prompt, core memory, profile, last results and what its tools find in your "
-        "history are sent to {model} at {sent_to}: {price} a month."
+        "About {runs}, its prompt, the instructions of its preset and project, core memory, profile, last results and "
+        "what its tools find in your history are sent to {model} at {sent_to}: {price} a month."
     ).format(runs=runs, model=plan.model, sent_to=plan.sent_to, price=format_price(plan.month_usd))

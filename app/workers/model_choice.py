@@ -17,10 +17,12 @@ from app.providers.vendors.recall import RECALL
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.settings import Settings
+from app.storage.tables.topics import TopicRows
 from app.storage.work.part_work import PartWork, WantedResults
 from app.storage.work.summary_work import SummaryWork
 from app.storage.work.tool_call_work import ToolCallWork
 from app.workers.background_model import CONSENTS, consent, lacks_consent
+from app.workers.jobs.topic_finder import TOPICS_OF_A_REQUEST
 from app.workers.spend_limits import SPEND_LIMIT_KEYS
 
 _HOSTED_REQUEST_S = 2.5  # one or two sentences from a small hosted model
@@ -32,6 +34,7 @@ _TURN_READS_TOKENS = 6_000
 _SUMMARY_TOKENS, _OFFERED_FACTS_TOKENS = 225, 800  # what came before; 20 known facts
 _PART_PROMPT_TOKENS, _PART_ANSWER_TOKENS, _TURN_ANSWER_TOKENS = 1_400, 180, 130
 _CALLS_OF_A_REQUEST, _CALL_READS_TOKENS, _CALL_ANSWER_TOKENS = 10, 400, 40
+_NAMES_PROMPT_TOKENS, _TOPIC_READS_TOKENS, _NAME_TOKENS = 400, 130, 20
 _FACT_TOKENS, _PROFILE_PROMPT_TOKENS, _PROFILE_READS_TOKENS = 20, 900, 8_000
 
 MODEL_WORKERS = (
@@ -63,10 +66,10 @@ class Workloads:
         self._work = SummaryWork(store)
         self._parts = PartWork(store)
 
-    def all(self) -> tuple[Workload, ...]:
-        """Return the estimates, one for each kind of request."""
+    def all(self, model: str) -> tuple[Workload, ...]:
+        """Return the estimates for a model, one for each kind of request."""
         parts = self.parts()
-        return parts, self.tool_calls(), self._profile(parts.turns)
+        return parts, self.tool_calls(), self.topic_names(model), self._profile(parts.turns)
 
     def parts(self) -> Workload:
         """Return the work of the summarizers and the extractor, which read conversations together."""
@@ -116,6 +119,15 @@ class Workloads:
         count = tally.total - tally.done
         requests = math.ceil(count / _CALLS_OF_A_REQUEST)
         return Workload(0, requests, count * _CALL_READS_TOKENS, count * _CALL_ANSWER_TOKENS)
+
+    def topic_names(self, model: str) -> Workload:
+        """Return the work of naming topics, from titles."""
+        if not self._settings.flag("topic_finder_enabled"):
+            return Workload(0, 0, 0, 0)
+        count = TopicRows(self._store).names_wanted(model)
+        requests = math.ceil(count / TOPICS_OF_A_REQUEST)
+        read = requests * _NAMES_PROMPT_TOKENS + count * _TOPIC_READS_TOKENS
+        return Workload(0, requests, read, count * _NAME_TOKENS)
 
     def _profile(self, turns: int) -> Workload:
         """Return the work of the profile writer: a request with the facts there are and those of `turns`.
@@ -187,7 +199,7 @@ class BackgroundModelChoice:
         ref, config = self._checked(name)
         base_url = config.url()
         if loads is None:
-            loads = self.workloads.all()
+            loads = self.workloads.all(str(ref))
         given = sum(each.input_tokens for each in loads)
         made = sum(each.output_tokens for each in loads)
         requests = max((each.requests for each in loads), default=0)
@@ -294,9 +306,15 @@ def plan_text(plan: BackgroundPlan) -> str:
         return tr("{model} will do background work. Nothing is waiting for it now.").format(
             model=plan.model
         )
-    return tr(
-        "{model} would read {turns} of your history now: {requests}, about {tokens} tokens, {format_estimate}."
-    ).format(
+    if not plan.turns:
+        text = tr(
+            "{model} would do background work now: {requests}, about {tokens} tokens, {format_estimate}."
+        )
+    else:
+        text = tr(
+            "{model} would read {turns} of your history now: {requests}, about {tokens} tokens, {format_estimate}."
+        )
+    return text.format(
         model=plan.model,
         turns=trn("{count} turn", "{count} turns", plan.turns),
         requests=trn("{count} request", "{count} requests", plan.requests),
@@ -308,5 +326,6 @@ def plan_text(plan: BackgroundPlan) -> str:
 def sending_text(plan: BackgroundPlan) -> str:
     """Return what would be sent to a server."""
     return tr(
-        "These messages, and those of every later conversation that is not private, would be sent to {sent_to}."
+        "These messages, titles for the names of topics, and those of every later conversation that is not private, "
+        "would be sent to {sent_to}. Instructions of presets and projects are not sent for it."
     ).format(sent_to=plan.sent_to)

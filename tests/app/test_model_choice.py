@@ -11,12 +11,14 @@ from app.domain.changes import ChangeSet, SpendAdded
 from app.domain.chat import StoredProvider
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.formatting import day_start, month_start, next_day, next_month
+from app.domain.topics import TopicId
 from app.domain.workers import WorkerName
 from app.providers.pricing.prices import OwnPrice, OwnPrices
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending, Spent, by_month
+from app.storage.tables.topics import StoredTopic, TopicRows
 from app.storage.work.queue import SUMMARIES, request_regeneration
 from app.workers.board import WorkerBoard
 from app.workers.jobs.part_reader import READERS
@@ -154,11 +156,28 @@ def test_the_estimate_of_requests_is_what_is_asked(store: Store) -> None:
     add_conversation(store, *(f"I live in town number {number}." for number in range(50)))
     add_conversation(store, "I sail.")
     loads = Workloads(store, Settings(store))
-    (load, _, profile), asker = loads.all(), ScriptedAsker()
+    (load, *_, profile), asker = loads.all(""), ScriptedAsker()
     WorkerBoard(store, Settings(store), model=asker).run_until_idle(READERS)
     assert (load.turns, load.requests) == (51, 3)
     assert len(asker.asked) == load.requests
-    assert (profile.requests, loads.all()[-1].requests) == (1, 0), "the profile follows once"
+    assert (profile.requests, loads.all("")[-1].requests) == (1, 0), "the profile follows once"
+
+
+def test_the_estimate_counts_the_topics_that_a_model_would_name(store: Store) -> None:
+    settings, rows = Settings(store), TopicRows(store)
+    loads = Workloads(store, settings)
+    for number in range(18):
+        add_conversation(store, f"Town number {number}.")
+    assert loads.topic_names("m").requests == 1, "some three topics, before they are found"
+    topics = [StoredTopic(TopicId(n), "A name", None, "m" if n == 1 else "") for n in range(1, 43)]
+    rows.replace(topics, (), 18)
+    assert loads.topic_names("m").requests == 3
+    assert loads.topic_names("m") in loads.all("m")
+    rows.replace(topics, (), 18, model="m")
+    assert loads.topic_names("m").requests == 0, "it was asked"
+    assert loads.topic_names("other").requests == 3
+    settings.set("topic_finder_enabled", False)
+    assert loads.topic_names("m").requests == 0
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["missing", "regenerated"])

@@ -24,9 +24,14 @@ from app.memory.topics.clusters import (
 )
 from app.memory.topics.names import TermCounts, TitledText
 from app.storage.engine.store import Store
-from app.storage.tables.topics import StoredTopic, TopicMember, TopicRows, TopicWork
+from app.storage.tables.topics import (
+    LEAST_CONVERSATIONS,
+    StoredTopic,
+    TopicMember,
+    TopicRows,
+    TopicWork,
+)
 
-_MIN_CONVERSATIONS = 8
 _GROWTH = 0.1  # the share of new conversations after which topics are found anew
 _TEXT_CHARS = 240
 _TEXT_MESSAGES = 3
@@ -85,7 +90,7 @@ class TopicFinder:
 
     def is_due(self, work: TopicWork, model: str = "") -> bool:
         """Return whether conversations need a topic or topics a name, or `model` was not yet asked for names."""
-        if work.conversations < _MIN_CONVERSATIONS:
+        if work.conversations < LEAST_CONVERSATIONS:
             return False
         return bool(work.unassigned or work.nameless or (model and model != work.model))
 

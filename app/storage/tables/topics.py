@@ -5,6 +5,7 @@ decided is in the journal, with the conversations that a topic had then, so that
 loses its name when one of its conversations is forgotten or hidden, because the name may quote it.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +41,8 @@ _CHOICE_COLUMNS = "id, name, is_hidden, merged_into"
 _MEMBER_COLUMNS = "conversation_id, topic_id, strength"
 _VISIBLE = "NOT c.private AND c.deleted_at IS NULL"
 _ROWS_AT_ONCE = 20_000
+LEAST_CONVERSATIONS = 8
+"""The fewest conversations in which topics are found."""
 _NAMELESS = "UPDATE topic SET name = '', named_by = ''"
 
 TOPIC_PLACES = (
@@ -178,6 +181,20 @@ class TopicRows(StoreReader):
         """Return what the user decided, by topic, without conversations."""
         rows = self._store.rows(f"SELECT {_CHOICE_COLUMNS} FROM topic_choice")
         return {row[0]: TopicChoice(*row) for row in rows}
+
+    def names_wanted(self, model: str) -> int:
+        """Return how many topics a model would be asked to name; before any was found, about how many."""
+        row = self._store.row(
+            "SELECT (SELECT count(*) FROM topic), (SELECT count(*) FROM topic t LEFT JOIN topic_choice o "
+            "ON o.id = t.id WHERE t.named_by = '' AND coalesce(o.name, '') = '' AND o.merged_into IS NULL), "
+            "(SELECT max(value) FROM meta WHERE key = 'topics_model'), "
+            f"(SELECT count(*) FROM conversation c WHERE {_VISIBLE})",
+        )
+        found, unnamed, asked, conversations = row or (0, 0, "", 0)
+        if found:
+            return 0 if asked == model else int(unnamed)
+        enough = conversations >= LEAST_CONVERSATIONS
+        return round(math.sqrt(conversations / 2)) if enough else 0  # as `clusters` has it
 
     def members(self) -> tuple[TopicMember, ...]:
         """Return the stored topics of conversations that are not hidden."""

@@ -29,7 +29,7 @@ from app.workers.prompts import Quoted, fill_prompt
 
 _log = logging.getLogger(__name__)
 _ITEM = 1
-_TOPICS_OF_A_REQUEST = 20
+TOPICS_OF_A_REQUEST = 20
 _TITLES_OF_A_TOPIC = 8
 _TITLE_CHARS = 80
 _SCHEMA: Schema = {
@@ -143,8 +143,8 @@ class TopicJob(Job[DueTopics, FoundTopics]):
         words = {each.id: each.name for each in found.topics}
         asked = list(found.unnamed)
         names: dict[TopicId, str] = {}
-        for first in range(0, len(asked), _TOPICS_OF_A_REQUEST):
-            some = asked[first : first + _TOPICS_OF_A_REQUEST]
+        for first in range(0, len(asked), TOPICS_OF_A_REQUEST):
+            some = asked[first : first + TOPICS_OF_A_REQUEST]
             quoted = [
                 Quoted(
                     f"topic {number}",
