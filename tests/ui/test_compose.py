@@ -328,15 +328,20 @@ def test_a_conversation_in_the_trash_is_read_only_until_it_is_restored(compose: 
     assert compose.pane.writable[-1]
 
 
-def test_what_a_banner_says_ends_with_its_conversation(compose: Compose) -> None:
+def test_what_a_banner_says_ends_with_its_conversation_or_a_reply_that_starts(
+    compose: Compose,
+) -> None:
     left: list[int] = []
     compose.pane.banner.leave = lambda: left.append(1)  # type: ignore[method-assign]
     compose.conversation.open(TALK)
     assert left == []
     compose.conversation.open(ConversationId(8))
     assert left == [1]
-    compose.conversation.begin_new()
+    compose.send("first")
+    compose.commit()
     assert left == [1, 1]
+    compose.conversation.begin_new()
+    assert left == [1, 1, 1]
 
 
 def test_an_edit_is_sent_as_one_and_is_an_edit_again_after_a_failure(compose: Compose) -> None:

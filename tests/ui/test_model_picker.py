@@ -36,9 +36,9 @@ def test_search_keeps_the_models_with_all_words_and_their_headings(models: Model
     models.search.setText("TWO b")
     assert (shown(models), models.model) == (["B", "two"], "b:two")
     models.search.setText("nothing like it")
-    assert (shown(models), models.model) == ([], "")
+    assert (shown(models), models.model, models.none.isHidden()) == ([], "", False)
     models.search.clear()
-    assert models.model == "a:one"
+    assert (models.model, models.none.isHidden()) == ("a:one", True)
 
 
 def test_the_keyboard_moves_chooses_and_marks(models: ModelList) -> None:

@@ -114,6 +114,7 @@ class Presenters(QObject):
         appearance.theme_changed.connect(transcript.set_theme)
         self._removal = Removal(services.chat, services.library, services.forget)
         self._create_conversation()
+        self._create_memory()
         self._create_dialogs()
         self._create_settings()
         navigation = Navigation(
@@ -189,7 +190,7 @@ class Presenters(QObject):
             bridge, services.library, chat.find_bar, self._transcript, self.conversation
         )
 
-    def _create_dialogs(self) -> None:
+    def _create_memory(self) -> None:
         services, bridge, banner = self._services, self._bridge, self._banner
         conversation = self.conversation
         update_index = services.index_sync.catch_up_soon
@@ -232,6 +233,10 @@ class Presenters(QObject):
             self._window.sidebar.search, conversation,
             partial(self._window.actions_by_name["sidebar"].setChecked, True),
         )  # fmt: skip
+
+    def _create_dialogs(self) -> None:
+        services, bridge, banner = self._services, self._bridge, self._banner
+        conversation = self.conversation
         for read, after_ms, topics in (
             (partial(embedder_suggestion, services.embedder_suggestions), 10_000, ["passages"]),
             (partial(source_suggestion, services.sources), 4_000, []),

@@ -38,41 +38,12 @@ def build_memory_panels(
     open_link: Callable[[Link], object],
 ) -> tuple[SettingsPresenter, BackgroundConsent, DashboardPresenter]:
     """Return the presenters; the pages of the settings are built when the dialog first opens."""
-    chat, banner = services.chat, window.chat.banner
+    banner = window.chat.banner
     consent = BackgroundConsent(bridge, services.background, window)
 
-    def present_pages(dialog: SettingsDialog) -> Sequence[Callable[[], object]]:
-        ProvidersPresenter(
-            bridge, services.models, chat, services.settings, services.workers.wake, dialog.models
-        )
-        embedder = EmbedderPresenter(
-            bridge, services.spaces, services.embedders, services.embedding_regeneration,
-            dialog.embedder,
-        )  # fmt: skip
-        background = BackgroundPagePresenter(
-            bridge, services.background, services.own_prices, services.spending,
-            partial(list_models, services.models, chat, bridge), services.summary_regeneration,
-            consent, dialog.background,
-        )  # fmt: skip
-        recall = RecallSettingsPresenter(
-            bridge, services.settings, services.previews, dialog.memory, open_conversation,
-            open_item,
-        )  # fmt: skip
-        presets = PresetsPresenter(
-            bridge, services.presets, services.models, services.tools,
-            partial(list_models, services.models, chat, bridge), dialog.presets,
-        )  # fmt: skip
-        programs = ProgramsPresenter(
-            bridge,
-            services.sources,
-            services.mcp_access,
-            services.mcp_http,
-            open_link,
-            dialog.programs,
-        )
-        tools = ToolsPresenter(bridge, services.tool_servers, dialog.tools)
-        return tuple(each.show for each in (presets, embedder, background, recall, programs, tools))
-
+    present_pages = partial(
+        _present_pages, services, bridge, consent, open_conversation, open_item, open_link
+    )
     settings = SettingsPresenter(
         bridge, services.settings, banner, window.actions_by_name, appearance, present_pages
     )
@@ -94,6 +65,54 @@ def build_memory_panels(
     )  # fmt: skip
     _yield_to_user(services, bridge, window)
     return settings, consent, dashboard
+
+
+def _present_pages(
+    services: Services,
+    bridge: Bridge,
+    consent: BackgroundConsent,
+    open_conversation: OpenConversation,
+    open_item: Callable[[RecalledItemDetails], None],
+    open_link: Callable[[Link], object],
+    dialog: SettingsDialog,
+) -> Sequence[Callable[[], object]]:
+    """Create the presenters of the pages of the settings; return what shows each page."""
+    models = partial(list_models, services.models, services.chat, bridge)
+    ProvidersPresenter(
+        bridge,
+        services.models,
+        services.chat,
+        services.settings,
+        services.workers.wake,
+        dialog.models,
+    )
+    embedder = EmbedderPresenter(
+        bridge, services.spaces, services.embedders, services.embedding_regeneration,
+        dialog.embedder,
+    )  # fmt: skip
+    background = BackgroundPagePresenter(
+        bridge, services.background, services.own_prices, services.spending,
+        models, services.summary_regeneration,
+        consent, dialog.background,
+    )  # fmt: skip
+    recall = RecallSettingsPresenter(
+        bridge, services.settings, services.previews, dialog.memory, open_conversation,
+        open_item,
+    )  # fmt: skip
+    presets = PresetsPresenter(
+        bridge, services.presets, services.models, services.tools,
+        models, dialog.presets,
+    )  # fmt: skip
+    programs = ProgramsPresenter(
+        bridge,
+        services.sources,
+        services.mcp_access,
+        services.mcp_http,
+        open_link,
+        dialog.programs,
+    )
+    tools = ToolsPresenter(bridge, services.tool_servers, dialog.tools)
+    return tuple(each.show for each in (presets, embedder, background, recall, programs, tools))
 
 
 def _yield_to_user(services: Services, bridge: Bridge, window: MainWindow) -> None:

@@ -193,6 +193,7 @@ class ComposePresenter(Presenter):
             if self._starts.get(started_in) is start:
                 del self._starts[started_in]
         self._replies.add(reply)
+        self._view.banner.leave()  # such as why the last attempt failed
         if start.is_set():
             reply.stop()
         if conversation.conversation_id == started_in:

@@ -114,6 +114,11 @@ class Composer(QWidget):
         self.stops = (self._queued.action, self.box, self._attach, *choices, self._send, self._stop)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
         self._draft.timeout.connect(lambda: self.draft_changed.emit(self.draft))
+        self._connect()
+        self.box.installEventFilter(self)
+        self._send.setEnabled(False)
+
+    def _connect(self) -> None:
         self.files.changed.connect(self._on_files_changed)
         self.box.textChanged.connect(self._on_box_text_changed)
         self.box.submitted.connect(self._on_box_submitted)
@@ -122,10 +127,8 @@ class Composer(QWidget):
         self.model.chosen.connect(self.box.setFocus)
         self.preset.filled.connect(self._show_preset)
         self.memory.choice_changed.connect(self._draft.start)
-        self.box.installEventFilter(self)
         self._send.clicked.connect(self._on_send_clicked)
         self._stop.clicked.connect(self._on_stop_clicked)
-        self._send.setEnabled(False)
 
     def set_commands(
         self, is_command: Callable[[str], bool], complete: "Callable[[str], Completion]"

@@ -10,6 +10,7 @@ from app.domain.translation import tr
 from ui.icons import Ink, icon
 from ui.widgets.controls import filled, line_edit
 from ui.widgets.model_rows import ModelGroup, ModelRow
+from ui.widgets.plain_label import plain_label
 from ui.widgets.record_table import RecordTable
 
 _COLUMNS = (tr("Model"), tr("Context"), tr("Price per million tokens, in / out"))
@@ -51,7 +52,16 @@ class ModelList(QWidget):
         self.tree.currentItemChanged.connect(lambda item, _: self.selected.emit(_model_of(item)))
         clicks = self.tree.itemClicked if one_click else self.tree.itemActivated
         clicks.connect(self._on_clicked)
-        filled(QVBoxLayout(self), self.search, (self.tree, 1), margins=(0, 0, 0, 0), spacing=6)
+        self.none = plain_label(self, "muted", tr("No model matches."))
+        self.none.hide()
+        filled(
+            QVBoxLayout(self),
+            self.search,
+            self.none,
+            (self.tree, 1),
+            margins=(0, 0, 0, 0),
+            spacing=6,
+        )
 
     @property
     def model(self) -> str:
@@ -103,6 +113,7 @@ class ModelList(QWidget):
             item.setHidden(not all(word in searched for word in words))
             if heading is not None and not item.isHidden():
                 heading.setHidden(False)
+        self.none.setVisible(bool(words) and all(each.isHidden() for each in self._items()))
         current = self.tree.currentItem()
         if current is None or current.isHidden():
             self._move(0)

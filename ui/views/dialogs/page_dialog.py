@@ -82,35 +82,31 @@ class PageDialog(Dialog):
         self.image = ImageView(self)
         self._image_problem = plain_label(self, "muted")
         self.page = PlainLabel(self, tone="small")
-        self._before = tool_button(
-            self,
-            "",
-            lambda: self._turn(-1),
-            icon="chevron-left",
-            name=tr("Previous page (Ctrl+Page Up)"),
-        )
-        self._after = tool_button(
-            self,
-            "",
-            lambda: self._turn(1),
-            icon="chevron-right",
-            name=tr("Next page (Ctrl+Page Down)"),
+        self._before, self._after = (
+            tool_button(self, "", partial(self._turn, step), icon=shown, name=name)
+            for step, shown, name in (
+                (-1, "chevron-left", tr("Previous page (Ctrl+Page Up)")),
+                (1, "chevron-right", tr("Next page (Ctrl+Page Down)")),
+            )
         )
         self._beside = QWidget(self)
+        self._split = QSplitter(Qt.Orientation.Horizontal, self)
+        self._document = StoredDocument("", "", ())
+        self._starts: list[int] = []  # of pages, in the units of Qt
+        self._shown_page = 0
+        self._follow = QTimer(self, singleShot=True, interval=_FOLLOW_MS)
+        self._follow.timeout.connect(self._follow_text)
+        self.text.verticalScrollBar().valueChanged.connect(lambda _: self._follow.start())
+        self._lay_out()
+        self._connect_keys()
+
+    def _lay_out(self) -> None:
         turning = row_of(self._before, self.page, self._after, None)
-        column_in(
-            self._beside,
-            turning,
-            self._image_problem,
-            (self.image, 1),
-            margins=(0, 0, 0, 0),
-            spacing=4,
-        )
-        split = QSplitter(Qt.Orientation.Horizontal, self)
-        split.setChildrenCollapsible(False)
-        split.addWidget(self.text)
-        split.addWidget(self._beside)
-        self._split = split
+        beside = (turning, self._image_problem, (self.image, 1))
+        column_in(self._beside, *beside, margins=(0, 0, 0, 0), spacing=4)
+        self._split.setChildrenCollapsible(False)
+        for part in (self.text, self._beside):
+            self._split.addWidget(part)
         buttons, (self.folder, self.copy, self.passage) = closing_buttons(
             self, tr("Show in folder"), tr("Copy the marked text"), tr("Show the marked text")
         )
@@ -118,14 +114,7 @@ class PageDialog(Dialog):
         self.copy.clicked.connect(self._copy_passage)
         self.folder.clicked.connect(self.folder_requested)
         head = row_of(self.back, self.forward, (self._heading, 1))
-        column_in(self, head, self.place, self.notice, self.status, (split, 1), buttons)
-        self._document = StoredDocument("", "", ())
-        self._starts: list[int] = []  # of pages, in the units of Qt
-        self._shown_page = 0
-        self._follow = QTimer(self, singleShot=True, interval=_FOLLOW_MS)
-        self._follow.timeout.connect(self._follow_text)
-        self.text.verticalScrollBar().valueChanged.connect(lambda _: self._follow.start())
-        self._connect_keys()
+        column_in(self, head, self.place, self.notice, self.status, (self._split, 1), buttons)
 
     def begin(self, title: str, *, can_go_back: bool, can_go_on: bool) -> None:
         """Show a title until the document is read; whether there are others before and after it."""
