@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 STYLE = "Fusion"
 THEMES_DIR = Path(__file__).resolve().parents[1] / "resources" / "themes"
 READING_SCALE = 1.2  # of the text of controls
-COLUMN_EM = 50.0  # the width of the text, in multiples of its size
+COLUMN_EM, PADDING_EM = 50.0, 1.5  # the width of the text and the space around it, in its size
 _PLACEHOLDER = re.compile(r"@(?:em\((?P<em>[0-9.]+)\)|(?P<role>[a-z_]+))")
 
 

@@ -225,7 +225,7 @@ def test_no_text_is_rich_text(show: Show) -> None:
 # how a reply ended, sources, the summary
 
 
-@pytest.mark.parametrize("problem", [Problem("rate", "Too many requests", "Wait 20 s."), None])
+@pytest.mark.parametrize("problem", [Problem("rate", "Too many requests", "Wait 20 s"), None])
 @pytest.mark.parametrize(
     ("status", "button", "signal"),
     [
@@ -238,7 +238,7 @@ def test_a_reply_that_did_not_end_shows_why_and_what_to_do(
 ) -> None:
     shown = show(turn(0, "Go", "Half", status=status, problem=problem))
     if problem is not None:
-        assert {problem.title, problem.hint} <= set(labels(shown.turn(0)))
+        assert {problem.title, f"{problem.hint}."} <= set(labels(shown.turn(0)))
     with qtbot.waitSignal(getattr(shown.view.events, signal)) as requested:
         found = shown.turn(0).findChildren(QPushButton)
         next(each for each in found if each.text() == button).click()

@@ -72,6 +72,15 @@ def test_an_empty_conversation_accepts_every_key(qtbot: QtBot) -> None:
     assert shown.view.visible_items == (0, -1)
 
 
+def test_the_text_does_not_move_when_the_scroll_bar_appears(qtbot: QtBot) -> None:
+    lefts = []
+    for contents in ([turn(0, "Q", "A")], uneven(60)):
+        shown = Shown(qtbot, contents).settle()
+        shown.view.resize(1200, 600)
+        lefts.append(shown.settle().turn(len(contents) - 1).x())
+    assert lefts[0] == lefts[1]
+
+
 def test_it_opens_at_the_end_and_only_turns_near_the_screen_have_widgets(qtbot: QtBot) -> None:
     shown = Shown(qtbot, uneven(40) * 125).settle()
     assert shown.view.turn_count == 5000

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontInfo, QResizeEvent
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
-from ui.theme import COLUMN_EM, READING_SCALE
+from ui.theme import COLUMN_EM, PADDING_EM, current_theme
 from ui.views.notice import Notice, NoticeAction
 from ui.widgets.banner import Banner
 from ui.widgets.composer import Composer
@@ -21,7 +21,6 @@ from ui.widgets.tab_order import stops_in
 if TYPE_CHECKING:
     from ui.views.welcome import Welcome
     from ui.widgets.find_bar import FindBar
-    from ui.widgets.transcript.virtual_column import VirtualColumn
 
 _PANEL_GAP_PX = 8
 _WIDE_PX = 640  # for a button that the menu has too
@@ -83,7 +82,6 @@ class ChatPane(QWidget):
         self.preset, self.model = self.composer.preset, self.composer.model
         self.status = PlainLabel(self, tone="small")
         self.status.hide()
-        self._text_column: VirtualColumn | None = None
         self._lay_out()
 
     def build_panels(self, transcript: QWidget) -> None:
@@ -97,12 +95,6 @@ class ChatPane(QWidget):
         for page in (self.welcome, transcript):
             self._stack.addWidget(page)
         self._column.insertWidget(self._column.indexOf(self._stack), self.find_bar)
-        from ui.widgets.transcript.virtual_column import VirtualColumn
-
-        if isinstance(transcript, VirtualColumn):
-            self._text_column = transcript
-            transcript.verticalScrollBar().rangeChanged.connect(self._fit_foot)
-        self._stack.currentChanged.connect(self._fit_foot)
         self._fit_foot()
 
     @property
@@ -183,22 +175,14 @@ class ChatPane(QWidget):
     def _fit_head(self) -> None:
         self._summaries.setVisible(self._has_summaries and self.width() >= _WIDE_PX)
 
-    def _fit_foot(self, *_: object) -> None:
-        """Put the composer into the column of the text, which the transcript's scroll bar moves."""
-        column, edge, bar_px = self._column_px(), _EDGE_PX, 0
-        if (text := self._text_column) is not None:
-            column, edge = text.column_width, text.padding // 2
-            bar = text.verticalScrollBar()
-            if self._stack.currentWidget() is text and bar.maximum() > 0:
-                bar_px = bar.sizeHint().width()
-        side = max(edge, (self.width() - bar_px - column) // 2)
-        self._foot.setContentsMargins(side, 4, side + bar_px, 12)
+    def _fit_foot(self) -> None:
+        """Put the composer into the column of the text."""
+        theme = current_theme()
+        edge = round(theme.em(PADDING_EM)) // 2
+        side = max(edge, (self.width() - round(theme.em(COLUMN_EM))) // 2)
+        self._foot.setContentsMargins(side, 4, side, 12)
         if self._stack.count() > 1:  # once built
             self.welcome.set_side(side)
-
-    def _column_px(self) -> int:
-        """Return the width of the text before there is a transcript."""
-        return round(COLUMN_EM * round(READING_SCALE * QFontInfo(self.font()).pixelSize()))
 
     def _on_title_edited(self) -> None:
         if not self.title.text().strip():
@@ -211,6 +195,12 @@ class ChatPane(QWidget):
         self.composer.box.setFocus()
 
     # Qt overrides
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Fit the composer to another size of text."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.StyleChange:
+            self._fit_foot()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit header and composer to the new width."""

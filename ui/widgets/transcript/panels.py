@@ -51,7 +51,7 @@ class ProblemPanel(Panel):
         )
         self.add(Label(translate_filled(problem.title), "error"))
         if problem.hint:
-            self.add(Label(translate_filled(problem.hint), "muted"))
+            self.add(Label(sentences(translate_filled(problem.hint)), "muted"))
         if retry is not None:
             row = FlowRow()
             row.add(_button(tr("Retry"), tr("Send the message again"), retry))
@@ -86,7 +86,7 @@ class InterruptionPanel(Panel):
             row.add(_button(tr("Continue"), tr("Continue the reply from here"), resume))
         self.add(row)
         if problem is not None and problem.hint:
-            self.add(Label(translate_filled(problem.hint), "muted"))
+            self.add(Label(sentences(translate_filled(problem.hint)), "muted"))
 
 
 def _button(label: str, tip: str, clicked: Callable[[], None]) -> QPushButton:

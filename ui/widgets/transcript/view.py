@@ -13,7 +13,7 @@ from app.domain.conversations import Block, ExchangeStatus, Problem
 from app.domain.ids import MessageId
 from app.domain.text import one_line
 from app.domain.translation import tr, translate_filled
-from ui.theme import COLUMN_EM, Theme
+from ui.theme import COLUMN_EM, PADDING_EM, Theme
 from ui.widgets.announce import announce
 from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
@@ -44,7 +44,6 @@ from ui.widgets.transcript.values import (
 )
 from ui.widgets.transcript.virtual_column import VirtualColumn
 
-_PADDING_EM = 1.5
 _ANNOUNCED_CHARS = 160
 _TARGET_S = 0.12  # of drawing a text before its first paint
 _ANNOUNCED = {
@@ -457,7 +456,7 @@ class TranscriptView(VirtualColumn):
         return estimate_heights(headers, self._context.theme, self.item_width())
 
     def _context_for(self, theme: Theme) -> RenderContext:
-        self.column_width, self.padding = round(theme.em(COLUMN_EM)), round(theme.em(_PADDING_EM))
+        self.column_width, self.padding = round(theme.em(COLUMN_EM)), round(theme.em(PADDING_EM))
         return RenderContext(theme, self._steps, self.events, self._thumbnails)
 
     def _on_text_drawn(self, text: object) -> None:

@@ -200,7 +200,8 @@ class VirtualColumn(QAbstractScrollArea):
 
     def _place(self) -> None:
         height, width = self.viewport().height(), self.item_width()
-        left = (self.viewport().width() - width) // 2
+        middle = (self.width() - width) // 2  # whether there is a scroll bar or not
+        left = min(middle, self.viewport().width() - self.padding // 2 - width)
         bar = self.verticalScrollBar()
         bar.setRange(0, max(0, self.heights.total + 2 * self.padding - height))
         bar.setPageStep(height)
