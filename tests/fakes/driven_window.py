@@ -1,9 +1,10 @@
 """The real window in a process of its own, driven by words on its command line; for killing it.
 
 python -m tests.fakes.driven_window DATA_DIR "What is said once it is ready"
+python -m tests.fakes.driven_window DATA_DIR --routines
 python -m tests.fakes.driven_window DATA_DIR
 
-Without words it leaves once the vendors' SDKs are imported, and says so.
+With --routines, those that are due run at once. Without words it leaves once the vendors' SDKs are imported, and says so.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from pathlib import Path
 import qasync
 from PySide6.QtWidgets import QApplication
 
+from app.workers.jobs import routine_runner
 from tests.fakes.user import User
 
 
@@ -27,7 +29,11 @@ def main(data_dir: str, words: str) -> None:
 
 
 async def _stay(user: User, words: str) -> None:
+    if words == "--routines":
+        routine_runner._SPACING_S = 0.0
     await user.start()
+    if words == "--routines":
+        await asyncio.Event().wait()
     if words:
         await user.say(words)
         await asyncio.Event().wait()

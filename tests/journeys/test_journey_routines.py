@@ -17,11 +17,12 @@ from app.domain.routines import Outcome, Routine, RoutineRun
 from app.mcp.tool_servers import Permission, ToolServer
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice
+from app.system.paths import DataPaths
 from app.workers.jobs import routine_runner
 from tests.fakes import tool_server
 from tests.fakes.loopback import Loopback
-from tests.fakes.loopback_script import Stall, text, tool_call, usage
-from tests.fakes.stored import add_conversation
+from tests.fakes.loopback_script import Stall, stall, text, thinking, tool_call, usage
+from tests.fakes.stored import add_conversation, opened
 from tests.fakes.user import LOOPBACK_MODEL, User
 from ui.views.dialogs.routine_form import RoutineForm
 
@@ -50,10 +51,9 @@ def _ended(count: int, outcome: Outcome) -> Callable[[Services], bool]:
     return question
 
 
-def _in_a_process(data_dir: Path, *words: str) -> "subprocess.Popen[bytes]":
-    """Start a command of the command line."""
-    command = [sys.executable, "-m", "app", "--data-dir", str(data_dir), *words]
-    return subprocess.Popen(command, cwd=ROOT)
+def _in_a_process(*words: str | Path, module: str = "app") -> "subprocess.Popen[bytes]":
+    """Start a command of the command line, or another module of ours."""
+    return subprocess.Popen([sys.executable, "-m", module, *map(str, words)], cwd=ROOT)
 
 
 async def _open_list(user: User) -> None:
@@ -261,6 +261,54 @@ async def test_a_run_that_the_end_of_the_program_stops_goes_on_at_the_next_start
     assert user.transcript.turn_count == 1
 
 
+async def test_a_scheduled_run_whose_window_was_killed_goes_on_once_at_anthropic(
+    user: User, server: Loopback, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routine_runner, "_SPACING_S", 0.0)
+    monkeypatch.setenv("CLAUDE_API_KEY", "test")
+    due = datetime.now().astimezone() - timedelta(minutes=2)
+    await user.start()
+
+    def add(services: Services) -> Routine:
+        services.models.add_provider(ProviderConfig("claude", "anthropic", server.url))
+        services.own_prices.put("claude:test-model", OwnPrice(10, 10))
+        return _add(services, model="claude:test-model", cron=f"{due.minute} {due.hour} * * *")
+
+    stored = await user.ask(add)
+    await user.leave()
+    with opened(data_dir) as store:
+        before = due.astimezone(UTC) - timedelta(minutes=1)
+        store.save(RoutinePut(replace(stored, enabled_at=before)))
+    server.reply(
+        thinking("Let me see."), text("Basil grows in", chunks=4), usage(1_000, 10), stall()
+    )
+    window = _in_a_process(data_dir, "--routines", module="tests.fakes.driven_window")
+    journal = DataPaths(data_dir).journal
+    try:
+        await user.until(
+            lambda: any(b"grows in" in each.read_bytes() for each in journal.iterdir()),
+            "the journal",
+        )
+    finally:
+        window.kill()
+        window.wait()
+
+    server.reply(text(" the sun."), usage(1_000, 10))
+    await user.start()
+    await user.until_so(_ended(1, Outcome.COMPLETED))
+    assert [each.path for each in server.posts] == ["/v1/messages", "/v1/messages"]
+    await _open_list(user)
+    await user.until(user.button("Show the answer").isEnabled)
+    user.click("Show the answer")
+    await user.until(lambda: "the sun." in user.turn_text(0), "the answer")
+    assert "Basil grows in" in user.turn_text(0)
+    assert user.transcript.turn_count == 1
+    sent = server.posts[-1].body["messages"]
+    assert [each["role"] for each in sent] == ["user", "assistant", "user"], "it is asked to go on"
+    rows = await user.ask(lambda services: services.store.rows("SELECT count(*) FROM conversation"))
+    assert rows == [(1,)]
+
+
 async def test_a_run_that_was_killed_is_shown_as_interrupted(
     user: User, server: Loopback, data_dir: Path
 ) -> None:
@@ -269,7 +317,7 @@ async def test_a_run_that_was_killed_is_shown_as_interrupted(
     await user.ask(lambda services: services.routines.switch(routine.uid, is_on=False))
     await user.leave()
     server.reply(Stall(before_headers=True))
-    running = _in_a_process(data_dir, "routine", "run", "Report")
+    running = _in_a_process("--data-dir", data_dir, "routine", "run", "Report")
     try:
         await user.until(lambda: len(server.posts) == 1, "the request")
     finally:
