@@ -69,11 +69,19 @@ class TopicConversation:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The other conversations about the topic of a conversation: earlier and later ones, oldest first."""
+    """The other conversations about the topic of a conversation: earlier and later ones, oldest first.
+
+    Where some are kept from its project, the topic has no automatic name, which may quote them, and no decision.
+    """
 
     topic: Topic
     earlier: Sequence[TopicConversation]
     later: Sequence[TopicConversation] = ()
+
+    @property
+    def name(self) -> str:
+        """The topic's name, else the title of the newest of them."""
+        return self.topic.name or self.related[0].title
 
     @property
     def related(self) -> Sequence[TopicConversation]:

@@ -1,8 +1,9 @@
 """Recall boundaries: nothing of a bounded project is recalled outside it, and nothing from outside in it."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 
 import pytest
 
@@ -12,20 +13,25 @@ from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.memory import CORE_TOOLS, MemoryTools
 from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.commands.command import CommandContext, parse
+from app.domain.changes import ProfilePut
 from app.domain.conversations import Conversation, Draft, RecallChoice, ToolCall
 from app.domain.diagnostics import ObstacleCause
+from app.domain.facts import Fact
 from app.domain.ids import ConversationId, new_uid
 from app.domain.links import link_to
+from app.domain.profile import FactSource, Profile, ProfileLine
 from app.domain.projects import Project, RecallRule
 from app.domain.recall import RecallSettings, RecentTurn, SegmentContext
+from app.domain.topics import TopicId
 from app.domain.workers import WorkerName
 from app.mcp.access import Access
 from app.memory.boundaries import Boundaries, Boundary
 from app.providers.embedders.local import LocalEmbedder
+from app.storage.tables.topics import StoredTopic, TopicMember, TopicRows
 from app.system.paths import DataPaths
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.searchable import Library
-from tests.fakes.stored import ConversationRecord, add_conversation
+from tests.fakes.stored import AT, ConversationRecord, add_conversation
 from tests.fakes.summarizers import summarized
 
 ENDS = ("ander", "ibex", "ollow")
@@ -46,6 +52,9 @@ class Secret:
     project: Project
     record: ConversationRecord
     turn: int
+    passages: Sequence[
+        str
+    ] = ()  # a fact, a saved text and a document of its project, as other programs name them
 
     @property
     def word(self) -> str:
@@ -62,6 +71,7 @@ class Bounded:
             services.projects.save(Project("", name, recall=RecallRule.ONLY)) for name in SECRETS
         ]
         self.secrets: list[Secret] = []
+        self.facts: list[Fact] = []
         for project, wares in zip(self.projects, (WARES[:60], WARES[60:]), strict=True):
             folder = services.paths.root.with_name(project.name)
             folder.mkdir()
@@ -77,6 +87,8 @@ class Bounded:
             self.talks[project.uid] = self._talk(project)
         services.workers.wake([WorkerName.DOCUMENT_INDEXER])
         services.workers.run_until_idle([WorkerName.DOCUMENT_INDEXER])
+        self._add_files()
+        self._add_topic_and_profile()
         services.mcp_access.decide("other", Access.ALLOWED)
         of_memory = MemoryTools(
             services.answers, services.core_memory, services.memory_writes
@@ -90,11 +102,37 @@ class Bounded:
         said = [(question(each), f"The {each} comes from {word} by boat.") for each in wares]
         record = add_conversation(self.store, *said, title=f"Orders of {word} {wares[0]}")
         self.services.projects.move([record.conversation.id], project.uid)
-        facts = Library.fact(self, f"Buys {wares[0]} from {word}", record)  # type: ignore[arg-type]
-        assert facts.conversation_id == record.conversation.id
+        fact = Library.fact(self, f"Buys {wares[0]} from {word}", record)  # type: ignore[arg-type]
+        self.facts.append(fact)
         summarized(self.store, record, f"Orders {wares[1]} from {word}", conversation=True)
-        self.services.memories.save(f"{word} delivers {wares[2]}", record.conversation.id)
-        self.secrets += [Secret(ware, project, record, turn) for turn, ware in enumerate(wares)]
+        saved = self.services.memories.save(f"{word} delivers {wares[2]}", record.conversation.id)
+        names = (f"fact:{fact.id}", f"memory:{saved.id}")
+        self.secrets += [
+            Secret(ware, project, record, turn, names) for turn, ware in enumerate(wares)
+        ]
+
+    def _add_files(self) -> None:
+        """Give each secret a document of its project."""
+        rows = self.store.rows(
+            "SELECT d.project, min(p.id) FROM passage p JOIN document_chunk c ON c.id = p.source_id "
+            "JOIN document d ON d.id = c.document_id WHERE p.kind = 'document' GROUP BY d.project"
+        )
+        files: dict[str, int] = dict(rows)
+        self.secrets = [
+            replace(each, passages=(*each.passages, f"document:{files[each.project.uid]}"))
+            for each in self.secrets
+        ]
+
+    def _add_topic_and_profile(self) -> None:
+        """Put all conversations into one topic, whose name quotes both projects, and facts into the profile."""
+        ids = [each for (each,) in self.store.rows("SELECT id FROM conversation")]
+        topic = StoredTopic(TopicId(1), " and ".join(SECRETS.values()), None)
+        members = [TopicMember(each, TopicId(1), 0.9) for each in ids]
+        TopicRows(self.store).replace([topic], members, len(ids))
+        lines = tuple(
+            ProfileLine(each.text, (FactSource(each.id, each.made_at),)) for each in self.facts
+        )
+        self.store.save(ProfilePut(Profile(lines, "user", AT)))
 
     def _talk(self, project: Project | None) -> Conversation:
         name = project.name if project else "nobody"
@@ -180,6 +218,8 @@ FROM_CONVERSATIONS: dict[str, Path] = {
     "known facts": lambda b, s, here: str(
         b.services.fact_service.nearest([f"Buys {s.ware}"], 5, here.project)
     ),
+    "/rag try": lambda b, s, here: b.command(f"/rag try {question(s.ware)}", here),
+    "a trail": lambda b, s, here: str(b.services.topics.trail(here.id)),
 }  # fmt: skip
 FROM_OUTSIDE: dict[str, Path] = {
     "MCP search": lambda b, s, _: b.mcp("search", query=question(s.ware)),
@@ -194,39 +234,59 @@ FROM_OUTSIDE: dict[str, Path] = {
     "MCP get_turns": lambda b, s, _: b.mcp(
         "get_turns", conversation=s.record.conversation.id, turn=s.turn
     ),
+    "MCP fetch of passages": lambda b, s, _: "".join(
+        b.mcp("fetch", id=each) for each in s.passages
+    ),
+    "MCP projects": lambda b, s, _: b.mcp("list_projects").replace(s.project.name, s.word),
+    "profile": lambda b, s, here: str(b.services.profile.lines_in(here.project)),
 }
+OF_ALL = (
+    "a trail",
+    "MCP fetch of passages",
+    "MCP projects",
+    "profile",
+)  # not of the turn asked for
+WITHOUT_SEARCH = (
+    *OF_ALL, "fetch of a conversation", "fetch of an exchange", "MCP fetch", "MCP get_turns",
+)  # fmt: skip
 
 
 NAMING_THE_PROJECT = ("MCP search_conversations", "MCP project")
 
 
-def test_120_questions_across_two_bounded_projects_leak_nothing_on_any_path(
+def test_500_questions_across_two_bounded_projects_leak_nothing_on_any_path(
     bounded: Bounded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each question takes one path from a conversation and one from outside, the next question the next ones.
+    """Each path is taken for both projects, from the other project and from none, by words alone and by meaning too.
 
-    So each path from a conversation is taken for both projects, by words alone and by meaning too, from
-    the other project and from none; each path from outside is taken by 20 questions.
+    Those that search take 4 questions, the others 54.
     """
     leaks: list[tuple[str, str]] = []
-    other = {bounded.projects[0].uid: bounded.projects[1].uid}
-    other |= {there: here for here, there in other.items()}
-    inside, outside = [*FROM_CONVERSATIONS.items()], [*FROM_OUTSIDE.items()]
-    assert len(bounded.secrets) == len(inside) * 8 == len(outside) * 20
-    nobody, meaning = bounded.talks[None], bounded.services.search.vector_search
-    for number, secret in enumerate(bounded.secrets):
-        turn = number // len(inside)
-        monkeypatch.setattr(bounded.services.search, "vector_search", meaning if turn % 2 else None)
-        here = nobody if turn // 2 % 2 else bounded.talks[other[secret.project.uid]]
-        for place, paths in ((here, inside), (nobody, outside)):
-            name, path = paths[number % len(paths)]
-            if secret.word in path(bounded, secret, place):
+    first, second = bounded.projects
+    asked = {
+        each: cycle([one for one in bounded.secrets if one.project == each])
+        for each in bounded.projects
+    }
+    nobody, meaning, count = bounded.talks[None], bounded.services.search.vector_search, 0
+    for name, path in (FROM_CONVERSATIONS | FROM_OUTSIDE).items():
+        for number in range(54 if name in WITHOUT_SEARCH else 4):
+            project, other = (first, second) if number % 2 else (second, first)
+            is_inside = name in FROM_CONVERSATIONS and number // 2 % 2
+            by_meaning = (number + number // 2) % 2
+            monkeypatch.setattr(
+                bounded.services.search, "vector_search", meaning if by_meaning else None
+            )
+            secret, count = next(asked[project]), count + 1
+            if secret.word in path(
+                bounded, secret, bounded.talks[other.uid] if is_inside else nobody
+            ):
                 leaks.append((name, secret.ware))
     assert leaks == []
+    assert count >= 500
 
 
 def test_each_path_finds_in_the_project_what_it_holds(bounded: Bounded) -> None:
-    asked = bounded.secrets[::40]
+    asked = bounded.secrets[::60]
     for name, path in FROM_CONVERSATIONS.items():
         found = [
             secret.word in path(bounded, secret, bounded.talks[secret.project.uid])
@@ -235,7 +295,9 @@ def test_each_path_finds_in_the_project_what_it_holds(bounded: Bounded) -> None:
         assert all(found), name
 
 
-@pytest.mark.parametrize("name", [*FROM_CONVERSATIONS, *FROM_OUTSIDE])
+@pytest.mark.parametrize(
+    "name", [each for each in FROM_CONVERSATIONS | FROM_OUTSIDE if each not in OF_ALL]
+)
 def test_what_is_moved_into_a_bounded_project_during_a_call_is_not_found(
     bounded: Bounded, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

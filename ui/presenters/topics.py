@@ -166,13 +166,13 @@ class TopicsPresenter(Presenter):
 
     def _filter_by(self, topic: Topic) -> None:
         self._show_sidebar()
-        self._box.show_query(filter_text("topic", topic.name))
+        self._box.show_query(filter_text("topic", topic.name or str(topic.id)))
 
 
 def trail_text(trail: Trail) -> str:
     """Return the line above a conversation: the how manieth it is about its topic, and since when."""
     return tr("Conversation {number} about “{topic}” since {since}").format(
         number=format_number(len(trail.earlier) + 1),
-        topic=trail.topic.name,
+        topic=trail.name,
         since=format_month(trail.earlier[0].created_at),
     )

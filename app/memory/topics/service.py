@@ -87,6 +87,9 @@ class TopicService:
             return None
         boundary = self._boundaries.of(at.project)
         others = [each for each in own if each is not at and boundary.allows(each.project)]
+        if len(others) + 1 < len(own):
+            name = topic.name if topic.is_named else ""
+            topic = replace(topic, name=name, decision="", decided_at=None)
         earlier = tuple(each for each in others if each.created_at < at.created_at)
         later = tuple(each for each in others if each.created_at >= at.created_at)
         return Trail(topic, earlier, later) if others else None

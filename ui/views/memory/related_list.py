@@ -41,7 +41,7 @@ class RelatedList(QWidget):
         self.list.clear()
         if trail is None:
             return
-        heading = tr("Related past work about “{topic}”").format(topic=trail.topic.name)
+        heading = tr("Related past work about “{topic}”").format(topic=trail.name)
         self._heading.setText(heading)
         for each in trail.related[:_MOST_ROWS]:
             title, day = each.title or tr("Untitled"), format_day(each.created_at)
