@@ -1,6 +1,7 @@
-"""Completion in the composer, and the panel with the output of a command."""
+"""Completion in the composer, the panel with the output of a command, and their presenter."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
@@ -9,9 +10,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.chat.segments import SEGMENT_BREAKS_KEY
+from app.commands.command import AskExport, ImportFiles, OpenDocument, OpenTurn, Outcome
 from app.commands.table import Completion, CompletionItem
+from app.domain.changes import ChangeSet
 from app.domain.conversations import Draft
-from app.domain.errors import NotFound
+from app.domain.errors import InvalidInput, NotFound
+from app.domain.ids import ExchangeId
+from tests.fakes.screens import TALK, Parts, Recorder, fixture_of, view_of
+from ui.presenters.commands import CommandPresenter
 from ui.theme import Appearance, ThemeChoice
 from ui.views.command_panel import CommandPanel
 from ui.widgets.composer import Composer
@@ -175,3 +182,86 @@ def test_an_error_replaces_output_and_shows_no_markdown(panel: CommandPanel) -> 
     assert panel.problem.text() == "There is no passage 9. /rag try QUESTION shows them."
     panel.show_output("/rag on", "Recall is **on**.")
     assert not panel.problem.isVisible()
+
+
+# -- the presenter
+
+
+class Slash:
+    def __init__(self, parts: Parts) -> None:
+        self.parts, self.window = parts, QWidget()
+        self.panel, self.composer = CommandPanel(self.window), Composer(self.window)
+        self.outcome = Outcome("**Recall** is on.")
+        self.session = Recorder(run=lambda *_: self.outcome, accepts=True, complete=Completion())
+        self.breaks = Recorder(is_after=lambda each: each == 2)
+        self.presenter = parts.make(
+            CommandPresenter, session=self.session, segments=self.breaks, panel=self.panel,
+            composer=self.composer,
+        )  # fmt: skip
+
+    def run(self, text: str, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self.composer.box.setPlainText(text)
+        self.presenter.run(text)
+
+
+slash = fixture_of(Slash)
+
+
+def test_output_is_shown_and_text_is_taken_unless_it_is_kept(slash: Slash) -> None:
+    slash.parts.open.open_path(view_of(1, 2))
+    slash.run("/rag", Outcome("**Recall** is on."))
+    assert (slash.panel.markdown, slash.composer.text) == ("**Recall** is on.", "")
+    context = slash.session.calls[-1][2]
+    assert (context.conversation_id, context.last_exchange_id) == (TALK, 2)
+    slash.run("yess", Outcome("Not confirmed.", keeps_text=True))
+    assert slash.composer.text == "yess"
+    slash.run("/new", Outcome())
+    assert slash.panel.isHidden()
+    slash.session.error = InvalidInput("There is no command", "Did you mean /search?")
+    slash.run("/serch", Outcome())
+    assert slash.composer.text == "/serch"
+    assert "Did you mean" in slash.panel.problem.text()
+    slash.session.error = None
+    slash.panel.dismiss()
+    assert slash.session.calls[-1] == ("cancel",)
+
+
+@pytest.mark.parametrize(
+    ("action", "place"),
+    [
+        (OpenTurn(TALK, ExchangeId(5)), ("turn", TALK, 5, None)),
+        (OpenDocument("man:tar.1", "tar(1)"), ("page", "man:tar.1", "tar(1)")),
+        (ImportFiles(()), ("import_files", [])),
+        (AskExport(TALK), ("export", [TALK])),
+    ],
+)
+def test_an_action_of_a_command_is_carried_out(slash: Slash, action: Any, place: Any) -> None:
+    slash.run("/open 1", Outcome(action=action))
+    assert slash.parts.went == [place]
+
+
+@pytest.mark.parametrize(("command", "stays"), [("/search bread", True), ("/rag", False)])
+def test_only_results_of_a_search_outlive_the_conversation(
+    slash: Slash, command: str, stays: bool
+) -> None:
+    slash.parts.open.open_path(view_of(1))
+    slash.run(command, Outcome("Output"))
+    slash.parts.open.open_path(view_of(1))  # the same one
+    assert not slash.panel.isHidden()
+    slash.parts.open.open_path(None)
+    assert slash.panel.isHidden() is not stays
+    slash.run(command, Outcome("Output"))
+    slash.composer.send_requested.emit("a message")
+    assert slash.panel.isHidden()
+
+
+def test_a_clean_slate_is_marked_after_the_last_turn(slash: Slash) -> None:
+    transcript = slash.parts.transcript
+    for numbers, expected in (((1,), False), ((1, 2), True), ((), False)):
+        slash.parts.open.open_path(view_of(*numbers))
+        assert transcript.take() == [("show_segment_end", expected, False)]
+    slash.parts.open.open_path(view_of(1, 2))
+    slash.parts.bridge.changed.emit(ChangeSet(settings=frozenset({"theme"})))
+    slash.parts.bridge.changed.emit(ChangeSet(settings=frozenset({SEGMENT_BREAKS_KEY})))
+    assert transcript.take()[1:] == [("show_segment_end", True, True)]

@@ -10,7 +10,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
-from pytestqt.qtbot import QtBot
 
 from app.chat.library import ConversationView
 from app.chat.planner import ExchangePlan
@@ -36,15 +35,12 @@ from tests.fakes.screens import (
     FakeBanner,
     FakeBridge,
     FakeTranscript,
-    Parts,
-    Recorder,
     conversation,
     exchange,
     message,
 )
 from ui.presenters.compose import ComposePresenter
 from ui.presenters.conversation import ConversationPresenter
-from ui.presenters.message_cost import MessageCostPresenter
 from ui.presenters.message_queue import QueuePresenter
 from ui.presenters.replies import RunningReplies
 from ui.widgets.composer import Composer
@@ -204,24 +200,17 @@ def compose() -> Compose:
     return Compose()
 
 
-def test_text_typed_before_the_commit_stays_and_is_saved_as_the_draft(compose: Compose) -> None:
+@pytest.mark.parametrize(("fails", "text"), [(False, "second"), (True, "first\n\nsecond")])
+def test_text_typed_before_the_commit_stays_and_a_refused_message_goes_before_it(
+    compose: Compose, fails: bool, text: str
+) -> None:
     compose.send("first")
     assert compose.text == ""
     compose.type("second")
-    compose.commit()
-    assert compose.text == "second"
-    assert compose.library.drafts[-1] == (TALK, "second")
-
-
-def test_a_message_that_could_not_be_stored_is_put_back_before_what_was_typed(
-    compose: Compose,
-) -> None:
-    compose.send("first")
-    compose.type("second")
-    compose.fail()
-    assert compose.text == "first\n\nsecond"
-    assert compose.library.drafts[-1] == (TALK, "first\n\nsecond")
-    assert len(compose.pane.banner.errors) == 1
+    (compose.fail if fails else compose.commit)()
+    assert compose.text == text
+    assert compose.library.drafts[-1] == (TALK, text)
+    assert len(compose.pane.banner.errors) == fails
 
 
 def test_files_are_sent_edited_and_put_back_with_their_message(compose: Compose) -> None:
@@ -574,40 +563,3 @@ def test_opening_shows_a_turn_its_header_and_draft_and_a_new_one_begins_empty(
         "model": None, "private": True, "recalls": True, "preset": "terse", "project": "g",
     }  # fmt: skip
     assert len(compose.pane.banner.messages) == 1
-
-
-# -- the cost before sending
-
-
-def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: Parts) -> None:
-    composer, costs = Composer(), Recorder(cost_usd=0.0325)
-    composer.show()
-    asked = parts.make(
-        MessageCostPresenter, costs=costs, composer=composer, model_for_new=lambda: "a:b",
-        preset_for_new=lambda: None,
-    )  # fmt: skip
-    asked._pause.setInterval(20)
-    composer.box.setPlainText("A long question")
-    qtbot.waitUntil(composer.cost.isVisible)
-    assert "$0.03" in composer.cost.text()
-    assert costs.calls == [("cost_usd", (Text("A long question"),), None, "a:b", None, None)]
-    costs.results["cost_usd"] = 0.0099
-    parts.open.choose_project("g")
-    qtbot.waitUntil(composer.cost.isHidden)
-    costs.results["cost_usd"] = 1.5
-    parts.bridge.changed.emit(ChangeSet(settings=frozenset({"default_model"})))
-    qtbot.waitUntil(lambda: "$1.50" in composer.cost.text())
-    composer.clear()
-    assert composer.cost.isHidden()
-    composer.files.show_files((image := Image("a.png", "image/png", "ff00"),))
-    qtbot.waitUntil(composer.cost.isVisible)
-    assert costs.calls[-1] == ("cost_usd", (Text(""), image), None, "a:b", None, "g")
-    composer.clear()
-    costs.error = StorageError("Full", "Free some space.")
-    composer.box.setPlainText("Another one")
-    qtbot.waitUntil(lambda: not asked.is_waiting)
-    assert composer.cost.isHidden()
-    costs.calls.clear()
-    composer.box.setPlainText("/help")
-    qtbot.waitUntil(lambda: not asked.is_waiting)
-    assert costs.calls == []

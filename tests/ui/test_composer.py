@@ -1,4 +1,4 @@
-"""The composer as a widget: focus, the mouse wheel, and the height of the box."""
+"""The composer as a widget: focus, the mouse wheel, the height of the box, the cost below it."""
 
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
@@ -6,6 +6,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.domain.changes import ChangeSet
+from app.domain.conversations import Image, Text
+from app.domain.errors import StorageError
+from tests.fakes.screens import Parts, Recorder
+from ui.presenters.message_cost import MessageCostPresenter
 from ui.widgets.composer import Composer
 from ui.widgets.controls import combo_box
 from ui.widgets.message_box import MessageBox
@@ -103,3 +108,37 @@ def test_the_invitation_is_cut_to_one_line() -> None:
         text = box.placeholderText()
         assert text.endswith("\u2026") is is_cut
         assert box.fontMetrics().horizontalAdvance(text) <= box.viewport().width()
+
+
+def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: Parts) -> None:
+    composer, costs = Composer(), Recorder(cost_usd=0.0325)
+    composer.show()
+    asked = parts.make(
+        MessageCostPresenter, costs=costs, composer=composer, model_for_new=lambda: "a:b",
+        preset_for_new=lambda: None,
+    )  # fmt: skip
+    asked._pause.setInterval(20)
+    composer.box.setPlainText("A long question")
+    qtbot.waitUntil(composer.cost.isVisible)
+    assert "$0.03" in composer.cost.text()
+    assert costs.calls == [("cost_usd", (Text("A long question"),), None, "a:b", None, None)]
+    costs.results["cost_usd"] = 0.0099
+    parts.open.choose_project("g")
+    qtbot.waitUntil(composer.cost.isHidden)
+    costs.results["cost_usd"] = 1.5
+    parts.bridge.changed.emit(ChangeSet(settings=frozenset({"default_model"})))
+    qtbot.waitUntil(lambda: "$1.50" in composer.cost.text())
+    composer.clear()
+    assert composer.cost.isHidden()
+    composer.files.show_files((image := Image("a.png", "image/png", "ff00"),))
+    qtbot.waitUntil(composer.cost.isVisible)
+    assert costs.calls[-1] == ("cost_usd", (Text(""), image), None, "a:b", None, "g")
+    composer.clear()
+    costs.error = StorageError("Full", "Free some space.")
+    composer.box.setPlainText("Another one")
+    qtbot.waitUntil(lambda: not asked.is_waiting)
+    assert composer.cost.isHidden()
+    costs.calls.clear()
+    composer.box.setPlainText("/help")
+    qtbot.waitUntil(lambda: not asked.is_waiting)
+    assert costs.calls == []

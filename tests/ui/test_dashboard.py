@@ -1,10 +1,16 @@
 """The dashboard of background work: the order of its cards, and what they leave out."""
 
 import pytest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
 
-from app.domain.workers import WorkerName, WorkerState, WorkerStatus
-from ui.views.memory.dashboard import Dashboard
+from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
+from app.memory.overview import Overview
+from app.storage.tables.spending import Spent
+from app.workers.status_text import ESTIMATED
+from ui.views.memory.dashboard import Dashboard, Totals
 
+LONG_WORD = "one_word_without_any_place_to_break_it"
 BUSY, WAITING, IDLE, OFF = (
     WorkerName.KNOWLEDGE_EXTRACTOR, WorkerName.EMBEDDING_PIPELINE, WorkerName.EXCHANGE_SUMMARIZER,
     WorkerName.CONVERSATION_SUMMARIZER,
@@ -37,3 +43,37 @@ def test_a_card_counts_only_what_happened(dashboard: Dashboard) -> None:
     assert not dashboard.card(IDLE).counts.isVisibleTo(dashboard)
     assert not dashboard.card(IDLE).session.isVisibleTo(dashboard)
     assert not dashboard.card(IDLE).spent.isVisibleTo(dashboard)
+
+
+def test_cards_with_failures_fit_the_narrowest_dashboard(qtbot: QtBot) -> None:
+    view = Dashboard()
+    for name in WorkerName:
+        view.show_status(
+            WorkerStatus(
+                name, enabled=True, state=WorkerState.BLOCKED, done=1_234_567, total=2_345_678,
+                waiting_retry=12, abandoned=34, all_time=UsageTotals(123_456_789, 12_345.67),
+                current_item=LONG_WORD * 3,
+                blocked_by="https://a-host.with.a.long.name.example.com/v1/chat answers nothing",
+            )
+        )  # fmt: skip
+    view.show_warnings([LONG_WORD * 3])
+    view.resize(320, 900)
+    view.show()
+    qtbot.waitUntil(lambda: view.viewport().width() > 0)
+    for name in WorkerName:
+        card = view.card(name)
+        assert card.failures.isVisible()
+        assert card.minimumSizeHint().width() <= view.viewport().width()
+    body = view.widget()
+    assert body is not None
+    assert body.width() <= view.viewport().width()
+
+
+def test_estimated_costs_are_shown_below_what_was_spent() -> None:
+    view = Dashboard()
+    for estimated_usd, shown in ((0.25, ["$0.25", "$0.25"]), (0.0, [])):
+        spent = Spent(3, 90, 1.5, 0, 1, estimated_usd)
+        view.show_totals(Totals(Overview(0, {}, 1.0, 4096, spent, spent)))
+        names = [each.accessibleName() for each in view.findChildren(QLabel) if not each.isHidden()]
+        amounts = [each for each in names if ESTIMATED in each]
+        assert amounts == [f"of it {ESTIMATED}: {each}" for each in shown]

@@ -1,5 +1,6 @@
 """The first minutes in the window: exports that are offered, questions after an import, the tour."""
 
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,9 +10,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFrame, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.domain.changes import ChangeSet
+from app.domain.chat import ListedModel, ModelRef
 from app.domain.transfer import ImportReport
+from app.providers.vendors.local_servers import LocalServer
 from app.transfer.found_exports import FoundExport
-from tests.fakes.screens import Parts, Recorder, fixture_of
+from tests.fakes.screens import FakeSettings, Parts, Recorder, fixture_of
 from ui.presenters.imports import SAMPLE, ImportPresenter
 from ui.presenters.tour import TourPresenter, TourStop
 from ui.presenters.welcome_offers import WelcomePresenter
@@ -47,6 +51,29 @@ def test_exports_are_looked_for_by_a_newcomer_and_imported_on_request(parts: Par
     assert imported == [[Path("/d/a.zip"), Path("/d/b.zip")]]
     welcome.greet(is_newcomer=False)
     assert welcome.found.isHidden()
+
+
+def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(
+    parts: Parts,
+) -> None:
+    welcome, settings, opened = Welcome(), FakeSettings(), list[str]()
+    listed = (ListedModel(ModelRef("ollama", "m"), "m"),)
+    found: Future[tuple[LocalServer, ...]] = Future()
+    found.set_result((LocalServer("ollama", "http://127.0.0.1:11434/v1", listed),))
+    presenter = parts.make(
+        WelcomePresenter, models=Recorder(), network=Recorder(call=found), settings=settings,
+        welcome=welcome, connect=opened.append,
+    )  # fmt: skip
+    presenter.look_for_servers()
+    assert welcome.server.isHidden(), "nobody asks while the page is not shown"
+    welcome.show()
+    presenter.look_for_servers()
+    assert "Ollama is running" in welcome.server.text()
+    welcome.server.click()
+    assert opened == ["ollama"]
+    settings.values["default_model"] = "ollama:m"
+    parts.bridge.changed.emit(ChangeSet(settings=frozenset(("default_model",))))
+    assert welcome.server.isHidden()
 
 
 @pytest.mark.parametrize("turns", [0, 3])

@@ -1,14 +1,20 @@
-"""What the sidebar shows of a search, and the dialogs that explain one."""
+"""What the sidebar shows of a search, the dialogs that explain one, and the presenter of searches."""
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import wraps
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QItemSelectionModel, Qt
+from PySide6.QtCore import QItemSelectionModel, QPoint, QSignalBlocker, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QPushButton, QTreeWidget
+from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QTreeWidget
 
+from app.domain.changes import ChangeSet
 from app.domain.diagnostics import (
     Explanation,
     FeatureScore,
@@ -18,12 +24,14 @@ from app.domain.diagnostics import (
     ProbeDetails,
     QueryWord,
 )
-from app.domain.errors import InvalidInput
+from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.memory.overview import EmbeddingCoverage
-from ui.presenters.search import completeness_of
+from tests.fakes.screens import LoopBridge, Parts, Recorder
+from ui.presenters import search as search_module
+from ui.presenters.search import SearchPresenter, completeness_of
 from ui.views.dialogs.why_dialog import WhyDialog, figures, headline, matched_words
 from ui.views.memory.questions_view import QuestionsView, summary
 from ui.views.sidebar import Sidebar
@@ -297,3 +305,226 @@ def test_a_probe_is_opened_removed_and_run() -> None:
     dialog.show_error(InvalidInput("The index must be built anew", "Wait."))
     assert "must be built anew" in on_screen(dialog)
     assert button(dialog, "Ask all again").isEnabled()
+
+
+# -- the presenter
+
+
+class Search:
+    """The presenter with a sidebar; searches wait until `answer` or `fail`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.marked: list[Any] = []
+        self.parts, self.sidebar, self.bridge = parts, Sidebar(), LoopBridge()
+        self.waiting: dict[bool, asyncio.Future[SearchResponse]] = {}
+        self.coverage = EmbeddingCoverage("space", 1.0)
+        service = SimpleNamespace(search=self.search, parts_ranked=lambda *_: [1, 2])
+        place = SimpleNamespace(kind=PassageKind.TURN, exchange_id=5)
+        passages = Recorder(places=lambda ids: dict.fromkeys(ids, place), messages_of={})
+        self.presenter = parts.make(
+            SearchPresenter, bridge=self.bridge, search_service=service, passages=passages,
+            vectors=SimpleNamespace(embedded=lambda: self.coverage), sidebar=self.sidebar,
+            mark=self.marked.append,
+            is_embedding=lambda: True,
+        )  # fmt: skip
+
+    def search(self, _query: str, *, limit: int, by_meaning: bool = True) -> Any:
+        assert limit == 20
+        self.waiting[by_meaning] = asyncio.get_running_loop().create_future()
+        return self.waiting[by_meaning]
+
+    async def type(self, query: str) -> None:
+        self.set_text(query)
+        self.sidebar.query_changed.emit(query)
+        await turns()
+
+    def set_text(self, query: str) -> None:
+        with QSignalBlocker(self.sidebar.box):  # the delay after a key is the sidebar's
+            self.sidebar.box.setText(query)
+
+    async def answer(self, by_meaning: bool, *numbers: int, **more: Any) -> None:
+        found = answer(self.sidebar.query, *numbers)
+        self.waiting.pop(by_meaning).set_result(replace(found, by_meaning=by_meaning, **more))
+        await turns()
+
+    @property
+    def shown(self) -> list[int]:
+        model = self.sidebar.results
+        rows = (model.value_at(model.index(at, 0)) for at in range(model.rowCount()))
+        return [int(each.passage_id) for each in rows if isinstance(each, SearchResult)]
+
+    @property
+    def message(self) -> str:
+        return self.sidebar._message.text()
+
+
+async def turns() -> None:
+    """Let the tasks of the loop go as far as they can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def search(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> Search:
+    monkeypatch.setattr(search_module, "_GRACE_S", 0)
+    monkeypatch.setattr(search_module, "_FINAL_AFTER_S", 0)
+    return Search(parts)
+
+
+def story(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test in an event loop."""
+    return wraps(test)(lambda **given: asyncio.run(test(**given)))
+
+
+@story
+async def test_text_matches_are_replaced_by_the_ranked_answer(search: Search) -> None:
+    await search.type("bread")
+    assert set(search.waiting) == {False}
+    await search.answer(False, 1)
+    assert (set(search.waiting), search.shown) == ({True}, [1])
+    await search.answer(True, 2, 1, took_ms=5.0)
+    assert search.shown == [2, 1]
+    await search.type("butter")  # ranked answers are fast: no text search before
+    assert set(search.waiting) == {True}
+    await search.answer(True, 3, took_ms=500.0)
+    await search.type("jam")
+    assert set(search.waiting) == {False}
+    await search.answer(False)
+    assert "by meaning" in search.message
+    await search.answer(True)
+    assert "Nothing found" in search.message
+
+
+@story
+async def test_results_are_searched_again_once_what_they_are_from_has_changed(
+    search: Search,
+) -> None:
+    change = ChangeSet(passages=True)
+    search.bridge.changed.emit(change)
+    search.presenter._on_repeat_timeout()
+    await turns()
+    assert search.waiting == {}, "nothing is searched"
+    await search.type("bread")
+    await search.answer(False, 1)
+    await search.answer(True, 1)
+    assert not search.presenter._repeat.isActive()
+    search.bridge.changed.emit(change)
+    assert search.presenter._repeat.isActive()
+    search.presenter._on_repeat_timeout()
+    await turns()
+    await search.answer(True, 1, 2)
+    assert search.shown == [1, 2]
+
+
+@story
+async def test_a_late_answer_and_an_emptied_box_show_nothing(search: Search) -> None:
+    await search.type("bread")
+    first = search.waiting.pop(False)
+    await search.type("butter")
+    assert search.waiting == {}  # one search at a time
+    first.set_result(answer("bread", 1))
+    await turns()
+    assert search.shown == []
+    await search.answer(False, 2)
+    assert search.shown == [2]
+    await search.type("")
+    search.waiting.pop(True).set_result(answer("butter", 3))
+    await turns()
+    assert search.shown == [2]
+    assert search.sidebar.query == ""
+
+
+@pytest.mark.parametrize("by_meaning", [False, True])
+@pytest.mark.parametrize(
+    ("error", "repeats"), [(InvalidInput("Bad query"), False), (IndexUnavailable("Later"), True)]
+)
+@story
+async def test_a_failed_search_is_shown_and_repeated_if_it_may_succeed(
+    search: Search, error: Exception, repeats: bool, by_meaning: bool
+) -> None:
+    await search.type("bread")
+    if by_meaning:
+        await search.answer(False, 1)
+    search.waiting.pop(by_meaning).set_exception(error)
+    await turns()
+    assert str(error) in search.message
+    assert search.presenter._repeat.isActive() is repeats
+    search.presenter._on_repeat_timeout()
+    await turns()
+    await search.answer(True, 2)  # repeated without text matches first
+    assert search.shown == [2]
+    await search.type("")
+    assert not search.presenter._repeat.isActive()
+
+
+@story
+async def test_an_incomplete_answer_is_noted_and_repeated(search: Search) -> None:
+    await search.type("bread")
+    await search.answer(False, 1)
+    await search.answer(True, 1, covered_share=0.5)
+    assert search.presenter._repeat.isActive()
+    assert "50%" in search.sidebar._note.text()
+    await search.type("is:archived")
+    search.coverage = EmbeddingCoverage("space", 0.5)
+    await search.answer(True, 1, is_list=True)  # it has no vector
+    assert search.sidebar._note.text() == ""
+    assert not search.presenter._repeat.isActive()
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "place"),
+    [
+        (PassageKind.TURN, {}, ("turn", 1, 1, 1)),
+        (
+            PassageKind.MAN_PAGE,
+            {"conversation_id": None},
+            ("page", "man:commonplace", "Talk <b>1</b>"),
+        ),
+        (PassageKind.DOCUMENT, {"conversation_id": None}, ("page", "document:1", "Talk <b>1</b>")),
+        (PassageKind.FACT, {"exchange_id": None}, ("fact", 1)),
+        (PassageKind.FACT, {}, ("turn", 1, 1, 1)),
+        (PassageKind.MEMORY, {"exchange_id": None}, ("memory", 1)),
+        (PassageKind.TURN, {"conversation_id": None}, None),
+        (PassageKind.CONVERSATION_SUMMARY, {}, ("turn", 1, 5, None)),
+    ],
+)
+@story
+async def test_a_result_opens_what_it_is(
+    search: Search, kind: PassageKind, more: dict[str, Any], place: tuple[Any, ...] | None
+) -> None:
+    search.set_text("bread")
+    search.sidebar.result_list.result_chosen.emit(replace(result(1), kind=kind, **more))
+    await turns()
+    assert search.parts.went == ([place] if place else [])
+
+
+@story
+async def test_the_words_of_a_search_are_marked_until_the_box_is_emptied(search: Search) -> None:
+    search.set_text("bread")
+    search.sidebar.result_list.result_chosen.emit(result(1))
+    await turns()
+    assert search.marked[-1]("Rye bread").spans == ((4, 9),)
+    await search.type("")
+    assert search.marked[-1] is None
+    search.set_text("is:archived")
+    search.sidebar.result_list.result_chosen.emit(result(1))
+    assert search.marked[-1] is None, "a list has no words"
+
+
+def test_the_menu_of_a_result_opens_copies_and_explains(search: Search) -> None:
+    sidebar, chosen = search.sidebar, result(1)
+    search.set_text("bread")
+    for text, shown in (("Open", chosen), ("Show in facts", replace(chosen, kind=PassageKind.FACT)),
+                        ("Show in saved", replace(chosen, kind=PassageKind.MEMORY)),
+                        ("Why", chosen), ("Copy", chosen)):  # fmt: skip
+        sidebar.result_list.menu_requested.emit(shown, QPoint())
+        search.parts.choose(text)
+    assert search.parts.went == [
+        ("turn", 1, 1, 1), ("fact", 1), ("memory", 1),
+        ("explain", 1, "Talk <b>1</b>, turn 1", "bread"),
+    ]  # fmt: skip
+    assert QGuiApplication.clipboard().text() == "commonplace://1/0"
+    sidebar.result_list.menu_requested.emit(replace(chosen, exchange_id=None), QPoint())
+    (menu,) = search.parts.banner.findChildren(QMenu)
+    assert len(menu.actions()) == 1
+    menu.close()

@@ -18,7 +18,7 @@ from ui.widgets.banner import Banner
 from ui.widgets.choice_box import SelectBox
 from ui.widgets.elided_edit import ElidedEdit
 from ui.widgets.on_screen import resize_on_screen
-from ui.widgets.plain_label import PlainLabel
+from ui.widgets.plain_label import PlainLabel, breakable
 
 UI = Path(__file__).parents[2] / "ui"
 MADE_BY_QT = re.compile(r"(?<![\w.])(?:QLabel|QMessageBox)\((?!\):)")
@@ -129,3 +129,9 @@ def test_the_list_of_a_combo_box_shows_its_last_row(
     last = view.visualRect(view.model().index(count - 1, 0))
     assert view.viewport().rect().contains(last)
     box.hidePopup()
+
+
+def test_only_words_too_long_for_a_line_are_broken() -> None:
+    text, word = "http://127.0.0.1:8000/v1 waits", "one_word_without_any_place_to_break_it"
+    assert breakable(text) == text
+    assert breakable(word).replace("\u200b", "") == word != breakable(word)

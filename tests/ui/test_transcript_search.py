@@ -1,4 +1,4 @@
-"""Landing on what a search found: its content at the first paint, the passage in view, words marked."""
+"""Landing on what a search or find found: the passage in view at the first paint, words marked."""
 
 from functools import partial
 
@@ -10,6 +10,8 @@ from app.domain.conversations import Role
 from app.domain.passages import SearchQuery
 from app.index.snippets import marks_in
 from tests.fakes.transcripts import WORDS, Shown, turn
+from ui.theme import Theme
+from ui.widgets.transcript.values import FindMark, searchable_text
 
 LINES = "\n".join(f"- Line {number} of the log" for number in range(200))
 LONG = f"{LINES}\n\nThe zebra fuse of the substation blew.\n\n{LINES}"
@@ -85,3 +87,42 @@ def test_a_passage_that_is_visible_leaves_its_turn_centered(shown: Shown) -> Non
     middle = widget.mapTo(view, QPoint(0, widget.height() // 2)).y()
     assert abs(middle - view.height() // 2) <= 2
     assert marks(shown, 3) == ["zebra", "substation"]
+
+
+def test_a_distant_match_is_marked_and_scrolled_to(qtbot: QtBot) -> None:
+    contents = [turn(at, f"Question {at}", WORDS * 30 + f"**needle {at}**") for at in range(300)]
+    shown = Shown(qtbot, contents)
+    starts = [searchable_text(each.messages).index("needle") for each in contents]
+    shown.view.set_find_marks([FindMark(at, s, s + 6) for at, s in enumerate(starts)])
+    shown.view.show_find_mark(123)
+    shown.view.show_find_mark(300)
+    text = shown.settle().turn(123).texts()[-1].view
+    selections = text.extraSelections()
+    assert [each.cursor.selectedText() for each in selections] == ["needle"]
+    assert selections[0].format.background().color().name() == Theme().colors.mark_current
+    y = text.mapTo(shown.view.viewport(), QPoint(0, text.y_of(selections[0].cursor.position())))
+    assert abs(y.y() - shown.view.viewport().height() / 3) < 30
+    shown.view.set_find_marks([])
+    assert text.extraSelections() == []
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "found"),
+    [
+        ("Cat?", "A cat, a **cat** and `CAT`: [cats](https://x.example).",
+         ["Cat", "cat", "cat", "CAT", "cat"]),
+        ("\N{GRINNING FACE}\N{GRINNING FACE} cat", "\N{ROCKET} a cat, a **cat**", ["cat"] * 3),
+        ("none", "[link](https://cat.example)", []),
+    ],
+    ids=["markup", "emoji", "not rendered"],
+)  # fmt: skip
+def test_matches_are_marked_where_they_are_rendered(
+    qtbot: QtBot, question: str, answer: str, found: list[str]
+) -> None:
+    shown = Shown(qtbot, [turn(0, question, answer)]).settle()
+    source = searchable_text(shown.contents[0].messages).lower()
+    starts = [at for at in range(len(source)) if source.startswith("cat", at)]
+    shown.view.set_find_marks([FindMark(0, at, at + 3) for at in starts])
+    texts = shown.turn(0).texts()
+    selections = [each for text in texts for each in text.view.extraSelections()]
+    assert [each.cursor.selectedText() for each in selections] == found

@@ -30,12 +30,10 @@ from ui.widgets.transcript.heights import AtEnd
 from ui.widgets.transcript.message_frame import MessageFrame
 from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider
 from ui.widgets.transcript.values import (
-    FindMark,
     Footer,
     SourceChip,
     Sources,
     TurnContent,
-    searchable_text,
 )
 
 LONG = (WORDS * 3 + "\n\n") * 14
@@ -468,48 +466,6 @@ def test_a_divider_below_the_last_turn_stays_until_the_next_message_or_conversat
         qtbot.waitUntil(lambda: len(dividers()) == 1)
         change()
         qtbot.waitUntil(lambda: not dividers())
-
-
-# find
-
-
-def test_a_distant_match_is_marked_and_scrolled_to(qtbot: QtBot) -> None:
-    contents = [turn(at, f"Question {at}", WORDS * 30 + f"**needle {at}**") for at in range(300)]
-    shown = Shown(qtbot, contents)
-    starts = [searchable_text(each.messages).index("needle") for each in contents]
-    shown.view.set_find_marks([FindMark(at, s, s + 6) for at, s in enumerate(starts)])
-    shown.view.show_find_mark(123)
-    shown.view.show_find_mark(300)
-    text = shown.settle().turn(123).texts()[-1].view
-    selections = text.extraSelections()
-    assert [each.cursor.selectedText() for each in selections] == ["needle"]
-    assert selections[0].format.background().color().name() == Theme().colors.mark_current
-    y = text.mapTo(shown.view.viewport(), QPoint(0, text.y_of(selections[0].cursor.position())))
-    assert abs(y.y() - shown.view.viewport().height() / 3) < 30
-    shown.view.set_find_marks([])
-    assert text.extraSelections() == []
-
-
-@pytest.mark.parametrize(
-    ("question", "answer", "found"),
-    [
-        ("Cat?", "A cat, a **cat** and `CAT`: [cats](https://x.example).",
-         ["Cat", "cat", "cat", "CAT", "cat"]),
-        ("\N{GRINNING FACE}\N{GRINNING FACE} cat", "\N{ROCKET} a cat, a **cat**", ["cat"] * 3),
-        ("none", "[link](https://cat.example)", []),
-    ],
-    ids=["markup", "emoji", "not rendered"],
-)  # fmt: skip
-def test_matches_are_marked_where_they_are_rendered(
-    qtbot: QtBot, question: str, answer: str, found: list[str]
-) -> None:
-    shown = Shown(qtbot, [turn(0, question, answer)]).settle()
-    source = searchable_text(shown.contents[0].messages).lower()
-    starts = [at for at in range(len(source)) if source.startswith("cat", at)]
-    shown.view.set_find_marks([FindMark(0, at, at + 3) for at in starts])
-    texts = shown.turn(0).texts()
-    selections = [each for text in texts for each in text.view.extraSelections()]
-    assert [each.cursor.selectedText() for each in selections] == found
 
 
 # keyboard and focus
