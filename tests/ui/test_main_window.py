@@ -28,6 +28,7 @@ from app.system.paths import DataPaths
 from tests.fakes.screens import FakeBridge, Recorder
 from ui.main.memory_panels import _yield_to_user
 from ui.main.start import first_window
+from ui.main.window_state import store_state
 from ui.theme import Appearance, Theme
 from ui.views.main_window import MainWindow
 from ui.views.palette import CommandPalette
@@ -84,6 +85,21 @@ def test_the_first_frame_imports_nothing_that_it_does_not_show() -> None:
     assert not [each for each in sources_read if each.endswith("translation.py")]
     assert "QLabel" in classes
     assert "QStyle" not in classes, "its enums take 7 ms"
+
+
+def test_a_sidebar_that_was_hidden_returns_in_its_width_after_a_restart(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    window.actions_by_name["sidebar"].setChecked(False)
+    store_state(file := tmp_path / "window.json", window.state_to_store())
+    again = MainWindow()
+    again.restore_state(file)
+    again.actions_by_name["sidebar"].setChecked(False)
+    again.show()
+    again.build_panels(QWidget())
+    again.actions_by_name["sidebar"].setChecked(True)
+    QApplication.processEvents()
+    assert again.split.sizes()[0] == 250
 
 
 def test_the_sidebar_is_disabled_until_the_window_is_usable(window: MainWindow) -> None:

@@ -118,9 +118,9 @@ class MainWindow(QMainWindow):
         self.sidebar = Sidebar(self)
         self.sidebar.setEnabled(self._left.isEnabled())
         self.sidebar.setVisible(self.actions_by_name["sidebar"].isChecked())
-        sizes = self.split.sizes()
+        split = self.split.saveState()  # unlike sizes() it keeps the width of a hidden sidebar
         self.split.replaceWidget(0, self.sidebar)
-        self.split.setSizes(sizes)
+        self.split.restoreState(split)
         self._left.deleteLater()
         self._left = self.sidebar
         self._fold.fit()
@@ -144,8 +144,9 @@ class MainWindow(QMainWindow):
         """Restore the state of the last time; a missing or invalid file changes nothing."""
         try:
             stored = json.loads(file.read_text(encoding="utf-8"))
-            geometry, layout = (QByteArray.fromBase64(stored[key].encode()) for key in _ENCODED)
-            sizes = [int(size) for size in stored["split"]]
+            geometry, layout, split = (
+                QByteArray.fromBase64(stored.get(key, "").encode()) for key in _ENCODED
+            )
             opened, place = stored.get("conversation"), stored.get("place")
             self._page = str(stored.get("page", ""))
             self.settings = dict(stored.get("settings", {}))
@@ -153,7 +154,7 @@ class MainWindow(QMainWindow):
             return
         self.restoreGeometry(geometry)
         self.restoreState(layout)
-        self.split.setSizes(sizes)
+        self.split.restoreState(split)
         self.conversation_id = opened if isinstance(opened, int) else None
         match place:
             case [int(turn), int(offset)] if turn >= 0:
@@ -161,12 +162,11 @@ class MainWindow(QMainWindow):
 
     def state_to_store(self) -> str:
         """Return the geometry and what is open, as text for `store_state`."""
-        layout = (self.saveGeometry(), self.saveState())
+        layout = (self.saveGeometry(), self.saveState(), self.split.saveState())
         stored: dict[str, object] = {
             key: bytes(value.toBase64().data()).decode("ascii")
             for key, value in zip(_ENCODED, layout, strict=True)
         }
-        stored["split"] = self.split.sizes()
         stored["conversation"] = self.conversation_id
         stored["place"] = self.scroll_position
         stored["page"] = self._page
@@ -288,5 +288,5 @@ class MainWindow(QMainWindow):
             self.files_dropped.emit(files)
 
 
-_ENCODED = ("geometry", "layout")
+_ENCODED = ("geometry", "layout", "split_state")
 _ALWAYS_USABLE = ("quit", "about", "focus_composer", "sidebar")
