@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QRect, Qt
+from PySide6.QtCore import QLocale, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFrame, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -44,8 +44,10 @@ def test_exports_are_looked_for_by_a_newcomer_and_imported_on_request(parts: Par
     welcome.greet(is_newcomer=True)
     presenter.look_for_exports()
     assert imported == []
-    for word in ("ChatGPT", "Claude"):
-        assert word in welcome.found.text()
+    for code, words in (("de_DE", "ChatGPT und Claude"), ("en_US", "ChatGPT and Claude")):
+        QLocale.setDefault(QLocale(code))
+        presenter.look_for_exports()
+        assert words in welcome.found.text()
     assert "a.zip" in welcome.found.toolTip()
     welcome.found.click()
     assert imported == [[Path("/d/a.zip"), Path("/d/b.zip")]]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QLocale, QTimer
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
@@ -54,7 +54,7 @@ class WelcomePresenter(Presenter):
 
     def _offer_exports(self, found: Sequence[FoundExport]) -> None:
         self._exports = [each.path for each in found]
-        programs = " and ".join(each.program for each in found)
+        programs = QLocale().createSeparatedList([each.program for each in found])
         files = "\n".join(
             f"{each.path.name}, {format_day(each.modified_at)}, {format_size(each.size_bytes)}"
             for each in found
