@@ -233,7 +233,7 @@ class WorkerBoard:
         runs = self._run_here([worker for worker in chosen if not self._is_hosted(worker.name)])
         self.wake([worker.name for worker in chosen])
         try:
-            while not is_cancelled() and not self._are_drained(chosen):
+            while not (is_drained := self._are_drained(chosen)) and not is_cancelled():
                 self._publish_news(news, on_status)
                 arrived.wait(_LOOK_EVERY_S)
                 arrived.clear()
@@ -245,7 +245,7 @@ class WorkerBoard:
                 self._unsubscribe()
                 self._unsubscribe = None
         self._publish_news(news, on_status)
-        return tuple(worker.refresh() for worker in chosen)
+        return tuple(worker.status() if is_drained else worker.refresh() for worker in chosen)
 
     # -- inside
 

@@ -337,8 +337,8 @@ class WorkerLoop(Generic[Item, Result]):
         self._progress.counts.next_look_at = (
             None if rest.wait_s is None else self._clock.now() + timedelta(seconds=rest.wait_s)
         )
+        self._drained = rest.is_drained  # first: who is told of the state looks whether it is
         self._enter(rest.state)
-        self._drained = rest.is_drained
         while not self._stop.is_set() and (left := deadline - self._clock.monotonic()) > 0:
             if self._clock.wait(self._woken, min(left, _LOOK_AT_STOP_EVERY_S)):
                 break
@@ -350,7 +350,8 @@ class WorkerLoop(Generic[Item, Result]):
         try:
             self._save()
             self._read_spend()
-            self._progress.ask()
+            if self._state is not WorkerState.IDLE:  # then it has just asked
+                self._progress.ask()
         except Exception as error:  # noqa: BLE001 - lost results are found again by query
             _log.warning("%s stopped with results unsaved: %s", self.name, format_traceback(error))
         self._unsaved = []
