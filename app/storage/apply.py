@@ -28,6 +28,7 @@ from app.storage.engine.aggregate import (
     State,
     delete_where_in,
     read_state,
+    select_in,
 )
 from app.storage.engine.database import Connection
 from app.storage.tables.attempts import ATTEMPTS
@@ -224,9 +225,10 @@ def _are_unindexed(connection: Connection, batch: Batch) -> bool:
     if batch.rows["forgotten_core_memory"]:
         return True
     ids = list(batch.rows["forgotten_conversation"])
-    private = "SELECT count(*) FROM conversation WHERE private AND id IN (SELECT unnest(?))"
-    (count,) = connection.execute(private, [ids]).fetchone() or (0,)
-    return bool(ids) and len(ids) == int(count)
+    if not ids:
+        return False
+    private = select_in(connection, "conversation", "count(*)", ids, rest="AND private")
+    return private == [(len(ids),)]
 
 
 def _erase_conversations(connection: Connection, ids: list[int], position: int) -> None:

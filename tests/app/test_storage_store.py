@@ -418,16 +418,16 @@ def test_an_unknown_change_is_a_bug_that_is_raised(database: Connection) -> None
 
 @pytest.mark.parametrize("how", ["INSERT", REPLACE, IGNORE])
 def test_many_rows_are_inserted_as_few_are(how: str) -> None:
-    """Many rows go through an appender, few are bound."""
+    """Many rows go through an appender, few are bound as lists, one by its values."""
     with duckdb.connect() as connection:
         written = []
-        for at_once in (1_500, 3):
+        for at_once in (1_101, 11):
             connection.execute(
                 'CREATE OR REPLACE TABLE t (id BIGINT PRIMARY KEY, "end" VARCHAR, w DOUBLE DEFAULT 7)'
             )
             first = [] if how == "INSERT" else [(5, "here", 1.0)]
             insert_rows(connection, "t", 'id, "end", w', first)
-            rows = [(number, None if number % 3 else f"é {number}") for number in range(1_500)]
+            rows = [(number, None if number % 3 else f"é {number}") for number in range(1_101)]
             for start in range(0, len(rows), at_once):
                 insert_rows(connection, "t", 'id, "end"', rows[start : start + at_once], how)
             written.append(connection.execute("FROM t ORDER BY id").fetchall())

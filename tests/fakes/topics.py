@@ -16,7 +16,7 @@ from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.topic_finder import TopicJob
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import JumpingClock
-from tests.fakes.stored import AT, ConversationRecord, add_conversation
+from tests.fakes.stored import AT, ConversationRecord, new_conversation
 
 SUBJECTS = {
     "heron": "heron gateway retries timeout requests latency proxy backoff header",
@@ -43,15 +43,23 @@ class TopicLibrary:
 
     def talk(self, subject: str, extra: str = "", **more: object) -> ConversationRecord:
         """Add a conversation about a subject, a day after the last one."""
+        talk = self._new(subject, extra, **more)
+        self.store.save(*talk.changes)
+        return talk
+
+    def _new(self, subject: str, extra: str = "", **more: object) -> ConversationRecord:
         words = SUBJECTS[subject].split()
         self._count += 1
         said = " ".join([words[0], *self._random.sample(words[1:], 6), extra])
         options = {"title": f"{words[0]} {words[1]}", "at": AT + timedelta(days=self._count)}
-        return add_conversation(self.store, f"{said} please", **(options | more))
+        return new_conversation(self.store, f"{said} please", **(options | more))  # type: ignore[arg-type]
 
     def fill(self, each: int = 8) -> dict[str, list[ConversationRecord]]:
         """Add conversations about every subject, and find topics."""
-        made = {subject: [self.talk(subject) for _ in range(each)] for subject in SUBJECTS}
+        made = {subject: [self._new(subject) for _ in range(each)] for subject in SUBJECTS}
+        self.store.save(
+            *(change for own in made.values() for talk in own for change in talk.changes)
+        )
         self.find()
         return made
 

@@ -28,6 +28,7 @@ _APPENDER_ACTIONS: Mapping[str, Literal["insert", "upsert"]] = {
     "INSERT": "insert",
     REPLACE: "upsert",
 }
+_FEW = 20  # 0.5 ms instead of 1.0 for one, 1.6 instead of 1.2 for a hundred
 _ROWS_AT_ONCE = 1_000
 _APPENDED_ROWS = 20
 
@@ -218,8 +219,8 @@ def insert_rows(
     """Insert rows, a thousand at once; `how` is the verb, such as "INSERT OR REPLACE".
 
     Measured for a row of `message`: 0.9 ms with an execute for each in one transaction, 0.0070 with a list
-    bound to each column, 0.0033 with an appender, which takes longer for few rows. DuckDB keeps the
-    interpreter's lock while it reads the rows.
+    bound to each column, 0.0033 with an appender, which takes longer for few rows. One row alone takes 0.8 ms
+    with values and 1.1 with lists. DuckDB keeps the interpreter's lock while it reads the rows.
     """
     left = iter(rows)
     while some := list(islice(left, _ROWS_AT_ONCE)):
@@ -235,8 +236,12 @@ def insert_rows(
                 appender.clear()
             continue
         lists = list(map(list, zip(*some, strict=True)))
-        values = ", ".join(map("unnest(${})".format, range(1, len(lists) + 1)))
-        connection.execute(f"{how} INTO {table} ({columns}) SELECT {values}", lists)
+        if len(some) == 1:
+            places, given = f"VALUES ({_places(len(lists))})", list(some[0])
+        else:
+            values = ", ".join(map("unnest(${})".format, range(1, len(lists) + 1)))
+            places, given = f"SELECT {values}", lists
+        connection.execute(f"{how} INTO {table} ({columns}) {places}", given)
 
 
 def select_in(
@@ -248,8 +253,21 @@ def select_in(
     rest: str = "",
 ) -> list[Row]:
     """Return columns of the rows whose `key` is one of `ids`; `rest` are further clauses."""
-    statement = f"SELECT {columns} FROM {table} WHERE {key} IN (SELECT unnest(?)) {rest}"
-    return cursor.execute(statement, [list(ids)]).fetchall()
+    condition, values = among(ids)
+    statement = f"SELECT {columns} FROM {table} WHERE {key} {condition} {rest}"
+    return cursor.execute(statement, values).fetchall()
+
+
+def among(values: Iterable[Any]) -> tuple[str, list[Any]]:
+    """Return what follows a column to match any of `values`, and what is bound: few are planned twice as fast."""
+    given = list(values)
+    if 0 < len(given) <= _FEW:
+        return f"IN ({_places(len(given))})", given
+    return "IN (SELECT unnest(?))", [given]
+
+
+def _places(count: int) -> str:
+    return ", ".join("?" * count)
 
 
 def existing_ids(
@@ -264,7 +282,8 @@ def existing_ids(
 
 def delete_where_in(connection: Connection, table: str, column: str, values: Iterable[Any]) -> None:
     """Delete the rows whose column has one of the values."""
-    connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))", [list(values)])
+    condition, given = among(values)
+    connection.execute(f"DELETE FROM {table} WHERE {column} {condition}", given)
 
 
 # -- rules

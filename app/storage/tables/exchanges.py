@@ -29,6 +29,7 @@ from app.storage.engine.aggregate import (
     Rule,
     State,
     Table,
+    among,
     delete_where_in,
     insert_rows,
     reference,
@@ -274,7 +275,8 @@ class Exchanges(StoreReader):
 
     def by_ids(self, ids: Iterable[int]) -> Mapping[ExchangeId, Exchange]:
         """Return the exchanges that exist among `ids`, by id."""
-        found = self._store.read(exchanges_where, "id IN (SELECT unnest(?))", [list(ids)])
+        condition, values = among(ids)
+        found = self._store.read(exchanges_where, f"id {condition}", values)
         return {exchange.id: exchange for exchange in found}
 
     def not_shown(self, ids: Collection[int]) -> set[ExchangeId]:
@@ -287,8 +289,8 @@ class Exchanges(StoreReader):
 
     def of_each(self, conversation_ids: Sequence[int]) -> Mapping[int, Sequence[Exchange]]:
         """Return what `of` does for several conversations; those without any are left out."""
-        condition = "conversation_id IN (SELECT unnest(?))"
-        found = self._store.read(exchanges_where, condition, [list(conversation_ids)])
+        condition, values = among(conversation_ids)
+        found = self._store.read(exchanges_where, f"conversation_id {condition}", values)
         return _grouped(found)
 
     def messages(self, ids: Iterable[int]) -> Mapping[MessageId, Message]:
@@ -394,10 +396,12 @@ def exchanges_where(cursor: Connection, condition: str, values: Sequence[object]
     rows = cursor.execute(
         f"SELECT {EXCHANGE_COLUMNS} FROM exchange WHERE {condition} ORDER BY id", list(values)
     ).fetchall()
-    members = cursor.execute(
-        "SELECT exchange_id, list(message_id ORDER BY place) FROM exchange_message "
-        f"WHERE exchange_id IN (SELECT id FROM exchange WHERE {condition}) GROUP BY exchange_id",
-        list(values),
-    ).fetchall()
-    message_ids = dict(members)
+    if not rows:
+        return []
+    members = "exchange_id, list(message_id ORDER BY place)"
+    ids = [row[0] for row in rows]
+    grouped = "GROUP BY exchange_id"
+    message_ids: dict[int, list[MessageId]] = dict(
+        select_in(cursor, "exchange_message", members, ids, "exchange_id", grouped)
+    )
     return [_exchange_of(row, message_ids.get(row[0], ())) for row in rows]

@@ -91,7 +91,7 @@ class Vectors(StoreReader):
             self._store.write_derived(
                 lambda connection: spaces.create_table(connection, space.name)
             ).result()
-            row = (space.name, space.dimension, space.max_tokens, model, to_db(now()), None, None)
+            row = (space.name, space.dimension, space.max_tokens, model, to_db(now()), None)
             self._write(
                 space.name, lambda c: insert_rows(c, "space", _SPACE, [row], "INSERT OR REPLACE")
             )
