@@ -14,8 +14,8 @@ from app.system.paths import DataPaths
 from tests.fakes.stored import add_conversation, opened, titles
 
 NAMES = (
-    "with  spaces\tand tabs", "it's \"quoted\"; DROP TABLE message; --", "-dash", "~", "new\nline",
-    "\U0001f3f3\ufe0f\u200d\U0001f308 \u00fc \u6f22\u5b57", "%20&#;$HOME`x`|:@", "[x]*{y}", "a" * 255, "\u00fc" * 127,
+    "it's  \"quoted\";\t DROP TABLE message;\n-- %20&#;$HOME`x`|:@ [x]*{y}",
+    "-dash \U0001f3f3\ufe0f\u200d\U0001f308 \u00fc \u6f22\u5b57", "~", "a" * 255, "\u00fc" * 127,
 )  # fmt: skip
 
 

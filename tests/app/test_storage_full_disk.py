@@ -102,13 +102,22 @@ def test_a_full_disk_while_checkpointing_loses_nothing(disk: SmallDisk) -> None:
         assert titles(store) == {*acknowledged, "After"}
 
 
+@pytest.fixture(scope="module")
+def unclean(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
+    """A library as a kill left it, to copy, and its titles."""
+    root = tmp_path_factory.mktemp("unclean")
+    with opened(root / "source") as store:
+        acknowledged = fill(store, 60)
+        return killed(store, root / "killed"), acknowledged
+
+
 @pytest.mark.parametrize("free_bytes", [0, 100_000, 3 << 20])
 def test_a_library_opens_on_a_full_disk_after_an_unclean_end(
-    disk: SmallDisk, tmp_path: Path, free_bytes: int
+    disk: SmallDisk, unclean: tuple[Path, set[str]], free_bytes: int
 ) -> None:
-    with opened(tmp_path / "source") as store:
-        acknowledged = fill(store, 60)
-        killed(store, disk.root / "data")
+    source, titles_then = unclean
+    acknowledged = {*titles_then}
+    shutil.copytree(source, disk.root / "data")
     disk.fill(leave_bytes=free_bytes)
     with opened(disk.root / "data") as store:
         assert store.is_disk_full

@@ -17,7 +17,7 @@ from tests.fakes.libraries import Library, left_by_a_kill
 from tests.fakes.small_disk import SmallDisk, small_disk
 from tests.fakes.stored import opened
 
-ROUNDS = 4
+ROUNDS = 2
 
 
 @pytest.fixture(scope="module")

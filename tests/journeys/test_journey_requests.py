@@ -164,10 +164,10 @@ def test_every_request_begins_with_the_one_before(
     with started(data_dir, server, wire) as services:
         story = story.restart(services)
         assert story.where is not None
-        while len(services.exchanges.of(story.where)) < 30:
+        while len(services.exchanges.of(story.where)) < 18:
             story.say(f"Which bolt, question {len(server.posts)}?")
         assert breaks(server) == []
-        assert len(server.posts) > 30, "turns with tools have several"
+        assert len(server.posts) > 18, "turns with tools have several"
         assert story.last is not None
         check_inspector(services, story.last, server)
         quotes = [texts_of(seen)[1].count(SADDLE) for seen in server.posts]
@@ -247,11 +247,11 @@ def test_a_follow_up_gets_a_sentence_that_the_answer_before_did_not_need(
 
 
 def test_a_full_conversation_is_compacted_and_goes_on(data_dir: Path, server: Loopback) -> None:
-    server.always(text("Look for wear, clean it with fresh water, write down the date. " * 6))
+    server.always(text("Look for wear, clean it with fresh water, write down the date. " * 12))
     with started(data_dir, server, MESSAGES) as services:
         services.settings.set("prompt_max_tokens", 4_000)
         story = Story(services, server)
-        for number in range(30):
+        for number in range(18):
             story.say(f"What about part number {number} of the boat called Halcyon? " * 3)
         assert story.where is not None
         prompts = [services.prompts.of(each.id) for each in services.exchanges.of(story.where)]

@@ -62,7 +62,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     tracer = shutil.which("strace")
     command = [sys.executable, "-c", _CHILD, str(data), str(_LINGER_S if tracer else 0)]
     if tracer:
-        command = [tracer, "-f", "-qq", "-e", "trace=network", "-o", str(trace), *command]
+        command = [
+            tracer,
+            "-f",
+            "--seccomp-bpf",
+            "-qq",
+            "-e",
+            "trace=network",
+            "-o",
+            str(trace),
+            *command,
+        ]
     environment = {
         "HOME": str(home),
         "TMPDIR": str(temporary),
