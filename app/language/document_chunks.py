@@ -20,6 +20,10 @@ _SOFT_HYPHEN = re.compile(
     "[\x02\xad\ufffe]\n?"
 )  # PDFium prints the hyphen of a divided word as one of these
 _DIVIDED = re.compile(r"(\w*[^\W\d_])-\n([^\W\d_]\w*)")
+_LINE_END = re.compile(  # inside a paragraph; not before an item of a list or the number of the page
+    r"(?<=[^\n]{40})(?<![.!?:;。！？])\n(?=[^\n])(?![-\u2013\u2022\u00b7*\u25aa\u25cf]\s|\(?\d+[.)]\s|\d+\s*(?:\n|$))"
+)
+_FIRST_WIDE = "\u2e80"  # Chinese and Japanese have no spaces
 
 _WORD = re.compile(r"[^\W\d_]+")
 _LONG_CHARS = 60  # of ASCII without a space: no word of any language
@@ -43,7 +47,7 @@ class _Block:
 
 
 def rejoined(text: str) -> str:
-    """Return the text of a PDF page with divided words joined.
+    """Return the text of a PDF page with divided words and the lines of a paragraph joined.
 
     The hyphen stays where the text has the word with a hyphen elsewhere.
     """
@@ -55,7 +59,8 @@ def rejoined(text: str) -> str:
         keeps = f"{first}-{second}" in hyphenated or not second[0].islower()
         return f"{first}-{second}" if keeps else first + second
 
-    return _DIVIDED.sub(join, text)
+    text = _DIVIDED.sub(join, text)
+    return _LINE_END.sub(lambda match: "" if text[match.start() - 1] >= _FIRST_WIDE else " ", text)
 
 
 def chunks_of(pages: Sequence[str], *, is_paged: bool, has_headings: bool) -> Iterator[Chunk]:

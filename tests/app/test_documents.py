@@ -76,9 +76,16 @@ def test_a_chunk_is_on_one_page_and_ends_with_a_sentence() -> None:
         ("North-\nSouth", "North-South"),
         ("1-\n2", "1-\n2"),
         ("an end -\nnext", "an end -\nnext"),
+        (
+            "A line that ends where the column of the page does\nand goes on. \nShort\nones stay.",
+            "A line that ends where the column of the page does and goes on. \nShort\nones stay.",
+        ),
+        (f"{'A line. ' * 6}It has\n\u2022 an item", f"{'A line. ' * 6}It has\n\u2022 an item"),
+        (f"{'A line. ' * 6}It has\n12", f"{'A line. ' * 6}It has\n12"),
+        ("\u4e00" * 45 + "\n\u4e8c", "\u4e00" * 45 + "\u4e8c"),
     ],
 )
-def test_divided_words_are_joined(page: str, text: str) -> None:
+def test_divided_words_and_lines_of_a_paragraph_are_joined(page: str, text: str) -> None:
     assert rejoined(page) == text
 
 

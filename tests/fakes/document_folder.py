@@ -75,8 +75,8 @@ def make_broken(folder: Path, *, large_bytes: int, pages: int, bomb_bytes: int) 
     return {
         "cut.pdf": "damaged", "noise.pdf": "damaged", "locked.pdf": "password", "scan.pdf": "images",
         "long.pdf": "", "large.txt": "larger", "large.pdf": "damaged", "bomb.docx": "unpacks",
-        "picture.png": "not text", "encoded.txt": "not readable", "empty.md": "empty",
-        "deep.html": "", "binary.txt": "not text",
+        "picture.png": "not read", "encoded.txt": "not readable", "empty.md": "empty",
+        "deep.html": "", "binary.txt": "not read",
     }  # fmt: skip
 
 

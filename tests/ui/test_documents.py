@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices, QGuiApplication, QImage
+from PySide6.QtWidgets import QApplication
 from pytestqt.modeltest import ModelTester
 
 from app.domain.documents import (
@@ -245,20 +246,6 @@ def test_the_passage_is_marked_placed_and_copied(screen: Screen, tmp_path: Path)
     assert dialog.text.textCursor().position() == 7
 
 
-def test_lines_inside_a_paragraph_of_a_pdf_are_joined_without_moving_the_mark(
-    screen: Screen, tmp_path: Path
-) -> None:
-    lines = (
-        "A line that ends where the column of the page does\nand goes on. \n\nShort\nones stay.\n\n"
-    )
-    chunks = (Chunk(lines, "", 0, 1), Chunk("Found.", "", len(lines), 1))
-    dialog = viewer(screen, StoredDocument(str(tmp_path / "a.pdf"), "a.pdf", chunks, 1, "now", 1))
-    shown = dialog.text.toPlainText()
-    assert "the page does and goes on." in shown
-    assert "Short\nones stay." in shown
-    assert dialog.text.extraSelections()[0].cursor.selectedText() == "Found."
-
-
 def test_a_file_that_is_gone_or_changed_is_said_and_its_text_shown(
     screen: Screen, tmp_path: Path
 ) -> None:
@@ -304,6 +291,21 @@ def test_the_page_of_a_pdf_is_shown_and_can_be_turned(
     dialog._turn(-1)
     assert not dialog.image.isVisible()
     assert dialog._image_problem.isVisible()
+
+
+def test_the_text_stays_where_it_is_when_the_width_changes(screen: Screen, tmp_path: Path) -> None:
+    line = "Section {} says how the unit is mounted, filled, vented and checked for leaks, and where it is kept. "
+    texts = [
+        "".join(3 * line.format(n) + "\n" for n in range(at, at + 5)) for at in range(0, 100, 5)
+    ]
+    chunks = tuple(Chunk(text, "", sum(map(len, texts[:n]))) for n, text in enumerate(texts))
+    dialog = viewer(screen, StoredDocument(str(tmp_path / "a.txt"), "a.txt", chunks, 10, "now"))
+    top = dialog.text.firstVisibleBlock().blockNumber()
+    assert top > 30
+    for width_px in (dialog.width() - 2, 1_300, 500):
+        dialog.resize(width_px, dialog.height())
+        QApplication.processEvents()
+        assert dialog.text.firstVisibleBlock().blockNumber() == top
 
 
 def is_marked(image: QImage) -> bool:

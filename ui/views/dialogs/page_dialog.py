@@ -1,6 +1,5 @@
 """The window that shows the text of a manual page or document, beside a page of a PDF its image."""
 
-import re
 from bisect import bisect_right
 from functools import partial
 from pathlib import PurePath
@@ -13,23 +12,23 @@ from PySide6.QtGui import (
     QGuiApplication,
     QImage,
     QKeySequence,
+    QResizeEvent,
     QShortcut,
     QTextCursor,
 )
-from PySide6.QtWidgets import QApplication, QSplitter, QTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QPlainTextEdit, QSplitter, QTextEdit, QWidget
 
 from app.domain.documents import FileState, StoredDocument
 from app.domain.errors import KnownError
 from app.domain.translation import format_number, tr
 from ui.theme import current_theme
 from ui.views.dialogs.image_viewer import ImageView
-from ui.widgets.controls import closing_buttons, column_in, row_of, text_edit, tool_button
+from ui.widgets.controls import closing_buttons, column_in, row_of, tool_button
 from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import PlainLabel, plain_label
 
 _SIZE_PX = (940, 620)
 _FOLLOW_MS = 150
-_LINE_END = re.compile(r"(?<=[^\n]{40})(?<![.!?:;])\n(?=[^\n])")  # inside a paragraph of a page
 _DOT = " \N{MIDDLE DOT} "
 # Others are code or formatted for a terminal, as manual pages are.
 _PROSE = frozenset(
@@ -73,7 +72,8 @@ class PageDialog(Dialog):
         self.place = plain_label(self, "small")
         self.place.setMinimumWidth(1)  # else its longest word is
         self.notice = plain_label(self, "warning")
-        self.text = text_edit(self, "")
+        self.text = _PageText(self)
+        self.text.setTabChangesFocus(True)
         self.text.setReadOnly(True)
         self.text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
@@ -145,7 +145,7 @@ class PageDialog(Dialog):
             is_prose=state is not None and PurePath(document.source).suffix.lower() in _PROSE
         )
         is_pdf = PurePath(document.source).suffix.lower() == ".pdf"
-        self.text.setPlainText(_LINE_END.sub(" ", document.text) if is_pdf else document.text)
+        self.text.setPlainText(document.text)
         self._show_place(has_file=state is not None)
         notice = _FORMER if document.is_former else "" if state is None else _NOTICES[state]
         self.notice.setText(notice)
@@ -272,6 +272,18 @@ class PageDialog(Dialog):
             ("Ctrl+PgDown", lambda: self._turn(1)),
         ):
             QShortcut(QKeySequence(key), self).activated.connect(slot)
+
+
+class _PageText(QPlainTextEdit):
+    """Text that stays where it is when its width changes, in which the base class moves it."""
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the paragraph at the top."""
+        top = self.firstVisibleBlock()
+        super().resizeEvent(event)
+        self.verticalScrollBar().setValue(top.firstLineNumber())
 
 
 def _page_text(page: int, pages: int | None) -> str:
