@@ -1,10 +1,11 @@
-"""Starter questions: a few questions that the library can answer, made from the titles of its conversations."""
+"""Starter questions: a few questions that imported conversations can answer, made from their titles."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 
 from app.domain.conversations import Conversation, TitleOrigin
+from app.domain.ids import ConversationId
 from app.domain.wording import is_question
 from app.language.languages import DEFAULT_LANGUAGE, language_of
 from app.language.word_lists import read_lines
@@ -26,14 +27,14 @@ class StarterQuestions:
         self._conversations = Conversations(store)
         self._reads = RecallReads(store)
 
-    def make(self) -> Sequence[str]:
-        """Return up to three questions about different conversations, in the language of each.
+    def make(self, ids: Collection[ConversationId]) -> Sequence[str]:
+        """Return up to three questions about different ones of these conversations, in their language.
 
         They are about those with the most turns whose title names a subject; a title that is a question is
         asked as it is.
         """
-        listed = self._conversations.listed(ListFilter())[:_CONSIDERED]
-        titled = [each for each in listed if _names_subject(each)]
+        listed = (each for each in self._conversations.listed(ListFilter()) if each.id in ids)
+        titled = [each for each in listed if _names_subject(each)][:_CONSIDERED]
         talks = self._reads.talks(each.id for each in titled)
         long = [each for each in titled if talks[each.id].exchange_count >= _LEAST_TURNS]
         long.sort(key=lambda each: -talks[each.id].exchange_count)

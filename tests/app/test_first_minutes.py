@@ -9,8 +9,10 @@ import pytest
 
 from app.domain.changes import ConversationEdited
 from app.domain.conversations import TitleOrigin
+from app.domain.ids import ConversationId
 from app.memory.starter_questions import StarterQuestions
 from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations, ListFilter
 from app.transfer.found_exports import find_exports
 from tests.fakes.stored import add_conversation
 
@@ -65,13 +67,19 @@ def titled(
     store.save(ConversationEdited(record.conversation.id, title=title, title_origin=origin))
 
 
+def ids(store: Store, title: str = "") -> list[ConversationId]:
+    listed = Conversations(store).listed(ListFilter())
+    return [each.id for each in listed if title in each.title]
+
+
 def test_questions_are_about_the_longest_conversations_in_their_language(store: Store) -> None:
     titled(store, "The kitchen garden in spring", 2)
     titled(store, "Der Garten und die Küche im Frühling", 3)
     titled(store, "Short", 3)  # names too little
     titled(store, "the first words of a message", 3, origin=TitleOrigin.FIRST_WORDS)
     add_conversation(store, *TURNS, title="My private garden plan", private=True)
-    first, second = StarterQuestions(store).make()
+    assert StarterQuestions(store).make(ids(store, "Short")) == [], "only about these"
+    first, second = StarterQuestions(store).make(ids(store))
     assert first == "Was habe ich über „Der Garten und die Küche im Frühling“ herausgefunden?"
     assert "The kitchen garden in spring" in second
     assert second.startswith("What")
@@ -80,9 +88,9 @@ def test_questions_are_about_the_longest_conversations_in_their_language(store: 
 def test_a_title_that_is_a_question_is_asked_and_an_empty_library_asks_nothing(
     store: Store,
 ) -> None:
-    assert StarterQuestions(store).make() == []
+    assert StarterQuestions(store).make(()) == []
     titled(store, "Why is bread sour?", 2)
     titled(store, "\u8336\u306e\u6e6f", 2)
-    made = StarterQuestions(store).make()
+    made = StarterQuestions(store).make(ids(store))
     assert "Why is bread sour?" in made
     assert any("\u8336\u306e\u6e6f" in each and "\u300c" in each for each in made)

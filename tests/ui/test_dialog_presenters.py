@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QPushButton
+from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import InvalidInput, StorageError
@@ -234,7 +234,7 @@ class Imports:
         self.history = Recorder(undo=[1, 2])
         self.presenter = parts.make(
             ImportPresenter, import_files=self.run, background=self.background,
-            ask_for_consent=lambda: None, history=self.history, questions=lambda: (),
+            ask_for_consent=lambda: None, history=self.history, questions=lambda _: (),
         )  # fmt: skip
 
     def run(
@@ -308,7 +308,10 @@ def test_what_an_import_would_add_is_shown_before_it_is_stored_and_undone_after(
     click(dialog, "Import")
     assert imports.dry_runs == [True, False]
     assert imports.readers[0] == imports.readers[1]  # what the preview read is kept
+    (buttons,) = dialog.findChildren(QDialogButtonBox)
+    assert {each.text() for each in buttons.buttons()} == {"Undo import", "Close"}
     click(dialog, "Undo import")
+    assert {each.text() for each in buttons.buttons()} == {"Close"}
     assert imports.history.calls == [("undo", 4)]
     assert "2 conversations" in dialog.words.text()
 

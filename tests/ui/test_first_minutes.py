@@ -12,7 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from app.domain.changes import ChangeSet
 from app.domain.chat import ListedModel, ModelRef
-from app.domain.transfer import ImportReport
+from app.domain.ids import ConversationId
+from app.domain.transfer import AddedConversation, ImportReport
 from app.providers.vendors.local_servers import LocalServer
 from app.transfer.found_exports import FoundExport
 from tests.fakes.screens import FakeSettings, Parts, Recorder, fixture_of
@@ -81,10 +82,12 @@ def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(
 @pytest.mark.parametrize("turns", [0, 3])
 def test_an_import_with_news_offers_questions(parts: Parts, turns: int) -> None:
     banner, asked = Banner(), list[str]()
+    new = [AddedConversation(ConversationId(each), "Tea", AT) for each in range(turns)]
+    report = ImportReport(turns=turns, messages=turns, new=tuple(new), number=1)
     presenter = parts.make(
-        ImportPresenter, import_files=lambda *_, **__: ImportReport(turns=turns),
+        ImportPresenter, import_files=lambda *_, **__: report,
         background=Recorder(plan=None), messages=banner, ask_for_consent=lambda: None,
-        history=Recorder(), questions=lambda: ["What was decided about \u201cTea & cake\u201d?"],
+        history=Recorder(), questions=lambda _: ["What was decided about \u201cTea & cake\u201d?"],
     )  # fmt: skip
     closed: list[bool] = []
     presenter.question_chosen.connect(asked.append)

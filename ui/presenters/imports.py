@@ -1,12 +1,13 @@
 """Imports: choose files, show what they hold and the progress, cancel, report, and undo."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QTimer, Signal
 
 from app.domain.errors import KnownError
+from app.domain.ids import ConversationId
 from app.domain.transfer import ImportProgress, ImportReport
 from app.domain.translation import tr
 from app.transfer.export_cache import ExportCache
@@ -29,7 +30,7 @@ class ImportPresenter(Presenter):
     `import_files` is `app.transfer.importing.import_files` for the open store; it blocks. The sample is
     imported at once, of other files is shown first what they would add.
     `ask_for_consent` asks whether the background model may read what was imported; `questions` returns some
-    that the library can answer, it blocks.
+    about conversations, it blocks.
 
     Attributes:
         dialog: That of the import that is running or ended last.
@@ -48,7 +49,7 @@ class ImportPresenter(Presenter):
     _background: BackgroundModelChoice
     _messages: Banner
     _ask_for_consent: Callable[[], object]
-    _questions: Callable[[], Sequence[str]]
+    _questions: Callable[[Collection[ConversationId]], Sequence[str]]
     _history: ImportHistory
 
     def __post_init__(self) -> None:
@@ -167,7 +168,8 @@ class ImportPresenter(Presenter):
                 )
             )
             plan = await self._bridge.run(background.plan) if report.turns else None
-            questions = await self._bridge.run(self._questions) if report.turns else ()
+            ids = {each.id for each in report.new}
+            questions = await self._bridge.run(lambda: self._questions(ids)) if ids else ()
             if not report.turns:
                 await self._bridge.write(lambda: background.restore_consents(consents))
         except Exception as error:

@@ -62,12 +62,12 @@ class ImportDialog(QDialog):
         """Show that files are imported, or for the preview only read."""
         headline = tr("Reading {names}") if reads_only else tr("Importing {names}")
         self._headline.setText(headline.format(names=self._names))
+        self._end(QDialogButtonBox.StandardButton.Cancel)
         self._running = True
         self._bar.show()
         self._bar.setRange(0, 0)
         self.list.hide()
         self.words.clear()
-        self._buttons.setStandardButtons(QDialogButtonBox.StandardButton.Cancel)
 
     def show_preview(self, report: ImportReport) -> None:
         """Show what an import would add, and offer it; nothing is stored yet."""
@@ -153,10 +153,15 @@ class ImportDialog(QDialog):
         self.list.setPlainText("\n".join(lines))
         if lines:
             self.resize(max(560, self.width()), max(420, self.height()))
+        else:
+            self.adjustSize()
 
     def _end(self, button: QDialogButtonBox.StandardButton = _CLOSE) -> None:
         self._running = False
         self._buttons.setEnabled(True)
+        for each in self._buttons.buttons():
+            self._buttons.removeButton(each)  # clear() would delete one that is being clicked
+            each.deleteLater()
         self._buttons.setStandardButtons(button)
 
     # Qt overrides
@@ -233,8 +238,7 @@ def _new_texts(report: ImportReport) -> list[str]:
         )
     elif not report.restored:
         parts.append(tr("Nothing new was found."))
-    if report.new:
-        days = [each.created_at for each in report.new]
-        first, last = format_day(min(days)), format_day(max(days))
+    days = [each.created_at for each in report.new]
+    if days and (first := format_day(min(days))) != (last := format_day(max(days))):
         parts.append(tr("From {first} to {last}.").format(first=first, last=last))
     return parts
