@@ -101,7 +101,7 @@ def _read(document: ListedDocument, path: Path, is_cancelled: IsCancelled) -> Do
     elif is_text(kind):
         texts = [_text(path, size)]
     else:
-        raise UnreadableFile(f"It is of a kind that is not read: {kind}.")
+        raise UnreadableFile("It is of a kind that is not read.")
     texts = [clean(each.replace("\r\n", "\n").replace("\r", "\n")) for each in texts]
     if kind == _PDF and (images := sum(not each.strip() for each in texts)):
         reason = _why_without_text(images, len(texts))

@@ -51,7 +51,8 @@ _HEADING_STYLE = re.compile(r"(?:heading ?(\d)|title$)", re.IGNORECASE)
 _SKIPPED = frozenset(("script", "style", "template", "noscript", "svg", "math", "iframe", "object"))
 _INLINE = frozenset(
     ("a", "abbr", "b", "bdi", "cite", "code", "em", "font", "i", "img", "ins", "kbd", "label", "mark", "q",
-     "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr")
+     "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+     "thead", "tbody", "tfoot", "colgroup", "col")
 )  # fmt: skip
 _CELLS = frozenset(("td", "th"))
 _LINES = frozenset(("br", "li", "tr", "dt", "dd", "option"))
@@ -67,6 +68,9 @@ class _HtmlText(HTMLParser):
         self.pieces: list[str] = []
         self._skipped: list[str] = []
         self._is_verbatim = False
+        self._row = self._cells = self._rows = (
+            0  # the first piece of a row, its cells, the rows before it
+        )
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
         if tag in _SKIPPED:
@@ -74,13 +78,21 @@ class _HtmlText(HTMLParser):
         elif _HEADING.fullmatch(tag):
             self.pieces.append(f"\n\n{'#' * int(tag[1])} ")
         elif tag in _CELLS:
+            self._cells += 1
             self.pieces.append(" | ")
+        elif tag == "tr":
+            self._row, self._cells = len(self.pieces), 0
+            self.pieces.append("\n")
         elif tag not in _INLINE:
             self.pieces.append("\n- " if tag == "li" else "\n" if tag in _LINES else "\n\n")
         if tag == "pre":
             self._is_verbatim = True
+        elif tag == "table":
+            self._rows = 0
 
     def handle_endtag(self, tag: str) -> None:
+        if tag == "tr":
+            self._end_row()
         if tag in self._skipped:
             while self._skipped.pop() != tag:
                 pass
@@ -88,6 +100,14 @@ class _HtmlText(HTMLParser):
             self.pieces.append("\n\n")
         if tag == "pre":
             self._is_verbatim = False
+
+    def _end_row(self) -> None:
+        """Make a row of cells that are one line each a row as in Markdown, the first one the head."""
+        row = "".join(self.pieces[self._row :]).strip()
+        if self._cells > 1 and "\n" not in row:
+            head = "" if self._rows else f"\n|{' --- |' * self._cells}"
+            self.pieces[self._row :] = [f"\n{row} |{head}"]
+        self._cells, self._rows = 0, self._rows + 1
 
     def handle_data(self, data: str) -> None:
         if not self._skipped:

@@ -153,6 +153,17 @@ def test_an_open_document_workbook_and_separated_values_are_tables(tmp_path: Pat
         assert text_of(path) == [(table, "", None)]
 
 
+def test_rows_of_a_web_page_are_a_table_and_layout_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    row = "<tr><td>{}</td><td>{}</td></tr>"
+    cells = f"<thead>{row.format('Item', 'Sum')}</thead><tbody>{row.format('Hut', '<b>4</b> EUR')}</tbody>"
+    layout = row.format("<p>One.</p><p>Two.</p>", "Three.")
+    path.write_text(f"<html><p>Costs</p><table>{cells}</table><table>{layout}</table></html>")
+    ((text, _, _),) = text_of(path)
+    assert text.startswith("Costs\n\n| Item | Sum |\n| --- | --- |\n| Hut | 4 EUR |\n\n")
+    assert text.count("---") == 2
+
+
 def test_an_office_file_with_a_password_says_so(tmp_path: Path) -> None:
     path = tmp_path / "a.docx"
     path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))

@@ -69,7 +69,7 @@ class DocumentRow:
     @property
     def sort_keys(self) -> tuple[Any, ...]:
         """What the rows are sorted by, by column."""
-        return self.path, self.state, self.pages, self.size_bytes, self.project
+        return self.path.casefold(), self.state, self.pages, self.size_bytes, self.project
 
 
 def rows_of(

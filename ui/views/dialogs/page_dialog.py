@@ -27,7 +27,7 @@ from ui.widgets.controls import closing_buttons, column_in, row_of, tool_button
 from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import PlainLabel, plain_label
 
-_SIZE_PX = (940, 620)
+_SIZE_PX = (760, 700)  # narrow: the conversation beside it stays in view
 _FOLLOW_MS = 150
 _DOT = " \N{MIDDLE DOT} "
 # Others are code or formatted for a terminal, as manual pages are.
