@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -107,6 +107,18 @@ def pytest_collection_finish() -> None:
     """Exempt modules and tests from collection: each full one took 0.4 s."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Leave what a test marked `unmeasured` does on its own thread out of the coverage."""
+    tracer = sys.gettrace()
+    if item.get_closest_marker("unmeasured"):
+        sys.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracer)
 
 
 @pytest.hookimpl(trylast=True)

@@ -12,6 +12,8 @@ from app.domain.errors import ImportRefused, KnownError, NotFound
 from app.domain.translation import LANGUAGES, choose_language, in_english, translate_filled
 from app.system.file_programs import UnreadableFile
 
+pytestmark = pytest.mark.unmeasured
+
 APP = Path(__file__).resolve().parents[2] / "app"
 TABLES = APP.parent / "resources" / "translations"
 # Read by models and on the command line only.

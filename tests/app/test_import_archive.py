@@ -245,6 +245,7 @@ def test_exports_beyond_the_limits_are_refused(
         _read(tmp_path / name)
 
 
+@pytest.mark.unmeasured
 def test_reading_a_large_member_takes_little_memory(tmp_path: Path) -> None:
     path = write_chatgpt_export(tmp_path / "a.zip", Shape(conversations=150, turns=3, words=1500))
     tracemalloc.start()

@@ -18,6 +18,8 @@ from app.transfer.importers.pieces import (
 )
 from app.transfer.importers.scanner import Scanner
 
+pytestmark = pytest.mark.unmeasured
+
 
 class _Dribble:
     """A stream that returns a few bytes per read."""

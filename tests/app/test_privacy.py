@@ -9,6 +9,8 @@ import pytest
 from app.privacy import KINDS, ConnectionState
 from tests.fakes.command_line import Console
 
+pytestmark = pytest.mark.unmeasured
+
 ROOT = Path(__file__).resolve().parents[2]
 OPENS = {
     "GuardedClient", "AsyncClient", "Client", "create_server", "create_connection", "socket", "Popen",

@@ -58,6 +58,8 @@ from tests.fakes.loopback_script import (
 )
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES, stream_bytes, whole_reply
 
+pytestmark = pytest.mark.unmeasured
+
 STOP, CALLS = FinishReason.STOP, FinishReason.TOOL_CALLS
 PATHS = {CHAT: "/v1/chat/completions", RESPONSES: "/v1/responses", MESSAGES: "/v1/messages"}
 LONG = "word and more words " * 10_000

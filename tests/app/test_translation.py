@@ -28,6 +28,8 @@ from app.memory.explain import FEATURE_LABELS, UNANSWERED, UNFINISHED
 from app.workers.jobs.routine_runner import ENDED, MISSED
 from app.workers.status_text import ESTIMATED, STATE_TEXTS
 
+pytestmark = pytest.mark.unmeasured
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 TABLES = [name for name in LANGUAGES if name != "en"]
 # Texts that are no words, or the same in every language.

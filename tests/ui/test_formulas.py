@@ -35,6 +35,7 @@ def test_what_models_write_is_typeset(source: str) -> None:
      r"\begin{cases}" * 8 + "x" + r"\end{cases}" * 8, "a+" * 999, r"\def\a{\a\a}\a", r"\rule{9em}{9em}",
      r'\color{"><image href="file:///etc/passwd"/>}x', "x\x00", "\ud800"],
 )  # fmt: skip
+@pytest.mark.unmeasured
 def test_what_is_wrong_unknown_or_too_long_is_not_and_nothing_is_raised(source: str) -> None:
     formula = typeset(source, is_display=False)
     assert formula is None or "image" not in formula.svg

@@ -12,7 +12,7 @@ from ui.rendering.document import TranscriptDocument
 from ui.rendering.document_builder import DocumentBuilder
 from ui.rendering.parser import MARKDOWN, PLAIN, Dialect
 
-pytestmark = pytest.mark.usefixtures("qapp")
+pytestmark = [pytest.mark.usefixtures("qapp"), pytest.mark.unmeasured]
 
 ACTIVE = {
     "script": "<script>fetch('https://evil.example')</script>",

@@ -141,5 +141,6 @@ def test_a_tag_that_is_still_open_is_rendered_while_the_text_arrives() -> None:
     ["<details>\n" * 3000, "<details><summary>" * 2000, "<u>" * 5000, "<details>\n</details>\n" * 2000,
      "<sub>a</sub>" * 3000, "</details>\n" * 5000, "<kbd " + "x" * 100_000],
 )  # fmt: skip
+@pytest.mark.unmeasured
 def test_hostile_tags_take_no_time(text: str) -> None:
     assert compose(text).document.blockCount() > 0

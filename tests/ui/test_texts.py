@@ -4,6 +4,10 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.unmeasured
+
 UI = Path(__file__).parents[2] / "ui"
 FOLDERS = ("views", "widgets", "models", "presenters")
 SENTENCE = re.compile(r"[A-Z][a-z]+[,:]? [a-z]|[a-z]+ [a-z]+ [a-z]+|[a-z]{3}\u2026$|[a-z]{3}\.$")
