@@ -178,13 +178,14 @@ def test_a_conversation_is_forgotten_after_a_yes(
 def test_an_export_gets_the_ending_of_its_format(
     commands: Commands, tmp_path: Path, action: str, name: str, given: str
 ) -> None:
-    commands.presenter.show_opened(conversation())
+    commands.presenter.show_opened(conversation(title="Tea / cake?"))
     if action == "all":
         commands.presenter.ask_for_export()
     else:
         commands.actions["export"].trigger()
     dialog = commands.parts.dialog(QFileDialog)
-    assert dialog.acceptMode() is QFileDialog.AcceptMode.AcceptSave
+    proposed = Path(dialog.selectedFiles()[0]).stem
+    assert proposed == ("commonplace" if action == "all" else "Tea cake")
     dialog.setDirectory(str(tmp_path))
     dialog.selectFile(name)
     dialog.accept()

@@ -1,5 +1,6 @@
 """Commands about stored conversations: pin, archive, tag, delete, restore, forget, export."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,7 @@ _FORMATS = {
     "JSON (*.json)": ExportFormat.JSON,
     "JSON Lines (*.jsonl)": ExportFormat.JSONL,
 }
+_NAME_CHARS = 80
 Command = Callable[[Sequence[Conversation]], object]
 Entry = tuple[str, Callable[[], object]]
 Export = Callable[[Path, ExportFormat, Sequence[ConversationId]], ExportReport]
@@ -132,7 +134,9 @@ class ConversationCommands(Presenter):
         dialog = QFileDialog(self._messages.window(), tr("Export"))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilters(list(_FORMATS))
-        dialog.selectFile("conversation" if len(ids) == 1 else "commonplace")
+        title = self.opened.title if self.opened and [*ids] == [self.opened.id] else ""
+        name = re.sub(r"[^\w-]+", " ", title).strip()[:_NAME_CHARS]
+        dialog.selectFile(name or ("conversation" if len(ids) == 1 else "commonplace"))
 
         def add_ending(chosen: str) -> None:
             dialog.setDefaultSuffix(_FORMATS[chosen].value)  # before it asks about an existing file
