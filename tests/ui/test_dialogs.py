@@ -8,13 +8,14 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QListWidget, QMessageBox, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QListWidget, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from ui.presenters.presenter import ask_for_text
-from ui.theme import ThemeChoice, style_sheet, theme_for
+from ui.theme import Theme, ThemeChoice, style_sheet, theme_for
 from ui.views.dialogs.confirm import Confirmation, confirm, confirm_unsaved
 from ui.views.settings.settings_dialog import SettingsDialog
+from ui.widgets.controls import column_in, saving_buttons
 
 UI = Path(__file__).parents[2] / "ui"
 LOSES = {"Forget", "Delete", "Remove", "Restore", "Discard", "Empty", "Replace"}
@@ -37,6 +38,17 @@ def words(node: ast.expr) -> set[str]:
 
 def test_message_boxes_are_made_in_one_place() -> None:
     assert {path.name for path, _ in calls("QMessageBox")} == {"confirm.py"}
+
+
+def test_save_looks_like_the_primary_button(qtbot: QtBot) -> None:
+    dialog = QDialog()
+    dialog.setStyleSheet(style_sheet(Theme()))
+    box, save = saving_buttons(dialog, lambda: None)
+    column_in(dialog, box)
+    dialog.show()
+    qtbot.waitExposed(dialog)
+    edge = save.grab().toImage().pixelColor(6, save.height() // 2)
+    assert (edge.name(), save.isDefault()) == (Theme().colors.accent, True)
 
 
 def test_questions_that_lose_something_are_warnings() -> None:

@@ -212,8 +212,9 @@ def closing_buttons(dialog: QDialog, *actions: str) -> tuple[QDialogButtonBox, l
 def saving_buttons(dialog: QDialog, save: Slot) -> tuple[QDialogButtonBox, QPushButton]:
     """Return a row with Save, the default, and Cancel, and the first of them."""
     box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, dialog)
-    made = box.addButton(tr("Save"), QDialogButtonBox.ButtonRole.AcceptRole)
-    made.setProperty("kind", "primary")
+    made = button(dialog, tr("Save"), kind="primary")
+    box.addButton(made, QDialogButtonBox.ButtonRole.AcceptRole)
+    made.setDefault(True)
     box.accepted.connect(save)
     box.rejected.connect(dialog.reject)
     return box, made

@@ -76,10 +76,8 @@ class ImportDialog(QDialog):
         self._bar.hide()
         self.words.setText(_report_text(report))
         self._show_list([*_titles(report.new), *_skipped(report)])
-        choice = self._buttons.addButton(tr("Import"), QDialogButtonBox.ButtonRole.AcceptRole)
-        choice.setProperty("kind", "primary")
-        choice.style().polish(choice)  # adding it has measured it
-        choice.clicked.connect(self.import_requested)
+        choice = button(self, tr("Import"), self.import_requested, kind="primary")
+        self._buttons.addButton(choice, QDialogButtonBox.ButtonRole.AcceptRole)
         choice.setDefault(True)
         choice.setFocus()
 
