@@ -93,8 +93,6 @@ async def test_a_routine_is_made_and_its_runs_see_the_last_ones_and_recall_nothi
     form = await _fill_in(user, "Report", "How is basil?", "every weekday at 9")
     assert "It runs every weekday at 09:00, next:" in form.echo.text()
     assert len(form.echo.text().split("\u00b7")) == 3
-    await user.until(lambda: "conversation_search" in form.tools.text())
-    assert "core_memory_append" not in form.tools.text()
     user.choose(form.project, "Garden")
     await user.until(lambda: not form.save.isEnabled())
     await user.until(form.save.isEnabled)

@@ -43,9 +43,8 @@ class Screen:
         self.presenter = parts.make(
             RoutinesPresenter,
             routines=self.service,
-            presets=Recorder(listed=(BUILT_IN_PRESET,), default=BUILT_IN_PRESET),
+            presets=Recorder(listed=(BUILT_IN_PRESET,)),
             projects=Recorder(listed=(Project("p", "Garden"),)),
-            tools=lambda: {"conversation_search": "", "man_search": ""},
             open_turn=parts.go("turn"),
         )
 

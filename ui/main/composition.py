@@ -252,7 +252,6 @@ class Presenters(QObject):
         self.tray = TrayPresenter(bridge, services.settings, self._window, self.quick_find.show)
         self.routines = RoutinesPresenter(
             bridge, services.routines, services.presets, services.projects,
-            partial(services.tools, is_unattended=True),
             partial(list_models, services.models, services.chat, bridge), banner, conversation.open,
         )  # fmt: skip
         McpConsentPresenter(bridge, services.mcp_access, banner)

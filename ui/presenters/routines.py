@@ -1,6 +1,6 @@
 """Routines: the dialog that lists them, the editor of one, and runs on request."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,14 +27,12 @@ from ui.widgets.banner import Banner
 class RoutinesPresenter(Presenter):
     """Opens the dialogs, saves with consent, and runs routines.
 
-    `tools` returns the descriptions of what an unattended run may use by name, `list_models` the models of
-    all providers with a key, and failures.
+    `list_models` returns the models of all providers with a key, and failures.
     """
 
     _routines: Routines
     _presets: Presets
     _projects: Projects
-    _tools: Callable[[], Mapping[str, str]]
     _list_models: Callable[[], Awaitable[tuple[Sequence[str], Sequence[str]]]]
     _messages: Banner
     _open_turn: OpenTurn
@@ -123,7 +121,7 @@ class RoutinesPresenter(Presenter):
     def _edit(self, routine: Routine) -> None:
         self._bridge.load(
             "routine",
-            lambda: (self._presets.listed(), self._presets.default(), self._projects.listed()),
+            lambda: (self._presets.listed(), self._projects.listed()),
             lambda found: self._show_form(routine, *found),
             self._show_error,
         )
@@ -132,7 +130,6 @@ class RoutinesPresenter(Presenter):
         self,
         routine: Routine,
         presets: Sequence[Preset],
-        default: Preset,
         projects: Sequence[Project],
     ) -> None:
         form = RoutineForm(
@@ -141,14 +138,13 @@ class RoutinesPresenter(Presenter):
             {each.uid: each.name for each in projects},
             self._parent,
         )
-        tools = {None: default.tools} | {each.uid: each.tools for each in presets}
-        form.edited.connect(lambda edited: self._preview(edited, tools, form))
+        form.edited.connect(lambda edited: self._preview(edited, form))
         form.save_requested.connect(lambda edited: self._save(edited, form))
         form.model.opening.connect(
             lambda: self._bridge.start("routine models", self._show_models(form))
         )
         form.finished.connect(self._on_form_finished)
-        tasks = ("routine preview", "routine tools", "routine models", "routine plan")
+        tasks = ("routine preview", "routine models", "routine plan")
         self._form = self._open_dialog(form, *tasks)
 
     def _on_form_finished(self) -> None:
@@ -158,13 +154,8 @@ class RoutinesPresenter(Presenter):
         found, _ = await self._list_models()
         form.show_models(found)
 
-    def _preview(
-        self,
-        routine: Routine,
-        allowed: Mapping[str | None, Sequence[str] | None],
-        form: RoutineForm,
-    ) -> None:
-        """Show the schedule of an edited routine in words, what it sends and costs, and its tools."""
+    def _preview(self, routine: Routine, form: RoutineForm) -> None:
+        """Show the schedule of an edited routine in words, and what it sends and costs."""
 
         def read() -> tuple[str, str]:
             cron = read_schedule(routine.cron)
@@ -183,11 +174,7 @@ class RoutinesPresenter(Presenter):
             form.show_schedule(text, is_valid=False)
             form.show_plan("")
 
-        chosen = allowed.get(routine.preset)
         self._bridge.load("routine preview", read, show, on_error)
-        self._bridge.load(
-            "routine tools", self._tools, lambda tools: form.show_tools(_tools_text(tools, chosen))
-        )
 
     def _save(self, routine: Routine, form: RoutineForm, *, agreed: bool = False) -> None:
         def after(saved: Routine) -> None:
@@ -229,13 +216,3 @@ def _echo(cron: str) -> str:
     return tr("It runs {schedule}, next:\n{times}").format(
         schedule=schedule_text(cron), times=times
     )
-
-
-def _tools_text(tools: Mapping[str, str], allowed: Sequence[str] | None) -> str:
-    names = [name for name in tools if allowed is None or name in allowed]
-    if not names:
-        return tr("It uses no tools.")
-    return tr(
-        "Tools it may use, as its preset allows: {names}. Nobody is asked while it runs, so tools that "
-        "write to memory or ask you are left out."
-    ).format(names=", ".join(names))

@@ -77,13 +77,9 @@ class Toolbox:
         """`more` returns tools that may change; their names are others than those of `tools`."""
         self._own, self._more = tools, more
 
-    def descriptions(self, *, is_unattended: bool = False) -> Mapping[str, str]:
-        """Return the descriptions of all tools by their names, or of those for an unattended exchange."""
-        return {
-            name: tool.description
-            for name, tool in self._tools().items()
-            if not is_unattended or tool.is_unattended
-        }
+    def descriptions(self) -> Mapping[str, str]:
+        """Return the descriptions of all tools by their names."""
+        return {name: tool.description for name, tool in self._tools().items()}
 
     def offered_in(
         self,

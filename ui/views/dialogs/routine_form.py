@@ -29,6 +29,10 @@ from ui.widgets.plain_label import plain_label
 _PAUSE_MS = 300
 _PROMPT_PX = 84
 _SPIN_MARGIN_PX = 6
+_TOOLS_TEXT = tr(
+    "It may use the tools of its preset, but none that write to memory or ask you, since nobody is asked "
+    "while it runs."
+)
 
 
 class RoutineForm(Dialog):
@@ -76,7 +80,7 @@ class RoutineForm(Dialog):
         self.cap.setValue(routine.cap_usd or 0)
         self.private = QCheckBox(tr("Keep its answers out of search and memory"), self)
         self.private.setChecked(routine.is_private)
-        self.plan, self.tools = plain_label(self, "muted"), plain_label(self, "small")
+        self.plan, self.tools = plain_label(self, "muted"), plain_label(self, "small", _TOOLS_TEXT)
         self.status.hide()
         buttons, self.save = saving_buttons(self, lambda: self.save_requested.emit(self.routine))
         content = QWidget(self)
@@ -110,10 +114,6 @@ class RoutineForm(Dialog):
     def show_plan(self, text: str) -> None:
         """Show what it would send and cost."""
         self.plan.setText(text)
-
-    def show_tools(self, text: str) -> None:
-        """Show the tools it may use."""
-        self.tools.setText(text)
 
     def show_models(self, models: Sequence[str]) -> None:
         """Offer models in the list of the model field."""
