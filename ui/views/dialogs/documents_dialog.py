@@ -3,9 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import QHeaderView, QTreeView, QWidget
+from PySide6.QtWidgets import (
+    QHeaderView,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeView,
+    QWidget,
+)
 
 from app.domain.errors import KnownError
 from app.domain.projects import Project
@@ -126,6 +132,7 @@ class DocumentsDialog(Dialog):
         table.setUniformRowHeights(True)
         table.setSelectionMode(QTreeView.SelectionMode.ExtendedSelection)
         table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        table.setItemDelegateForColumn(DocumentColumn.STATE, _StateDelegate(table))
         table.sortByColumn(DocumentColumn.NAME, Qt.SortOrder.AscendingOrder)
         table.setSortingEnabled(True)
         header.setStretchLastSection(False)
@@ -200,6 +207,19 @@ class DocumentsDialog(Dialog):
         if files := local_files(event):
             event.acceptProposedAction()
             self.dropped.emit(files)
+
+
+class _StateDelegate(QStyledItemDelegate):
+    """Cuts a long reason at its end, as a sentence is read."""
+
+    # Qt overrides
+
+    def initStyleOption(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """Have the text cut at its end."""
+        super().initStyleOption(option, index)
+        option.textElideMode = Qt.TextElideMode.ElideRight
 
 
 _WELCOME = tr(
