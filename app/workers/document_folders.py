@@ -10,6 +10,7 @@ from app.domain.changes import DocumentsForgotten
 from app.domain.documents import AddedPath, DocumentStatus, ListedDocument
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.passages import PassageKind
+from app.domain.translation import trn
 from app.storage.deletion.forget import remains_of_files
 from app.storage.engine.store import Store
 from app.storage.tables.documents import Documents
@@ -100,9 +101,16 @@ class AddedDocuments:
             self._set(str(path.resolve()), False)
         added = added_paths(self._settings)
         known = {each.id: each.name for each in self._documents.listed()} | self._documents.former()
-        if removed := [each for each, name in known.items() if not nearest(name, added)]:
+        removed = [each for each, name in known.items() if not nearest(name, added)]
+        answers = self._documents.answers_with(removed)
+        if removed:
             self._store.save(DocumentsForgotten(tuple(removed)))
-        return remains_of_files(self._store)
+        left = trn(
+            "{count} answer of a model that used them stays in its conversation.",
+            "{count} answers of models that used them stay in their conversations.",
+            answers,
+        )
+        return (*((left,) if answers else ()), *remains_of_files(self._store))
 
     def statuses(self) -> tuple[DocumentStatus, ...]:
         """Return what became of each file, by path."""

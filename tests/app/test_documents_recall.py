@@ -200,7 +200,8 @@ def test_a_removed_document_is_gone_from_prompts_that_quoted_any_version(
     elif before == "deleted":
         (library.folder / "telescopes.pdf").unlink()
     library.look()
-    services.documents.remove([library.folder])
+    remains = services.documents.remove([library.folder])
+    assert remains[0] == "1 answer of a model that used them stays in its conversation."
     redacted = Prompts(store).of(exchange)
     assert redacted is not None
     assert FORGOTTEN in redacted.parts[0].text

@@ -203,7 +203,7 @@ class DocumentsPresenter(Presenter):
             self._update_index()
             removed = trn("{count} document was removed.", "{count} documents were removed.", count)
             if self._dialog is not None:
-                self._dialog.show_notice("\n".join((removed, *map(translate_filled, left))))
+                self._dialog.show_notice("\n".join((removed, *left)))
             self._request_list()
 
         self._bridge.save(lambda: self._added.remove(paths), report, self._show_error)

@@ -11,6 +11,7 @@ from app.domain.changes import ConversationForgotten, MessagesForgotten, ValueFo
 from app.domain.conversations import ExchangeStatus, ToolCall, ToolResult
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, MessageId
+from app.domain.translation import tr, trn
 from app.language.titles import first_words
 from app.storage.deletion.values import value_counts
 from app.storage.engine.store import Store
@@ -24,17 +25,7 @@ from app.storage.safety.attachments import (
 from app.storage.tables.exchanges import Exchanges
 
 _VALUE_CHARS = (4, 10_000)  # a private key has 3,000
-_VALUE_REMAINS = "The content of attached files was not searched."
-_DOCUMENTS_REMAIN = "Documents with it were removed from the library and are not followed any more; their files were not changed."
 _UNTITLED = "New conversation"
-_REST_NOT_ERASED = (
-    "Summaries, facts and saved texts of its turn were removed too, and quotes by tools and Recall. What "
-    "you or a model wrote in other turns, core memory, and forks of the conversation were not changed."
-)
-_NOT_ERASED = (
-    "Quotes of it by tools and Recall in other conversations were removed too. What you or a model "
-    "wrote there, core memory, and forks of the conversation were not changed."
-)
 
 
 def forget(store: Store, conversation_ids: Iterable[ConversationId]) -> tuple[str, ...]:
@@ -67,8 +58,12 @@ def forget_turn(store: Store, exchange_id: int) -> tuple[str, ...]:
     left = _forget_messages(store, {turn.conversation_id: ids})
     if not others:
         return left
-    versions = "1 other version" if len(others) == 1 else f"{len(others):,} other versions"
-    return (f"The conversation still has {versions} of this turn.", *left)
+    others_remain = trn(
+        "The conversation still has {count} other version of this turn.",
+        "The conversation still has {count} other versions of this turn.",
+        len(others),
+    )
+    return (others_remain, *left)
 
 
 def forget_messages(store: Store, message_ids: Iterable[int]) -> tuple[str, ...]:
@@ -123,7 +118,11 @@ def _forget_messages(
     if files:
         remove_unreferenced(store, files)
     copies, *damaged = remains_of_files(store)
-    return (copies, _REST_NOT_ERASED, *damaged)
+    rest = tr(
+        "Summaries, facts and saved texts of its turn were removed too, and quotes by tools and Recall. What "
+        "you or a model wrote in other turns, core memory, and forks of the conversation were not changed."
+    )
+    return (copies, rest, *damaged)
 
 
 def forget_value(store: Store, value: str) -> tuple[str, ...]:
@@ -142,8 +141,15 @@ def forget_value(store: Store, value: str) -> tuple[str, ...]:
     if not places:
         raise NotFound("Nothing contains this value", "Capital letters and spaces count.")
     store.save(ValueForgotten(value.strip()))
-    documents = (_DOCUMENTS_REMAIN,) if "document" in places else ()
-    return (_VALUE_REMAINS, *documents, *remains_of_files(store))
+    left = [tr("The content of attached files was not searched.")]
+    if "document" in places:
+        left.append(
+            tr(
+                "Documents with it were removed from the library and are not followed any more; their files "
+                "were not changed."
+            )
+        )
+    return (*left, *remains_of_files(store))
 
 
 def value_places(store: Store, value: str) -> Mapping[str, int]:
@@ -165,16 +171,22 @@ def purge_trash(store: Store, before: datetime) -> int:
 def remains(store: Store) -> tuple[str, ...]:
     """Return where the text of a forgotten conversation may remain, as sentences for the user."""
     copies, *damaged = remains_of_files(store)
-    return (copies, _NOT_ERASED, *damaged)
+    rest = tr(
+        "Quotes of it by tools and Recall in other conversations were removed too. What you or a model "
+        "wrote there, core memory, and forks of the conversation were not changed."
+    )
+    return (copies, rest, *damaged)
 
 
 def remains_of_files(store: Store) -> tuple[str, ...]:
     """Return which files may still contain forgotten text, as sentences for the user."""
-    sentences = ["Exports and backups that you copied elsewhere were not changed."]
+    sentences = [tr("Exports and backups that you copied elsewhere were not changed.")]
     damaged = store.paths.damaged
     if damaged.exists() and any(damaged.iterdir()):
         sentences.append(
-            f"The folder '{damaged}' contains damaged files, which may include the text; "
-            "delete it when you are sure that nothing is missing."
+            tr(
+                "The folder '{damaged}' contains damaged files, which may include the text; delete it when you are sure "
+                "that nothing is missing."
+            ).format(damaged=damaged)
         )
     return tuple(sentences)

@@ -282,6 +282,17 @@ class Documents:
         """Return the names of all documents of which there were other passages, by id."""
         return dict(self._store.rows("SELECT DISTINCT document_id, name FROM former_passage"))
 
+    def answers_with(self, document_ids: Sequence[int]) -> int:
+        """Return how many turns had a passage of documents in their prompt, in any version."""
+        row = self._store.row(
+            "SELECT count(DISTINCT exchange_id) FROM recalled WHERE kind = 'document' AND injected AND passage_id IN "
+            "(SELECT p.id FROM passage p JOIN document_chunk c ON c.id = p.source_id AND p.kind = 'document' "
+            "WHERE c.document_id IN (SELECT unnest($1)) "
+            "UNION SELECT id FROM former_passage WHERE document_id IN (SELECT unnest($1)))",
+            [list(document_ids)],
+        )
+        return int(row[0]) if row else 0
+
     def statuses(self) -> tuple[DocumentStatus, ...]:
         """Return what became of each document, by name."""
         rows = self._store.rows(
