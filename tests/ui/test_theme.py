@@ -12,12 +12,15 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QIcon, QPalette
 from PySide6.QtWidgets import (
     QApplication,
+    QCheckBox,
     QComboBox,
     QLineEdit,
     QPlainTextEdit,
+    QRadioButton,
     QToolButton,
     QWidget,
 )
+from pytestqt.qtbot import QtBot
 
 import icons
 from ui.icons import RESOURCES, set_icon
@@ -29,6 +32,7 @@ from ui.theme import (
     THEMES_DIR,
     Appearance,
     Colors,
+    Theme,
     ThemeChoice,
     style_sheet,
     theme_for,
@@ -154,6 +158,19 @@ def test_a_damaged_state_gives_the_systems_theme(
     made = first_appearance(qapp, stored_settings(file))
     assert made.theme.dark is False
     made.deleteLater()
+
+
+@pytest.mark.parametrize("kind", [QCheckBox, QRadioButton])
+def test_the_focus_of_a_check_box_is_drawn_whole(
+    qtbot: QtBot, kind: type[QCheckBox | QRadioButton]
+) -> None:
+    box = kind("Yes")
+    box.setStyleSheet(style_sheet(Theme()))
+    box.show()
+    qtbot.waitExposed(box)
+    box.setFocus()
+    qtbot.waitUntil(box.hasFocus)
+    assert box.grab().toImage().pixelColor(0, box.height() // 2).name() == Theme().colors.text
 
 
 WINDOW_IN_THIS_FOLDER = """

@@ -15,13 +15,15 @@ from ui.presenters.typed_recall import TypedRecallPresenter
 from ui.widgets.composer import Composer
 from ui.widgets.memory_switch import MemoryUse
 
+TITLE = "Tea & cake on the terrace of a mill by the river in December"
+
 
 def foreseen(passage: int, *, left_out: bool = False) -> Foreseen:
     item = RecalledItem(
         RecallLayer.HISTORY, PassageKind.TURN, PassageId(passage), ConversationId(9), None, None,
         0.9, None, 0.9, 10, injected=not left_out, dropped_by="",
     )  # fmt: skip
-    return Foreseen(RecalledItemDetails(item, "Tea & cake", 3, "tea?", None, AT), "You like green.")
+    return Foreseen(RecalledItemDetails(item, TITLE, 3, "tea?", None, AT), "You like green.")
 
 
 class Typing:
@@ -84,7 +86,9 @@ def test_the_switch_shows_what_memory_brings_and_marks_mentions(typing: Typing) 
     memory = typing.composer.memory
     typing.type("@Tea and cake?")
     (first, _) = memory.items
-    assert first.title.startswith("Tea & cake, turn 4 \u00b7 ")
+    assert first.title.startswith("Tea & cake on the")
+    assert ", turn 4 \u00b7 " in first.title
+    assert len(first.title.partition(",")[0]) <= 28, "the list is not wider"
     assert first.sentence == "You like green."
     assert memory.text().startswith("2 ")
     (mark,) = typing.composer.box.extraSelections()

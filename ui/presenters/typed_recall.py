@@ -18,7 +18,7 @@ from ui.widgets.memory_switch import MemoryItem
 
 _PAUSE_MS = 300
 _NAME = "recall while typing"
-_TITLE_CHARS, _SENTENCE_CHARS = 36, 220
+_TITLE_CHARS, _SENTENCE_CHARS = 28, 220  # as much as the list is wide
 _TEXT_KINDS = (PassageKind.FACT, PassageKind.MEMORY)
 
 
