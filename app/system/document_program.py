@@ -56,7 +56,7 @@ _INLINE = frozenset(
 )  # fmt: skip
 _CELLS = frozenset(("td", "th"))
 _LINES = frozenset(("br", "li", "tr", "dt", "dd", "option"))
-_HEADING = re.compile(r"h[1-6]")
+_HEADINGS = {"title": 1} | {f"h{level}": level for level in range(1, 7)}
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 
 
@@ -75,8 +75,8 @@ class _HtmlText(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
         if tag in _SKIPPED:
             self._skipped.append(tag)
-        elif _HEADING.fullmatch(tag):
-            self.pieces.append(f"\n\n{'#' * int(tag[1])} ")
+        elif tag in _HEADINGS:
+            self.pieces.append(f"\n\n{'#' * _HEADINGS[tag]} ")
         elif tag in _CELLS:
             self._cells += 1
             self.pieces.append(" | ")
@@ -262,7 +262,8 @@ def _html(data: bytes) -> str:
     parser.feed(_decoded(data, names).replace("\f", " "))
     parser.close()
     lines = (line.rstrip() for line in "".join(parser.pieces).split("\n"))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    text = "\n".join("" if set(each) == {"#"} else each for each in lines)  # without empty headings
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
 def _decoded(data: bytes, names: "Iterable[str]") -> str:

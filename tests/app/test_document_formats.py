@@ -158,10 +158,20 @@ def test_rows_of_a_web_page_are_a_table_and_layout_is_not(tmp_path: Path) -> Non
     row = "<tr><td>{}</td><td>{}</td></tr>"
     cells = f"<thead>{row.format('Item', 'Sum')}</thead><tbody>{row.format('Hut', '<b>4</b> EUR')}</tbody>"
     layout = row.format("<p>One.</p><p>Two.</p>", "Three.")
-    path.write_text(f"<html><p>Costs</p><table>{cells}</table><table>{layout}</table></html>")
+    path.write_text(
+        f"<html><title> </title><p>Costs</p><table>{cells}</table><table>{layout}</table></html>"
+    )
     ((text, _, _),) = text_of(path)
     assert text.startswith("Costs\n\n| Item | Sum |\n| --- | --- |\n| Hut | 4 EUR |\n\n")
     assert text.count("---") == 2
+
+
+def test_the_title_of_a_web_page_stands_above_its_headings(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_text("<html><title>Policy</title><h1>Insurance</h1><p>Of the hut.</p></html>")
+    assert text_of(path) == [("# Policy\n\n# Insurance\n\nOf the hut.", "Insurance", None)]
+    path.write_text("<html><title>Policy</title><p>Of the hut.</p></html>")
+    assert text_of(path) == [("# Policy\n\nOf the hut.", "Policy", None)]
 
 
 def test_an_office_file_with_a_password_says_so(tmp_path: Path) -> None:

@@ -86,6 +86,18 @@ def test_sources_are_shown_under_answers_and_opened(recall: Recall) -> None:
     assert recall.statuses[-1] == ("", "", True, True)
 
 
+def test_sources_in_files_are_shown_again_when_passages_change(recall: Recall) -> None:
+    made = source(1)
+    item = replace(made.place.item, kind=PassageKind.DOCUMENT)
+    recall.found = {
+        ExchangeId(2): Contribution((replace(made, place=replace(made.place, item=item)),))
+    }
+    recall.parts.transcript.content_requested.emit(0, 1)
+    recall.parts.transcript.take()
+    recall.parts.bridge.changed.emit(ChangeSet(passages=True))
+    assert ("show_sources", 1) in [each[:2] for each in recall.parts.transcript.take()]
+
+
 def test_a_summary_that_begins_at_the_first_turn_is_not_marked(recall: Recall) -> None:
     first = view_of(1).path[0].message_ids[0]
     recall.inspector.results["sent_summary"] = SentSummary("Of boats", first)

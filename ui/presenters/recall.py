@@ -161,6 +161,17 @@ class RecallPresenter(Presenter):
         ]
         if wanted:
             self._bridge.submit(self._show_sources(wanted))
+        elif changed.passages and (quoting := self._with_documents()):
+            self._bridge.start("sources of documents", self._show_sources(quoting))
+
+    def _with_documents(self) -> list[ExchangeId]:
+        """Return the turns with a source in a file, which may have changed."""
+        return [
+            each.id
+            for each in self._conversation.path
+            if (known := self._known.get(each.id)) is not None
+            and any(one.place.item.kind is PassageKind.DOCUMENT for one in known.sources)
+        ]
 
 
 def status_text(*, is_on: bool, is_on_here: bool, is_whole: bool) -> str:
