@@ -31,6 +31,9 @@ _.log_severity_level
 _.post_processor
 _.__suppress_context__
 
+# Qt reads it.
+_.textElideMode
+
 # hypothesis calls it after every run of a stateful test.
 _.teardown
 
