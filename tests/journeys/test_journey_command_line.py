@@ -13,7 +13,7 @@ import pytest
 
 from app.cli.remote import raise_window
 from app.system.paths import DataPaths
-from tests.fakes.command_line import Console
+from tests.fakes.command_line import CommandLine, Console
 from tests.fakes.exports import Shape, write_chatgpt_export
 
 ROOT = Path(__file__).parents[2]
@@ -27,13 +27,13 @@ class Shell:
         self._command = [sys.executable, "-m", "app", "--data-dir", str(data_dir)]
         self._started: list[subprocess.Popen[str]] = []
 
-    def __call__(self, *words: object, given: str = "", code: int = 0) -> str:
+    def __call__(self, *words: object, given: str = "") -> str:
         """Run a command to its end; return its standard output."""
         ran = subprocess.run(
             [*self._command, *map(str, words)],
             cwd=ROOT, input=given, capture_output=True, text=True, timeout=WAIT_S,
         )  # fmt: skip
-        assert ran.returncode == code, ran
+        assert ran.returncode == 0, ran
         return ran.stdout
 
     def begin(self, *words: object) -> "subprocess.Popen[str]":
@@ -109,18 +109,19 @@ def test_a_library_is_imported_after_a_kill_searched_worked_on_and_moved(
 
 
 def test_work_executes_other_commands_and_ends_when_a_window_opens(
-    shell: Shell, data_dir: Path, tmp_path: Path
+    shell: Shell, data_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shell("import", write_chatgpt_export(tmp_path / "some.json", Shape(3, 2, 20)))
+    here = CommandLine(data_dir, capsys)
+    here.done("import", write_chatgpt_export(tmp_path / "some.json", Shape(3, 2, 20)))
     paths = DataPaths(data_dir)
     working = shell.begin("work")
     wait_until(paths.socket.exists, working)
     assert shell("list").count("\n") == 3
-    shell("tag", 1, "garden")
-    shell("restore", tmp_path / "none.duckdb", code=1)
+    here.done("tag", 1, "garden")
+    assert here("restore", tmp_path / "none.duckdb").code == 1
     assert not raise_window(paths)
     out, err = working.communicate(timeout=WAIT_S)
     assert (working.returncode, err) == (0, "A window was opened: its workers continue.\n")
     assert "exchange_summarizer" in out
     assert not paths.socket.exists()
-    assert "garden" in shell("tag", 1)
+    assert "garden" in here.done("tag", 1).out

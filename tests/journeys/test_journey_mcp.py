@@ -103,11 +103,14 @@ def test_a_program_reads_once_it_is_allowed_and_its_reading_is_logged(
     assert refused.is_error
     assert library.mcp_access.decisions() == {_NAME: Access.ASK}
     library.mcp_access.decide(_NAME, Access.ALLOWED)
-    (found, *_) = _value(_ask(library.paths.root, "search", mode, query="basil in winter"))[
-        "results"
-    ]
+
+    async def read(client: Client) -> tuple[Any, Any]:
+        results = await client.call_tool("search", {"query": "basil in winter"})
+        first = _value(results)["results"][0]
+        return first, _value(await client.call_tool("fetch", {"id": first["id"]}))
+
+    found, whole = anyio.run(_with_client, library.paths.root, mode, read)
     assert "windowsill" in found["text"]
-    whole = _value(_ask(library.paths.root, "fetch", mode, id=found["id"]))
     assert "windowsill" in whole["text"]
     reading = library.mcp_access.readings(9)[0]
     assert (reading.client, reading.tool, reading.links) == (_NAME, "fetch", (found["url"],))

@@ -14,6 +14,7 @@ from app.domain.chat import StoredProvider
 from app.providers.pricing.prices import OwnPrice
 from app.system.paths import DataPaths
 from tests.fakes.background import part_answer
+from tests.fakes.command_line import CommandLine
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import stall, text, usage
 from tests.fakes.stored import add_conversation, opened
@@ -25,9 +26,12 @@ WAIT_S = 60.0
 
 
 class Program:
-    """`python -m app` on one data directory, with the loopback server as provider `local`."""
+    """The command line on one data directory, with the loopback server as provider `local`."""
 
-    def __init__(self, data_dir: Path, server: Loopback) -> None:
+    def __init__(
+        self, data_dir: Path, server: Loopback, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self._here = CommandLine(data_dir, capsys)
         self._paths = DataPaths(data_dir)
         self._command = [sys.executable, "-m", "app", "--data-dir", str(data_dir)]
         self._server = server
@@ -50,12 +54,10 @@ class Program:
         self.inside(lambda services: services.settings.set(key, value))
 
     def __call__(self, *words: str, code: int = 0) -> str:
-        ran = subprocess.run(
-            [*self._command, *words], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S,
-            check=False,
-        )  # fmt: skip
-        assert ran.returncode == code, ran
-        return ran.stdout + ran.stderr
+        """Run a command in this process; return what it writes."""
+        ran = self._here(*words)
+        assert ran.code == code, ran
+        return ran.out + ran.err
 
     def spend(self) -> dict[str, Any]:
         return dict(json.loads(self("status", "--json").partition("\n}")[0] + "\n}")["spend"])
@@ -74,8 +76,8 @@ class Program:
 
 
 @pytest.fixture
-def program(data_dir: Path, server: Loopback) -> Program:
-    return Program(data_dir, server)
+def program(data_dir: Path, server: Loopback, capsys: pytest.CaptureFixture[str]) -> Program:
+    return Program(data_dir, server, capsys)
 
 
 def test_a_request_under_way_at_a_kill_counts_against_the_limit(
