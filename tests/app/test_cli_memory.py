@@ -1,5 +1,6 @@
 """`facts`, `memory` and `recall`, and the slash command `/facts`."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,10 +21,11 @@ FACT_FIELDS = {
 SADDLE = "Which bolt holds the saddle?"
 
 
-@pytest.fixture
-def cli(data_dir: Path) -> Iterator[Console]:
-    """Yield a command line on facts 2 (current) and 3 (past), and six conversations."""
-    with opened(data_dir) as store:
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a data directory to copy, with facts 2 (current) and 3 (past), and six conversations."""
+    root = tmp_path_factory.mktemp("library") / "data"
+    with opened(root) as store:
         source = add_conversation(store, "tea", title="Of drinks")
         current = learned(store, source, "The user drinks green tea.")
         learned(store, source, "The user drinks coffee.", valid_until=AT, superseded_by=current.id)
@@ -32,6 +34,12 @@ def cli(data_dir: Path) -> Iterator[Console]:
             add_conversation(
                 store, (f"Tell me about {topic}.", f"There is much to say about {topic}.")
             )
+    return root
+
+
+@pytest.fixture
+def cli(library: Path, data_dir: Path) -> Iterator[Console]:
+    shutil.copytree(library, data_dir)
     with closing(Console(data_dir)) as console:
         yield console
 

@@ -14,7 +14,7 @@ from app.domain.recall import RecallSettings, SegmentContext
 from app.domain.wording import is_mostly_latin
 from app.domain.workers import WorkerName
 from app.transfer.importing import import_files
-from tests.fakes.stored import AT, add_conversation, made
+from tests.fakes.stored import AT, add_all, add_conversation, made, new_conversation
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "retrieval"
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "samples" / "sample-archive.json"
@@ -47,8 +47,11 @@ def indexed(services: Services) -> Services:
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     built = build(made(tmp_path_factory.mktemp("retrieval") / "data"), RunMode.COMMAND_LINE)
-    for day, (title, turns) in enumerate(conversations()):
-        add_conversation(built.store, *turns, title=title, at=AT + timedelta(days=day))
+    told = (
+        new_conversation(built.store, *turns, title=title, at=AT + timedelta(days=day))
+        for day, (title, turns) in enumerate(conversations())
+    )
+    add_all(built.store, told)
     yield indexed(built)
     built.close()
 

@@ -26,7 +26,7 @@ from app.storage.tables.passages import Passages
 from app.storage.tables.prompts import Feedback
 from app.storage.tables.settings import Settings
 from tests.fakes.embedders import BagOfWords
-from tests.fakes.stored import AT, ConversationRecord, add_conversation, new_conversation
+from tests.fakes.stored import AT, ConversationRecord, add_all, add_conversation, new_conversation
 from tests.fakes.summarizers import summarized
 
 FLOOR = 0.7  # the default of rag_min_similarity
@@ -170,8 +170,7 @@ class RecallLibrary(Library):
         super().__init__(store)
         self.feedback = Feedback(store)
         self.about_cat = add_conversation(store, VET, title="Minka")
-        others = [new_conversation(store, text, title=text.split()[-1]) for text in OTHERS]
-        store.save(*(change for each in others for change in each.changes))
+        add_all(store, (new_conversation(store, each, title=each.split()[-1]) for each in OTHERS))
         self.recall_by_words = RecallService(store, self.settings, self.service)
         self.recall_service = RecallService(store, self.settings, self.with_meaning)
 

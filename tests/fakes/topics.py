@@ -16,7 +16,7 @@ from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.topic_finder import TopicJob
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import JumpingClock
-from tests.fakes.stored import AT, ConversationRecord, new_conversation
+from tests.fakes.stored import AT, ConversationRecord, add_all, new_conversation
 
 SUBJECTS = {
     "heron": "heron gateway retries timeout requests latency proxy backoff header",
@@ -57,9 +57,7 @@ class TopicLibrary:
     def fill(self, each: int = 8) -> dict[str, list[ConversationRecord]]:
         """Add conversations about every subject, and find topics."""
         made = {subject: [self._new(subject) for _ in range(each)] for subject in SUBJECTS}
-        self.store.save(
-            *(change for own in made.values() for talk in own for change in talk.changes)
-        )
+        add_all(self.store, (talk for own in made.values() for talk in own))
         self.find()
         return made
 

@@ -21,7 +21,7 @@ from app.providers.vendors import vendors
 from app.system.paths import DataPaths
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text
-from tests.fakes.stored import add_conversation, opened
+from tests.fakes.stored import add_all, new_conversation, opened
 
 SADDLE = "The saddle of my bicycle needs an M8 bolt, sixty millimetres long."
 OTHERS = (
@@ -78,9 +78,10 @@ def server(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
 def services(data_dir: Path) -> Iterator[Services]:
     """Yield services with conversations about other things, whose recall has as long as it needs."""
     with opened(data_dir) as store:
-        for topic in OTHERS:
-            turn = (f"Tell me about {topic}.", f"There is much to say about {topic}.")
-            add_conversation(store, turn)
+        told = (
+            (f"Tell me about {each}.", f"There is much to say about {each}.") for each in OTHERS
+        )
+        add_all(store, (new_conversation(store, turn) for turn in told))
     with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as built:
         built.context_fetcher._limits = RecallLimits(20.0, 20.0, 20.0)
         yield built
@@ -175,12 +176,12 @@ def test_a_conversation_that_outgrows_its_model_is_compacted_and_recalled(
 ) -> None:
     services.settings.set("prompt_max_tokens", 4_000)
     opening = "My boat is called Halcyon and lies at berth 14 in Trondheim."
-    server.always(text("Look for wear, clean it with fresh water, write down the date. " * 3))
+    server.always(text("Look for wear, clean it with fresh water, write down the date. " * 20))
     chat = Chat(services, server)
     first = chat.say(opening)
     where = first.conversation_id
     assert part_of(chat.prompt(first), PlanPartKind.COMPACTION) is None
-    for number in range(39):
+    for number in range(19):
         name = PARTS[number % len(PARTS)]
         chat.say(f"What about the {name}, number {number} on the list of this season?", where)
     chat.index()

@@ -15,7 +15,7 @@ from app.domain.ids import ConversationId
 from app.domain.recall import Verdict
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text, usage
-from tests.fakes.stored import add_conversation, opened
+from tests.fakes.stored import add_all, add_conversation, new_conversation, opened
 from tests.fakes.user import User, is_searched_by_meaning
 from ui.widgets.transcript.view import TranscriptView
 
@@ -33,10 +33,10 @@ OTHERS = (
 def bicycle(data_dir: Path) -> int:
     """Write a library in which one conversation mentions a saddle; return its id."""
     with opened(data_dir) as store:
-        for topic in OTHERS:
-            add_conversation(
-                store, (f"Tell me about {topic}.", f"There is much to say about {topic}.")
-            )
+        told = (
+            (f"Tell me about {each}.", f"There is much to say about {each}.") for each in OTHERS
+        )
+        add_all(store, (new_conversation(store, turn) for turn in told))
         turns = [(f"Something else {number}?", "Well. " * 60) for number in range(6)]
         whole = add_conversation(store, *turns, (SADDLE, "Good to know."), *turns, title=TITLE)
     return whole.conversation.id
