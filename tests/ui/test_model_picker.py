@@ -3,9 +3,13 @@
 import pytest
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
 
 from app.chat.models import ModelCard
 from app.domain.chat import ModelRef
+from ui.views.settings.provider_form import ProviderModels
+from ui.widgets.controls import column_in
 from ui.widgets.model_list import ModelList
 from ui.widgets.model_picker import ModelPicker, list_place
 from ui.widgets.model_rows import ModelGroup, ModelRow, model_name, model_row, window_text
@@ -102,6 +106,20 @@ def test_an_open_list_grows_to_show_its_rows_and_never_shrinks() -> None:
     assert few < picker.list.fitting_height() <= many
     picker.show_groups(GROUPS[:1])
     assert picker.list.height() == many
+
+
+def test_a_provider_of_one_model_has_a_list_of_its_height_and_a_button_of_its_text(
+    qtbot: QtBot,
+) -> None:
+    page = QWidget()
+    page.resize(900, 700)
+    shown = ProviderModels(page)
+    column_in(page, shown, None)
+    shown.show_models((ModelRow("a:one", "one"),), "")
+    page.show()
+    qtbot.waitExposed(page)
+    assert shown.list.height() == shown.list.fitting_height() < 200
+    assert shown.use.width() < 400
 
 
 def test_the_button_is_never_wider_than_its_place() -> None:

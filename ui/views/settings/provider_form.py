@@ -202,7 +202,6 @@ class ProviderModels(Card):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(tr("Models"), parent)
         self.list = ModelList(self)
-        self.list.setMinimumHeight(_LIST_PX)
         self.list.chosen.connect(self.default_chosen)
         self.list.selected.connect(self.selected)
         self.use = button(
@@ -219,7 +218,7 @@ class ProviderModels(Card):
         )
         self.note = PlainLabel(self, wordWrap=True)
         row = row_of((self.window_text, 1), self.window_tokens, self.set_window, self.reset_window)
-        filled(self.column, row_of(self.use, (self.note, 1)), self.list, row)
+        filled(self.column, row_of(self.use, (self.note, 100), None), self.list, row)
         self.hide()
 
     def show_models(self, rows: tuple[ModelRow, ...], default: str) -> None:
@@ -227,6 +226,9 @@ class ProviderModels(Card):
         note = "" if rows else tr("The server does not list its models.")
         self.list.show_groups([ModelGroup("", rows, note)], default)
         self.list.reveal()
+        height_px = self.list.fitting_height()
+        self.list.setMinimumHeight(min(_LIST_PX, height_px))
+        self.list.setMaximumHeight(height_px)
         self.use.setEnabled(bool(rows))
         self.show_note("", "muted")
         self.show()
