@@ -91,9 +91,14 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
         self._rows = ProfileRows(parts.store)
         self._attempts = Attempts(parts.store, self.name)
         self._extraction = ExtractionWork(parts.store)
+        self._found: Sequence[DueProfile] | None = None  # until it is counted or worked on
 
     def find(self, at: datetime) -> Sequence[DueProfile]:
         """Return the profile when it is due, facts changed, and the change matters."""
+        self._found = self._due(at)
+        return self._found
+
+    def _due(self, at: datetime) -> Sequence[DueProfile]:
         day = _day_number(at)
         review = self._rows.review()
         is_stale = review is not None and not review.facts_key
@@ -113,6 +118,7 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
 
     def make(self, items: Sequence[DueProfile], is_cancelled: IsCancelled) -> WrittenProfile:
         """Return the new profile, by the background model if one is chosen."""
+        self._found = None
         (due,) = items
         if self._model is None or not self._model.model or not due.diff:
             return WrittenProfile(due, due.by_rules)
@@ -138,7 +144,9 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
         if retry is not None:
             waits = retry[0] is not None
             return Tally(0, 1, int(waits), int(not waits), retry[0])
-        is_due, was_made = bool(self.find(at)), self._rows.review() is not None
+        found, self._found = self._found, None
+        is_due = bool(self._due(at) if found is None else found)
+        was_made = self._rows.review() is not None
         return Tally(int(was_made and not is_due), int(was_made or is_due))
 
     def poll_interval_s(self) -> float:

@@ -78,6 +78,7 @@ class TopicJob(Job[DueTopics, FoundTopics]):
         self._has_failed = False
         self._store = parts.store
         self._attempts = Attempts(parts.store, self.name)
+        self._found: tuple[DueTopics | None, ...] = ()  # until it is counted or worked on
 
     def find(self, at: datetime) -> Sequence[DueTopics]:
         """Return the topics if they are due."""
@@ -85,6 +86,7 @@ class TopicJob(Job[DueTopics, FoundTopics]):
         if retry is not None and (retry[0] is None or retry[0] > at):
             return ()
         due = self._due()
+        self._found = (due,)
         if (
             due is None
             or not self._finder.is_due(due.work, self._chosen())
@@ -99,6 +101,7 @@ class TopicJob(Job[DueTopics, FoundTopics]):
 
     def make(self, items: Sequence[DueTopics], is_cancelled: IsCancelled) -> FoundTopics:
         """Return the topics of all conversations; 10,000 take some seconds."""
+        self._found = ()
         (due,) = items
         chosen = self._chosen()
         found = self._finder.find(due.space, chosen)
@@ -121,7 +124,8 @@ class TopicJob(Job[DueTopics, FoundTopics]):
 
     def tally(self) -> Tally:
         """Return the counts of conversations with a topic."""
-        due = self._due()
+        found, self._found = self._found, ()
+        due = found[0] if found else self._due()
         if due is None or not due.work.fitted:
             return Tally(0, 0)
         return Tally(due.work.conversations - due.work.unassigned, due.work.conversations)
