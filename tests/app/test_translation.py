@@ -25,6 +25,7 @@ from app.domain.translation import (
 )
 from app.domain.workers import WORKERS
 from app.memory.explain import FEATURE_LABELS, UNANSWERED, UNFINISHED
+from app.storage.safety.interrupted import PROGRAM_ENDED
 from app.workers.jobs.routine_runner import ENDED, MISSED
 from app.workers.status_text import ESTIMATED, STATE_TEXTS
 
@@ -96,7 +97,7 @@ def listed() -> dict[str, bool]:
             texts |= dict.fromkeys(names, False)
     for obstacle in (UNFINISHED, UNANSWERED):
         texts |= {obstacle.words: False, obstacle.hint: False}
-    for problem in (STOPPED, CONNECTION_LOST, EMPTY, *CUT_SHORT.values()):
+    for problem in (STOPPED, CONNECTION_LOST, EMPTY, PROGRAM_ENDED, *CUT_SHORT.values()):
         texts |= {problem.title: False, problem.hint: False}
     texts |= dict.fromkeys((MISSED, ENDED), False)
     for spec in WORKERS.values():

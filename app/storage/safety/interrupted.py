@@ -34,9 +34,7 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, exchanges_where
 from app.storage.tables.passages import Passages
 
-_PROBLEM = Problem(
-    "program_ended", "The program ended while this reply was running", "Continue or regenerate it."
-)
+PROGRAM_ENDED = Problem("program_ended", "The program ended while this reply was running")
 
 
 def end_running_replies(store: Store) -> int:
@@ -99,7 +97,7 @@ def _ending(
     ended = replace(
         exchange,
         status=ExchangeStatus.INTERRUPTED,
-        problem=_PROBLEM,
+        problem=PROGRAM_ENDED,
         message_ids=(*exchange.message_ids, *(message.id for message in fresh)),
     )
     changes: list[Change] = []
