@@ -536,7 +536,7 @@ def test_replies_that_ran_at_a_kill_are_stored_as_interrupted(store: Store, tmp_
     after_kill = killed(store, tmp_path / "killed")
     with opened(after_kill) as again:
         assert again.notices == (
-            "7 replies were interrupted when the program ended; the part received was kept.",
+            "7 replies were interrupted when the program ended; the parts received were kept.",
         )
         found = tables(again)
         assert [row[5] for row in found["exchange"]] == ["completed"] * 2 + ["interrupted"] * 7
@@ -587,4 +587,4 @@ def test_a_full_disk_at_startup_does_not_prevent_opening(
             assert tables(again)["exchange"][0][5] == "running"
     with opened(after_kill) as again:
         assert tables(again)["exchange"][0][5] == "interrupted"
-        assert "A reply was interrupted" in again.notices[0]
+        assert "1 reply was interrupted" in again.notices[0]

@@ -13,6 +13,7 @@
 import logging
 
 from app.domain.errors import DiskFull, KnownError
+from app.domain.translation import trn
 from app.storage.apply import apply_records
 from app.storage.deletion.tombstones import Tombstones
 from app.storage.engine.aggregate import read_state
@@ -126,7 +127,10 @@ def _end_running(store: Store, opening: OpeningState) -> None:
         _log.warning("interrupted replies cannot be ended now: %s", error)
         return
     if ended:
-        subject = "A reply was" if ended == 1 else f"{ended} replies were"
         opening.notices.append(
-            f"{subject} interrupted when the program ended; the part received was kept."
+            trn(
+                "{count} reply was interrupted when the program ended; the part received was kept.",
+                "{count} replies were interrupted when the program ended; the parts received were kept.",
+                ended,
+            )
         )
