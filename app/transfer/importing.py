@@ -73,25 +73,20 @@ def import_files(
         undone=frozenset(history.undone()),
     )  # fmt: skip
     run = _ImportRun(store, importer, paths, on_progress, read, dry_run=dry_run)
-    is_cancelled, number = False, 0
     try:
-        for path in paths:
-            run.import_path(path, cancelled)
-    except Cancelled:
-        is_cancelled = True
+        run.import_paths(cancelled)
     finally:
         try:
             run.close()
             presets, left_out = run.store_loose(own=own, restore_forgotten=restore_forgotten)
         finally:
-            if not dry_run:
-                added = [*(each.id for each in run.new), *run.restored]
-                number = history.add([path.name for path in paths], added)
+            added = [*(each.id for each in run.new), *run.restored]
+            number = 0 if dry_run else history.add([path.name for path in paths], added)
             store.checkpoint()
-    if run.refusals and run.counts == ImportCounts() and not is_cancelled:
+    if run.refusals and run.counts == ImportCounts() and not run.is_cancelled:
         raise run.refusals[0]
     return ImportReport(
-        **run.counts._asdict(), skipped=tuple(run.skipped), cancelled=is_cancelled,
+        **run.counts._asdict(), skipped=tuple(run.skipped), cancelled=run.is_cancelled,
         refused=len(run.refusals), presets=presets, left_out=left_out, new=tuple(run.new),
         number=number,
     )  # fmt: skip
@@ -130,6 +125,7 @@ class _ImportRun:
         restored: Conversations that were taken out of the trash.
         skipped: What could not be imported.
         refusals: The paths of which nothing, or not all, could be read.
+        is_cancelled: Whether it was stopped before all of them were.
         facts: Imported facts; they are stored last, because they refer to conversations.
         presets: Imported presets.
         profile: The lines of imported profiles.
@@ -146,6 +142,8 @@ class _ImportRun:
         *,
         dry_run: bool,
     ) -> None:
+        self.is_cancelled = False
+        self._paths = paths
         self._read = read
         self._is_dry = dry_run
         self._beside = FilesBeside(paths)
@@ -166,8 +164,15 @@ class _ImportRun:
         self._pending: Sequence[PendingImport] = ()
         self._checkpointed_messages = 0
 
-    def import_path(self, path: Path, cancelled: Callable[[], bool]) -> None:
-        """Read a path and store what is in it. Raises Cancelled, StorageError."""
+    def import_paths(self, cancelled: Callable[[], bool]) -> None:
+        """Read the paths and store what is in them, until it is stopped. Raises StorageError."""
+        try:
+            for path in self._paths:
+                self._import_path(path, cancelled)
+        except Cancelled:
+            self.is_cancelled = True
+
+    def _import_path(self, path: Path, cancelled: Callable[[], bool]) -> None:
         try:
             for batch in batches(self.read(path, cancelled)):
                 if cancelled():

@@ -311,20 +311,13 @@ class Exchanges(StoreReader):
 
     def messages_in_each(self, conversation_ids: Sequence[int]) -> Mapping[int, Sequence[Message]]:
         """Return what `messages_in` does for several conversations; those without any are left out."""
-        rows = self._store.rows(
-            f"SELECT {MESSAGE_COLUMNS} FROM message "
-            "WHERE conversation_id IN (SELECT unnest(?)) ORDER BY id",
-            [list(conversation_ids)],
-        )
-        return _grouped(map(message_of, rows))
+        given = ("message", MESSAGE_COLUMNS, conversation_ids, "conversation_id", "ORDER BY id")
+        return _grouped(map(message_of, self._store.read(select_in, *given)))
 
     def ids_by_uid(self, conversation_ids: Sequence[int]) -> Mapping[int, Mapping[str, MessageId]]:
         """Return the ids of all messages of some conversations, by conversation and uid."""
-        rows = self._store.rows(
-            "SELECT conversation_id, uid, id FROM message "
-            "WHERE conversation_id IN (SELECT unnest(?))",
-            [list(conversation_ids)],
-        )
+        given = ("message", "conversation_id, uid, id", conversation_ids, "conversation_id")
+        rows = self._store.read(select_in, *given)
         found: dict[int, dict[str, MessageId]] = {each: {} for each in conversation_ids}
         for conversation_id, uid, message_id in rows:
             found[conversation_id][uid] = message_id

@@ -14,7 +14,7 @@ from app.domain.facts import Fact, FactCategory, FactVersion
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.storage.engine.aggregate import Row, reader, select_in
+from app.storage.engine.aggregate import Row, among, reader, select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.store import StoreReader
 from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS
@@ -94,7 +94,8 @@ class Facts(StoreReader):
 
     def by_ids(self, ids: Iterable[int]) -> Mapping[PassageId, KnownFact]:
         """Return the facts that exist among `ids`."""
-        found = self._store.read(_visible, "f.id IN (SELECT unnest(?))", [list(ids)])
+        condition, values = among(ids)
+        found = self._store.read(_visible, f"f.id {condition}", values)
         return {each.fact.id: each for each in found}
 
     def get(self, fact_id: int) -> KnownFact:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from app.domain.conversations import Exchange, ExchangeStatus
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
-from app.storage.engine.aggregate import select_in
+from app.storage.engine.aggregate import among, select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, to_db
@@ -243,10 +243,12 @@ class SummaryWork(StoreReader):
 
 
 def _with_texts(cursor: Connection, items: Sequence[WorkItem]) -> tuple[WaitingConversation, ...]:
+    if not items:
+        return ()
     ids = [row[0] for row in items]
-    condition = "conversation_id IN (SELECT unnest(?))"
+    condition, values = among(ids)
     by_conversation: dict[int, list[Exchange]] = {}
-    for exchange in exchanges_where(cursor, condition, [ids]):
+    for exchange in exchanges_where(cursor, f"conversation_id {condition}", values):
         by_conversation.setdefault(exchange.conversation_id, []).append(exchange)
     rows = select_in(cursor, "conversation", CONVERSATION_COLUMNS, ids)
     heads = {head.id: head for head in map(conversation_of, rows)}
