@@ -39,7 +39,7 @@ from ui.widgets.transcript.panels import (
 )
 from ui.widgets.transcript.values import Sources, WrittenLine
 
-_WAITING = tr("Reading the prompt …")
+_WAITING = tr("Waiting for the reply …")
 _WAITING_AFTER_TOOLS = tr("Reading the results of the tools …")
 _STALLED = tr("Waiting for more …")
 _LOOK_EVERY_MS = 1000
