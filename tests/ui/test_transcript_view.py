@@ -305,7 +305,7 @@ def test_a_reply_that_stalls_says_for_how_long(
 
     assert not any("5 s" in each for each in seen())
     shown.view.set_theme(Theme())
-    assert any("Reading" in each for each in seen()), "also once it is drawn anew"
+    assert any("the reply" in each for each in seen()), "also once it is drawn anew"
     now[0] += 5
     assert any(each.endswith("5 s") for each in seen())
     shown.stream("Some text.")
