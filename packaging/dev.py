@@ -143,15 +143,16 @@ def build(arguments: Sequence[str]) -> int:
 def test_processes(arguments: Sequence[str]) -> list[str]:
     """Return pytest's options for parallel runs: several processes for more than a file of tests.
 
-    One for each core we may use, but at least two, because tests wait for each other's programs,
-    and at most four, because a container may tell of cores that it does not give.
+    One more than the cores we may use, because tests wait for a quarter of their time (measured: no
+    thread of a process or its children could run), and at most four, because a container may tell
+    of cores that it does not give.
     """
     for argument in arguments:
         one_file = "::" in argument or argument.endswith(".py")
         if one_file or argument in ONE_PROCESS or argument.startswith(("-n", "--numprocesses")):
             return []
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    return ["-n", str(min(4, max(2, cores))), "--dist", "worksteal"]
+    return ["-n", str(min(4, cores + 1)), "--dist", "worksteal"]
 
 
 def memory_folder(folder: Path = Path("/dev/shm")) -> Path | None:

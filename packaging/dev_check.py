@@ -52,7 +52,7 @@ def run_all() -> int:
 class Beside:
     """A command that runs while other steps do; what it prints is kept until its turn comes.
 
-    Two processes of tests leave a core idle now and then, mypy uses one and prints at its end.
+    The processes of the tests leave a core idle now and then, mypy uses one and prints at its end.
     """
 
     def __init__(self, *arguments: str) -> None:
