@@ -28,7 +28,7 @@ from app.storage.tables.spending import Spending
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
 from app.workers.job import Blocked
-from app.workers.jobs import JobParts, embedding_pipeline
+from app.workers.jobs import JobParts, chunk_vectors
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from app.workers.jobs.limited_embedding import PageRateLimit
 from app.workers.jobs.open_conversation import OpenConversation
@@ -163,7 +163,7 @@ def test_a_slow_server_gets_fewer_texts_at_once_and_a_fast_one_more(store: Store
 
     pages.embedder.poison = work
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(embedding_pipeline, "monotonic", lambda: now_s)
+        patched.setattr(chunk_vectors, "monotonic", lambda: now_s)
         pages.run()
     assert pages.embedder.batches[:4] == [32, 10, 10, 10], "ten seconds each"
     later = pages.embedder.batches[4:]

@@ -3,14 +3,13 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import Cancelled, EmbedderUnavailable, KnownError
-from app.domain.ids import PartId, PassageId, part_number
+from app.domain.ids import PassageId, part_number
 from app.domain.passages import PassageKind, PassageText, Space
-from app.domain.ports import Embedder, TokenVectors, token_embedder
+from app.domain.ports import Embedder, token_embedder
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.storage.engine.times import now
@@ -20,12 +19,12 @@ from app.storage.tables.vector_rows import (
     BadVectors,
     EmbeddedPassage,
     EmbeddingCandidate,
-    validated_vectors,
 )
 from app.storage.tables.vectors import Vectors
 from app.storage.work.queue import Tally
 from app.workers.job import IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
+from app.workers.jobs.chunk_vectors import ChunkVectors
 from app.workers.jobs.limited_embedding import (
     MAX_PAGES_PER_REQUEST,
     SPEND_KEYS,
@@ -36,16 +35,9 @@ from app.workers.jobs.limited_embedding import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from app.index.token_index import TokenizedPassage
 
-_MOST_AT_ONCE = 100
-_FIRST_TEXTS = 32  # in the first request to a server, whose speed is not known
-_REQUEST_S = 10.0  # that a request to a server should take at most
 _PREFETCH = 2_000  # finding looks at every passage there is: 30 ms of a library of 100,000
-_PROBE = "hello"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +112,10 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         self._vectors = Vectors(parts.store)
         self._embedder: Embedder | None = None
         self._space: Space | None = None
-        self._page_rate = page_rate or PageRateLimit()
-        self._are_pages = False
-        self._fitting_texts = _FIRST_TEXTS
-        self._known: dict[str, npt.NDArray[np.float32]] = {}
-        self._known_tokens: dict[str, TokenVectors] = {}
+        self._chunks = ChunkVectors(
+            parts.settings, self._limited, page_rate or PageRateLimit(),
+            lambda: self.is_outdated, with_tokens=parts.tokens is not None,
+        )  # fmt: skip
         self._lacking_tokens: Sequence[PassageId] = ()
         self._lacking_in: object = None
         self._is_lacking_known = False
@@ -133,7 +124,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
     def pace(self) -> Pace:
         """As many passages at once as a batch has texts, each batch stored before the next."""
         retries = self._settings.number("embedding_max_retries")
-        return Pace(self._batch_size, save_items=1, retries=retries)
+        return Pace(self._chunks.at_once(self._embedder), save_items=1, retries=retries)
 
     def find(self, at: datetime) -> Sequence[_Waiting]:
         """Return the newest passages without vectors in the active space, with their text.
@@ -142,15 +133,16 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         come from a prefetched list, unless passages were added since or another embedder was chosen;
         saving checks again whether each still exists. Raises what `active` raises.
         """
-        self._known, self._known_tokens = {}, {}
+        self._chunks.start_over()
         space = self._use_active()
         self.refetch(lambda: self._missing(space, at))
+        at_once = self._chunks.at_once(self._embedder)
         while self.prefetched:
-            if items := self._items(space, self.take(self._batch_size)):
+            if items := self._items(space, self.take(at_once)):
                 return self._pages_last(items)
         self._find_lacking_tokens(self._embedder, at)
-        while ids := self._lacking_tokens[: self._batch_size]:
-            self._lacking_tokens = self._lacking_tokens[self._batch_size :]
+        while ids := self._lacking_tokens[:at_once]:
+            self._lacking_tokens = self._lacking_tokens[at_once:]
             if items := self._items(space, ids):
                 return [replace(each, has_vectors=True) for each in items]
         return ()
@@ -168,12 +160,12 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         """
         if (embedder := self._embedder) is None or (space := self._space) is None:
             raise EmbedderUnavailable("There is no embedder")
-        self._are_pages = any(item.text.kind is PassageKind.MAN_PAGE for item in items)
+        self._chunks.are_pages = any(item.text.kind is PassageKind.MAN_PAGE for item in items)
         try:
             return self._made(embedder, space, items, is_cancelled)
         except (BadVectors, EmbedderUnavailable) as error:
             self.is_outdated, self._is_lacking_known = True, False
-            self._probe(embedder, space, is_cancelled)
+            self._chunks.probe(embedder, space, is_cancelled)
             raise BadVectors(error.title, error.hint) from error
         except Cancelled:
             self._is_lacking_known = False
@@ -252,16 +244,11 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
 
     # -- inside
 
-    @property
-    def _batch_size(self) -> int:
-        most = min(_MOST_AT_ONCE, self._settings.number("embedding_batch_size"))
-        return min(most, self._fitting_texts) if is_server(self._embedder) else most
-
     def _use_active(self) -> Space:
         embedder = self._active()
         space = self._limited.space(embedder, self.is_stopping)
         if space != self._space:
-            self._fitting_texts = _FIRST_TEXTS
+            self._chunks.on_other_space()
             if self._space is not None:
                 # Another model may accept what one refused.
                 self._attempts.clear_failures()
@@ -323,22 +310,19 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
             if item.known.twin is not None and not item.has_vectors
         }
         pieces = [
-            (item, self._pieces(embedder, item.text, is_cancelled))
+            (item, self._chunks.cut(embedder, item.text, is_cancelled))
             for item in items
             if item.text.id not in copies
         ]
-        wanted = {piece.text for _, own in pieces for piece in own} - self._known.keys()
-        # Short ones together: a model pads each of a batch to the longest.
-        self._embed(
-            embedder, space, sorted(wanted, key=lambda text: (len(text), text)), is_cancelled
-        )
+        texts = {piece.text for _, own in pieces for piece in own}
+        self._chunks.embed(embedder, space, texts, is_cancelled)
         embedded = tuple(
             EmbeddedPassage(
                 item.text.id,
                 item.known.content_hash,
                 [piece.part for piece in own],
                 [piece.span for piece in own],
-                self._vectors_of(space, [piece.text for piece in own]),
+                self._chunks.vectors(space, own),
             )
             for item, own in pieces
             if not item.has_vectors
@@ -346,95 +330,15 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         tokens = token_embedder(embedder)
         if tokens is None or self._token_indexes is None:
             return _Made(space, len(items), embedded, copies)
-        tokenized = tuple(self._tokenized(item, own) for item, own in pieces)
-        return _Made(space, len(items), embedded, copies, tokenized, tokens.token_model)
-
-    def _tokenized(self, item: _Waiting, pieces: "Sequence[_Piece]") -> "TokenizedPassage":
-        """Return the tokens of a passage by part, those in the overlap of two chunks once."""
-        import numpy as np
-
         from app.index.token_index import TokenizedPassage
 
-        parts: dict[PartId, list[npt.NDArray[np.float32]]] = {}
-        end = {piece.part: 0 for piece in pieces}
-        for piece in pieces:
-            tokens, start = self._known_tokens[piece.text], piece.span[0]
-            is_new = tokens.spans[:, 0] + start >= end[piece.part]
-            parts.setdefault(piece.part, []).append(tokens.vectors[is_new])
-            end[piece.part] = piece.span[1]
-        rows = {part: np.concatenate(own) for part, own in parts.items()}
-        return TokenizedPassage(item.text.id, item.known.content_hash, rows)
-
-    def _pieces(
-        self, embedder: Embedder, text: PassageText, is_cancelled: IsCancelled
-    ) -> "list[_Piece]":
-        """Return the chunks of a passage, in reading order."""
-        most = self._settings.number("turn_max_tokens")
-        overlap = self._settings.number("turn_overlap_tokens")
-        overlap = overlap if overlap < most else most // 10
-        pieces = []
-        for part in text.parts:
-            if is_cancelled():
-                raise Cancelled("The worker was stopped")
-            content = part.embedded
-            for start, end in embedder.chunks(content, most, overlap) if content.strip() else ():
-                pieces.append(_Piece(part.id, (start, end), content[start:end]))
-        return pieces
-
-    def _embed(
-        self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
-    ) -> None:
-        """Embed texts, a batch a request; those of successful batches are kept.
-
-        A server gets as many at once as it embedded lately in some seconds, so that a slow one neither runs
-        into the time limit nor shows no progress.
-        """
-        waiting = list(texts)
-        while waiting:
-            batch = waiting[: self._batch_size]
-            started_s = monotonic()
-            vectors = self._request(embedder, space, batch, is_cancelled)
-            self._known.update(zip(batch, vectors, strict=True))
-            took_s = monotonic() - started_s
-            fitting = int(len(batch) * _REQUEST_S / max(took_s, _REQUEST_S / _MOST_AT_ONCE))
-            self._fitting_texts = max(1, min(2 * self._fitting_texts, fitting))
-            waiting = waiting[len(batch) :]
-
-    def _probe(self, embedder: Embedder, space: Space, is_cancelled: IsCancelled) -> None:
-        """Raise EmbedderUnavailable unless the embedder can embed a plain word."""
-        try:
-            self._request(embedder, space, [_PROBE], is_cancelled)
-        except BadVectors as error:
-            raise EmbedderUnavailable(error.title, error.hint) from error
-
-    def _request(
-        self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
-    ) -> "npt.NDArray[np.float32]":
-        if self._are_pages and is_server(embedder):
-            self._page_rate.wait(lambda: is_cancelled() or self.is_outdated)
-        wanted = token_embedder(embedder)
-        if wanted is not None and self._token_indexes is not None:
-            vectors, tokens = wanted.embed_with_tokens(texts, is_cancelled)
-            self._known_tokens.update(zip(texts, tokens, strict=True))
-        else:
-            vectors = self._limited.vectors(embedder, texts, is_cancelled)
-        return validated_vectors(vectors, len(texts), space)
-
-    def _vectors_of(self, space: Space, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
-        import numpy as np
-
-        if not texts:
-            return np.empty((0, space.dimension), np.float32)
-        return np.stack([self._known[text] for text in texts])
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A chunk: its part, its range in the part, and its text."""
-
-    part: PartId
-    span: tuple[int, int]
-    text: str
+        tokenized = tuple(
+            TokenizedPassage(
+                item.text.id, item.known.content_hash, self._chunks.tokens_by_part(own)
+            )
+            for item, own in pieces
+        )
+        return _Made(space, len(items), embedded, copies, tokenized, tokens.token_model)
 
 
 def _embedded_texts(text: PassageText) -> list[tuple[int, str]]:

@@ -1,0 +1,149 @@
+"""Chunks of passages and the vectors of their texts, embedded a batch a request."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from app.domain.errors import Cancelled, EmbedderUnavailable
+from app.domain.ids import PartId
+from app.domain.passages import PassageText, Space
+from app.domain.ports import Embedder, TokenVectors, token_embedder
+from app.storage.tables.settings import Settings
+from app.storage.tables.vector_rows import BadVectors, validated_vectors
+from app.workers.job import IsCancelled
+from app.workers.jobs.limited_embedding import LimitedEmbedding, PageRateLimit, is_server
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_MOST_AT_ONCE = 100
+_FIRST_TEXTS = 32  # in the first request to a server, whose speed is not known
+_REQUEST_S = 10.0  # that a request to a server should take at most
+_PROBE = "hello"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a passage: its part, its range in the part, and its text."""
+
+    part: PartId
+    span: tuple[int, int]
+    text: str
+
+
+class ChunkVectors:
+    """Cuts passages and embeds the chunks; the vectors of successful batches are kept until `start_over`.
+
+    Attributes:
+        are_pages: Whether manual pages are embedded, of which a server gets only some a minute. The wait for
+            that ends when `is_outdated`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        limited: LimitedEmbedding,
+        page_rate: PageRateLimit,
+        is_outdated: Callable[[], bool],
+        *,
+        with_tokens: bool,
+    ) -> None:
+        self._settings = settings
+        self._limited = limited
+        self._page_rate = page_rate
+        self._is_outdated = is_outdated
+        self._with_tokens = with_tokens
+        self._fitting_texts = _FIRST_TEXTS
+        self._known: dict[str, npt.NDArray[np.float32]] = {}
+        self._known_tokens: dict[str, TokenVectors] = {}
+        self.are_pages = False
+
+    def start_over(self) -> None:
+        """Drop the vectors."""
+        self._known, self._known_tokens = {}, {}
+
+    def on_other_space(self) -> None:
+        """Forget how fast the last embedder was."""
+        self._fitting_texts = _FIRST_TEXTS
+
+    def at_once(self, embedder: Embedder | None) -> int:
+        """Return how many texts a request to the embedder has.
+
+        A server gets as many at once as it embedded lately in some seconds, so that a slow one neither runs
+        into the time limit nor shows no progress.
+        """
+        most = min(_MOST_AT_ONCE, self._settings.number("embedding_batch_size"))
+        return min(most, self._fitting_texts) if is_server(embedder) else most
+
+    def cut(self, embedder: Embedder, text: PassageText, is_cancelled: IsCancelled) -> list[Chunk]:
+        """Return the chunks of a passage, in reading order. Raises Cancelled."""
+        most = self._settings.number("turn_max_tokens")
+        overlap = self._settings.number("turn_overlap_tokens")
+        overlap = overlap if overlap < most else most // 10
+        chunks = []
+        for part in text.parts:
+            if is_cancelled():
+                raise Cancelled("The worker was stopped")
+            content = part.embedded
+            for start, end in embedder.chunks(content, most, overlap) if content.strip() else ():
+                chunks.append(Chunk(part.id, (start, end), content[start:end]))
+        return chunks
+
+    def embed(
+        self, embedder: Embedder, space: Space, texts: set[str], is_cancelled: IsCancelled
+    ) -> None:
+        """Embed the texts without a known vector; raise what the embedder raises, and BadVectors."""
+        # Short ones together: a model pads each of a batch to the longest.
+        waiting = sorted(texts - self._known.keys(), key=lambda text: (len(text), text))
+        while waiting:
+            batch = waiting[: self.at_once(embedder)]
+            started_s = monotonic()
+            vectors = self._request(embedder, space, batch, is_cancelled)
+            self._known.update(zip(batch, vectors, strict=True))
+            took_s = monotonic() - started_s
+            fitting = int(len(batch) * _REQUEST_S / max(took_s, _REQUEST_S / _MOST_AT_ONCE))
+            self._fitting_texts = max(1, min(2 * self._fitting_texts, fitting))
+            waiting = waiting[len(batch) :]
+
+    def probe(self, embedder: Embedder, space: Space, is_cancelled: IsCancelled) -> None:
+        """Raise EmbedderUnavailable unless the embedder can embed a plain word."""
+        try:
+            self._request(embedder, space, [_PROBE], is_cancelled)
+        except BadVectors as error:
+            raise EmbedderUnavailable(error.title, error.hint) from error
+
+    def vectors(self, space: Space, chunks: Sequence[Chunk]) -> "npt.NDArray[np.float32]":
+        """Return the vectors of embedded chunks, (n, dim)."""
+        import numpy as np
+
+        if not chunks:
+            return np.empty((0, space.dimension), np.float32)
+        return np.stack([self._known[each.text] for each in chunks])
+
+    def tokens_by_part(self, chunks: Iterable[Chunk]) -> "dict[PartId, npt.NDArray[np.float32]]":
+        """Return the token vectors of a passage by part, those in the overlap of two chunks once."""
+        import numpy as np
+
+        parts: dict[PartId, list[npt.NDArray[np.float32]]] = {}
+        end: dict[PartId, int] = {}
+        for each in chunks:
+            tokens, start = self._known_tokens[each.text], each.span[0]
+            is_new = tokens.spans[:, 0] + start >= end.get(each.part, 0)
+            parts.setdefault(each.part, []).append(tokens.vectors[is_new])
+            end[each.part] = each.span[1]
+        return {part: np.concatenate(own) for part, own in parts.items()}
+
+    def _request(
+        self, embedder: Embedder, space: Space, texts: Sequence[str], is_cancelled: IsCancelled
+    ) -> "npt.NDArray[np.float32]":
+        if self.are_pages and is_server(embedder):
+            self._page_rate.wait(lambda: is_cancelled() or self._is_outdated())
+        wanted = token_embedder(embedder)
+        if wanted is not None and self._with_tokens:
+            vectors, tokens = wanted.embed_with_tokens(texts, is_cancelled)
+            self._known_tokens.update(zip(texts, tokens, strict=True))
+        else:
+            vectors = self._limited.vectors(embedder, texts, is_cancelled)
+        return validated_vectors(vectors, len(texts), space)
