@@ -18,6 +18,7 @@ from unittest.mock import Mock
 import duckdb
 import pytest
 
+from app.domain import translation
 from app.domain.changes import TEXT_WAS_THINKING, ExchangePut, SettingPut
 from app.domain.conversations import ExchangeStatus
 from app.domain.errors import (
@@ -221,7 +222,7 @@ def test_a_missing_file_is_restored_as_a_new_generation_without_reusing_ids(
             assert store.ids.message() > later.messages[-1].id
             if is_restored:
                 assert store.notices[0] == "The database file was missing."
-                assert "backup of" in store.notices[1]
+                assert "The backup of" in store.notices[1]
     assert library.damaged == {"commonplace.duckdb.wal"}, "DuckDB would have deleted it"
 
 
@@ -262,11 +263,17 @@ def test_a_backup_that_cannot_be_used_is_passed_over_and_kept(
     assert older.path.exists()
 
 
-def test_with_nothing_to_restore_the_library_is_empty_and_a_notice_says_so(data_dir: Path) -> None:
+@pytest.mark.parametrize(
+    ("language", "notice"), [("en", "There is nothing to restore"), ("de", "Es gibt nichts")]
+)
+def test_with_nothing_to_restore_the_library_is_empty_and_a_notice_says_so(
+    data_dir: Path, language: str, notice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation, "_chosen", [language])
     paths = new_paths(data_dir)
     paths.database.write_bytes(b"garbage" * 1000)
     store = open_store(paths)
-    assert store.notices[-1] == "There is nothing to restore: starting with an empty library."
+    assert store.notices[-1].startswith(notice)
     store.close()
 
 
@@ -285,7 +292,7 @@ def test_a_gap_in_the_journal_is_reported(library: Library) -> None:
     path.write_bytes(content)
     with opened(library.paths.root) as store:
         assert titles(store) == EVERYTHING
-        assert store.notices == ("1 changes could not be read from the journal, which is damaged.",)
+        assert store.notices == ("1 change could not be read from the journal, which is damaged.",)
     with opened(library.paths.root) as store:
         assert store.notices == ()
 

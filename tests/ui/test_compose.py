@@ -1,5 +1,6 @@
 """Sending and the other commands of a turn: both presenters with fakes of what is below them."""
 
+import re
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
@@ -15,6 +16,7 @@ from app.chat.library import ConversationView
 from app.chat.planner import ExchangePlan
 from app.chat.reply import Reply
 from app.domain.changes import ChangeSet
+from app.domain.chat import Retrying, TextDelta
 from app.domain.conversations import (
     ANY_RECALL,
     Conversation,
@@ -409,6 +411,29 @@ def sent(compose: Compose) -> list[str]:
 
 
 DONE = exchange(3, 2, message_ids=(MessageId(30), MessageId(31)))
+
+
+def test_the_wait_for_a_retry_is_counted_down(
+    compose: Compose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, statuses = [100.0], list[str]()
+    monkeypatch.setattr("ui.presenters.replies.perf_counter", lambda: now_s[0])
+    compose.replies.status_changed.connect(lambda _, text: statuses.append(text))
+    compose.send("first")
+    reply = compose.commit()
+    reply.push(Retrying(1, 2.4, "No answer"))
+    for now_s[0] in (100.0, 100.1, 101.0, 102.0, 103.0, 104.0):
+        compose.replies._on_drain_timeout()
+    waits = [re.findall(r"\d+", each) for each in statuses]
+    assert waits == [["3"], ["2"], ["1"], []]
+    reply.push(Retrying(2, 9.0, "No answer"))
+    compose.replies._on_drain_timeout()
+    reply.push(TextDelta("Here"))
+    compose.replies._on_drain_timeout()
+    now_s[0] = 105.0
+    compose.replies._on_drain_timeout()
+    assert len(statuses) == 5, "an answer ends the countdown"
+    end(compose, reply, DONE)
 
 
 def test_messages_sent_while_a_reply_runs_wait_for_its_end(compose: Compose) -> None:

@@ -96,11 +96,57 @@ def test_a_link_is_defined_where_commonmark_has_definitions(text: str, is_link: 
     assert lines(streamed.document) == lines(compose(text).document)
 
 
-def test_footnotes_are_numbered_by_their_references() -> None:
+def test_footnotes_are_numbered_and_listed_by_their_references() -> None:
     text = "[^z]: Last\n\none[^b] two[^a] one[^b]\n\n```\n[^z]\n```\n\n[^a]: A\n\n[^b]: B"
     found = properties(text, Property.FOOTNOTE)
-    assert [each for each in found if each] == [3, 2, 1]
+    assert [each for each in found if each] == [3, 1, 2]
     assert "one1 two2 one1" in lines(compose(text).document)
+
+
+NOTES = """b[^b] a[^a] c[^c]
+
+```
+[^a]: in code
+[^b]: in code
+```
+
+[^a]: A
+    on
+
+    a second paragraph
+
+[^b]: B
+[^c]: C
+goes on
+
+> [^d]: D
+
+the end"""
+
+
+def test_footnotes_that_follow_each_other_are_ordered_with_their_paragraphs() -> None:
+    expected = [
+        "b1 a2 c3", "", "[^a]: in code", "[^b]: in code", "B", "A on", "a second paragraph",
+        "C goes on", "D", "the end",
+    ]  # fmt: skip
+    assert lines(compose(NOTES).document) == expected
+    streamed = DocumentBuilder(THEME)
+    for character in NOTES:
+        streamed.feed(character)
+        streamed.refresh()
+    streamed.end()
+    streamed.finish()
+    assert lines(streamed.document) == expected
+
+
+def test_the_number_of_a_cited_document_is_not_shown() -> None:
+    link = "commonplace://document/17"
+    for text, shown in (
+        (f"[Tea.pdf · document 17]({link})", "Tea.pdf"),
+        (f"[Tea.pdf · document 18]({link})", "Tea.pdf · document 18"),
+    ):
+        (run,) = all_runs(text)
+        assert (run[0], run[5]) == (shown, link)
 
 
 def test_one_or_two_tildes_strike_what_they_enclose() -> None:

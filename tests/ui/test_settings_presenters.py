@@ -253,6 +253,7 @@ def test_a_local_server_that_runs_is_offered_tested_saved_and_its_model_made_the
     form.models.list.search.setText("B")
     form.models.use.click()
     assert providers.settings.text("default_model") == "p:b"
+    assert not form.models.use.isEnabled(), "it is the one of new conversations"
     form.models.window_tokens.setText("16,000")
     form.models.set_window.click()
     assert models.own == {"p:b": 16_000}

@@ -553,15 +553,6 @@ def test_a_choice_is_kept_for_new_conversations_and_listed_as_recent(picker: Pic
     assert picker.library.calls == []
 
 
-def test_a_choice_beside_the_model_of_a_preset_is_that_of_the_new_conversation(
-    picker: Picker,
-) -> None:
-    picker.presets.model = "a:preset"
-    picker.open.open_path(None)
-    picker.view.model.chosen.emit("a:x")
-    assert picker.presenter.model_for_new() == "a:x"
-
-
 def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
     picker.open.open_path(view_of(1, model="a:x"))
     assert (picker.view.chosen, picker.presenter.model_for_new()) == ("a:x", None)
@@ -589,6 +580,9 @@ def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(pick
     assert picker.presenter.model_for_new() == "a:default"
     picker.open.open_path(view_of(1))
     assert picker.view.chosen == "b:small"
+    picker.open.open_path(None)
+    picker.view.model.chosen.emit("a:x")
+    assert picker.presenter.model_for_new() == "a:x", "a choice beside the preset's model"
 
 
 def test_a_choice_made_before_another_conversation_was_opened_does_not_leak(picker: Picker) -> None:

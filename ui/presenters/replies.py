@@ -1,6 +1,8 @@
 """Running replies of all conversations, drained 30 times a second while there are any."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil
 from time import perf_counter
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -25,6 +27,15 @@ _PAUSE, _MAX_PAUSE_MS = 1.5, 400
 Part = Text | Thinking | TextWasThinking | ToolCall | ToolResult
 
 
+@dataclass(slots=True)
+class _AwaitedRetry:
+    """A retry at a time of `perf_counter`, and the seconds left that were reported last."""
+
+    reason: str
+    at_s: float
+    shown_s: int | None = None
+
+
 class RunningReplies(QObject):
     """Turns the events of the exchange thread into signals of the GUI thread.
 
@@ -45,6 +56,7 @@ class RunningReplies(QObject):
         super().__init__(parent)
         self._running: dict[ConversationId, Reply] = {}
         self._parts: dict[ConversationId, list[Part]] = {}
+        self._retries: dict[ConversationId, _AwaitedRetry] = {}
         self._drain = QTimer(self, interval=_REPAINT_MS)
         self._drain.timeout.connect(self._on_drain_timeout)
 
@@ -70,9 +82,12 @@ class RunningReplies(QObject):
         for conversation_id, reply in tuple(self._running.items()):
             is_over = reply.done.done()
             for part in self._new_parts(reply):
+                self._retries.pop(conversation_id, None)
                 self._parts[conversation_id].append(part)
                 self.grew.emit(reply, part)
+            self._count_down(reply)
             if is_over:
+                self._retries.pop(conversation_id, None)
                 del self._running[conversation_id], self._parts[conversation_id]
                 self.running_changed.emit(frozenset(self._running))
                 self.ended.emit(reply, reply.done.exception() or reply.done.result())
@@ -81,17 +96,27 @@ class RunningReplies(QObject):
         took_ms = (perf_counter() - began) * 1000
         self._drain.setInterval(min(_MAX_PAUSE_MS, max(_REPAINT_MS, round(_PAUSE * took_ms))))
 
+    def _count_down(self, reply: Reply) -> None:
+        """Report a retry that is waited for, once for each second that is left."""
+        retry = self._retries.get(reply.plan.conversation.id)
+        if retry is None or (left_s := max(0, ceil(retry.at_s - perf_counter()))) == retry.shown_s:
+            return
+        retry.shown_s = left_s
+        text = (
+            tr("{reason}. Trying again in {wait_s} s")
+            if left_s
+            else tr("{reason}. Trying again\u2026")
+        )
+        status = text.format(reason=retry.reason, wait_s=format_number(left_s))
+        self.status_changed.emit(reply, status)
+
     def _new_parts(self, reply: Reply) -> list[Part]:
         """Return the parts since the last time, adjacent ones of one kind joined."""
         parts: list[Part] = []
         for event in reply.drain():
             if isinstance(event, Retrying):
-                self.status_changed.emit(
-                    reply,
-                    tr("{reason}. Trying again in {wait_s} s").format(
-                        reason=event.reason, wait_s=format_number(event.wait_s, 0)
-                    ),
-                )
+                retry = _AwaitedRetry(event.reason, perf_counter() + event.wait_s)
+                self._retries[reply.plan.conversation.id] = retry
             elif isinstance(event, RecallCompleted):
                 if event.notice:
                     self.status_changed.emit(reply, event.notice)

@@ -18,6 +18,10 @@ _LINK = re.compile(
 _LINK_ALONE = re.compile(r"\[(?!\^)(?:[^\]\[\\]|\\.){1,300}\]:[ \t]*$")
 _TITLE_ALONE = re.compile(r"""(?:"[^"]*"|'[^']*'|\([^()]*\))[ \t]*$""")
 _FOOTNOTE = re.compile(r"\[\^(?P<label>[^\]\s]{1,100})\]:")
+_NOTE = re.compile(
+    r"\[\^.*(?:\n(?:[ \t]*\n)*(?: {4}|\t).*)*"
+)  # at the left edge, with what belongs to it
+_NOTE_IS_OVER = re.compile(r"\s*\Z|\n[ \t]*\n|\n\[\^")
 _REFERENCE = re.compile(r"\[\^(?P<label>[^\]\s]{1,100})\]")
 _BAD_SCHEME = re.compile(r"\s*(?:javascript|vbscript|file|data)\s*:", re.IGNORECASE)
 _CONTAINER = re.compile(r"(?: {0,3}>[ ]?)*")
@@ -41,7 +45,8 @@ class Definitions:
     def __init__(self) -> None:
         self.links: dict[str, dict[str, str]] = {}
         self.footnotes: dict[str, int] = {}
-        self._defined: dict[str, None] = {}
+        self._defined: dict[str, int] = {}  # footnotes, to where their line begins
+        self._line_at = 0
         self._referred: dict[str, None] = {}
         self._unread = ""
         self._fence = ""
@@ -61,11 +66,29 @@ class Definitions:
         lines, self._unread = self._unread.split("\n"), ""
         for line in lines if lines[-1] else lines[:-1]:
             self._read_line(line)
+            self._line_at += len(line) + 1
         ordered = [each for each in self._referred if each in self._defined]
         ordered += [each for each in self._defined if each not in self._referred]
         self.footnotes.clear()
         self.footnotes.update((label, number) for number, label in enumerate(ordered, 1))
         return len(self.links) > links or footnotes != self.footnotes
+
+    def in_order(self, text: str) -> str:
+        """Return `text`, all of which was read, with footnotes that follow each other in the order of their numbers."""
+        runs: list[list[tuple[int, int, int]]] = [[]]
+        for label, start in self._defined.items():
+            note = _NOTE.match(text, start)
+            if note is None or not _NOTE_IS_OVER.match(text, note.end()):
+                continue
+            if runs[-1] and text[runs[-1][-1][2] : start].strip():
+                runs.append([])
+            runs[-1].append((self.footnotes[label], start, note.end()))
+        parts, at = list[str](), 0
+        for run in runs:
+            for (_, start, end), (_, moved, moved_to) in zip(run, sorted(run), strict=True):
+                parts += text[at:start], text[moved:moved_to]
+                at = end
+        return "".join(parts) + text[at:]
 
     def _read_line(self, line: str) -> None:
         container = _CONTAINER.match(line)
@@ -110,7 +133,7 @@ class Definitions:
     def _read_content(self, content: str) -> None:
         """Read a line that is no code, without what it is in."""
         if (footnote := _FOOTNOTE.match(content)) is not None:
-            self._defined.setdefault(":" + footnote["label"])
+            self._defined.setdefault(":" + footnote["label"], self._line_at)
             self._in_paragraph = True
             content = content[footnote.end() :]
         elif not self._in_paragraph and (link := _LINK.match(content)) is not None:

@@ -109,14 +109,18 @@ class DocumentBuilder:
         self.source += text.replace("\r\n", "\n").replace("\r", "\n")
 
     def end(self) -> None:
-        """End the text. A definition that came after its references renders everything again."""
+        """End the text, and order its footnotes.
+
+        These, and a definition that came after its references, render everything again.
+        """
         if self._ends_with_return:
             self._ends_with_return = False
             self.source += "\n"
         self._ended = True
         self._read_definitions()
-        if self._defined_late:
-            self._defined_late = False
+        ordered = self._definitions.in_order(self.source)
+        if self._defined_late or ordered != self.source:
+            self.source, self._defined_late = ordered, False
             self._restart()
 
     def step(self) -> bool:

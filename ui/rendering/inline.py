@@ -9,6 +9,7 @@ from typing import Any
 from markdown_it.token import Token
 from PySide6.QtGui import QTextCharFormat
 
+from app.domain.links import parse_document
 from app.domain.text import clean
 from app.domain.translation import tr
 from ui.rendering.document import TranscriptDocument
@@ -143,6 +144,8 @@ class InlineWriter:
             self._text(token.content, style, emit)
 
     def _text(self, text: str, style: Style, emit: Emit) -> None:
+        if style.link and (passage := parse_document(style.link)) is not None:
+            text = text.removesuffix(f" · document {passage}")  # it is for `deletion.quotes`
         at = 0
         for match in _ADDRESS.finditer(text) if not style.link and "://" in text else ():
             address = _without_trailing(match[0])

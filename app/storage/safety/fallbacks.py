@@ -22,7 +22,9 @@ from app.domain.errors import (
     ReadOnlyStorage,
     StorageError,
 )
+from app.domain.formatting import format_moment
 from app.domain.ids import new_uid
+from app.domain.translation import tr
 from app.storage.engine import migrations
 from app.storage.engine.database import Connection, connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
@@ -38,8 +40,12 @@ _log = logging.getLogger(__name__)
 _FULL_READ_EVERY_S = (
     7 * 24 * 3600
 )  # maintenance reads daily, when idle; this is for programs that never are
-_LOG_QUARANTINED = "The database's log was damaged and moved to the folder 'damaged'; its changes come from the journal."
-_UNREADABLE = "The database could not be read; the damaged file is kept in the folder 'damaged'."
+_LOG_QUARANTINED = tr(
+    "The database's log was damaged and moved to the folder 'damaged'; its changes come from the journal."
+)
+_UNREADABLE = tr(
+    "The database could not be read; the damaged file is kept in the folder 'damaged'."
+)
 
 
 class _Unusable(Exception):
@@ -111,20 +117,20 @@ def _recovery_steps(opening: OpeningState, failure: list[Exception]) -> Iterator
     else:
         quarantine(paths, [paths.wal])  # DuckDB would delete it
         if known:
-            opening.notices.append("The database file was missing.")
+            opening.notices.append(tr("The database file was missing."))
     for backup in _candidates(paths):
         if _put_in_place(opening, backup):
-            local = f"{backup.made_at.astimezone():%d %B %Y, %H:%M}"
-            notice = f"The backup of {local} was restored."
+            made_at = format_moment(backup.made_at)
+            notice = tr("The backup of {moment} was restored.").format(moment=made_at)
             opening.notices.append(notice)
             yield True
             opening.notices.remove(notice)
     quarantine(paths, [paths.database, paths.wal])
     if known:
         opening.restored = True
-        opening.notices.append("There was no backup to restore; the journal was read instead.")
+        opening.notices.append(tr("There was no backup to restore; the journal was read instead."))
     elif opening.notices:
-        opening.notices.append("There is nothing to restore: starting with an empty library.")
+        opening.notices.append(tr("There is nothing to restore: starting with an empty library."))
     yield False
 
 
@@ -199,7 +205,9 @@ def _refuse_foreign(
         # A first start that was killed leaves only a file without tables.
         if (row and row[0]) or (not is_new and _has_history(opening.paths)):
             raise _Unusable(
-                "The database file was not created by this program; it was moved to the folder 'damaged'."
+                tr(
+                    "The database file was not created by this program; it was moved to the folder 'damaged'."
+                )
             )
         return
     if opening.restored:
@@ -209,7 +217,7 @@ def _refuse_foreign(
     reaches_back = first is not None and first <= found.position + 1
     if backups and backups[0].position > found.position and not reaches_back:
         raise _Unusable(
-            "The database was older than its newest backup; it is kept in the folder 'damaged'."
+            tr("The database was older than its newest backup; it is kept in the folder 'damaged'.")
         )
 
 

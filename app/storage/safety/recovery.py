@@ -13,7 +13,7 @@
 import logging
 
 from app.domain.errors import DiskFull, KnownError
-from app.domain.translation import trn
+from app.domain.translation import tr, trn
 from app.storage.apply import apply_records
 from app.storage.deletion.tombstones import Tombstones
 from app.storage.engine.aggregate import read_state
@@ -43,7 +43,7 @@ def open_store(paths: DataPaths) -> Store:
     """
     opening = OpeningState(paths)
     if finish_restoring(paths) is not None:
-        opening.notices.append("The interrupted restore of a backup was completed.")
+        opening.notices.append(tr("The interrupted restore of a backup was completed."))
     try:
         store = _opened(opening)
     except DiskFull:
@@ -52,7 +52,7 @@ def open_store(paths: DataPaths) -> Store:
         store = _opened(opening)
     if opening.has_log or (paths.reserve.exists() and not fill_reserve(paths)):
         store.is_disk_full = True
-        opening.notices.append(str(disk_is_full()))
+        opening.notices.append(disk_is_full().display_text)
     store.start()
     try:
         _end_running(store, opening)
@@ -75,7 +75,7 @@ def _up_to_date(opening: OpeningState, opened: OpenedDatabase) -> Store:
     try:
         if quarantine_foreign_segments(paths, opened.uid):
             opening.notices.append(
-                "The journal of another database was found and moved to the folder 'damaged'."
+                tr("The journal of another database was found and moved to the folder 'damaged'.")
             )
         replayed = replay(database, paths, opened.uid)
         opening.notices += _notices(replayed, opening.restored)
@@ -108,14 +108,30 @@ def _back_up_unprotected(store: Store) -> None:
 
 def _notices(replayed: Replayed, restored: bool) -> list[str]:
     notices = []
-    if replayed.lost:
+    if lost := replayed.lost:
         notices.append(
-            f"{replayed.lost} changes could not be read from the journal, which is damaged."
+            trn(
+                "{count} change could not be read from the journal, which is damaged.",
+                "{count} changes could not be read from the journal, which is damaged.",
+                lost,
+            )
         )
-    if replayed.refused:
-        notices.append(f"{replayed.refused} changes of the journal could not be applied.")
+    if refused := replayed.refused:
+        notices.append(
+            trn(
+                "{count} change of the journal could not be applied.",
+                "{count} changes of the journal could not be applied.",
+                refused,
+            )
+        )
     if replayed.records and restored:
-        notices.append(f"{replayed.records} later changes were taken from the journal.")
+        notices.append(
+            trn(
+                "{count} later change was taken from the journal.",
+                "{count} later changes were taken from the journal.",
+                replayed.records,
+            )
+        )
     return notices
 
 

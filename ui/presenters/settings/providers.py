@@ -284,12 +284,15 @@ class ProvidersPresenter(Presenter):
 
     def _choose_default(self, model: str) -> None:
         part = self._page.form.models
+        text = tr("New conversations use {model_name}.").format(model_name=model_name(model))
+
+        def show_chosen(_: object) -> None:
+            part.show_default(model)
+            part.show_note(text, "success")
+
         self._bridge.save(
             lambda: self._settings.set("default_model", model),
-            lambda _: part.show_note(
-                tr("New conversations use {model_name}.").format(model_name=model_name(model)),
-                "success",
-            ),
+            show_chosen,
             lambda error: part.show_note(error.display_text, "error"),
         )
 

@@ -204,6 +204,7 @@ class ProviderModels(Card):
         self.list = ModelList(self)
         self.list.chosen.connect(self.default_chosen)
         self.list.selected.connect(self.selected)
+        self.list.selected.connect(self._show_use)
         self.use = button(
             self, tr("Use for new conversations"),
             lambda: self.default_chosen.emit(self.list.model), kind="primary",
@@ -219,6 +220,7 @@ class ProviderModels(Card):
         self.note = PlainLabel(self, wordWrap=True)
         row = row_of((self.window_text, 1), self.window_tokens, self.set_window, self.reset_window)
         filled(self.column, row_of(self.use, (self.note, 100), None), self.list, row)
+        self._default = ""
         self.hide()
 
     def show_models(self, rows: tuple[ModelRow, ...], default: str) -> None:
@@ -229,9 +231,14 @@ class ProviderModels(Card):
         height_px = self.list.fitting_height()
         self.list.setMinimumHeight(min(_LIST_PX, height_px))
         self.list.setMaximumHeight(height_px)
-        self.use.setEnabled(bool(rows))
+        self.show_default(default)
         self.show_note("", "muted")
         self.show()
+
+    def show_default(self, default: str) -> None:
+        """Offer the selected model for new conversations, unless it is this PROVIDER:MODEL."""
+        self._default = default
+        self._show_use()
 
     def show_window(self, text: str, *, is_own: bool) -> None:
         """Show the window of the selected model, and whether the user set it."""
@@ -244,6 +251,9 @@ class ProviderModels(Card):
     def show_note(self, text: str, tone: str) -> None:
         """Show the result of the last action here."""
         self.note.show_text(text, tone)
+
+    def _show_use(self) -> None:
+        self.use.setEnabled(self.list.model not in ("", self._default))
 
     def _on_set_clicked(self) -> None:
         if typed := self.window_tokens.text().strip():
