@@ -4,7 +4,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from PySide6.QtWidgets import QApplication, QInputDialog, QMenu
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QApplication, QInputDialog, QMenu, QWidget
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import NotFound
@@ -15,6 +17,7 @@ from app.index.query import filters_in
 from tests.fakes.screens import Parts, Recorder, fixture_of, view_of
 from ui.presenters.topics import TopicsPresenter
 from ui.views.chat_pane import ChatPane
+from ui.views.memory.inspector import InspectorView
 from ui.views.memory.related_list import RelatedList
 from ui.widgets.search_box import SearchBox
 
@@ -25,6 +28,8 @@ WIDE = Topic(TopicId(9), "Servers", 9, MARCH, JULY)
 EARLIER = tuple(
     TopicConversation(ConversationId(each), f"Talk {each}", MARCH, MARCH) for each in (3, 4)
 )
+
+_DARK = 140  # of 255: letters, but no background
 
 
 class Screen:
@@ -158,3 +163,29 @@ def test_the_trail_leaves_with_its_conversation_and_its_topic(screen: Screen) ->
     assert not screen.chat.trail.isHidden()
     screen.talk.open_path(None)
     assert screen.chat.trail.isHidden()
+
+
+def first_ink(part: QWidget) -> int:
+    """The x of the first pixel of text in a widget, in its window."""
+    window = part.window()
+    image, at = window.grab().toImage(), part.mapTo(window, QPoint())
+    rows = range(at.y() + 4, at.y() + part.height() - 4)
+    columns = range(at.x(), at.x() + part.width())
+    return next(x for x in columns if any(image.pixelColor(x, y).lightness() < _DARK for y in rows))
+
+
+@pytest.mark.usefixtures("appearance")
+def test_the_text_of_lists_and_quiet_buttons_is_below_the_heading() -> None:
+    chat, inspector = ChatPane(), InspectorView()
+    chat.show_title("Heron", private=False, editable=True)
+    chat.show_trail("Heron")
+    chat.show()
+    chat.composer.box.setFocus()  # the field of a title has a frame with it
+    related = inspector.related
+    related.show_trail(Trail(HERON, (), EARLIER * 3))
+    inspector.show()
+    inspector.setFocus()  # the row with it has a frame
+    QApplication.processEvents()
+    assert first_ink(chat.trail) == pytest.approx(first_ink(chat.title), abs=2)
+    for part in (related.list, related.all, inspector._question):
+        assert first_ink(part) == pytest.approx(first_ink(related._heading), abs=2)

@@ -168,7 +168,7 @@ class ChatPane(QWidget):
         parts = (self.status, self.state, self.composer)
         self._foot = filled(QVBoxLayout(), *parts, margins=(_EDGE_PX, 4, _EDGE_PX, 12))
         trail = row_of(self.trail, None)
-        trail.setContentsMargins(_EDGE_PX - 6, 0, _EDGE_PX, 0)
+        trail.setContentsMargins(_EDGE_PX + 1, 0, _EDGE_PX, 0)  # its text below that of the title
         column = (self.banner, head, trail, (self._stack, 1), self._foot)
         self._column = column_in(self, *column, margins=(0, 0, 0, 0), spacing=0)
 

@@ -11,7 +11,7 @@ from app.domain.text import one_line
 from app.domain.translation import tr
 from ui.models.conversations import source_title
 from ui.views.memory.recalled_pane import RecalledPane
-from ui.views.memory.related_list import RelatedList
+from ui.views.memory.related_list import OUTDENT_PX, RelatedList
 from ui.views.memory.sent_pane import SentPane
 from ui.widgets.controls import combo_box, filled, row_of, tool_button
 from ui.widgets.plain_label import plain_label
@@ -105,8 +105,11 @@ class InspectorView(QWidget):
 
     def _lay_out(self) -> None:
         head = row_of((self._turn, 1), self._before, self._after)
-        parts = (head, self._question, self.runs, (self.parts, 1), self.related)
-        filled(QVBoxLayout(self), *parts, margins=(12, 10, 12, 10)).addStretch(0)
+        runs = row_of((self.runs, 1))
+        for part in (head, self._question, runs, self.parts):
+            part.setContentsMargins(OUTDENT_PX, 0, OUTDENT_PX, 0)
+        parts = (head, self._question, runs, (self.parts, 1), self.related)
+        filled(QVBoxLayout(self), *parts, margins=(2, 10, 2, 10)).addStretch(0)
 
     # Qt overrides
 

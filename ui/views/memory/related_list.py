@@ -10,10 +10,14 @@ from ui.widgets.controls import button, column_in, row_of
 from ui.widgets.plain_label import plain_label
 
 _MOST_ROWS = 5
+OUTDENT_PX = 10  # of rows, so that their text is below that of the heading
+_BUTTON_OUTDENT_PX = 6
 
 
 class RelatedList(QWidget):
     """The newest related conversations below the sources; hidden while there are none.
+
+    Its text is `OUTDENT_PX` from its left edge.
 
     Signals:
         chosen: The id of the conversation to open. topic_requested: Show all of the topic.
@@ -31,7 +35,9 @@ class RelatedList(QWidget):
         self.list.itemActivated.connect(self._on_activated)
         self.list.itemClicked.connect(self._on_activated)
         self.all = button(self, tr("All of this topic"), self.topic_requested, kind="quiet")
+        self._heading.setContentsMargins(OUTDENT_PX, 0, OUTDENT_PX, 0)
         foot = row_of(self.all, None)
+        foot.setContentsMargins(OUTDENT_PX - _BUTTON_OUTDENT_PX, 0, 0, 0)
         column_in(self, self._heading, self.list, foot, margins=(0, 8, 0, 0), spacing=4)
         self.hide()
 
