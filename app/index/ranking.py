@@ -42,10 +42,10 @@ Cosines = Mapping[PartId, float]
 class Nearness:
     """How near messages are to a question in meaning.
 
-    `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is for each
-    candidate of the table the weighted mean, over the tokens of the question, of the cosine of its nearest
-    token; NaN where that is unknown, None where no embedder gives it. `preferences` are the cosines of parts with
-    the direction of statements of preferences (`app.index.space_traits`).
+    `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is the score of each
+    candidate's best window of tokens (`TokenIndex.window_scores`); NaN where that is unknown, None where no
+    embedder gives it. `preferences` are the cosines of parts with the direction of statements of preferences
+    (`app.index.space_traits`).
     """
 
     cosines: Cosines

@@ -30,12 +30,14 @@ from app.system.paths import fsync_file, fsync_folder
 _log = logging.getLogger(__name__)
 
 Float = npt.NDArray[np.float32]
+Numbers = npt.NDArray[np.float64]
 Int8 = npt.NDArray[np.int8]
 Rows = npt.NDArray[Any]
 
 TOKEN_DIMENSIONS = 32
 MAX_PART_TOKENS = 512
 _SCALE = 127
+_HALF_WINDOW = 32  # tokens; windows overlap by half
 _ROW = np.dtype(
     [("part", "<i8"), ("stamp", "<u8"), ("first", "<u8"), ("count", "<u4"), ("check", "<u4")]
 )
@@ -102,14 +104,18 @@ class TokenIndex:
         """The passages, (n,), in order."""
         return np.unique(self._snapshot.parts // PARTS_PER_PASSAGE)
 
-    def max_similarities(self, query_tokens: Float, parts: Sequence[int] | Int64) -> Float:
-        """Return the cosine of each part's nearest token to each of the question's, (len(parts), q).
+    def window_scores(
+        self, query_tokens: Float, weights: Numbers, parts: Sequence[int] | Int64
+    ) -> Numbers:
+        """Return the score of each part's best window of neighboring tokens, (len(parts),).
 
-        `query_tokens` is float32 (q, 32), rows of unit length. Rows of parts without tokens are NaN.
+        The score of a window is the weighted mean, over the question's tokens, of the cosine of the nearest token
+        in the window. `query_tokens` is float32 (q, 32), rows of unit length; `weights` are (q,), with a positive
+        sum. Parts without tokens are NaN.
         """
         snapshot = self._snapshot
         wanted = np.asarray(parts, np.int64)
-        result = np.full((len(wanted), len(query_tokens)), np.nan, np.float32)
+        result = np.full(len(wanted), np.nan)
         at = np.searchsorted(snapshot.parts, wanted)
         at[at == len(snapshot.parts)] = 0
         is_held = snapshot.parts[at] == wanted if len(snapshot.parts) else np.zeros(len(at), bool)
@@ -125,7 +131,7 @@ class TokenIndex:
             some = slice(first, first + _BLOCK_TOKENS)
             tokens = snapshot.tokens.take(numbers[some], axis=0)
             np.dot(tokens.astype(np.float32), factor, out=products[some])
-        result[is_held] = np.maximum.reduceat(products, starts, axis=0)
+        result[is_held] = _best_windows(products, starts, weights / weights.sum())
         return result
 
     def tokens_of(self, passage: PassageId) -> dict[PartId, Float] | None:
@@ -323,6 +329,20 @@ _NO_VECTORS: Float = np.empty((0, TOKEN_DIMENSIONS), np.float32)
 def stamp_of(text: str) -> int:
     """Return 64 bits that identify a text, such as a content hash."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def _best_windows(products: Float, starts: Int64, weights: Numbers) -> Numbers:
+    """Return the best window's weighted sum for each row; a window is two neighboring halves of a row."""
+    counts = np.diff(starts, append=len(products))
+    halves = -(-counts // _HALF_WINDOW)
+    row = np.repeat(np.arange(len(starts)), halves)
+    firsts = np.cumsum(halves) - halves
+    begins = starts[row] + (np.arange(len(row)) - firsts[row]) * _HALF_WINDOW
+    nearest = np.maximum.reduceat(products, begins, axis=0)
+    has_next = row[1:] == row[:-1]
+    nearest[:-1][has_next] = np.maximum(nearest[:-1], nearest[1:])[has_next]
+    best: Numbers = np.maximum.reduceat(nearest @ weights, firsts)
+    return best
 
 
 def _codes(vectors: Float) -> Int8:

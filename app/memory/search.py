@@ -365,13 +365,11 @@ class SearchService:
     def _token_scores(
         self, tokens: QueryTokens | None, asked: SearchQuery, table: CandidateTable
     ) -> Numbers | None:
-        """Return the weighted mean of the nearest tokens' cosines; a token has its word's weight."""
+        """Return the score of each candidate's best window of tokens; a token has its word's weight."""
         if tokens is None or not len(tokens.spans):
             return None
-        found = tokens.index.max_similarities(tokens.vectors, table.parts)
         own = self.index.token_weights(asked, tokens.spans)
-        scores: Numbers = found @ (own / own.sum())
-        return scores
+        return tokens.index.window_scores(tokens.vectors, own, table.parts)
 
     def size(self, scope: SearchScope) -> int:
         """Return about how many passages a scope has."""

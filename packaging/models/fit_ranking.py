@@ -6,12 +6,14 @@ Runs in the project's environment with scipy 1.18 added. Every set becomes a lib
 product's own code; `--library` keeps them for the next run. A set in other scripts than the built-in embedder knows
 becomes a second one with the multilingual embedder. Each question is asked within its conversation,
 and its candidates are one choice of a softmax: the loss is the mean negative log of the share that falls on any
-evidence and of that on each. Searches by keywords are drawn from the messages of each set. Sets have equal weight. The
-sign of each weight is given, so that no set can teach that a better match is worse.
+evidence and of that on each. The evidence of a question about a chat with an assistant is the whole turn: its
+question or its reply may match. Searches by keywords and fragments of what both sides said are drawn from the messages
+of each set: few of the questions are about what the assistant said. Sets have equal weight. The sign of each weight is
+given, so that no set can teach that a better match is worse.
 
 There are four profiles, each with meaning and by words alone: questions about talk between people, those about chats
 with an assistant (by the share of candidates with a speaker's name), statements, and keywords. A profile is also
-fitted, with little weight, to the questions of the other kinds; keywords teach nothing of questions.
+fitted, with little weight, to fragments and to the questions of the other kinds; keywords teach nothing of questions.
 
 The file contains its cross-validation: conversations left out (in five folds), each whole set left out, and
 sets of `--report`, which no fit has seen.
@@ -19,6 +21,7 @@ sets of `--report`, which no fit has seen.
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -41,26 +44,27 @@ from app.system.paths import DataPaths
 from tests.bench.evaluation import (
     Evaluation,
     Question,
-    StoredTalk,
+    StoredEvaluation,
     Talk,
     fill,
     read_evaluation,
     scores,
     stored_before,
+    with_fragments,
     with_keywords,
 )
 from tests.bench.shared.measuring import options
 
 Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 TARGET = Path(__file__).resolve().parents[2] / "resources" / "ranking.json"
 VERSION = 1
 FOLDS = 5
 KEYWORD_SEARCHES = 300  # of each set
+FRAGMENTS = 100  # of each side of each set
 KEYWORDS = "keywords"
 KINDS = ("talk", "chat", "statement", KEYWORDS)
-OTHER_KIND = 0.1  # weight of the questions of other kinds
+OTHER_KIND = 0.1  # weight of fragments and of the questions of other kinds
 PENALTY = 0.004  # of the sum of the squared weights
 NOT_NEGATIVE, NOT_POSITIVE = (0.0, None), (None, 0.0)
 SIGNS = {feature: NOT_POSITIVE if feature == "asking" else NOT_NEGATIVE for feature in FEATURES}
@@ -72,22 +76,28 @@ FIGURES = ("any@1", "any@10", "frac@10")
 class Example:
     """A question with its n candidates, newest first.
 
-    `kind` is one of KINDS; `table` is (n, features); `messages` are the candidates' message ids, `evidence`
-    those that answer.
+    `kind` is one of KINDS; `table` is (n, features); `units` are the candidates' turns where both sides of a turn
+    answer together, else their messages; `evidence` are the units that answer. `asked` names the questions of a set:
+    its own, keywords or fragments; `share` is their weight.
     """
 
     of_set: str
+    asked: str
     conversation: str
     by_meaning: bool
     kind: str
     table: Numbers
-    messages: npt.NDArray[np.int64]
+    units: npt.NDArray[np.int64]
     evidence: frozenset[int]
+    share: float
 
     @property
-    def wanted(self) -> Mask:
-        """Whether each candidate is evidence."""
-        return np.isin(self.messages, list(self.evidence))
+    def groups(self) -> npt.NDArray[np.int64]:
+        """The number of each candidate's unit of evidence, -1 for none."""
+        wanted = np.array(sorted(self.evidence), np.int64)
+        at = np.searchsorted(wanted, self.units)
+        is_wanted = np.isin(self.units, wanted)
+        return np.where(is_wanted, at, -1)
 
 
 def main() -> None:
@@ -117,7 +127,7 @@ def main() -> None:
 def examples(folder: Path, evaluation: Evaluation) -> list[Example]:
     """Return the examples of a set, those by meaning and those by words alone."""
     found = _examples(folder / evaluation.name, evaluation, None)
-    if any(each.by_meaning for each in found):
+    if any(each.by_meaning for each in found if each.asked == evaluation.name):
         return found
     other = _examples(folder / f"{evaluation.name}-{MULTILINGUAL}", evaluation, MULTILINGUAL)
     return found + [each for each in other if each.by_meaning]
@@ -130,18 +140,26 @@ def _examples(folder: Path, evaluation: Evaluation, embedder: str | None) -> lis
             services.settings.set(key, embedder)
         stored = stored_before(services.store, evaluation) or fill(services, [evaluation])[0][0]
         services.index_sync.catch_up()
+        drawn = (
+            with_keywords(evaluation, KEYWORD_SEARCHES, Random(7)),
+            with_fragments(evaluation, FRAGMENTS, Random(7)),
+        )
         return [
             example
-            for each in (evaluation, with_keywords(evaluation, KEYWORD_SEARCHES, Random(7)))
+            for each in (evaluation, *drawn)
             for talk, question in each.asked
-            for example in _asked(services, each.name, talk, question, stored.talks[talk.id])
+            for example in _asked(services, (evaluation.name, each.name), talk, question, stored)
         ]
 
 
 def _asked(
-    services: Services, of_set: str, talk: Talk, question: Question, stored: StoredTalk
+    services: Services,
+    names: tuple[str, str],
+    talk: Talk,
+    question: Question,
+    places: StoredEvaluation,
 ) -> Iterable[Example]:
-    search, evidence = services.search, stored.evidence(question)
+    search, stored = services.search, places.talks[talk.id]
     try:
         query = sentence_query(question.text[:MAX_CHARS])
     except InvalidInput:
@@ -154,16 +172,22 @@ def _asked(
         found = search.ranking_input(query, each, scope)
         order = np.argsort(-found.table.parts)
         messages = services.passages.messages_of(found.table.parts.tolist())
+        kind = _kind(found)
+        if (kind == KEYWORDS) is not question.is_keywords:
+            continue  # drawn words that make a request
+        unit_of = {int(key): int(unit) for key, unit in places.exchange_of.items()}
+        if kind != "chat":
+            unit_of = {each: each for each in unit_of}
+        parts = found.table.parts[order].tolist()
         yield Example(
-            of_set,
+            *names,
             talk.id,
             by_meaning=each is not None,
-            kind=_kind(found),
+            kind=kind,
             table=features(found.question, found.table, found.nearness)[order],
-            messages=np.array(
-                [messages.get(part, 0) for part in found.table.parts[order].tolist()]
-            ),
-            evidence=frozenset(evidence),
+            units=np.array([unit_of.get(messages.get(part, 0), 0) for part in parts], np.int64),
+            evidence=frozenset(unit_of[each] for each in stored.evidence(question)),
+            share=OTHER_KIND if question.is_fragment else 1.0,
         )
 
 
@@ -188,38 +212,39 @@ def profiles(given: Sequence[Example]) -> dict[str, dict[str, float]]:
 
 
 def _fitted(given: Sequence[Example], kind: str, by_meaning: bool) -> Numbers:
-    used = [
-        each
+    groups = {
+        id(each): each.groups
         for each in given
-        if each.by_meaning is by_meaning
-        and (kind == KEYWORDS or each.kind != KEYWORDS)
-        and each.wanted.any()
-    ]
-    sizes = {name: sum(each.of_set == name for each in used) for name in {x.of_set for x in used}}
-    share = np.array(
-        [(1 if each.kind == kind else OTHER_KIND) / sizes[each.of_set] for each in used]
-    )
+        if each.by_meaning is by_meaning and (kind == KEYWORDS or each.kind != KEYWORDS)
+    }
+    used = [each for each in given if id(each) in groups and (groups[id(each)] >= 0).any()]
     if not used:
         return np.zeros(len(FEATURES))
-    share /= share.sum()
-    table, wanted = (
-        np.concatenate([each.table for each in used]),
-        np.concatenate([each.wanted for each in used]),
+    sizes = Counter(each.asked for each in used)
+    share = np.array(
+        [each.share * (1 if each.kind == kind else OTHER_KIND) / sizes[each.asked] for each in used]
     )
+    share /= share.sum()
+    table = np.concatenate([each.table for each in used])
     counts = np.array([len(each.table) for each in used])
     starts, row = np.cumsum(counts) - counts, np.repeat(np.arange(len(used)), counts)
-    wanted_count = np.add.reduceat(wanted.astype(float), starts)
+    own = np.concatenate([groups[id(each)] for each in used])
+    (wanted,) = np.nonzero(own >= 0)
+    units, unit = np.unique(row[wanted] * (own.max() + 1) + own[wanted], return_inverse=True)
+    asked = units // (own.max() + 1)  # the question of each unit
+    unit_share = share[asked] / np.bincount(asked, minlength=len(used))[asked]
 
     def loss(weights: Numbers) -> tuple[float, Numbers]:
         score = table @ weights
         power = np.exp(score - np.maximum.reduceat(score, starts)[row])
         chance = power / np.add.reduceat(power, starts)[row]
-        any_chance = np.add.reduceat(chance * wanted, starts)
-        each_log = np.add.reduceat(np.log(chance + 1e-12) * wanted, starts) / wanted_count
-        value = -(share * (np.log(any_chance + 1e-12) + each_log)).sum() / 2
-        slope = chance - wanted * (chance / any_chance[row] + 1 / wanted_count[row]) / 2
-        gradient = table.T @ (slope * share[row])
-        return value + PENALTY * weights @ weights, gradient + 2 * PENALTY * weights
+        any_chance = np.bincount(row[wanted], chance[wanted], len(used)) + 1e-12
+        unit_chance = np.bincount(unit, chance[wanted], len(units)) + 1e-12
+        value = -(share @ np.log(any_chance) + unit_share @ np.log(unit_chance)) / 2
+        slope = chance * share[row]
+        slope[wanted] -= chance[wanted] * (share / any_chance)[row[wanted]] / 2
+        slope[wanted] -= chance[wanted] * (unit_share / unit_chance)[unit] / 2
+        return value + PENALTY * weights @ weights, table.T @ slope + 2 * PENALTY * weights
 
     bounds = [
         (0.0, 0.0) if kind == "talk" and each in OF_CHATS else SIGNS[each] for each in FEATURES
@@ -274,14 +299,14 @@ def figures(
 def _scored(example: Example, own: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     weights = own[f"{example.kind}_{'meaning' if example.by_meaning else 'words'}"]
     score = example.table @ np.array([weights[feature] for feature in FEATURES])
-    ranking = example.messages[np.argsort(-score, kind="stable")]
+    ranking = example.units[np.argsort(-score, kind="stable")]
     return scores(list(dict.fromkeys(ranking.tolist())), example.evidence)
 
 
 def _means(ranked: Sequence[tuple[Example, dict[str, float]]]) -> dict[str, dict[str, float]]:
     groups: dict[str, list[dict[str, float]]] = {}
     for each, found in ranked:
-        name = f"{each.of_set}, {'meaning' if each.by_meaning else 'words alone'}"
+        name = f"{each.asked}, {'meaning' if each.by_meaning else 'words alone'}"
         groups.setdefault(name, []).append(found)
     return {
         name: {key: round(sum(each[key] for each in found) / len(found), 3) for key in FIGURES}

@@ -1,6 +1,6 @@
 """The token index: similarities, its files after damage and removal, compaction."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,13 @@ def is_in_files(folder: Path, one: TokenizedPassage) -> bool:
     return any(bytes(row.data) in content for row in rows)
 
 
+def similarities(
+    index: TokenIndex, question: Float, parts: Sequence[int]
+) -> npt.NDArray[np.float64]:
+    """Return the scores with equal weights."""
+    return index.window_scores(question, np.ones(len(question)), parts)
+
+
 def held(index: TokenIndex) -> list[int]:
     found: list[int] = index.passages.tolist()
     return found
@@ -62,32 +69,46 @@ def reopened(index: TokenIndex, library: str = "library") -> TokenIndex:
 # -- similarities
 
 
-def test_each_question_token_gets_the_nearest_token_of_each_part(index: TokenIndex) -> None:
+def test_a_part_gets_the_score_of_its_best_window_of_tokens(index: TokenIndex) -> None:
     many = [passage(number, number * 7, 3) for number in range(1, 60)]
     index.put(many[:30])
     index.put(many[30:])
     parts = {part: own for each in many for part, own in each.parts.items()}
     wanted = list(parts)[::-3]
-    question = tokens(0, 5)
-    found = index.max_similarities(question, wanted)
-    exact = [(parts[part] @ question.T).max(axis=0) for part in wanted]
-    np.testing.assert_allclose(found, exact, atol=0.02)
-    assert found.dtype == np.float32
+    question, weights = tokens(0, 5), np.array([1.0, 2, 0, 1, 4])
+
+    def best(own: Float) -> float:
+        windows = [own[at : at + 64] for at in range(0, max(1, len(own) - 32), 32)]
+        return max(float((each @ question.T).max(axis=0) @ weights) / 8 for each in windows)
+
+    found = index.window_scores(question, weights, wanted)
+    np.testing.assert_allclose(found, [best(parts[part]) for part in wanted], atol=0.02)
 
 
-def test_parts_without_tokens_have_no_similarities(index: TokenIndex) -> None:
+def test_tokens_that_stand_close_together_score_more_than_the_same_far_apart(
+    index: TokenIndex,
+) -> None:
+    question, other = tokens(1, 2), tokens(2, 400)
+    near, far = other.copy(), other.copy()
+    near[[300, 310]] = question
+    far[[10, 310]] = question
+    index.put([TokenizedPassage(PassageId(1), "h", {part_id(1, 0): near, part_id(1, 1): far})])
+    close, apart = similarities(index, question, [part_id(1, 0), part_id(1, 1)])
+    assert close > 0.99 > apart
+
+
+def test_parts_without_tokens_have_no_scores(index: TokenIndex) -> None:
     index.put([passage(1, 4, 0), TokenizedPassage(PassageId(2), "h", {})])
     parts = [part_id(7, 0), part_id(1, 0), part_id(1, 1), part_id(1, 2), part_id(2, 0)]
-    found = index.max_similarities(tokens(0, 3), parts)
-    assert np.isnan(found).all(axis=1).tolist() == [True, False, True, True, True]
-    assert not np.isnan(found[1]).any()
+    found = similarities(index, tokens(0, 3), parts)
+    assert np.isnan(found).tolist() == [True, False, True, True, True]
     assert held(index) == [1, 2]
-    assert index.max_similarities(tokens(0, 0), parts).shape == (5, 0)
-    assert index.max_similarities(tokens(0, 3), []).shape == (0, 3)
+    assert np.isnan(similarities(index, tokens(0, 0), parts)).all()
+    assert similarities(index, tokens(0, 3), []).shape == (0,)
 
 
 def test_an_empty_index_answers(index: TokenIndex) -> None:
-    assert np.isnan(index.max_similarities(tokens(0, 2), [part_id(1, 0)])).all()
+    assert np.isnan(similarities(index, tokens(0, 2), [part_id(1, 0)])).all()
 
 
 def test_only_the_first_tokens_of_a_part_are_kept(index: TokenIndex) -> None:
@@ -107,9 +128,9 @@ def test_an_index_is_there_again_after_it_was_closed(index: TokenIndex) -> None:
     index.position = 7
     index.mark()
     question, parts = tokens(0, 3), [part_id(2, 1), part_id(1, 0)]
-    before = index.max_similarities(question, parts)
+    before = similarities(index, question, parts)
     again = reopened(index)
-    np.testing.assert_array_equal(again.max_similarities(question, parts), before)
+    np.testing.assert_array_equal(similarities(again, question, parts), before)
     assert (again.position, again.part_count) == (7, 3)
     assert again.stamps(np.array([1, 2, 3])) == index.stamps(np.array([1, 2]))
     again.close()
@@ -230,16 +251,16 @@ def test_an_index_that_is_mostly_dead_is_compacted(
     index.put([passage(number, 4, number) for number in range(1, 20)])
     index.position = 5
     question, parts = tokens(0, 3), [part_id(18, 1), part_id(17, 0)]
-    before = index.max_similarities(question, parts)
+    before = similarities(index, question, parts)
     size = sum(path.stat().st_size for path in folder.iterdir())
     index.remove([*range(1, 16), 19])
     assert sum(path.stat().st_size for path in folder.iterdir()) < size / 2
     assert {path.name for path in folder.iterdir()} == {"directory", "tokens-000002"}
-    np.testing.assert_array_equal(index.max_similarities(question, parts), before)
+    np.testing.assert_array_equal(similarities(index, question, parts), before)
     index.put([passage(30, 2)])
     again = reopened(index)
     assert (held(again), again.position) == ([16, 17, 18, 30], 5)
-    np.testing.assert_array_equal(again.max_similarities(question, parts), before)
+    np.testing.assert_array_equal(similarities(again, question, parts), before)
     again.close()
 
 
@@ -268,7 +289,7 @@ def test_a_search_goes_on_in_the_files_it_began_with(
     monkeypatch.setattr(token_index, "_LEAST_DEAD_TOKENS", 1)
     index.put([passage(number, 4) for number in range(1, 9)])
     before, question = index._snapshot, tokens(0, 2)
-    wanted = index.max_similarities(question, [part_id(8, 0)])
+    wanted = similarities(index, question, [part_id(8, 0)])
     index.remove(range(1, 8))
     index._snapshot = before
-    np.testing.assert_array_equal(index.max_similarities(question, [part_id(8, 0)]), wanted)
+    np.testing.assert_array_equal(similarities(index, question, [part_id(8, 0)]), wanted)

@@ -40,8 +40,11 @@ _BATCH = 64
 _PLAIN_SPEAKERS = frozenset({"", "user", "assistant", "human", "ai"})
 _NAMES = ("Anna", "Ben")
 _KEYWORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+|[^\W\u3040-\u30ff\u3400-\u9fff]+")
+_SENTENCE_ENDS = re.compile(r"[.!?\n。！？]+")
 MOST_KEYWORDS = 3
 KEYWORDS_APART = 8  # rare words at most
+FRAGMENT_WORDS = (3, 7)
+FRAGMENT_SHARE = 0.05  # of the messages contain a word of a fragment, at most
 KEYWORD_SHARE = 0.02  # of the messages contain a word that is drawn, at most
 DEPTHS = (1, 3, 5, 10, 20)
 GAIN_DEPTH = 10
@@ -100,7 +103,7 @@ class Question:
     """A question, its gold answer ("" for none), and the ids of the turns that hold it.
 
     `history` is what was said before a follow-up, and `rewrite` its wording without that, "" for none.
-    `is_keywords` is true for words typed into a search box.
+    `is_keywords` is true for words typed into a search box, `is_fragment` for some words of a message.
     """
 
     category: Words
@@ -110,6 +113,7 @@ class Question:
     history: tuple[Said, ...] = ()
     rewrite: Words = ""
     is_keywords: bool = False
+    is_fragment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +190,7 @@ def with_keywords(evaluation: Evaluation, count: int, drawing: Random) -> Evalua
     characters stand for a word. Frequent words are not drawn. All messages of the conversation that contain
     every word are evidence (known-item search: Azzopardi, de Rijke, Balog 2007).
     """
-    said = [
-        (talk, turn) for talk in evaluation.talks for each in talk.sessions for turn in each.turns
-    ]
+    said = _said(evaluation)
     pieces = {(talk.id, turn.id): _pieces(turn.text) for talk, turn in said}
     questions: dict[str, list[Question]] = {talk.id: [] for talk in evaluation.talks}
     for talk, turn in drawing.sample(said, min(count, len(said))):
@@ -211,8 +213,51 @@ def with_keywords(evaluation: Evaluation, count: int, drawing: Random) -> Evalua
             questions[talk.id].append(
                 Question(f"{len(chosen)} words", " ".join(chosen), holding, is_keywords=True)
             )
+    return _with_questions(evaluation, "keywords", questions)
+
+
+def with_fragments(evaluation: Evaluation, count: int, drawing: Random) -> Evaluation:
+    """Return a set whose questions are fragments of what up to `count` messages of each side say.
+
+    Each is some of the rarer words of one sentence, in order, with a question mark: what a user remembers of a
+    message. The message is the evidence (known-item search).
+    """
+    said = _said(evaluation)
+    counts: dict[str, Counter[str]] = {talk.id: Counter() for talk in evaluation.talks}
+    for talk, turn in said:
+        counts[talk.id].update(set(_pieces(turn.text)))
+    sizes = Counter(talk.id for talk, _ in said)
+    drawn: Counter[Role] = Counter()
+    questions: dict[str, list[Question]] = {talk.id: [] for talk in evaluation.talks}
+    for talk, turn in drawing.sample(said, len(said)):
+        most = max(1, FRAGMENT_SHARE * sizes[talk.id])
+        sentences = [
+            [piece for piece in dict.fromkeys(_pieces(each)) if counts[talk.id][piece] <= most]
+            for each in _SENTENCE_ENDS.split(turn.text)
+        ]
+        long = [each for each in sentences if len(each) > FRAGMENT_WORDS[1]]
+        if drawn[turn.role] < count and long:
+            words = drawing.choice(long)
+            kept = sorted(drawing.sample(range(len(words)), drawing.randint(*FRAGMENT_WORDS)))
+            text = " ".join(words[at] for at in kept) + "?"
+            questions[talk.id].append(
+                Question(turn.role, text, frozenset({turn.id}), is_fragment=True)
+            )
+            drawn[turn.role] += 1
+    return _with_questions(evaluation, "fragments", questions)
+
+
+def _said(evaluation: Evaluation) -> list[tuple[Talk, Turn]]:
+    return [
+        (talk, turn) for talk in evaluation.talks for each in talk.sessions for turn in each.turns
+    ]
+
+
+def _with_questions(
+    evaluation: Evaluation, what: str, questions: Mapping[str, Sequence[Question]]
+) -> Evaluation:
     talks = tuple(replace(each, questions=tuple(questions[each.id])) for each in evaluation.talks)
-    return replace(evaluation, name=f"{evaluation.name}, keywords", talks=talks)
+    return replace(evaluation, name=f"{evaluation.name}, {what}", talks=talks)
 
 
 def has_words(talks: Iterable[Talk], words: str) -> bool:

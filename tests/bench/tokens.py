@@ -74,17 +74,17 @@ def of_size(count: int, tokens: int, questions: int) -> Figures:
         opening = timed(lambda: TokenIndex(folder, "bench").close())
         index = TokenIndex(folder, "bench")
         grown_mb = resident_mb()["all"] - before_mb
-        asked = unit_vectors(source, QUESTION_TOKENS, 32)
+        asked, weights = unit_vectors(source, QUESTION_TOKENS, 32), np.ones(QUESTION_TOKENS)
         wanted = [source.integers(0, count, WANTED) * PARTS_PER_PASSAGE for _ in range(questions)]
-        first = [timed(partial(index.max_similarities, asked, each)).ms for each in wanted]
-        again = [timed(partial(index.max_similarities, asked, each)).ms for each in wanted]
+        first = [timed(partial(index.window_scores, asked, weights, each)).ms for each in wanted]
+        again = [timed(partial(index.window_scores, asked, weights, each)).ms for each in wanted]
         cold = []
         for each in wanted[:20]:
             index.close()
             del index  # the pages of a mapped file are not dropped
             drop_cache(folder)
             index = TokenIndex(folder, "bench")
-            cold.append(timed(partial(index.max_similarities, asked, each)).ms)
+            cold.append(timed(partial(index.window_scores, asked, weights, each)).ms)
         remove = timed(lambda: index.remove(range(1_000)))
         index.close()
     return {
@@ -95,7 +95,7 @@ def of_size(count: int, tokens: int, questions: int) -> Figures:
         "resident_mb": grown_mb,
         "file_mb": round(file_bytes / 1e6),
         "bytes_per_part": round(file_bytes / (count + 1_000)),
-        "similarities_of_400_ms": latency(first),
+        "scores_of_400_ms": latency(first),
         "again_ms": latency(again),
         "cold_ms": latency(cold),
         "remove_1000_ms": round(remove.ms),
