@@ -23,7 +23,7 @@ from app.index.text_snapshot import CandidateTable, Ids
 
 FEATURES = (
     "words", "context_words", "coverage", "cosine", "context_cosine", "tokens", "answers_words",
-    "answers_cosine", "turn_words", "turn_cosine", "speaker_named", "time_told", "dated", "asking",
+    "answers_cosine", "turn_words", "speaker_named", "time_told", "dated", "asking",
     "own_side", "preference",
 )  # fmt: skip
 
@@ -130,12 +130,12 @@ def _profiles() -> Mapping[str, Numbers]:
     return {name: np.array([own[feature] for feature in FEATURES]) for name, own in fitted.items()}
 
 
-def _best_others(passages: Ids, scores: Numbers, otherwise: float) -> Numbers:
-    """Return for each candidate the best score of the others in its passage, `otherwise` without any."""
+def _best_others(passages: Ids, scores: Numbers) -> Numbers:
+    """Return for each candidate the best score of the others in its passage, 0 without any."""
     order = np.lexsort((-scores, passages))
     ranked, starts = passages[order], np.flatnonzero(np.diff(passages[order], prepend=-1))
     sizes = np.diff(starts, append=len(order))
-    best, second = scores[order[starts]], np.full(len(starts), otherwise)
+    best, second = scores[order[starts]], np.zeros(len(starts))
     second[sizes > 1] = scores[order[starts[sizes > 1] + 1]]
     group = np.searchsorted(ranked[starts], passages)
     is_best = np.zeros(len(passages), bool)
@@ -145,7 +145,7 @@ def _best_others(passages: Ids, scores: Numbers, otherwise: float) -> Numbers:
 
 
 def features(question: ParsedQuestion, table: CandidateTable, nearness: Nearness | None) -> Numbers:
-    """Return the features of the candidates, (n, 16), columns as in FEATURES."""
+    """Return the features of the candidates, (n, 15), columns as in FEATURES."""
     traits, before = Traits.table(table.traits), Traits.table(table.asked_traits)
     short = np.clip(1 - traits.words / _SHORT_WORDS, 0, 1)
     answers = before.asking > _ANSWERS_SHARE
@@ -166,8 +166,7 @@ def features(question: ParsedQuestion, table: CandidateTable, nearness: Nearness
         _standardized(tokens),
         answers * _standardized(table.asked_words, spread, like=table.words),
         answers * _standardized(asked, like=own),
-        in_chat * _best_others(passages, words, 0.0),
-        in_chat * _best_others(passages, cosine, 0.0),
+        in_chat * _best_others(passages, words),
         _speaker_named(question, speaking),
         short * question.wants_time * traits.tells_time,
         table.dated,

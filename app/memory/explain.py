@@ -40,7 +40,6 @@ FEATURE_LABELS = {
     "context_cosine": "Similarity in meaning of the messages around it",
     "tokens": "Similarity in meaning, word by word",
     "turn_words": "Words of the question in the other message of the turn",
-    "turn_cosine": "Similarity in meaning of the other message of the turn",
     "answers_words": "It replies to a message with these words",
     "answers_cosine": "It replies to a message of similar meaning",
     "speaker_named": "Its speaker is named in the question",

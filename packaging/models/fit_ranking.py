@@ -67,8 +67,11 @@ KINDS = ("talk", "chat", "statement", KEYWORDS)
 OTHER_KIND = 0.1  # weight of fragments and of the questions of other kinds
 PENALTY = 0.004  # of the sum of the squared weights
 NOT_NEGATIVE, NOT_POSITIVE = (0.0, None), (None, 0.0)
-SIGNS = {feature: NOT_POSITIVE if feature == "asking" else NOT_NEGATIVE for feature in FEATURES}
-OF_CHATS = ("own_side", "turn_words", "turn_cosine")  # only they have two sides
+SIGNS = {feature: NOT_NEGATIVE for feature in FEATURES} | {
+    "asking": NOT_POSITIVE,
+    "cosine": (0.1, None),  # drawn searches never need it, but some embedders have no token vectors
+}
+OF_CHATS = ("own_side", "turn_words")  # only they have two sides
 FIGURES = ("any@1", "any@10", "frac@10")
 
 
