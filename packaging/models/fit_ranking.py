@@ -67,7 +67,7 @@ KINDS = ("talk", "chat", "statement", KEYWORDS)
 OTHER_KIND = 0.1  # weight of fragments and of the questions of other kinds
 PENALTY = 0.004  # of the sum of the squared weights
 NOT_NEGATIVE, NOT_POSITIVE = (0.0, None), (None, 0.0)
-SIGNS = {feature: NOT_NEGATIVE for feature in FEATURES} | {
+SIGNS = dict.fromkeys(FEATURES, NOT_NEGATIVE) | {
     "asking": NOT_POSITIVE,
     "cosine": (0.1, None),  # drawn searches never need it, but some embedders have no token vectors
 }
@@ -249,9 +249,8 @@ def _fitted(given: Sequence[Example], kind: str, by_meaning: bool) -> Numbers:
         slope[wanted] -= chance[wanted] * (unit_share / unit_chance)[unit] / 2
         return value + PENALTY * weights @ weights, table.T @ slope + 2 * PENALTY * weights
 
-    bounds = [
-        (0.0, 0.0) if kind == "talk" and each in OF_CHATS else SIGNS[each] for each in FEATURES
-    ]
+    unused = {*(OF_CHATS if kind == "talk" else ()), *(() if by_meaning else ("cosine",))}
+    bounds = [(0.0, 0.0) if each in unused else SIGNS[each] for each in FEATURES]
     found: Numbers = minimize(
         loss, np.zeros(len(FEATURES)), jac=True, method="L-BFGS-B", bounds=bounds
     ).x
