@@ -4,6 +4,7 @@ Words that only phrase a request are removed: "search" and "tell me" occur in fe
 weigh more than the subject of the question. A request is recognized by position and kind of words: courtesies,
 a modal with a pronoun, and a verb of searching or telling before a function word of any language, as "search"
 in "search for the sourdough" but not in "search engines compared". Verbs of saying are removed after a request.
+The pattern for the answer format is English; other languages lose request words only.
 """
 
 import re
@@ -14,12 +15,20 @@ from app.domain.wording import count_words, is_question
 from app.index.small_talk import COURTESIES
 from app.language.date_phrases import asks_for_time
 from app.language.sentences import unspaced_runs
-from app.language.word_lists import ALL_STOP_WORDS, word_sets
+from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
 
 _NAME_WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _SENTENCE_WORDS = 6  # fewer are keywords
 _UNSPACED_NAME = range(2, 5)  # characters
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_ANSWER_FORMAT = re.compile(
+    r"^\W*(?:please\s+)?(?:answer|respond|reply|keep it|be (?:brief|concise|specific)|list (?:only|just)"
+    r"|use (?:bullet|short)|in (?:one|two|a few) (?:word|sentence)|only (?:use|give|mention)"
+    r"|limit (?:your|the)|give (?:a|me a) (?:short|brief)|explain your|mention only)\b",
+    re.IGNORECASE,
+)
+_CONVERSATION_WORDS = read_phrases("phrases")["about the conversation"]
 
 _WORDS = word_sets("requests")
 _OPENINGS = COURTESIES | _WORDS["openings"]
@@ -46,10 +55,11 @@ _MARKS = " \t\r\n,.;:!¿¡…-–—"
 class ParsedQuestion:
     """A query parsed as a question.
 
-    `core` is the text to search for and to embed, without request words. `states` is true for a sentence that neither
-    asks nor requests anything: what it reminds of is wanted; `is_keywords` for fewer words than a sentence has that
-    neither ask nor request: messages that contain them are wanted. `names` are what may be a speaker's name in it: its
-    words and pairs of words, and in scripts without spaces any few characters, case folded.
+    `core` is the text to search for and to embed, without request words, sentences about the format of the
+    answer and words about the conversation itself. `states` is true for a sentence that neither asks nor
+    requests anything: what it reminds of is wanted; `is_keywords` for fewer words than a sentence has that neither ask
+    nor request: messages that contain them are wanted. `names` are what may be a speaker's name in it: its words and
+    pairs of words, and in scripts without spaces any few characters, case folded.
     """
 
     core: str
@@ -61,9 +71,13 @@ class ParsedQuestion:
 
 def parse_question(text: str, *, is_message: bool = False) -> ParsedQuestion:
     """Parse `text`; `core` is empty only when `text` is blank. The few words of a chat message are no keywords."""
-    said = text.strip()
-    core = strip_request(said)
-    asks = core != said or is_question(text)
+    sentences = [each[0] for each in _SENTENCE.finditer(text)]
+    kept = [each for each in sentences if not _ANSWER_FORMAT.match(each)] or sentences
+    said = "".join(kept).strip()
+    whole = strip_request(said)
+    bare = " ".join(_CONVERSATION_WORDS.sub(" ", whole).split())
+    core = bare if len(bare.split()) > 1 else whole or text.strip()
+    asks = whole != said or is_question(text)
     is_sentence = count_words(text) >= _SENTENCE_WORDS
     return ParsedQuestion(
         core,

@@ -12,6 +12,18 @@ from tests.fakes.language import CASES
 from tests.fakes.values import TEXTS
 
 
+@pytest.mark.parametrize(("text", "core"), CASES["answer_format"])
+def test_sentences_about_the_format_of_the_answer_are_removed(text: str, core: str) -> None:
+    assert parse_question(text).core == core
+
+
+@pytest.mark.parametrize(("text", "gone", "kept"), CASES["about_the_conversation"])
+def test_words_about_the_conversation_are_removed(text: str, gone: str, kept: str) -> None:
+    core = parse_question(text).core
+    assert gone not in core
+    assert kept in core
+
+
 def test_questions_for_a_time_are_recognized() -> None:
     wanting = (
         "When did it rain?",
