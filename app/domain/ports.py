@@ -80,6 +80,11 @@ class TokenEmbedder(Protocol):
         """The identity of its token vectors: those of another are not comparable. "" if it has none."""
         ...
 
+    @property
+    def unrelated_tokens(self) -> float:
+        """The mean cosine of a question's tokens with the nearest ones of an unrelated message."""
+        ...
+
     def embed_with_tokens(
         self,
         texts: Sequence[str],

@@ -4,7 +4,7 @@ Words that only phrase a request are removed: "search" and "tell me" occur in fe
 weigh more than the subject of the question. A request is recognized by position and kind of words: courtesies,
 a modal with a pronoun, and a verb of searching or telling before a function word of any language, as "search"
 in "search for the sourdough" but not in "search engines compared". Verbs of saying are removed after a request.
-The pattern for the answer format is English; other languages lose request words only.
+After the last question of a text, a request says how to answer it, and is removed.
 """
 
 import re
@@ -21,18 +21,12 @@ _NAME_WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _SENTENCE_WORDS = 6  # fewer are keywords
 _UNSPACED_NAME = range(2, 5)  # characters
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
-_ANSWER_FORMAT = re.compile(
-    r"^\W*(?:please\s+)?(?:answer|respond|reply|keep it|be (?:brief|concise|specific)|list (?:only|just)"
-    r"|use (?:bullet|short)|in (?:one|two|a few) (?:word|sentence)|only (?:use|give|mention)"
-    r"|limit (?:your|the)|give (?:a|me a) (?:short|brief)|explain your|mention only)\b",
-    re.IGNORECASE,
-)
 _CONVERSATION_WORDS = read_phrases("phrases")["about the conversation"]
 
 _WORDS = word_sets("requests")
 _OPENINGS = COURTESIES | _WORDS["openings"]
 _VERBS = _WORDS["verbs"]
+_ANSWERING = _WORDS["verbs of answering"]
 _SAYING = _WORDS["verbs of saying"]
 _PARTICLES = _WORDS["particles"]
 _ENDINGS = _WORDS["endings"]
@@ -42,6 +36,7 @@ _UNSPACED_REQUEST = re.compile(
     r"(?:请|請|麻烦|麻煩)?(?:帮我|幫我|给我|給我)?(?:搜索|搜尋|搜一下|查找|查一下|找一下|找找|找|"
     r"告诉我|告訴我|提醒我|说说|說說|给我看)(?:关于|關於|有关|有關|一下)?"
 )
+_UNSPACED_COURTESY = re.compile(r"\W*(?:请|請|麻烦|麻煩)")
 _UNSPACED_ENDING = re.compile(
     r"(?:について|に関して|のこと)?を?(?:教えて|探して|検索して|見せて|思い出させて|調べて)"
     r"(?:ください|下さい|くれる|くれ|ほしい|ね|よ)*$"
@@ -71,9 +66,7 @@ class ParsedQuestion:
 
 def parse_question(text: str, *, is_message: bool = False) -> ParsedQuestion:
     """Parse `text`; `core` is empty only when `text` is blank. The few words of a chat message are no keywords."""
-    sentences = [each[0] for each in _SENTENCE.finditer(text)]
-    kept = [each for each in sentences if not _ANSWER_FORMAT.match(each)] or sentences
-    said = "".join(kept).strip()
+    said = _without_answer_format(text.strip())
     whole = strip_request(said)
     bare = " ".join(_CONVERSATION_WORDS.sub(" ", whole).split())
     core = bare if len(bare.split()) > 1 else whole or text.strip()
@@ -86,6 +79,16 @@ def parse_question(text: str, *, is_message: bool = False) -> ParsedQuestion:
         is_keywords=not (is_sentence or asks or is_message),
         names=_possible_names(text),
     )
+
+
+def _without_answer_format(text: str) -> str:
+    """Return a text without the request that follows its last question."""
+    end = max(text.rfind("?"), text.rfind("？")) + 1
+    rest = text[end:]
+    words = (match[0].casefold() for match in _WORD.finditer(rest))
+    first = next((word for word in words if word not in COURTESIES), "")
+    is_request = first in _ANSWERING | _VERBS or _UNSPACED_COURTESY.match(rest)
+    return text[:end] if end and is_request else text
 
 
 def _possible_names(text: str) -> frozenset[str]:

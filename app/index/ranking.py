@@ -42,9 +42,9 @@ Cosines = Mapping[PartId, float]
 class Nearness:
     """How near messages are to a question in meaning.
 
-    `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is the score of each
-    candidate's best window of tokens (`TokenIndex.window_scores`); NaN where that is unknown, None where no
-    embedder gives it. `preferences` are the cosines of parts with the direction of statements of preferences
+    `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is how well each candidate's best window of
+    tokens matches: 0 as unrelated text, 1 for the same tokens; NaN where that is unknown, None where no embedder
+    gives it. `preferences` are the cosines of parts with the direction of statements of preferences
     (`app.index.space_traits`).
     """
 
@@ -55,7 +55,7 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One row of a ranking; `cosine` is None without a vector.
+    """One row of a ranking; `cosine` is None without a vector, `tokens` without token vectors (`Nearness.tokens`).
 
     `relevance` is 0-1; 0 until `app.index.relevance` has computed it.
     """
@@ -65,10 +65,11 @@ class Ranked:
     relevance: float
     cosine: float | None
     coverage: float
+    tokens: float | None = None
 
     def with_relevance(self, relevance: float) -> "Ranked":
         """Return a copy with another relevance; ten times as fast as `replace`."""
-        return Ranked(self.part_id, self.score, relevance, self.cosine, self.coverage)
+        return Ranked(self.part_id, self.score, relevance, self.cosine, self.coverage, self.tokens)
 
 
 def context_parts(table: CandidateTable) -> frozenset[PartId]:
@@ -87,6 +88,8 @@ def rank(
     scores = features(question, table, nearness) @ own
     order = np.lexsort((-table.parts, -scores))
     cosines = nearness.cosines if nearness is not None else {}
+    tokens = nearness.tokens if nearness is not None else None
+    known = np.isfinite(tokens) if tokens is not None else np.zeros(len(order), bool)
     return [
         Ranked(
             part_id=(part := PartId(int(table.parts[row]))),
@@ -94,6 +97,7 @@ def rank(
             relevance=0.0,
             cosine=cosines.get(part),
             coverage=float(table.coverage[row]),
+            tokens=float(tokens[row]) if tokens is not None and known[row] else None,
         )
         for row in order
     ]

@@ -1,9 +1,9 @@
 """Relevance: the calibrated likelihood (0-1) that what was found answers the question.
 
 A ranking always has a best hit, so the relevance of the best hit is judged from signals of the whole ranking: how far
-the nearest messages stand out from the others of the library, and the best turn from the next ones; which
-share of the question's words the best contexts contain, and how much these words tell; and how long the messages are:
-long ones contain many words by chance. In a small library less is near by chance. Each other hit gets less, by the
+the nearest messages stand out from the others of the library, and the best turn from the next ones; how well
+the tokens of the best hits match; which share of the question's words the best contexts contain, and how much these
+words tell; and how long the messages are: long ones contain many words by chance. In a small library less is near by chance. Each other hit gets less, by the
 distance of its score from the best; more so in a small library, where the candidates are all there is. Of keywords it
 counts which share each message contains itself.
 
@@ -31,8 +31,9 @@ from app.index.text_snapshot import CandidateTable
 
 _SIGNALS = ("always", "share", "weight", "lead", "length", "small")
 _OF_KEYWORDS = ("always", "share", "lead", "holds")
-# The signals by meaning and by words alone, in the order of the fit.
+# The signals with token matches, by meaning without them, and by words alone, in the order of the fit.
 PROFILES: Mapping[str, tuple[str, ...]] = {
+    "question_tokens": (*_SIGNALS, "nearest", "tokens"),
     "question_meaning": (*_SIGNALS, "nearest"),
     "question_words": _SIGNALS,
     "keywords_meaning": _OF_KEYWORDS,
@@ -91,7 +92,7 @@ def with_relevance(
         return []
     asked = "keywords" if is_keywords else "question"
     found = signals(ranked, table, background, passages)
-    own = _weights(found, asked)
+    own = _fitted()["profiles"][profile_of(found, asked)]
     top, best, fall, loss = (
         min(_log_odds(found, own) + prior, MAX_LOG_ODDS),
         ranked[0],
@@ -127,14 +128,17 @@ def signals(
     own = [each.cosine for each in ranked if each.cosine is not None]
     if background is None or not own:
         return found
-    return found | _nearest(own, background, passages)
+    matches = [each.tokens for each in ranked[: _few(_BEST, passages)] if each.tokens is not None]
+    return (
+        found | _nearest(own, background, passages) | ({"tokens": max(matches)} if matches else {})
+    )
 
 
 def answer_log_odds(cosines: Sequence[float], background: Background, passages: int) -> float:
     """Return the log odds that there is an answer by meaning alone; `cosines` are the messages', in any order."""
     found = {"always": 1.0, "small": _small(passages)} | _TYPICAL
     found |= _nearest(cosines or [background.mean], background, passages)
-    return _log_odds(found, _weights(found, "question"))
+    return _log_odds(found, _fitted()["profiles"]["question_meaning"])
 
 
 def fall_factor(found: Mapping[str, float], asked: str) -> float:
@@ -166,10 +170,13 @@ def sigmoid(log_odds: float) -> float:
 HIGHEST_RELEVANCE = sigmoid(MAX_LOG_ODDS)
 
 
-def _weights(found: Mapping[str, float], asked: str) -> Mapping[str, float]:
-    name = f"{asked}_{'meaning' if 'nearest' in found else 'words'}"
-    weights: Mapping[str, float] = _fitted()["profiles"][name]
-    return weights
+def profile_of(found: Mapping[str, float], asked: str) -> str:
+    """Return the name of the first of PROFILES whose signals are known; `asked` is "question" or "keywords"."""
+    return next(
+        name
+        for name, needed in PROFILES.items()
+        if name.startswith(asked) and set(needed) <= found.keys()
+    )
 
 
 def _log_odds(found: Mapping[str, float], weights: Mapping[str, float]) -> float:

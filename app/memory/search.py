@@ -365,11 +365,16 @@ class SearchService:
     def _token_scores(
         self, tokens: QueryTokens | None, asked: SearchQuery, table: CandidateTable
     ) -> Numbers | None:
-        """Return the score of each candidate's best window of tokens; a token has its word's weight."""
+        """Return the match of each candidate's best window of tokens: 0 as of unrelated text, 1 of the same tokens.
+
+        A token has its word's weight. NaN where there are no tokens.
+        """
         if tokens is None or not len(tokens.spans):
             return None
         own = self.index.token_weights(asked, tokens.spans)
-        return tokens.index.window_scores(tokens.vectors, own, table.parts)
+        scores = tokens.index.window_scores(tokens.vectors, own, table.parts)
+        matches: Numbers = (scores - tokens.unrelated) / (1 - tokens.unrelated)
+        return matches
 
     def size(self, scope: SearchScope) -> int:
         """Return about how many passages a scope has."""

@@ -56,11 +56,13 @@ class QueryTokens:
     """A question's tokens, with the index of the tokens they match.
 
     `spans` is int32 (q, 2), (start, end) in the question; `vectors` float32 (q, 32), rows of unit length.
+    `unrelated` is their mean cosine with the nearest tokens of an unrelated message.
     """
 
     spans: "npt.NDArray[np.int32]"
     vectors: "npt.NDArray[np.float32]"
     index: TokenIndex
+    unrelated: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +388,9 @@ class VectorSearch:
         if tokens is None or embedder is None or self._tokens is None:
             return None
         index = self._tokens.index_for(answering.space, embedder.token_model)
-        return None if index is None else QueryTokens(tokens.spans, tokens.vectors, index)
+        if index is None:
+            return None
+        return QueryTokens(tokens.spans, tokens.vectors, index, embedder.unrelated_tokens)
 
     def _embedded(self, answering: _Answering, question: str) -> "_Question":
         """Return the vector of a question, and its tokens if the embedder has any."""

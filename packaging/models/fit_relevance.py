@@ -9,7 +9,7 @@ other half have no answer in it. Sets whose speakers have names are stored once 
 the same two: in a real library a name tells little. Small libraries of 1 to 5 conversations are drawn as well. Sets in other scripts than the built-in embedder knows are
 asked with the multilingual one too.
 
-The weights of the signals are those of a logistic regression of whether there is an answer; libraries of a kind, and
+There are profiles of signals with and without token matches and by words alone. Their weights are those of a logistic regression of whether there is an answer; libraries of a kind, and
 questions with and without an answer, count equally, and the signs are given. The constant is then lowered until at
 most FALSE_SHARE of the questions without an answer pass THRESHOLD in libraries of every kind; not for keywords, which
 bring nothing into a prompt. How fast relevance falls
@@ -37,7 +37,7 @@ from app.domain.errors import InvalidInput
 from app.domain.ids import MessageId, PassageId, passage_id_of
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked, rank
-from app.index.relevance import MAX_LOG_ODDS, PROFILES, fall_factor, lacks, signals
+from app.index.relevance import MAX_LOG_ODDS, PROFILES, fall_factor, lacks, profile_of, signals
 from app.memory.embedders import MULTILINGUAL
 from app.memory.search import RankingInput, SearchScope
 from app.system.paths import DataPaths
@@ -61,7 +61,7 @@ TARGET = Path(__file__).resolve().parents[2] / "resources" / "relevance.json"
 VERSION = 1
 THRESHOLD = 0.7  # the default of the setting `rag_min_similarity`
 FALSE_SHARE = 0.09  # a bit less than the goal, .10: other data differs
-ASKED_KINDS = ("question", "keywords")
+ASKED_KINDS = {"question": "question_tokens", "keywords": "keywords_meaning"}  # usual profiles
 DRAWN = {1: 6, 2: 3, 5: 2}  # conversations of a small library: libraries
 MOST_ASKED = 400  # questions of a set, in a library of half of it
 ASKED = 25  # questions of either kind in a small library
@@ -102,7 +102,7 @@ def main() -> None:
         rest = [each for file in given.report or () for each in asked_of(folder, file)]
     profiles = {name: fitted(fitted_to, name) for name in PROFILES}
     falls = {
-        asked: fall(_of_kind(fitted_to, asked), profiles[f"{asked}_meaning"])
+        asked: fall(_of_kind(fitted_to, asked), profiles[ASKED_KINDS[asked]])
         for asked in ASKED_KINDS
     }
     sets = sorted({each.of_set for each in fitted_to})
@@ -113,7 +113,7 @@ def main() -> None:
         "profiles": {name: dict(zip(PROFILES[name], own.round(4).tolist(), strict=True)) for name, own in profiles.items()},
         "fall": {asked: round(each, 3) for asked, each in falls.items()},
         "quoted": {
-            kind: quoted_shares(own, profiles[f"{asked}_meaning"], each_fall)
+            kind: quoted_shares(own, profiles[ASKED_KINDS[asked]], each_fall)
             for asked, each_fall in falls.items()
             for kind, own in _answerable(_of_kind([*fitted_to, *rest], asked)).items()
         },
@@ -240,7 +240,7 @@ def _asked_in(
                 ]
                 yield Asked(
                     of_set, f"{of_set}, {kind}{', keywords' * question.is_keywords}",
-                    ASKED_KINDS[question.is_keywords], has_answer=bool(evidence),
+                    list(ASKED_KINDS)[question.is_keywords], has_answer=bool(evidence),
                     signals=signals(ranked, found.table, found.background, found.passages),
                     gaps=np.array([hits[0].score - each.score for each in hits]),
                     lacks=np.array([lacks(hits[0], each) for each in hits]),
@@ -304,7 +304,7 @@ def fall(given: Sequence[Asked], weights: Numbers) -> float:
     A question needs one piece of evidence; who searches by keywords wants all messages with them.
     """
     kinds = _answerable(given).values()
-    kept_of = "kept" if given[0].asked == ASKED_KINDS[0] else "all kept"
+    kept_of = "kept" if given[0].asked == "question" else "all kept"
 
     def kept(each_fall: float) -> float:
         shares = [quoted_shares(own, weights, each_fall) for own in kinds]
@@ -316,7 +316,7 @@ def fall(given: Sequence[Asked], weights: Numbers) -> float:
 def _answerable(given: Sequence[Asked]) -> dict[str, list[Asked]]:
     found: dict[str, list[Asked]] = {}
     for each in given:
-        if each.has_answer and "nearest" in each.signals:
+        if each.has_answer and profile_of(each.signals, each.asked) == ASKED_KINDS[each.asked]:
             found.setdefault(each.kind, []).append(each)
     return found
 
@@ -324,7 +324,7 @@ def _answerable(given: Sequence[Asked]) -> dict[str, list[Asked]]:
 def quoted_shares(own: Sequence[Asked], weights: Numbers, each_fall: float) -> dict[str, float]:
     """Return the shares of questions that quote evidence, and of those that could; the turns and their evidence."""
     threshold = np.log(THRESHOLD / (1 - THRESHOLD))
-    profile = PROFILES[f"{own[0].asked}_meaning"]
+    profile = PROFILES[ASKED_KINDS[own[0].asked]]
     table = np.array([[each.signals[name] for name in profile] for each in own])
     loss = weights[profile.index("holds")] if "holds" in profile else 0.0
     tops = np.minimum(table @ weights, MAX_LOG_ODDS)
@@ -373,10 +373,15 @@ def _used(given: Sequence[Asked], profile: str) -> list[Asked]:
 
     To words alone belong only those without more.
     """
-    asked, _, by = profile.partition("_")
+    asked, by_words = profile.partition("_")[0], profile.endswith("_words")
     seen = {(each.kind, each.has_answer) for each in given if each.asked == asked}
     given = [each for each in given if {(each.kind, True), (each.kind, False)} <= seen]
-    return [each for each in given if ("nearest" in each.signals) is (by == "meaning")]
+    return [
+        each
+        for each in given
+        if set(PROFILES[profile]) <= each.signals.keys()
+        and not (by_words and "nearest" in each.signals)
+    ]
 
 
 def _table(used: Sequence[Asked], profile: str) -> tuple[Numbers, Numbers, Numbers]:

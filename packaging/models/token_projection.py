@@ -7,7 +7,8 @@ in a virtual environment with numpy, onnxruntime and tokenizers, after `export_m
 
 The projection is the first 32 right singular vectors of the token vectors (PCA without centering), without special
 tokens, of texts that are at hand wherever this runs: Python's own manual (`pydoc_data.topics`),
-`resources/calibration/talk.txt`, and the sentences of many languages in `tests/data/language.toml`.
+`resources/calibration/talk.txt`, and the sentences of many languages in `tests/data/language.toml`. `unrelated_tokens` in
+`embedder.json` is the mean cosine of a question's tokens with the nearest ones of a message on another topic of `talk.txt`.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ import json
 import pydoc_data.topics
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,7 @@ def main(names: Sequence[str] = NAMES) -> None:
             np.save(file, projection)
             content = file.getvalue()
         (folder / FILE).write_bytes(content)
+        card["unrelated_tokens"] = round(unrelated(folder, projection), 4)
         card["sha256"][FILE] = hashlib.sha256(content).hexdigest()
         (folder / "embedder.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
 
@@ -76,19 +78,12 @@ def fit(folder: Path, samples: Sequence[Sequence[str]]) -> tuple[npt.NDArray[np.
 
     Samples count equally, however many tokens they have.
     """
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    model = onnxruntime.InferenceSession(
-        str(folder / "model.onnx"), providers=["CPUExecutionProvider"]
-    )
+    vectors_of = token_vectors(folder)
     products = np.zeros(1)
     for sample in samples:
         tokens, product = 0, np.zeros(1)
         for text in sample:
-            ids = np.array([tokenizer.encode(text).ids[:MAX_TOKENS]], np.int64)
-            feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
-            found = np.asarray(model.run(["token_embeddings"], feed)[0])[0, 1:-1]
-            vectors = found.astype(np.float64)
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors = vectors_of(text)
             product = product + vectors.T @ vectors
             tokens += len(vectors)
         products = products + product / tokens
@@ -97,6 +92,54 @@ def fit(folder: Path, samples: Sequence[Sequence[str]]) -> tuple[npt.NDArray[np.
     largest = first[np.abs(first).argmax(axis=0), np.arange(DIMENSIONS)]
     share = float(lengths[-DIMENSIONS:].sum() / lengths.sum())
     return np.ascontiguousarray(first * np.sign(largest), np.float32), share
+
+
+def token_vectors(folder: Path) -> Callable[[str], npt.NDArray[np.float64]]:
+    """Return a function that gives the vectors of a text's tokens, (n, dimension), rows of unit length."""
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    model = onnxruntime.InferenceSession(
+        str(folder / "model.onnx"), providers=["CPUExecutionProvider"]
+    )
+
+    def vectors_of(text: str) -> npt.NDArray[np.float64]:
+        ids = np.array([tokenizer.encode(text).ids[:MAX_TOKENS]], np.int64)
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        return _unit(
+            np.asarray(model.run(["token_embeddings"], feed)[0])[0, 1:-1].astype(np.float64)
+        )
+
+    return vectors_of
+
+
+def unrelated(folder: Path, projection: npt.NDArray[np.float32]) -> float:
+    """Return the mean cosine of a question's projected tokens with the nearest ones of a message on another topic."""
+    card = json.loads((folder / "embedder.json").read_text(encoding="utf-8"))
+    prefixes, vectors_of = card.get("prefixes", {}), token_vectors(folder)
+    tokens: dict[str, list[tuple[int, npt.NDArray[np.float64]]]] = {"query": [], "passage": []}
+    topic = 0
+    for line in (RESOURCES / "calibration" / "talk.txt").read_text(encoding="utf-8").splitlines():
+        topic += line.startswith("# ")
+        if line and not line.startswith("# "):
+            kind = "query" if line.startswith("? ") else "passage"
+            prefix = prefixes.get(kind, "")
+            first = len(vectors_of(prefix)) if prefix else 0
+            vectors = vectors_of(prefix + line.removeprefix("? "))[first:]
+            tokens[kind].append((topic, _unit(vectors @ projection)))
+    return float(
+        np.mean(
+            [
+                (asked @ said.T).max(axis=1).mean()
+                for of_asked, asked in tokens["query"]
+                for of_said, said in tokens["passage"]
+                if of_asked != of_said
+            ]
+        )
+    )
+
+
+def _unit(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    found: npt.NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return found
 
 
 if __name__ == "__main__":

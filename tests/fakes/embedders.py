@@ -93,6 +93,7 @@ class BagOfTokens(BagOfWords):
     """A `BagOfWords` that has token vectors: each word is a token with a direction of its own."""
 
     token_model = "words"
+    unrelated_tokens = 0.0
 
     def embed_with_tokens(
         self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None

@@ -109,6 +109,11 @@ class LocalEmbedder:
         """The identity of its token vectors, "" for a model without."""
         return self._folder.token_model
 
+    @property
+    def unrelated_tokens(self) -> float:
+        """The mean cosine of a question's tokens with the nearest ones of an unrelated message."""
+        return self._folder.unrelated_tokens
+
     def embed_with_tokens(
         self,
         texts: Sequence[str],

@@ -52,7 +52,7 @@ class EmbedderFolder:
     A `latin_only` model knows no other script.
 
     Statements whose vectors have a cosine of `same_cosine` say the same, if they differ in no number
-    or name.
+    or name. `unrelated_tokens` is the mean cosine of a question's tokens with the nearest ones of an unrelated message.
     """
 
     path: Path
@@ -64,6 +64,7 @@ class EmbedderFolder:
     prefixes: Prefixes = Prefixes()
     same_cosine: float = _SAME_COSINE
     latin_only: bool = False
+    unrelated_tokens: float = 0.0
 
     @property
     def token_projection(self) -> Path | None:
@@ -112,12 +113,22 @@ def _read_ours(path: Path) -> EmbedderFolder:
         files: dict[str, str] = dict(card["sha256"])
         prefixes = Prefixes(**card.get("prefixes", {}))
         same = float(card.get("same_cosine", _SAME_COSINE))
+        unrelated = float(card.get("unrelated_tokens", 0.0))
     except (KeyError, TypeError, ValueError) as error:
         raise _unusable(path, f"its {CARD} is damaged") from error
     model, tokenizer = path / "model.onnx", path / "tokenizer.json"
     latin_only = card.get("latin_only", False) is True
     return EmbedderFolder(
-        path, model, tokenizer, space, Pooling.IN_GRAPH, files, prefixes, same, latin_only
+        path,
+        model,
+        tokenizer,
+        space,
+        Pooling.IN_GRAPH,
+        files,
+        prefixes,
+        same,
+        latin_only,
+        unrelated,
     )
 
 
