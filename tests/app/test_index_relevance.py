@@ -67,6 +67,16 @@ def test_a_near_best_hit_is_relevant_and_a_far_one_is_not() -> None:
     assert with_relevance([], candidate_table([]), BACKGROUND, 100) == []
 
 
+def test_matching_tokens_make_a_hit_more_relevant_and_missing_ones_do_not_count() -> None:
+    def best_of(*tokens: float | None) -> float:
+        ranked = [Ranked(PartId(n + 1), 5 - n, 0.0, 0.4, 0.0, own) for n, own in enumerate(tokens)]
+        table = candidate_table([0.4] * len(ranked))
+        return with_relevance(ranked, table, BACKGROUND, 500)[0].relevance
+
+    assert best_of(0.1, None) < best_of(None, 0.4) < best_of(0.7, 0.4)
+    assert 0 < best_of(None, None) < 1
+
+
 def test_of_keywords_every_message_with_all_of_them_is_relevant_and_no_other() -> None:
     holds = [1.0, 1.0, 1.0, 0.5] + [0.0] * (COUNT - 4)
     ranked = [Ranked(PartId(at + 1), 5 - at / 20, 0.0, 0.1, held) for at, held in enumerate(holds)]
@@ -180,6 +190,21 @@ def test_an_answer_stands_out_as_far_in_each_built_in_space(model: str) -> None:
     ]
     out = (np.mean(nearest) - background.mean) / background.deviation
     assert out == pytest.approx(3.3, abs=0.3)
+
+
+@pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", "multilingual-e5-small"])
+def test_tokens_of_unrelated_messages_match_as_the_models_say(model: str) -> None:
+    embedder = measured(model)[0]
+    questions, messages = (each[::6] for each in read_samples())
+    _, asked = embedder.embed_with_tokens([text for _, text in questions], as_queries=True)
+    _, said = embedder.embed_with_tokens([text for _, text in messages])
+    matches = [
+        (one.vectors @ other.vectors.T).max(axis=1).mean()
+        for (topic, _), one in zip(questions, asked, strict=True)
+        for (of_other, _), other in zip(messages, said, strict=True)
+        if topic != of_other
+    ]
+    assert np.mean(matches) == pytest.approx(embedder.unrelated_tokens, abs=0.02)
 
 
 @pytest.mark.parametrize(
