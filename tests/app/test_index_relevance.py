@@ -82,7 +82,7 @@ def test_of_keywords_every_message_with_all_of_them_is_relevant_and_no_other() -
     ranked = [Ranked(PartId(at + 1), 5 - at / 20, 0.0, 0.1, held) for at, held in enumerate(holds)]
     table = candidate_table([1.0] * 5 + [0.0] * (COUNT - 5))
     found = with_relevance(ranked, table, BACKGROUND, 500, is_keywords=True)
-    assert [each.relevance > 0.7 for each in found] == [True] * 3 + [False] * (COUNT - 3)
+    assert [each.relevance > 0.65 for each in found] == [True] * 3 + [False] * (COUNT - 3)
     bare = [replace(each, coverage=0.0) for each in ranked]
     assert with_relevance(bare, table, BACKGROUND, 500, is_keywords=True)[0].relevance < 0.2
 
@@ -99,7 +99,10 @@ def test_a_question_that_is_near_everything_has_a_higher_background() -> None:
 @pytest.mark.parametrize("passages", [10, 30, 75])
 def test_one_turn_is_enough_in_a_small_library(passages: int) -> None:
     cosines = {PartId(n): 0.55 if n < 3 else 0.05 for n in range(1, 11)}
-    ranked = [Ranked(PartId(n), 4.0 - n, 0.0, cosines[PartId(n)], 0.0) for n in range(1, 11)]
+    ranked = [
+        Ranked(PartId(n), 4.0 - n, 0.0, cosines[PartId(n)], 0.0, cosines[PartId(n)])
+        for n in range(1, 11)
+    ]
     asked = candidate_table([0.6, 0.6] + [0.0] * 8)
     best, *others = with_relevance(ranked, asked, BACKGROUND, passages)
     assert best.relevance > 0.7
