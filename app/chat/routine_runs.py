@@ -44,6 +44,7 @@ from app.workers.background_model import consent
 from app.workers.spend_limits import MaxUsage, SpendLimits
 
 _POLL_S = 0.2
+_LEAVES_S = 2.0
 _SLACK = 1.3  # tokens are estimated
 _USUAL_OUTPUT_TOKENS = 4_096  # of a model that is given no maximum
 _PASSING = frozenset(
@@ -77,7 +78,7 @@ class RoutineRuns:
         self._presets = Presets(store, settings)
         self._rows = RoutineRows(store)
         self._exchanges = Exchanges(store)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._running: set[str] = set()
 
     def model_of(self, routine: Routine) -> ModelRef:
@@ -140,15 +141,17 @@ class RoutineRuns:
 
     @contextmanager
     def _only_one(self, routine: Routine) -> Iterator[None]:
-        with self._lock:
-            if routine.uid in self._running:
+        with self._changed:
+            # The last run's record is stored a moment before it leaves.
+            if not self._changed.wait_for(lambda: routine.uid not in self._running, _LEAVES_S):
                 raise _Busy(f"The routine '{routine.name}' is running", "Wait until it has ended.")
             self._running.add(routine.uid)
         try:
             yield
         finally:
-            with self._lock:
+            with self._changed:
                 self._running.discard(routine.uid)
+                self._changed.notify_all()
 
     def _check_consent(self, routine: Routine) -> None:
         ref = self.model_of(routine)

@@ -244,7 +244,7 @@ class Routines:
             next(ended, None),
             runs[0] if runs else None,
             failures_in_a_row(runs),
-            self._runs.is_running(routine.uid),
+            any(run.outcome is None for run in runs) and self._runs.is_running(routine.uid),
         )
 
 

@@ -1,14 +1,19 @@
 """Routines in their table: the conversation that the next run goes on in."""
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from app.bootstrap import RunMode, build
+from app.chat.routine_runs import RoutineRuns
 from app.domain.changes import ConversationEdited, RoutinePut, RoutineRunPut
 from app.domain.routines import Outcome, Routine, RoutineRun
 from app.storage.engine.store import Store
 from app.storage.tables.routines import RoutineRows
+from app.system.paths import DataPaths
 from tests.fakes.stored import add_conversation
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -43,3 +48,16 @@ def test_a_run_goes_on_where_the_last_one_was_if_its_project_and_privacy_are_the
     assert rows.listed() == (DAILY,)
     found = rows.conversation_id(replace(DAILY, **change))  # type: ignore[arg-type]
     assert found == (here.id if is_reused else None)
+
+
+@pytest.mark.parametrize(("outcome", "is_running"), [(None, True), (Outcome.COMPLETED, False)])
+def test_a_run_whose_end_is_stored_is_not_running_although_it_is_still_there(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None, is_running: bool
+) -> None:
+    monkeypatch.setattr(RoutineRuns, "is_running", lambda *_: True)
+    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
+        services.store.save(
+            RoutinePut(DAILY), RoutineRunPut(RoutineRun("d", AT, AT, None, outcome))
+        )
+        (state,) = services.routines.listed()
+    assert state.is_running is is_running
