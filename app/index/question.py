@@ -50,8 +50,8 @@ _MARKS = " \t\r\n,.;:!¿¡…-–—"
 class ParsedQuestion:
     """A query parsed as a question.
 
-    `core` is the text to search for and to embed, without request words, sentences about the format of the
-    answer and words about the conversation itself. `states` is true for a sentence that neither asks nor
+    `core` is the text to search for and to embed, without request words, what follows its last
+    question as a request, and words about the conversation itself. `states` is true for a sentence that neither asks nor
     requests anything: what it reminds of is wanted; `is_keywords` for fewer words than a sentence has that neither ask
     nor request: messages that contain them are wanted. `names` are what may be a speaker's name in it: its words and
     pairs of words, and in scripts without spaces any few characters, case folded.

@@ -42,10 +42,10 @@ Cosines = Mapping[PartId, float]
 class Nearness:
     """How near messages are to a question in meaning.
 
-    `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is how well each candidate's best window of
-    tokens matches: 0 as unrelated text, 1 for the same tokens; NaN where that is unknown, None where no embedder
-    gives it. `preferences` are the cosines of parts with the direction of statements of preferences
-    (`app.index.space_traits`).
+    `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is how well each
+    candidate's best window of tokens matches: 0 as unrelated text, 1 for the same tokens; NaN where that is
+    unknown, None where no embedder gives it. `preferences` are the cosines of parts with the direction of
+    statements of preferences (`app.index.space_traits`).
     """
 
     cosines: Cosines
@@ -55,9 +55,9 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One row of a ranking; `cosine` is None without a vector, `tokens` without token vectors (`Nearness.tokens`).
+    """One row of a ranking; `cosine` is None without a vector, `tokens` without token vectors.
 
-    `relevance` is 0-1; 0 until `app.index.relevance` has computed it.
+    `tokens` is that of `Nearness`. `relevance` is 0-1; 0 until `app.index.relevance` has computed it.
     """
 
     part_id: PartId

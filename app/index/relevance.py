@@ -3,9 +3,9 @@
 A ranking always has a best hit, so the relevance of the best hit is judged from signals of the whole ranking: how far
 the nearest messages stand out from the others of the library, and the best turn from the next ones; how well
 the tokens of the best hits match; which share of the question's words the best contexts contain, and how much these
-words tell; and how long the messages are: long ones contain many words by chance. In a small library less is near by chance. Each other hit gets less, by the
-distance of its score from the best; more so in a small library, where the candidates are all there is. Of keywords it
-counts which share each message contains itself.
+words tell; and how long the messages are: long ones contain many words by chance. In a small library less is near by
+chance. Each other hit gets less, by the distance of its score from the best; more so in a small library, where the
+candidates are all there is. Of keywords it counts which share each message contains itself.
 
 A cosine alone says nothing: unrelated texts have .06 in one space and .75 in another. It is therefore compared
 with the background of its space (`app.index.space_traits`). The weights of the signals are fitted by

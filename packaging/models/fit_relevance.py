@@ -6,14 +6,14 @@ Runs in the project's environment with scipy 1.18 added, after `fit_ranking.py`:
 
 Each set is stored as two libraries that hold half of its conversations; each is asked all questions, so those of the
 other half have no answer in it. Sets whose speakers have names are stored once more with all speakers renamed to
-the same two: in a real library a name tells little. Small libraries of 1 to 5 conversations are drawn as well. Sets in other scripts than the built-in embedder knows are
-asked with the multilingual one too.
+the same two: in a real library a name tells little. Small libraries of 1 to 5 conversations are drawn as well. Sets in
+other scripts than the built-in embedder knows are asked with the multilingual one too.
 
-There are profiles of signals with and without token matches and by words alone. Their weights are those of a logistic regression of whether there is an answer; libraries of a kind, and
-questions with and without an answer, count equally, and the signs are given. The constant is then lowered until at
-most FALSE_SHARE of the questions without an answer pass THRESHOLD in libraries of every kind; not for keywords, which
-bring nothing into a prompt. How fast relevance falls
-below the best hit is fitted to whether hits are evidence.
+There are profiles of signals with and without token matches and by words alone. Their weights are those of a logistic
+regression of whether there is an answer; libraries of a kind, and questions with and without an answer, count equally,
+and the signs are given. The constant is then lowered until at most FALSE_SHARE of the questions without an answer pass
+THRESHOLD in libraries of every kind; not for keywords, which bring nothing into a prompt. How fast relevance falls below
+the best hit is fitted to whether hits are evidence.
 
 The file contains, for each kind of library, the share of questions that pass, also by weights fitted without its set.
 """
