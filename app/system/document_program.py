@@ -30,16 +30,14 @@ MOST_UNPACKED_BYTES = 64 << 20
 _OPENING_CPU_S = 3.0  # a damaged file is searched for its parts: 28 s for 2 GB
 
 _MOST_LANGUAGES, _DOTS_PER_INCH, _MOST_PX, _OCR_S = 4, 300, 5_000, 60.0
-_AS_MARKED = bytes(
-    min(each, 90) for each in range(256)
-)  # of the blue channel: white becomes yellow
+# Of the blue channel, so that white becomes yellow.
+_AS_MARKED = bytes(min(each, 90) for each in range(256))
 
 _Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
 
 _TABLE_CHARS, _SNIFFED_CHARS = 900, 10_000  # the first: less than a chunk has
-_NUMBER = re.compile(
-    r"(?!(?:19|20)\d\d$)[-+.,:%/ $€£\d]*\d[-+.,:%/ $€£\d]*"
-)  # a year may be in a head
+# A number, but no year, which may be in a head.
+_NUMBER = re.compile(r"(?!(?:19|20)\d\d$)[-+.,:%/ $€£]*\d[-+.,:%/ $€£\d]*")
 
 _WHOLE = ("word/document.xml", "content.xml")
 _SLIDE = re.compile(r"ppt/slides/slide(\d+)\.xml")
@@ -68,9 +66,8 @@ class _HtmlText(HTMLParser):
         self.pieces: list[str] = []
         self._skipped: list[str] = []
         self._is_verbatim = False
-        self._row = self._cells = self._rows = (
-            0  # the first piece of a row, its cells, the rows before it
-        )
+        # The first piece of a row, its cells, the rows before it.
+        self._row = self._cells = self._rows = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
         if tag in _SKIPPED:

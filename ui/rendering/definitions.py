@@ -18,9 +18,8 @@ _LINK = re.compile(
 _LINK_ALONE = re.compile(r"\[(?!\^)(?:[^\]\[\\]|\\.){1,300}\]:[ \t]*$")
 _TITLE_ALONE = re.compile(r"""(?:"[^"]*"|'[^']*'|\([^()]*\))[ \t]*$""")
 _FOOTNOTE = re.compile(r"\[\^(?P<label>[^\]\s]{1,100})\]:")
-_NOTE = re.compile(
-    r"\[\^.*(?:\n(?:[ \t]*\n)*(?: {4}|\t).*)*"
-)  # at the left edge, with what belongs to it
+# A footnote at the left edge, with what belongs to it.
+_NOTE = re.compile(r"\[\^.*(?:\n(?:[ \t]*\n)*(?: {4}|\t).*)*")
 _NOTE_IS_OVER = re.compile(r"\s*\Z|\n[ \t]*\n|\n\[\^")
 _REFERENCE = re.compile(r"\[\^(?P<label>[^\]\s]{1,100})\]")
 _BAD_SCHEME = re.compile(r"\s*(?:javascript|vbscript|file|data)\s*:", re.IGNORECASE)

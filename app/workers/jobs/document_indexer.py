@@ -52,9 +52,8 @@ class DocumentIndexer(DocumentJob):
 
     def all_documents(self, is_cancelled: IsCancelled) -> Sequence[ListedDocument]:
         """Return all files; raises Cancelled."""
-        if (
-            text_recognizer() and not self._recognizes
-        ):  # it was installed, or the program was started
+        # It was installed, or the program was started.
+        if not self._recognizes and text_recognizer():
             self._documents.read_again(RECOGNIZER)
             self._recognizes = True
         started = monotonic()
