@@ -23,8 +23,6 @@ OF_STYLE_SHEETS = {
     "check": ("check", "on_accent"),
     "check-plain": ("check", "text"),
     "minus": ("minus", "on_accent"),
-    "x": ("x", "muted"),
-    "float": ("picture-in-picture-2", "muted"),
     "dot": ("dot", "on_accent"),
 }
 _NOISE = re.compile(r"<!--.*?-->\s*|\s+class=\"[^\"]*\"", re.DOTALL)

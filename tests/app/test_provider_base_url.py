@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidInput
-from app.providers.http.base_url import check_base_url
+from app.providers.http.base_url import check_base_url, with_scheme
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,18 @@ def test_anything_typed_is_refused_or_becomes_its_own_spelling(typed: str) -> No
         return
     assert check_base_url(checked.text) == checked
     assert checked.text.startswith(checked.origin)
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("localhost:11434/v1", "http://localhost:11434/v1"),
+        ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("api.example.com/v1", "https://api.example.com/v1"),
+        ("http://api.example.com", "http://api.example.com"),
+        ("nonsense", "nonsense"),
+        ("", ""),
+    ],
+)
+def test_an_address_without_a_scheme_gets_the_one_that_is_safe(typed: str, text: str) -> None:
+    assert with_scheme(typed) == text

@@ -149,3 +149,16 @@ def test_the_wheel_scrolls_a_table_sideways_and_the_transcript_up_and_down(qtbot
 def test_a_wide_formula_scrolls_sideways(qtbot: QtBot) -> None:
     _, text = answer(qtbot, "$$" + "+".join(f"a_{{{at}}}" for at in range(60)) + "$$")
     assert bars(text)[0].maximum() > 500
+
+
+@pytest.mark.parametrize(
+    ("head", "from_right"), [("الخيار", True), ("12 خيار", True), ("A", False)]
+)
+def test_a_table_begins_at_the_side_where_its_text_begins(
+    qtbot: QtBot, head: str, from_right: bool
+) -> None:
+    _, text = answer(qtbot, f"| {head} | second |\n|---|---|\n| x | y |")
+    find = text.builder.document.find
+    first, second = (text.view.cursorRect(find(each)).x() for each in ("x", "y"))
+    assert (first > second) is from_right
+    assert (first > text.view.width() / 2) is from_right

@@ -15,9 +15,10 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QApplication,
     QLabel,
-    QListView,
     QPushButton,
     QSplitter,
+    QToolButton,
+    QTreeView,
     QVBoxLayout,
     QWidget,
 )
@@ -150,6 +151,21 @@ def test_the_memory_pane_opens_at_a_page_and_closes_by_the_same_action(window: M
     assert window.focusWidget() is window.chat.composer.box
 
 
+def test_the_memory_pane_opens_and_closes_from_the_header_too(window: MainWindow) -> None:
+    window.set_usable(True)
+    show = next(each for each in window.chat.findChildren(QPushButton) if each.text() == "Memory")
+    show.click()
+    assert (window.memory_dock.isVisible(), checked(window)) == (True, ["sources"])
+    window.memory.knowledge.facts.box.setFocus()
+    title = window.memory_dock.titleBarWidget()
+    assert title is not None
+    close = title.findChild(QToolButton)
+    assert close is not None
+    close.click()
+    assert window.memory_dock.isHidden()
+    assert window.focusWidget() is window.chat.composer.box, "not the title, which is edited then"
+
+
 def test_the_memory_pane_stays_open_when_minimized(window: MainWindow, qtbot: QtBot) -> None:
     window.set_usable(True)
     window.actions_by_name["sent"].trigger()
@@ -207,7 +223,7 @@ def test_the_palette_runs_an_action_once_where_a_single_click_activates() -> Non
     action.triggered.connect(lambda: runs.append(1))
     palette = CommandPalette([action], parent)
     palette.open()
-    view = palette.findChild(QListView)
+    view = palette.findChild(QTreeView)
     assert view is not None
     row = view.model().index(0, 0)
     view.clicked.emit(row)  # Qt emits both where the desktop activates on a single click

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtGui import QFont, QFontMetricsF, QImage, QPainter
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMenu, QStyleOptionViewItem, QToolButton
+from PySide6.QtWidgets import QApplication, QMenu, QStyleOptionViewItem, QToolButton
 
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
@@ -27,7 +27,7 @@ from ui.models.results import (
 )
 from ui.views.filter_menu import filter_menu
 from ui.views.result_list import ResultsPlace
-from ui.views.result_rows import with_first_mark
+from ui.views.result_rows import fitted, with_first_mark
 from ui.views.sidebar import Sidebar
 
 
@@ -191,6 +191,16 @@ def _ink(image: QImage) -> int:
     """Return the last line of an image that differs from its first one."""
     lines = [image.copy(0, y, image.width(), 1) for y in range(image.height())]
     return max(y for y, line in enumerate(lines) if line != lines[0])
+
+
+def test_a_snippet_that_is_cut_says_so(qapp: QApplication) -> None:
+    font, text = QFont("monospace", 10), "\U0001f600 some words " * 20
+    width = QFontMetricsF(font).horizontalAdvance("x" * 30)
+    assert fitted("short", font, width, 2) == "short"
+    cut = fitted(text, font, width, 2)
+    assert cut[-1] == "\u2026"
+    assert 40 < len(cut) < 60
+    assert text.startswith(cut[:-1])
 
 
 def test_a_long_snippet_is_cut_to_its_first_mark() -> None:

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMainWindow, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -597,3 +599,24 @@ def test_facts_are_extracted_again_after_a_yes(dashboard: Any, desk: Desk) -> No
     dashboard.facts.count = 0
     dashboard.view.regeneration_requested.emit()
     assert desk.banner.messages == ["All of it."]
+
+
+def test_a_server_is_named_addressed_and_its_model_typed_as_people_type_them(
+    providers: Any, qtbot: QtBot
+) -> None:
+    page, form, models = providers.page, providers.form, providers.models
+    qtbot.addWidget(page)
+    page.show()
+    page.shown.emit()
+    page.tiles[""].click()
+    assert page.focusWidget() is form.provider_name
+    form.provider_name.setText("My Box")
+    form.base_url.setText("localhost:8080/v1")
+    form.save.click()
+    saved = ProviderConfig("my-box", "compatible", "http://localhost:8080/v1")
+    assert models.configs == {"my-box": saved}
+    for typed, chosen in (("qwen3:8b", "my-box:qwen3:8b"), ("my-box:x", "my-box:x")):
+        form.models.list.search.setText(typed)
+        assert not form.models.list.none.isHidden()
+        QTest.keyClick(form.models.list.search, Qt.Key.Key_Return)
+        assert providers.settings.text("default_model") == chosen

@@ -151,7 +151,7 @@ def test_thinking_tool_calls_and_system_prompts_are_folded(show: Show) -> None:
     shown = show(TurnContent(messages))
     widget, height = shown.turn(0), shown.turn(0).height()
     assert titles(widget) == [
-        "System prompt", "Thinking", 'search(query: "it")  ·  412 ms  ·  13 B',
+        "System prompt", "Thought process", 'search(query: "it")  ·  412 ms  ·  13 B',
         "odd([1])  ·  no result", 'search(same: "id")  ·  1 ms  ·  1 B', "lost  ·  failed",
     ]  # fmt: skip
     folds = widget.findChildren(Fold)
@@ -488,6 +488,18 @@ def test_the_last_answer_keeps_its_actions_and_showing_others_moves_nothing(show
     assert figures.geometry().intersected(bar.geometry()).isEmpty()
     answer.footer.show_actions(False)
     assert figures.width() > bar.width()
+
+
+def test_the_labels_of_actions_are_in_line_with_the_text(show: Show) -> None:
+    footer = Footer("anthropic:claude-with-a-long-name", Usage(123456, 7890, 4567, 1.25))
+    shown = show(turn(0, "A", "B", footer=footer))
+    shown.view.resize(560, 600)
+    frame = shown.settle().turn(0).frames()[1]
+    copy = frame.footer.buttons[0]
+    label_px = copy.fontMetrics().horizontalAdvance(copy.text())
+    label_x = copy.mapTo(frame, QPoint((copy.width() - label_px) // 2, 0)).x()
+    text = frame.texts[0]
+    assert abs(label_x - text.mapTo(frame, QPoint(0, 0)).x()) <= 1
 
 
 def test_actions_without_room_are_in_a_menu(show: Show) -> None:

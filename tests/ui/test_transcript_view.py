@@ -337,7 +337,7 @@ def test_a_finished_reply_is_not_rendered_again_when_it_is_stored(shown: Shown) 
     widget, before = shown.settle().turn(index), shown.turn(index).texts()
     assert footer_label(shown, index).startswith("gpt-5")
     folds = [fold.title for fold in widget.findChildren(Fold)]
-    assert folds[0].startswith("Thought for")
+    assert folds[0] == "Thought process"
     assert "120 ms" in folds[1]
     blocks = (Thinking("let me see"), call, result, Text(answer))
     stored = message(99, Role.ASSISTANT, *blocks)

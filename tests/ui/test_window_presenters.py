@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QDir, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QLineEdit, QMainWindow, QMenu, QMessageBox
@@ -186,6 +186,7 @@ def test_an_export_gets_the_ending_of_its_format(
     dialog = commands.parts.dialog(QFileDialog)
     proposed = Path(dialog.selectedFiles()[0]).stem
     assert proposed == ("commonplace" if action == "all" else "Tea cake")
+    assert dialog.directory() != QDir.current(), "which says nothing to a user"
     dialog.setDirectory(str(tmp_path))
     dialog.selectFile(name)
     dialog.accept()

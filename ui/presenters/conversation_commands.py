@@ -21,6 +21,7 @@ from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, ask_for_text
 from ui.views.dialogs.confirm import confirm_deletion
 from ui.widgets.banner import Banner
+from ui.widgets.dialog import file_dialog
 
 _FORMATS = {
     "Markdown (*.md)": ExportFormat.MARKDOWN,
@@ -131,7 +132,7 @@ class ConversationCommands(Presenter):
 
     def ask_for_export(self, ids: Sequence[ConversationId] = ()) -> None:
         """Ask where to write some conversations, or all of them, then do so."""
-        dialog = QFileDialog(self._messages.window(), tr("Export"))
+        dialog = file_dialog(self._messages.window(), tr("Export"))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilters(list(_FORMATS))
         title = self.opened.title if self.opened and [*ids] == [self.opened.id] else ""

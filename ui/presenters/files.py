@@ -16,6 +16,7 @@ from ui.rendering.images import load_image
 from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.dialogs.image_viewer import ImageViewer
 from ui.widgets.banner import Banner
+from ui.widgets.dialog import file_dialog
 
 
 class FilesPresenter(Presenter):
@@ -75,7 +76,7 @@ class FilesPresenter(Presenter):
         self._bridge.save(partial(self._copy, file, target), show)
 
     def _save(self, file: File, parent: QWidget) -> None:
-        dialog = QFileDialog(parent, tr("Save file"))
+        dialog = file_dialog(parent, tr("Save file"))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.selectFile(Path(file.name).name)
         dialog.fileSelected.connect(

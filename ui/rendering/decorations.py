@@ -198,7 +198,9 @@ class _BlockPainter:
                 is_key = made.property(Property.KEY)
                 self._painter.setPen(QPen(border, 1) if is_key else QPen(Qt.PenStyle.NoPen))
                 for rect in self._rects_of(fragment):
-                    area = rect.translated(self._rect.topLeft()).adjusted(-2, -1, 2, 1)
+                    area = rect.translated(self._rect.topLeft())
+                    # a key's border must not touch the text beside it, as in Ctrl+K
+                    area.adjust(*((-0.5, -0.5, 0.5, 0.5) if is_key else (-2, -1, 2, 1)))
                     self._painter.drawRoundedRect(area, corner, corner)
 
     def _rects_of(self, fragment: QTextFragment) -> Iterator[QRectF]:

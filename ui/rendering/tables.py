@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from unicodedata import bidirectional
 
 from markdown_it.token import Token
 from PySide6.QtCore import Qt
@@ -69,6 +70,8 @@ class TableWriter:
         elif drawn:
             above_px = cursor.blockFormat().bottomMargin()  # Qt leaves it out before a table
             made = self._format(left_px, above_px)
+            if _is_right_to_left(drawn[0]):
+                made.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
             table = cursor.insertTable(len(drawn), max(1, columns), made)
         if table is not None:
             for number, row in enumerate(drawn, start=first):
@@ -77,7 +80,9 @@ class TableWriter:
 
     def resize(self, table: QTextTable, is_hidden: bool) -> None:
         """Take the space of a table whose text is hidden, or give it back."""
-        made = self._format(table.format().toTableFormat().leftMargin(), 0)
+        before = table.format().toTableFormat()
+        made = self._format(before.leftMargin(), 0)
+        made.setLayoutDirection(before.layoutDirection())
         if is_hidden:
             made.setTopMargin(0)
             after = table.lastCursorPosition().block().next()
@@ -100,12 +105,15 @@ class TableWriter:
         made.setTopMargin(max(round(theme.em(0.75)), above_px))
         made.setBottomMargin(round(theme.em(0.8)))
         made.setWidth(QTextLength())
+        made.setAlignment(Qt.AlignmentFlag.AlignLeft)
         return made
 
     def _fill(self, table: QTextTable, number: int, row: _Row) -> None:
         cell_format = self._cell_format(is_head=row.is_head)
-        style = Style(bold=row.is_head)
-        for column, (token, align) in enumerate(row.cells[: table.columns()]):
+        style, columns = Style(bold=row.is_head), range(table.columns())
+        if is_mirrored(table):  # Qt lays out columns from left to right, whatever their text
+            columns = columns[::-1]
+        for column, (token, align) in zip(columns, row.cells, strict=False):
             cell = table.cellAt(number, column)
             self._fill_cell(cell, token, align, style)
             cell.setFormat(cell_format)
@@ -141,6 +149,18 @@ class TableWriter:
         made.setBottomBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
         made.setBottomBorderBrush(QBrush(QColor(edge)))
         return made
+
+
+def is_mirrored(table: QTextTable) -> bool:
+    """Return whether the first column is at the right."""
+    return table.format().layoutDirection() is Qt.LayoutDirection.RightToLeft
+
+
+def _is_right_to_left(row: _Row) -> bool:
+    """Return whether a row begins from the right: what its first letter with a direction says."""
+    text = "".join(token.content for token, _ in row.cells)
+    kinds = (bidirectional(each) for each in text)
+    return next((each != "L" for each in kinds if each in ("L", "R", "AL")), False)
 
 
 def _rows(tokens: Sequence[Token]) -> list[_Row]:

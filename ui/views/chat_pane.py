@@ -38,6 +38,7 @@ class ChatPane(QWidget):
         titled: The title shown now, "" for a new conversation.
         renamed: The new title.
         summaries_requested: Show the summaries of the conversation.
+        memory_requested: Show the memory pane, or hide it.
         model_shown: PROVIDER:MODEL that answers here.
         restore_requested: Take the conversation out of the trash.
     """
@@ -45,6 +46,7 @@ class ChatPane(QWidget):
     titled = Signal(str)
     renamed = Signal(str)
     summaries_requested = Signal()
+    memory_requested = Signal()
     model_shown = Signal(str)
     restore_requested = Signal()
 
@@ -70,6 +72,9 @@ class ChatPane(QWidget):
         )
         self._summaries.hide()
         self._has_summaries = False
+        tip = tr("Show or hide the memory pane: sources, what was sent, facts and background work")
+        self._memory = button(self, tr("Memory"), self.memory_requested, kind="quiet", tip=tip)
+        self._memory.hide()
         self.trail = button(
             self, "", kind="quiet", tip=tr("Earlier conversations about this topic")
         )
@@ -95,12 +100,13 @@ class ChatPane(QWidget):
         for page in (self.welcome, transcript):
             self._stack.addWidget(page)
         self._column.insertWidget(self._column.indexOf(self._stack), self.find_bar)
+        self._fit_head()
         self._fit_foot()
 
     @property
     def stops(self) -> list[QWidget]:
         """The tab order, once built."""
-        head = [self.title, self._summaries, self.trail]
+        head = [self.title, self._summaries, self._memory, self.trail]
         shown = [*stops_in(self.find_bar), *stops_in(self.welcome), self.transcript]
         return [*head, *shown, self.state.action, *self.composer.stops]
 
@@ -163,7 +169,7 @@ class ChatPane(QWidget):
         self.status.show_text(text)
 
     def _lay_out(self) -> None:
-        head = row_of((self.title, 1), self.private, self._summaries)
+        head = row_of((self.title, 1), self.private, self._summaries, self._memory)
         head.setContentsMargins(16, 10, 16, 6)
         parts = (self.status, self.state, self.composer)
         self._foot = filled(QVBoxLayout(), *parts, margins=(_EDGE_PX, 4, _EDGE_PX, 12))
@@ -173,7 +179,9 @@ class ChatPane(QWidget):
         self._column = column_in(self, *column, margins=(0, 0, 0, 0), spacing=0)
 
     def _fit_head(self) -> None:
-        self._summaries.setVisible(self._has_summaries and self.width() >= _WIDE_PX)
+        is_wide = self.width() >= _WIDE_PX
+        self._summaries.setVisible(self._has_summaries and is_wide)
+        self._memory.setVisible(is_wide and self._stack.count() > 1)  # once built
 
     def _fit_foot(self) -> None:
         """Put the composer into the column of the text."""

@@ -13,9 +13,9 @@ from app.domain.translation import tr
 from ui.views.actions import add_actions
 from ui.views.chat_pane import ChatPane
 from ui.views.sidebar_fold import SidebarFold
-from ui.widgets.controls import ToolButton
+from ui.widgets.controls import ToolButton, column_in, row_of, tool_button
 from ui.widgets.on_screen import resize_on_screen
-from ui.widgets.plain_label import PlainLabel
+from ui.widgets.plain_label import PlainLabel, plain_label
 
 if TYPE_CHECKING:
     from ui.views.drop_hint import DropHint
@@ -128,6 +128,8 @@ class MainWindow(QMainWindow):
         self.drop_hint = DropHint(self.chat)
         self.memory = MemoryPane(self)
         self.memory_dock.setWidget(self.memory)
+        self.memory_dock.setTitleBarWidget(self._memory_title())
+        self.chat.memory_requested.connect(self._on_memory_toggled)
         self.memory.open_requested.connect(self._on_memory_requested)
         self.memory.page_changed.connect(self._check_page)
         self.memory_dock.visibilityChanged.connect(self._check_page)
@@ -230,9 +232,26 @@ class MainWindow(QMainWindow):
             self.memory.open_page(page)
             self.memory.focus_page()
             return
-        if self.memory.isAncestorOf(self.focusWidget()):
-            self.chat.composer.box.setFocus()
+        self._hide_memory()
+
+    def _hide_memory(self) -> None:
+        if self.memory_dock.isAncestorOf(self.focusWidget()):
+            self.chat.composer.box.setFocus()  # Qt would pass it to the title, which can be edited
         self.memory_dock.hide()
+
+    def _memory_title(self) -> QWidget:
+        bar = QWidget(self.memory_dock)
+        title = plain_label(bar, "heading", tr("Memory"), selectable=False)
+        tip = tr("Close the memory pane")
+        close = tool_button(bar, "", self._hide_memory, icon="x", tip=tip, name=tip)
+        column_in(bar, row_of((title, 1), close), margins=(12, 10, 10, 2), spacing=0)
+        return bar
+
+    def _on_memory_toggled(self) -> None:
+        if self.memory_dock.isHidden():
+            self.memory.open_page(self.memory.page)
+        else:
+            self._hide_memory()
 
     def _on_memory_requested(self) -> None:
         self.memory_dock.show()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QSortFilterProxyModel, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QDialog, QListView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHeaderView, QTreeView, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from ui.widgets.controls import filled, line_edit
@@ -25,16 +25,24 @@ class CommandPalette(QDialog):
         for action in actions:
             name = action.text().replace("&", "").rstrip("\u2026")
             keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-            item = QStandardItem(f"{name}    {keys}" if keys else name)
-            item.setEditable(False)
-            item.setEnabled(action.isEnabled())
-            item.setData(action, _ACTION)
-            source.appendRow(item)
+            row = [QStandardItem(name), QStandardItem(keys)]
+            row[1].setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            for item in row:
+                item.setEditable(False)
+                item.setEnabled(action.isEnabled())
+                item.setData(action, _ACTION)
+            source.appendRow(row)
         self._rows = QSortFilterProxyModel(self)
         self._rows.setSourceModel(source)
         self._rows.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        self._list = QListView(self)
+        self._rows.setFilterKeyColumn(-1)
+        self._list = QTreeView(self)
+        self._list.setHeaderHidden(True)
+        self._list.setRootIsDecorated(False)
         self._list.setModel(self._rows)
+        self._list.header().setStretchLastSection(False)
+        self._list.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self._list.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         self._list.setAccessibleName(tr("Commands"))
         self._list.activated.connect(self._on_list_activated)
         self._list.clicked.connect(self._on_list_activated)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QStyleOptionViewItem
 from app.domain.results import SearchResult
 from ui.models.conversations import ListRole
 from ui.models.results import FoldRow, ResultGroup, lead_text, origin_text
+from ui.rendering.plain_text import slice_of
 from ui.theme import current_theme
 from ui.views.rows import GAP_PX, PAD_PX, Index, RowDelegate, laid_out
 
@@ -110,6 +111,7 @@ class ResultDelegate(RowDelegate):
         self, painter: QPainter, area: QRectF, text: str, font: QFont, marks: _Marks, lines: int
     ) -> None:
         formats = [self._mark(text, start, end) for start, end in marks]
+        text = fitted(text, font, area.width(), lines)
         layout = laid_out(text, font, area.width(), formats, lines)
         layout.draw(painter, QPointF(area.topLeft()))
 
@@ -138,6 +140,15 @@ def with_first_mark(result: SearchResult, room_chars: int) -> tuple[str, _Marks]
         start = text.rfind(" ", 0, marks[0][0]) + 1
     moved = tuple((1 + first - start, 1 + last - start) for first, last in marks)
     return f"\u2026{text[start:]}", moved
+
+
+def fitted(text: str, font: QFont, width: float, lines: int) -> str:
+    """Return what of a text fits into lines of a width; a text that is cut ends in an ellipsis."""
+    layout, units = laid_out(text, font, width, lines=lines), _utf16(text)
+    start = layout.lineAt(layout.lineCount() - 1).textStart()
+    rest = slice_of(text, start, units)
+    elided = QFontMetricsF(font).elidedText(rest, Qt.TextElideMode.ElideRight, width)
+    return slice_of(text, 0, start) + elided
 
 
 def _utf16(text: str) -> int:

@@ -241,6 +241,10 @@ class Sidebar(QWidget):
             self.empty_trash,
         )  # fmt: skip
         column_in(self, *parts, margins=(10, 10, 10, 6), spacing=8)
+        for each in (new, self.search.filter_button):  # one column of buttons
+            each.setFixedWidth(
+                max(new.sizeHint().width(), self.search.filter_button.sizeHint().width())
+            )
         self.stops = (
             self.box, self.search.filter_button, self.folders, new, self.projects,
             self.conversation_list, self.result_list, self.empty_trash,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from PySide6.QtCore import QDir, QStandardPaths
 from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
 from app.domain.errors import KnownError
@@ -33,11 +34,23 @@ class Dialog(QDialog):
         self.status.show()
 
 
+def file_dialog(parent: QWidget, title: str, start: str = "") -> QFileDialog:
+    """Return a file dialog in a folder, by default the last one, the first time the user's documents.
+
+    Qt begins in the working directory, which is nothing to whom started the program from a menu.
+    """
+    dialog = QFileDialog(parent, title, start)
+    if not start and dialog.directory() == QDir.current():
+        place = QStandardPaths.StandardLocation.DocumentsLocation
+        dialog.setDirectory(QStandardPaths.writableLocation(place))
+    return dialog
+
+
 def ask_for_folder(
     parent: QWidget, title: str, take: Callable[[str], object], start: str = ""
 ) -> None:
     """Ask for a folder, from the folder `start` on, and call `take` with its path."""
-    dialog = QFileDialog(parent, title, start)
+    dialog = file_dialog(parent, title, start)
     dialog.setFileMode(QFileDialog.FileMode.Directory)
     dialog.setOption(QFileDialog.Option.ShowDirsOnly)
     dialog.fileSelected.connect(take)
@@ -49,7 +62,7 @@ def ask_for_files(
     parent: QWidget, title: str, filters: Sequence[str], take: Callable[[list[Path]], object]
 ) -> None:
     """Ask for existing files, and call `take` with them."""
-    dialog = QFileDialog(parent, title)
+    dialog = file_dialog(parent, title)
     dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
     dialog.setNameFilters(list(filters))
     dialog.filesSelected.connect(lambda names: take([Path(name) for name in names]))

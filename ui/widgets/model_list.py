@@ -28,10 +28,11 @@ class ModelList(QWidget):
 
     Attributes:
         search: The box. tree: The list.
+        provider: Whose models are listed, of whom a typed name is taken too; "" for several.
 
     Signals:
         chosen: PROVIDER:MODEL that was clicked twice, or once if `one_click`, or taken with Enter;
-            what was typed if nothing matches it and it names a provider.
+            what was typed if nothing matches it and its provider is known.
         selected: PROVIDER:MODEL that is selected now, "" for none.
         marked: PROVIDER:MODEL whose star was clicked, or that is selected at Ctrl+D.
     """
@@ -48,6 +49,7 @@ class ModelList(QWidget):
         names = _PICKER_COLUMNS if one_click else _COLUMNS
         self.tree: QTreeWidget = RecordTable(self, tr("Models"), names, range(1, len(names)))
         self._has_marks = one_click
+        self.provider = ""
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.tree.currentItemChanged.connect(lambda item, _: self.selected.emit(_model_of(item)))
         clicks = self.tree.itemClicked if one_click else self.tree.itemActivated
@@ -162,9 +164,9 @@ class ModelList(QWidget):
             return super().eventFilter(watched, event)
         if (key := event.key()) in _ENTER:
             self._choose(self.tree.currentItem())
-            typed = self.search.text().strip()
-            if not self.model and ":" in typed:
-                self.chosen.emit(typed)
+            typed, own = self.search.text().strip(), f"{self.provider}:"
+            if not self.model and typed and (self.provider or ":" in typed):
+                self.chosen.emit(own + typed.removeprefix(own) if self.provider else typed)
             return True
         if self._has_marks and key == Qt.Key.Key_D and event.modifiers() == _CONTROL:
             self._mark_selected()

@@ -9,7 +9,7 @@ from PySide6.QtGui import QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
-from ui.widgets.controls import PushButton, button, filled
+from ui.widgets.controls import PushButton, button, filled, row_of
 from ui.widgets.model_rows import ModelGroup, model_name
 
 if TYPE_CHECKING:
@@ -151,7 +151,8 @@ class _ModelPopup(QFrame):
         self.setAccessibleName(tr("Choose a model"))
         self.list = ModelList(self, one_click=True)
         self.add = button(self, tr("Add provider\u2026"), kind="quiet")
-        filled(QVBoxLayout(self), (self.list, 1), self.add, margins=(8, 8, 8, 8), spacing=6)
+        foot = row_of(self.add, None)
+        filled(QVBoxLayout(self), (self.list, 1), foot, margins=(8, 8, 8, 8), spacing=6)
 
     def fitting_height(self) -> int:
         """Return the height that shows all models."""

@@ -8,7 +8,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.domain.translation import tr
-from ui.widgets.controls import column_in, line_edit, row_of, tool_button
+from ui.widgets.controls import button, column_in, line_edit, row_of, tool_button
 from ui.widgets.transcript.layout import FlowRow
 
 Span = tuple[int, int]
@@ -42,16 +42,16 @@ class SearchBox(QWidget):
         self._find_filters = find_filters
         self._filters: list[str] = []
         self._is_taking = False
-        invitation, name = tr("Search everything\u2026  (Ctrl+K)"), tr("Search everything")
+        invitation, name = tr("Search everything\u2026 (Ctrl+K)"), tr("Search everything")
         self.line = line_edit(self, invitation, name=name, clearable=True)
         self.line.installEventFilter(self)
         self.line.textChanged.connect(self._on_text_changed)
         tip = tr("Filter by title, tag, date, model or source")
-        self.filter_button = tool_button(self, tr("Filter"), self.filters_requested, tip=tip)
+        self.filter_button = button(self, tr("Filter"), self.filters_requested, tip=tip)
         self._chips = _ChipRow(self)
         self._chips.hide()
         head = row_of((self.line, 1), self.filter_button)
-        head.setSpacing(_GAP_PX)
+        head.setSpacing(2 * _GAP_PX)
         column_in(self, head, self._chips, margins=(0, 0, 0, 0), spacing=_GAP_PX)
 
     @property

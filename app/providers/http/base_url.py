@@ -77,6 +77,16 @@ def check_base_url(text: str, *, allow_plain_http: bool = False) -> BaseUrl:
     return BaseUrl(origin + _checked_path(path, text), origin, host, is_loopback, is_private)
 
 
+def with_scheme(text: str) -> str:
+    """Return an address as it is typed with its scheme: http on this computer, https elsewhere."""
+    if "://" in text or not re.search("[.:]", text):
+        return text
+    try:
+        return check_base_url(f"http://{text}").text
+    except InvalidInput:
+        return f"https://{text}"
+
+
 def _split_port(authority: str, text: str) -> tuple[str, int | None]:
     head, colon, tail = authority.rpartition(":")
     if not colon or "]" in tail:

@@ -12,7 +12,7 @@ from app.domain.translation import format_number, tr, trn
 from app.domain.turn_text import RECALL_MODEL
 from app.providers.configuration import ProviderConfig
 from app.providers.gallery import TEMPLATES, ProviderTemplate, template_of, title_of
-from app.providers.http.base_url import check_base_url
+from app.providers.http.base_url import check_base_url, with_scheme
 from app.providers.vendors import vendors
 from app.providers.vendors.local_servers import LocalServer
 from app.storage.tables.settings import Settings
@@ -154,6 +154,7 @@ class ProvidersPresenter(Presenter):
             self._show_models(cards)
 
     def _show_models(self, cards: tuple[ModelCard, ...]) -> None:
+        self._page.form.models.list.provider = self._page.form.name
         self._page.form.models.show_models(model_rows(cards), self._default)
         self._show_window(self._page.form.models.list.model)
 
@@ -234,7 +235,8 @@ class ProvidersPresenter(Presenter):
 
         A variable that was not entered for a new address does not go there with its key.
         """
-        name = self._page.form.name or fields.name.casefold()
+        name = self._page.form.name or "-".join(fields.name.casefold().split())
+        fields = replace(fields, base_url=with_scheme(fields.base_url))
         if not self._page.form.name and (name in self._states or name in vendors()):
             raise InvalidInput(
                 tr("There is a provider '{name}' already").format(name=name),

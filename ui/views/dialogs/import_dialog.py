@@ -16,7 +16,7 @@ from app.domain.formatting import format_day
 from app.domain.transfer import AddedConversation, ImportProgress, ImportReport
 from app.domain.translation import format_number, tr, trn
 from ui.errors import error_text
-from ui.widgets.controls import button, clear, filled
+from ui.widgets.controls import button, clear, column_in, filled
 from ui.widgets.plain_label import plain_label
 
 _STEPS = 1000
@@ -55,7 +55,7 @@ class ImportDialog(QDialog):
         self._buttons.rejected.connect(self.reject)
         self._questions = filled(QVBoxLayout(), spacing=6)
         parts = (self._headline, self._bar, self.words, self.list, self._questions, self._buttons)
-        filled(QVBoxLayout(self), *parts)
+        column_in(self, *parts)
         self.begin(reads_only=True)
 
     def begin(self, *, reads_only: bool) -> None:
@@ -112,7 +112,7 @@ class ImportDialog(QDialog):
         """Offer questions about what was imported."""
         if questions:
             heading = plain_label(self, "heading", tr("Ask something about it"), selectable=False)
-            self._questions.addWidget(heading)
+            filled(self._questions, 6, heading)
         for each in questions:
             made = button(self, each.replace("&", "&&"))
             made.clicked.connect(lambda _=False, each=each: self._choose(each))

@@ -78,8 +78,8 @@ class ModelsPage(QStackedWidget):
 
     def show_form(self, content: FormContent) -> None:
         """Show one provider."""
+        self.setCurrentWidget(self.form)  # only a field that is shown takes the focus
         self.form.show_content(content)
-        self.setCurrentWidget(self.form)
 
     @property
     def _shown(self) -> QWidget:

@@ -202,6 +202,7 @@ class ProviderModels(Card):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(tr("Models"), parent)
         self.list = ModelList(self)
+        self.list.none.setText(tr("No listed model matches. Press Enter to use this name."))
         self.list.chosen.connect(self.default_chosen)
         self.list.selected.connect(self.selected)
         self.list.selected.connect(self._show_use)
@@ -213,7 +214,7 @@ class ProviderModels(Card):
         self.window_tokens = line_edit(self, "tokens", name=tr("Context window in tokens"))
         self.window_tokens.setMaximumWidth(120)
         self.window_tokens.returnPressed.connect(self._on_set_clicked)
-        self.set_window = button(self, tr("Set window"), self._on_set_clicked)
+        self.set_window = button(self, tr("Set context size"), self._on_set_clicked)
         self.reset_window = button(
             self, tr("Reset"), lambda: self.window_entered.emit(self.list.model, ""), kind="quiet"
         )

@@ -21,7 +21,7 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.formatting import format_duration, format_milliseconds, model_label
+from app.domain.formatting import format_duration, model_label
 from app.domain.translation import tr
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.folds import Fold, text_fold, tool_fold, tool_title
@@ -41,6 +41,7 @@ from ui.widgets.transcript.values import Sources, WrittenLine
 
 _WAITING = tr("Waiting for the reply …")
 _WAITING_AFTER_TOOLS = tr("Reading the results of the tools …")
+_THOUGHTS = tr("Thought process")
 _STALLED = tr("Waiting for more …")
 _LOOK_EVERY_MS = 1000
 _STALLED_AFTER_S = 3
@@ -88,7 +89,7 @@ class AnswerFrame(MessageFrame):
             elif isinstance(block, Text) and block.text.strip():
                 self._add_text(MessageText(self._context, block.text))
             elif isinstance(block, Thinking) and block.text.strip():
-                self._content.add(text_fold(self._context, tr("Thinking"), block.text))
+                self._content.add(text_fold(self._context, _THOUGHTS, block.text))
             elif isinstance(block, Forgotten):
                 self._content.add(Label(FORGOTTEN, "muted"))
             elif isinstance(block, Image | Attachment):
@@ -229,7 +230,7 @@ class AnswerFrame(MessageFrame):
 
     def height_for(self, width: int) -> int:
         """Place the content, how it ended, sources and footer."""
-        margin, gap = self._context.px(0.3), self._context.px(0.6)
+        margin, gap = self.footer.margin, self._context.px(0.6)
         inner, y = width - 2 * margin, margin
         for column in (self._content, self._end, self._written, self._sources):
             height = column.height_for(inner)
@@ -240,7 +241,7 @@ class AnswerFrame(MessageFrame):
             column.setVisible(bool(height))
         y += self._context.px(0.25)
         footer = self.footer.height_for(inner)
-        self.footer.setGeometry(margin, y, inner, footer)
+        self.footer.setGeometry(0, y, width, footer)
         return y + footer + margin
 
 
@@ -262,8 +263,9 @@ class _StreamingThinking:
 
     def finish(self) -> None:
         self._is_finished = True
-        took = format_milliseconds(round((monotonic() - self._began_s) * 1000))
-        self.fold.show_title(tr("Thought for {took}").format(took=took))
+        took_s = monotonic() - self._began_s
+        took = tr("Thought for {took}").format(took=format_duration(took_s))
+        self.fold.show_title(took if took_s >= 1 else _THOUGHTS)
         if self._text is not None:
             self._text.finish()
 

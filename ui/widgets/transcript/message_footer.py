@@ -47,6 +47,7 @@ class MessageFooter(QWidget):
 
     Attributes:
         always_shows_actions: As under the last answer.
+        margin: Space left and right of the message, which buttons reach into. In pixels.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class MessageFooter(QWidget):
         self._figures.hide()
         self._text = ""
         self.always_shows_actions = False
-        self._gap = context.px(0.1)
+        self._gap, self.margin = context.px(0.55), context.px(0.3)
         self._widths = [self._width_of(each.label) for each in self._actions]
         # known before there are buttons, so that nothing moves when they appear
         self._has_rare = len(self._actions) < len(actions)
@@ -106,7 +107,7 @@ class MessageFooter(QWidget):
             self._more.setVisible(self._has_rare)
         if self._bar is not None:
             self._bar.setVisible(shown)
-            self.height_for(self.width())
+            self.height_for(self.width() - 2 * self.margin)
 
     def fill_menu(self, menu: QMenu) -> None:
         """Add the actions to a menu."""
@@ -114,7 +115,10 @@ class MessageFooter(QWidget):
             menu.addAction(action.label, action.run)
 
     def height_for(self, width: int) -> int:
-        """Place switches, figures and actions; return the height of one or two lines."""
+        """Place switches, figures and actions in a width without the margins.
+
+        Return the height of one or two lines.
+        """
         self._more.ensurePolished()
         line = self._more.sizeHint().height()
         gap, bar = self._context.px(0.5), min(width, self._bar_width)
@@ -122,7 +126,7 @@ class MessageFooter(QWidget):
         left = max(0, width - sum(switches)) if self._right else 0
         for row, taken in zip(self._branches, switches, strict=True):
             row.height_for(taken - gap)
-            row.setGeometry(left, 0, taken - gap, line)
+            row.setGeometry(self.margin + left, 0, taken - gap, line)
             left += taken
         self._figures.ensurePolished()
         metrics = QFontMetrics(self._figures.font())
@@ -134,13 +138,16 @@ class MessageFooter(QWidget):
         if self._text:
             room = max(1, width - left - (bar + gap if covers else 0))
             self._figures.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideRight, room))
-            self._figures.setGeometry(left, 0, room, line)
+            self._figures.setGeometry(self.margin + left, 0, room, line)
         if self._bar is not None:
             bar = min(bar, self._fold_actions(width - (0 if two_lines else sum(switches))))
             self._bar.height_for(bar)
             after = width - bar if self._text else left
             x = width - sum(switches) - bar if self._right else 0 if two_lines else after
-            self._bar.setGeometry(max(0, x), line if two_lines else 0, bar, line)
+            # The labels, not their buttons, are in line with the text of the message.
+            inset = (self._width_of(_MORE) - self._more.fontMetrics().horizontalAdvance(_MORE)) // 2
+            x = max(0, x) + self.margin + (inset if x > 0 else -inset)
+            self._bar.setGeometry(x, line if two_lines else 0, bar, line)
         return 2 * line if two_lines else line
 
     def _fold_actions(self, room: int) -> int:

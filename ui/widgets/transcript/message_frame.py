@@ -117,7 +117,7 @@ class UserFrame(MessageFrame):
         self.message = message
         self._bubble = Panel(context.theme, context.theme.colors.accent_soft)
         self._bubble.setParent(self)
-        self._bubble.padding_bottom -= context.px(0.25)  # the last line has space below it already
+        self._bubble.padding_bottom -= context.px(0.4)  # the last line has space below it already
         for block in message.blocks:
             if isinstance(block, Text) and block.text:
                 self.texts.append(MessageText(context, block.text, PLAIN))
@@ -132,7 +132,7 @@ class UserFrame(MessageFrame):
 
     def height_for(self, width: int) -> int:
         """Place bubble and footer."""
-        margin, gap = self._context.px(0.3), self._context.px(0.15)
+        margin, gap = self.footer.margin, self._context.px(0.15)
         inner = width - 2 * margin
         max_bubble = round(inner * _BUBBLE_SHARE)
         self._bubble.height_for(max_bubble)
@@ -143,5 +143,5 @@ class UserFrame(MessageFrame):
         height = self._bubble.height_for(bubble)
         self._bubble.setGeometry(QRect(margin + inner - bubble, margin, bubble, height))
         footer = self.footer.height_for(inner)
-        self.footer.setGeometry(margin, margin + height + gap, inner, footer)
+        self.footer.setGeometry(0, margin + height + gap, width, footer)
         return margin + height + gap + footer + margin

@@ -23,6 +23,7 @@ from app.domain.translation import tr
 from ui.rendering.decorations import code_area
 from ui.rendering.document import blocks_of, fragments_of
 from ui.rendering.formats import Formats, Property
+from ui.rendering.tables import is_mirrored
 
 _MEASURED_ROWS = 60
 _LEAST_EM, _MOST_EM = 8.0, 16.0  # of a column that is narrower than its text
@@ -173,8 +174,12 @@ def _fit_columns(table: QTextTable, formats: Formats, width: int) -> None:
     if least > width - made.leftMargin():
         fixed = QTextLength.Type.FixedLength
         wanted = [QTextLength(fixed, min(each, _MOST_EM * em)) for each in natural]
-    if made.columnWidthConstraints() != wanted:
+    alignment = Qt.AlignmentFlag.AlignLeft
+    if is_mirrored(table) and sum(natural) <= width - made.leftMargin():
+        alignment = Qt.AlignmentFlag.AlignRight
+    if made.columnWidthConstraints() != wanted or made.alignment() != alignment:
         made.setColumnWidthConstraints(wanted)
+        made.setAlignment(alignment)
         table.setFormat(made)
 
 
