@@ -18,9 +18,11 @@ from app.domain.conversations import Exchange
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ExchangeId
 from app.domain.recall import PlanPartKind, StoredPrompt
-from app.domain.turn_text import content_hash
+from app.domain.turn_text import TurnMarkdown, content_hash
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import MODEL, TurnMarkdown
+from app.language.extractive.summaries import (
+    MODEL,
+)
 from app.language.sentences import shorten_middle
 from app.memory.compaction import (
     FULL_SHARE,

@@ -43,6 +43,14 @@ class TurnText:
         return "\n\n".join(part for part in (self.user, self.assistant, self.calls) if part)
 
 
+@dataclass(frozen=True, slots=True)
+class TurnMarkdown:
+    """The question and the answer of a turn as Markdown; either may be empty."""
+
+    asked: str
+    answered: str
+
+
 def turn_text(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnText:
     """Return the text of a turn from its messages in path order."""
     sides: dict[str, list[str]] = {"user": [], "assistant": [], "calls": [], "results": []}

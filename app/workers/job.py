@@ -162,7 +162,7 @@ class PrefetchingJob(Job[Item, Result]):
         """Return whether an exchange ended, or a conversation was restored or changed."""
         if changed.turns_completed or changed.settings & self.concerned:
             self.is_outdated = True
-        return self.is_outdated or bool(changed.conversations or changed.providers)
+        return super().wakes_for(changed)
 
 
 class Clock(Protocol):

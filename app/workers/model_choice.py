@@ -19,7 +19,7 @@ from app.storage.tables.attempts import Attempts
 from app.storage.tables.settings import Settings
 from app.storage.tables.topics import TopicRows
 from app.storage.work.part_work import PartWork, WantedResults
-from app.storage.work.summary_work import SummaryWork
+from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, SummaryWork
 from app.storage.work.tool_call_work import ToolCallWork
 from app.workers.background_model import CONSENTS, consent, lacks_consent
 from app.workers.jobs.topic_finder import TOPICS_OF_A_REQUEST
@@ -89,7 +89,11 @@ class Workloads:
         """
         least = self._least_sizes()
         load = self._of_parts(WantedResults(*least, facts=False), again=True)
-        return *self._work.count_by_other_models(*least), load
+        exchanges, conversations = (
+            self._work.count_by_other_models(work, size)
+            for work, size in zip((EXCHANGE_SUMMARIES, CONVERSATION_SUMMARIES), least, strict=True)
+        )
+        return exchanges, conversations, load
 
     def facts_again(self) -> Workload:
         """Return the work of extracting other models' facts again."""

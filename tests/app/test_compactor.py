@@ -10,8 +10,8 @@ from app.domain.changes import ExchangePut, PromptStored, SpendAdded
 from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
+from app.domain.turn_text import TurnMarkdown
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import TurnMarkdown
 from app.memory.context_plan import compaction_part
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings

@@ -46,7 +46,7 @@ from app.storage.tables.settings import Settings
 from app.storage.tables.vector_rows import EmbeddedPassage
 from app.storage.tables.vectors import Vectors
 from app.storage.work.extraction_work import ExtractionWork
-from app.storage.work.summary_work import SummaryWork
+from app.storage.work.summary_work import CONVERSATION_SUMMARIES, SummaryWork
 from tests.fakes import stored
 from tests.fakes.canary import CANARY, files_after_erasing, files_with, plain_databases
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened, tables
@@ -227,16 +227,16 @@ def test_what_a_worker_had_read_before_is_not_saved_after(
     here, turn = talk.conversation.id, talk.exchanges[1]
     store.save(changes.ExtractionDone(turn.id, here, "other", "m", 0, AT))
     old = stamps(store)[turn.id]
-    (waiting,) = SummaryWork(store).conversations(10, 1, None, now())
+    ((_, waiting),) = SummaryWork(store).missing(CONVERSATION_SUMMARIES, 10, 1, None, now())
     forget_turn(store, turn.id)
-    (fresh,) = SummaryWork(store).conversations(10, 1, None, now())
-    assert fresh.stamp != waiting.stamp
+    ((_, fresh),) = SummaryWork(store).missing(CONVERSATION_SUMMARIES, 10, 1, None, now())
+    assert fresh != waiting
     assert stamps(store)[turn.id] != old
     late = Passage(
         store.ids.passage(), PassageKind.CONVERSATION_SUMMARY, here, here, None, "h", AT, 5
     )
     store.save(
-        changes.SummaryPut("conversation", here, here, CANARY, "m", waiting.stamp, now()),
+        changes.SummaryPut("conversation", here, here, CANARY, "m", waiting, now()),
         changes.PassagesPut((late,)),
         changes.TagsChanged(here, (CANARY,), automatic=True),
         changes.ConversationEdited(here, title=CANARY, title_origin=TitleOrigin.SUMMARISER),
@@ -246,7 +246,7 @@ def test_what_a_worker_had_read_before_is_not_saved_after(
     stored.learned(store, talk, CANARY, message_id=turn.message_ids[0])
     assert files_after_erasing(store) == set()
     assert check(store).problems == ()
-    store.save(changes.SummaryPut("conversation", here, here, "Ferns", "m", fresh.stamp, now()))
+    store.save(changes.SummaryPut("conversation", here, here, "Ferns", "m", fresh, now()))
     assert store.rows("SELECT text FROM summary") == [("Ferns",)]
 
 

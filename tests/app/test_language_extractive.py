@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.turn_text import TurnMarkdown
 from app.language.extractive.centrality import Sentence
 from app.language.extractive.summaries import (
     CONVERSATION_LIMIT_CHARS,
     EXCHANGE_LIMIT_CHARS,
     SENTENCE_LIMIT,
-    TurnMarkdown,
     central_sentences,
     conversation_sentences,
     outcome,

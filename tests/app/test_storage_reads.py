@@ -24,7 +24,7 @@ from app.storage.tables.attempts import Attempts
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path
 from app.storage.tables.passages import Passages
-from app.storage.work.summary_work import SummaryWork
+from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, SummaryWork
 from tests.fakes.stored import AT, add_conversation
 
 
@@ -187,13 +187,13 @@ def test_a_limit_holds_although_a_table_beside_it_is_empty(store: Store) -> None
     for number in range(7):
         add_conversation(store, "one", "two", title=f"T{number}")
     work = SummaryWork(store)
-    assert len(work.exchange_ids(5, 1, None, AT)) == 5
-    assert len(work.conversations(3, 1, None, AT)) == 3
+    assert len(work.missing(EXCHANGE_SUMMARIES, 5, 1, None, AT)) == 5
+    assert len(work.missing(CONVERSATION_SUMMARIES, 3, 1, None, AT)) == 3
     Attempts(store, "exchange_summarizer").failed(1, 1, None, "why")
     store.save(
         SummaryPut("exchange", 2, add_conversation(store, "x").conversation.id, "s", "m", "h", AT)
     )
-    assert len(work.exchange_ids(5, 1, None, AT)) == 5
+    assert len(work.missing(EXCHANGE_SUMMARIES, 5, 1, None, AT)) == 5
     assert len(Passages(store).work_since(0, 4).added) >= 4
 
 

@@ -14,7 +14,13 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.storage.work.queue import SUMMARIES, request_regeneration
-from app.storage.work.summary_work import SummaryWork, conversation_stamp, exchange_stamp
+from app.storage.work.summary_work import (
+    CONVERSATION_SUMMARIES,
+    EXCHANGE_SUMMARIES,
+    SummaryWork,
+    conversation_stamp,
+    exchange_stamp,
+)
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, tables
 
 
@@ -30,8 +36,11 @@ def summarised(store: Store) -> ConversationRecord:
 def waiting(store: Store) -> tuple[list[int], list[int]]:
     """Return the exchanges and conversations that a summariser would take."""
     at, work = AT + timedelta(days=1), SummaryWork(store)
-    exchanges = [each for each, _ in work.exchange_ids(9, 1, None, at)]
-    return exchanges, [each.id for each in work.conversations(9, 1, None, at)]
+    exchanges, conversations = (
+        [each for each, _ in work.missing(kind, 9, 1, None, at)]
+        for kind in (EXCHANGE_SUMMARIES, CONVERSATION_SUMMARIES)
+    )
+    return exchanges, conversations
 
 
 def source_of(whole: ConversationRecord, of: SummaryTarget) -> int:
@@ -71,12 +80,12 @@ def test_a_summariser_leaves_it_alone_until_the_source_changes(store: Store) -> 
 def test_a_summary_written_while_a_worker_wrote_another_stands(store: Store) -> None:
     whole = summarised(store)
     work, exchange, here = SummaryWork(store), whole.exchanges[0].id, whole.conversation.id
-    assert set(work.summarizable_exchanges([exchange]).ids) == {exchange}
-    assert set(work.summarizable_conversations([here]).ids) == {here}
+    assert set(work.summarizable(EXCHANGE_SUMMARIES, [exchange]).ids) == {exchange}
+    assert set(work.summarizable(CONVERSATION_SUMMARIES, [here]).ids) == {here}
     for of in SummaryTarget:
         SummaryService(store).write(of, source_of(whole, of), "By me.")
-    assert not work.summarizable_exchanges([exchange]).ids
-    assert not work.summarizable_conversations([here]).ids
+    assert not work.summarizable(EXCHANGE_SUMMARIES, [exchange]).ids
+    assert not work.summarizable(CONVERSATION_SUMMARIES, [here]).ids
 
 
 def test_an_earlier_summary_comes_back_by_whom_it_was_made(store: Store) -> None:
@@ -116,6 +125,11 @@ def test_a_private_conversation_gets_none(store: Store) -> None:
 
 def test_summaries_by_other_models_are_regenerated_but_not_the_users(store: Store) -> None:
     settings, work = Settings(store), SummaryWork(store)
+
+    def by_others() -> tuple[int, ...]:
+        kinds = (EXCHANGE_SUMMARIES, CONVERSATION_SUMMARIES)
+        return tuple(work.count_by_other_models(kind, 1) for kind in kinds)
+
     theirs, own = add_conversation(store, "one"), add_conversation(store, "two")
     for whole in (theirs, own):
         here, exchange = whole.conversation.id, whole.exchanges[0]
@@ -127,17 +141,17 @@ def test_summaries_by_other_models_are_regenerated_but_not_the_users(store: Stor
     for of in SummaryTarget:
         SummaryService(store).write(of, source_of(own, of), "By me.")
     assert waiting(store) == ([], [])
-    assert work.count_by_other_models(1, 1) == (0, 0)
+    assert by_others() == (0, 0)
     settings.set("background_model", "local:qwen")
     assert waiting(store) == ([], []), "nobody asked for that"
-    assert work.count_by_other_models(1, 1) == (1, 1)
+    assert by_others() == (1, 1)
     request_regeneration(settings, SUMMARIES)
     again = theirs.exchanges[0].id
     assert waiting(store) == ([again], [theirs.conversation.id])
-    assert work.exchange_tally(1).done == 1
-    assert work.count_by_other_models(1, 1) == (0, 0)
-    assert work.summarizable_exchanges([again]).ids == {again}
-    assert work.summarizable_conversations([own.conversation.id]).ids == set()
+    assert work.tally(EXCHANGE_SUMMARIES, 1).done == 1
+    assert by_others() == (0, 0)
+    assert work.summarizable(EXCHANGE_SUMMARIES, [again]).ids == {again}
+    assert work.summarizable(CONVERSATION_SUMMARIES, [own.conversation.id]).ids == set()
 
 
 def test_thinking_that_a_model_gave_as_a_summary_is_regenerated(store: Store) -> None:

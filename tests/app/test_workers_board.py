@@ -19,7 +19,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
-from app.storage.work.summary_work import SummaryWork
+from app.storage.work.summary_work import EXCHANGE_SUMMARIES, SummaryWork
 from app.system.keys import KeyStore
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
@@ -149,7 +149,7 @@ def test_quickly_off_and_on_again_leaves_it_running_once(store: Store, scripted:
             scripted.board.set_enabled(EXCHANGES, on)
         until(lambda: done(scripted.board) == [5, 5])
         until(lambda: sum(each.is_alive() for each in threads) == 2)
-    tally = SummaryWork(store).exchange_tally(1)
+    tally = SummaryWork(store).tally(EXCHANGE_SUMMARIES, 1)
     assert (tally.done, tally.total) == (5, 5)
 
 

@@ -34,7 +34,7 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
-from app.storage.work.summary_work import SummaryWork
+from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, SummaryWork
 from app.workers.board import WorkerBoard
 from app.workers.job import IsCancelled
 from app.workers.jobs import JobParts
@@ -293,13 +293,13 @@ def test_attachments_and_tool_calls_are_text_and_long_messages_are_cut(bench: Be
     call = ToolCall("1", "search", '{"query": "houses"}')
     add_exchange(bench.store, [(Role.USER, attachment), (Role.ASSISTANT, call)])
     add_conversation(bench.store, "start " + "x " * 200_000 + "end")
-    ids = bench.work.exchange_ids(10, 1, None, AT)
-    huge, wordless = bench.work.exchanges(ids)
-    assert wordless.text.asked == "plan.txt\nBuild a house"
-    assert wordless.text.answered == "search(query: houses)"
-    assert len(huge.text.asked) < 20_000
-    assert huge.text.asked.startswith("start")
-    assert huge.text.asked.endswith("end")
+    ids = bench.work.missing(EXCHANGE_SUMMARIES, 10, 1, None, AT)
+    huge, wordless = (each.turns[0] for each in bench.work.with_turns(EXCHANGE_SUMMARIES, ids))
+    assert wordless.asked == "plan.txt\nBuild a house"
+    assert wordless.answered == "search(query: houses)"
+    assert len(huge.asked) < 20_000
+    assert huge.asked.startswith("start")
+    assert huge.asked.endswith("end")
 
 
 def test_an_empty_exchange_is_skipped_for_good(store: Store) -> None:
@@ -314,10 +314,10 @@ def test_an_empty_exchange_is_skipped_for_good(store: Store) -> None:
 def test_queries_keep_their_limit_and_a_clock_set_back_delays_no_retry(bench: Bench) -> None:
     for number in range(12):
         add_conversation(bench.store, f"other {number}", "poison")
-    assert len(bench.work.exchange_ids(10, 1, None, AT)) == 10
-    assert len(bench.work.conversations(10, 1, None, AT)) == 10
+    assert len(bench.work.missing(EXCHANGE_SUMMARIES, 10, 1, None, AT)) == 10
+    assert len(bench.work.missing(CONVERSATION_SUMMARIES, 10, 1, None, AT)) == 10
     bench.summarizer.poison = {"poison"}
     bench.clock.pass_s(10 * 24 * 3600)
     bench.board.run_until_idle([EXCHANGES], lambda: len(bench.summarizer.read) >= 24)
-    waiting = bench.work.exchange_ids(100, 1, None, datetime.now(UTC))
+    waiting = bench.work.missing(EXCHANGE_SUMMARIES, 100, 1, None, datetime.now(UTC))
     assert len(waiting) == 12

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from app.domain.conversations import Role
+from app.domain.turn_text import TurnMarkdown
 from app.language.extractive.centrality import Sentence
 from app.language.extractive.summaries import (
-    TurnMarkdown,
     central_sentences,
     conversation_sentences,
     summarize_conversation,

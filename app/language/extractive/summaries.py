@@ -12,9 +12,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from app.domain.text import one_line
+from app.domain.turn_text import TurnMarkdown
 from app.language.extractive.centrality import Sentence, TfIdfSpace
 from app.language.sentences import content_terms, shorten_middle, split_sentences
 from app.language.word_lists import read_phrases
@@ -46,14 +46,6 @@ _STATED_BONUS = 2.0  # of the user's own words at the end: what was done or deci
 _EARLIER_TURN = 0.5  # of the turn before the last
 _ENDING_TERMS = 3  # fewer are a thank-you, in any language
 _SPEAKER = re.compile(r"\s*([^\W\d_][^\n:：]{0,30})[:：](?=\s*\S)")
-
-
-@dataclass(frozen=True, slots=True)
-class TurnMarkdown:
-    """The question and the answer of a turn as Markdown; either may be empty."""
-
-    asked: str
-    answered: str
 
 
 _Raw = tuple[str, bool, bool, float, int]  # text, asks, is_item, depth, turn

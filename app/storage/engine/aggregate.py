@@ -258,6 +258,18 @@ def select_in(
     return cursor.execute(statement, values).fetchall()
 
 
+def column_in(
+    cursor: Connection,
+    table: str,
+    column: str,
+    ids: Iterable[Any],
+    key: str = "id",
+    rest: str = "",
+) -> set[Any]:
+    """Return the values of a column in the rows whose `key` is one of `ids`."""
+    return {row[0] for row in select_in(cursor, table, column, ids, key, rest)}
+
+
 def among(values: Iterable[Any]) -> tuple[str, list[Any]]:
     """Return what follows a column to match any of `values`, and what is bound: few are planned twice as fast."""
     given = list(values)
@@ -276,7 +288,7 @@ def existing_ids(
     """Return which of `ids` a table holds."""
     known = ids.intersection(just_written)
     if rest := ids - known:
-        known |= {each for (each,) in select_in(connection, table, "id", rest)}
+        known |= column_in(connection, table, "id", rest)
     return known
 
 

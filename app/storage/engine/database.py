@@ -306,6 +306,11 @@ class Database:
         return cursor
 
 
+def column(cursor: Connection, statement: str, values: Values = ()) -> list[Any]:
+    """Return the first value of each row of a query."""
+    return [row[0] for row in cursor.execute(statement, values).fetchall()]
+
+
 def connect(path: Path, backups: Path, *, read_only: bool = False) -> Connection:
     """Open a DuckDB file with our settings, locked against changing them but for `memory_limit`.
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from app.domain import codec
@@ -168,6 +169,10 @@ class Store:
         """Return the first row of a query, None for none; blocking."""
         found = self.database.rows(statement, values)
         return found[0] if found else None
+
+    def column(self, statement: str, values: Values = ()) -> list[Any]:
+        """Return the first value of each row of a query; blocking."""
+        return [row[0] for row in self.database.rows(statement, values)]
 
     def subscribe(self, listener: ChangeListener) -> Callable[[], None]:
         """Call `listener` after every commit; return a function that ends the subscription."""
@@ -361,6 +366,21 @@ class StoreReader:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+
+S = TypeVar("S", bound=StoreReader)
+
+
+def in_snapshot(
+    query: "Callable[Concatenate[S, Connection, P], T]",
+) -> "Callable[Concatenate[S, P], T]":
+    """Return a method that takes a cursor as one that is called without it, reading from one snapshot."""
+
+    def read(self: S, /, *values: P.args, **named: P.kwargs) -> T:
+        return self._store.read(partial(query, self), *values, **named)
+
+    update_wrapper(read, query)
+    return read
 
 
 def _settle(write: _Write, work: Callable[[], Any]) -> None:

@@ -210,7 +210,7 @@ class Documents:
 
         Left out are abandoned ones and those whose next try comes after `at` (UTC).
         """
-        rows = self._store.rows(self._work.missing(_LISTED, "ORDER BY name"), {"at": to_db(at)})
+        rows = self._store.read(self._work.missing, _LISTED, "ORDER BY name", at)
         return tuple(map(_listed, rows))
 
     def tally(self) -> Tally:

@@ -290,8 +290,7 @@ class Exchanges(StoreReader):
     def of_each(self, conversation_ids: Sequence[int]) -> Mapping[int, Sequence[Exchange]]:
         """Return what `of` does for several conversations; those without any are left out."""
         condition, values = among(conversation_ids)
-        found = self._store.read(exchanges_where, f"conversation_id {condition}", values)
-        return _grouped(found)
+        return grouped(self._store.read(exchanges_where, f"conversation_id {condition}", values))
 
     def messages(self, ids: Iterable[int]) -> Mapping[MessageId, Message]:
         """Return the messages that exist among `ids`, by id."""
@@ -312,7 +311,7 @@ class Exchanges(StoreReader):
     def messages_in_each(self, conversation_ids: Sequence[int]) -> Mapping[int, Sequence[Message]]:
         """Return what `messages_in` does for several conversations; those without any are left out."""
         given = ("message", MESSAGE_COLUMNS, conversation_ids, "conversation_id", "ORDER BY id")
-        return _grouped(map(message_of, self._store.read(select_in, *given)))
+        return grouped(map(message_of, self._store.read(select_in, *given)))
 
     def ids_by_uid(self, conversation_ids: Sequence[int]) -> Mapping[int, Mapping[str, MessageId]]:
         """Return the ids of all messages of some conversations, by conversation and uid."""
@@ -337,7 +336,7 @@ class Exchanges(StoreReader):
         return tuple(filter(None, map(found.get, exchange.message_ids)))
 
 
-def _grouped(rows: Iterable[OfConversation]) -> Mapping[int, Sequence[OfConversation]]:
+def grouped(rows: Iterable[OfConversation]) -> Mapping[int, Sequence[OfConversation]]:
     """Return rows by conversation, in their order."""
     groups: dict[int, list[OfConversation]] = {}
     for each in rows:

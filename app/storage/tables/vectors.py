@@ -7,16 +7,16 @@ Vectors of two spaces are never mixed. `app.index` searches them.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import EmbedderUnavailable
 from app.domain.ids import PassageId
 from app.domain.passages import PassageKind, Space
 from app.domain.workers import WorkerName
-from app.storage.engine.aggregate import insert_rows, select_in
-from app.storage.engine.database import Connection
-from app.storage.engine.store import StoreReader
+from app.storage.engine.aggregate import column_in, insert_rows, select_in
+from app.storage.engine.database import Connection, column
+from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables import spaces
 from app.storage.tables.vector_rows import (
@@ -56,7 +56,8 @@ _THAT_SHOULD = (
     "WHERE p.tokens > 0 AND (p.kind <> 'turn' OR p.tokens >= $least) "
     "AND (p.conversation_id IS NULL OR (NOT c.private AND c.deleted_at IS NULL)) "
 )
-_NO_TABLE = "(SELECT NULL::BIGINT AS passage_id, 0 AS chunk_number WHERE false)"
+_NO_TABLE = "(SELECT NULL::BIGINT AS passage_id, 0 AS chunk_number, NULL AS vector WHERE false)"
+_NEWEST_FIRST = "ORDER BY p.created_at DESC, p.id DESC"
 
 
 def _work(table: str) -> WorkQuery:
@@ -102,19 +103,16 @@ class Vectors(StoreReader):
                 "Choose another embedder, or rebuild the embeddings.",
             )
 
-    def spaces(self) -> tuple[StoredSpace, ...]:
+    @in_snapshot
+    def spaces(self, cursor: Connection) -> tuple[StoredSpace, ...]:
         """Return the spaces, by name."""
-
-        def query(cursor: Connection) -> tuple[StoredSpace, ...]:
-            there = set(spaces.spaces_to_read(cursor))
-            rows = cursor.execute(f"SELECT {_SPACE} FROM space ORDER BY name").fetchall()
-            return tuple(
-                StoredSpace(Space(*row[:3]), row[3], from_db(row[4]), *row[5:])
-                for row in rows
-                if row[0] in there
-            )
-
-        return self._store.read(query)
+        there = set(spaces.spaces_to_read(cursor))
+        rows = cursor.execute(f"SELECT {_SPACE} FROM space ORDER BY name").fetchall()
+        return tuple(
+            StoredSpace(Space(*row[:3]), row[3], from_db(row[4]), *row[5:])
+            for row in rows
+            if row[0] in there
+        )
 
     def drop(self, space_name: str) -> None:
         """Delete a space with all its vectors, if it exists."""
@@ -163,74 +161,68 @@ class Vectors(StoreReader):
 
     # -- work
 
+    @in_snapshot
     def missing(
-        self, space: Space, least_tokens: int, limit: int, at: datetime
+        self, cursor: Connection, space: Space, least_tokens: int, limit: int, at: datetime
     ) -> tuple[PassageId, ...]:
         """Return passages that lack their vectors in a space, newest first; call `ensure` before.
 
         Left out: those of private conversations and of those in the trash, incomplete turns, turns
-        of fewer tokens than `least_tokens`, abandoned ones, and those whose next try comes after
-        `at` (UTC), unless by so much that the clock must have been set back.
+        of fewer tokens than `least_tokens`, abandoned ones, and those whose next try comes after `at`.
         """
-        statement = _work(spaces.table_of(space.name)).missing(
-            "p.id", "ORDER BY p.created_at DESC, p.id DESC LIMIT $limit"
-        )
-        values = {"least": least_tokens, "at": to_db(at), "limit": limit}
-        return tuple(each for (each,) in self._store.rows(statement, values))
+        work, rest = _work(spaces.table_of(space.name)), f"{_NEWEST_FIRST} LIMIT $limit"
+        rows = work.missing(cursor, "p.id", rest, at, least=least_tokens, limit=limit)
+        return tuple(each for (each,) in rows)
 
-    def embedded(self, space: Space, least_tokens: int, at: datetime) -> "npt.NDArray[np.int64]":
+    @in_snapshot
+    def embedded(
+        self, cursor: Connection, space: Space, least_tokens: int, at: datetime
+    ) -> "npt.NDArray[np.int64]":
         """Return the passages that should have vectors in a space and do, (n,), newest first.
 
         Left out are those whose next try comes after `at`, as for `missing`. 0.3 s for a million.
         """
         import numpy as np
 
-        def query(cursor: Connection) -> Any:
-            if space.name not in spaces.spaces_to_read(cursor):
-                return ()
-            statement = (
-                f"SELECT p.id {_PASSAGES} JOIN {spaces.table_of(space.name)} d "
-                f"ON d.passage_id = p.id AND d.chunk_number = 0 {_THAT_SHOULD} "
-                "AND p.id NOT IN (SELECT item_id FROM attempt a "
-                f"WHERE a.worker = '{WorkerName.EMBEDDING_PIPELINE.value}' AND {POSTPONED}) "
-                "ORDER BY p.created_at DESC, p.id DESC"
-            )
-            values = {"least": least_tokens, "at": to_db(at)}
-            return cursor.execute(statement, values).fetchnumpy()["id"]
+        if space.name not in spaces.spaces_to_read(cursor):
+            return np.empty(0, np.int64)
+        statement = (
+            f"SELECT p.id {_PASSAGES} JOIN {spaces.table_of(space.name)} d "
+            f"ON d.passage_id = p.id AND d.chunk_number = 0 {_THAT_SHOULD} "
+            "AND p.id NOT IN (SELECT item_id FROM attempt a "
+            f"WHERE a.worker = '{WorkerName.EMBEDDING_PIPELINE.value}' AND {POSTPONED}) {_NEWEST_FIRST}"
+        )
+        values = {"least": least_tokens, "at": to_db(at)}
+        return np.asarray(cursor.execute(statement, values).fetchnumpy()["id"], np.int64)
 
-        return np.asarray(self._store.read(query), np.int64)
-
+    @in_snapshot
     def before_embedding(
-        self, space: Space, ids: Collection[int]
+        self, cursor: Connection, space: Space, ids: Collection[int]
     ) -> Mapping[int, EmbeddingCandidate]:
         """Return the passages that exist among `ids`, by id, as embedding needs them."""
-
-        def query(cursor: Connection) -> dict[int, EmbeddingCandidate]:
-            own = _alike(cursor, "id IN (SELECT unnest(?))", list(ids))
-            hashes = list({digest for _, _, digest in own})
-            alike = _alike(cursor, "content_hash IN (SELECT unnest(?))", hashes)
+        columns = "id, kind, content_hash"
+        own = select_in(cursor, "passage", columns, ids)
+        hashes = {digest for _, _, digest in own}
+        alike = sorted(select_in(cursor, "passage", columns, hashes, "content_hash"))
+        has: set[int] = set()
+        if len(alike) > len(own):
             # A join would read the whole table: 120 ms for a million rows.
-            has = _embedded(cursor, space, [each for each, *_ in alike] if alike != own else [])
-            twins = {(kind, digest): each for each, kind, digest in alike if each in has}
-            return {
-                each: EmbeddingCandidate(each, digest, twins.get((kind, digest)))
-                for each, kind, digest in own
-            }
+            table, others = spaces.table_of(space.name), [each for each, *_ in alike]
+            first = "AND chunk_number = 0"
+            has = column_in(cursor, table, "passage_id", others, "passage_id", first)
+        twins = {(kind, digest): each for each, kind, digest in alike if each in has}
+        return {
+            each: EmbeddingCandidate(each, digest, twins.get((kind, digest)))
+            for each, kind, digest in own
+        }
 
-        return self._store.read(query)
-
-    def tally(self, space_name: str | None, least_tokens: int) -> Tally:
+    @in_snapshot
+    def tally(self, cursor: Connection, space_name: str | None, least_tokens: int) -> Tally:
         """Return how many passages should have vectors, and how many have them in a space.
 
         For None, an unknown space, none have.
         """
-
-        def query(cursor: Connection) -> Tally:
-            has_table = space_name is not None and space_name in spaces.spaces_to_read(cursor)
-            table = spaces.table_of(space_name) if space_name and has_table else _NO_TABLE
-            return _work(table).tally(cursor, {"least": least_tokens})
-
-        return self._store.read(query)
+        return _work(_table_to_read(cursor, space_name)).tally(cursor, least=least_tokens)
 
     def tokens(self, least_tokens: int) -> int:
         """Return the estimated tokens of all that should have vectors."""
@@ -239,28 +231,28 @@ class Vectors(StoreReader):
         )
         return int(row[0]) if row else 0
 
+    @in_snapshot
     def amount(
-        self, space_name: str, least_tokens: int, kinds: Collection[PassageKind]
+        self,
+        cursor: Connection,
+        space_name: str,
+        least_tokens: int,
+        kinds: Collection[PassageKind],
     ) -> tuple[int, int, int]:
         """Return (vectors, passages that should have some, their tokens) of some kinds."""
         wanted = [kind.value for kind in kinds]
-
-        def query(cursor: Connection) -> tuple[int, int, int]:
-            has_table = space_name in spaces.spaces_to_read(cursor)
-            table = spaces.table_of(space_name) if has_table else _NO_TABLE
-            (vectors,) = cursor.execute(
-                f"SELECT count(*) FROM {table} e JOIN passage p ON p.id = e.passage_id "
-                "WHERE p.kind IN (SELECT unnest(?))",
-                [wanted],
-            ).fetchone() or (0,)
-            passages, tokens = cursor.execute(
-                f"SELECT count(*), coalesce(sum(p.tokens), 0) {_PASSAGES}{_THAT_SHOULD}"
-                "AND p.kind IN (SELECT unnest($kinds))",
-                {"least": least_tokens, "kinds": wanted},
-            ).fetchone() or (0, 0)
-            return int(vectors), int(passages), int(tokens)
-
-        return self._store.read(query)
+        (vectors,) = column(
+            cursor,
+            f"SELECT count(*) FROM {_table_to_read(cursor, space_name)} e "
+            "JOIN passage p ON p.id = e.passage_id WHERE p.kind IN (SELECT unnest(?))",
+            [wanted],
+        )
+        passages, tokens = cursor.execute(
+            f"SELECT count(*), coalesce(sum(p.tokens), 0) {_PASSAGES}{_THAT_SHOULD}"
+            "AND p.kind IN (SELECT unnest($kinds))",
+            {"least": least_tokens, "kinds": wanted},
+        ).fetchone() or (0, 0)
+        return int(vectors), int(passages), int(tokens)
 
     # -- writing
 
@@ -287,19 +279,14 @@ class Vectors(StoreReader):
 
     # -- loading
 
-    def count(self, space_name: str) -> tuple[int, int]:
+    @in_snapshot
+    def count(self, cursor: Connection, space_name: str) -> tuple[int, int]:
         """Return how many passages have a vector in a space, and how many vectors there are."""
-
-        def query(cursor: Connection) -> tuple[int, int]:
-            if space_name not in spaces.spaces_to_read(cursor):
-                return 0, 0
-            row = cursor.execute(
-                "SELECT count(DISTINCT passage_id), count(*) "
-                f"FROM {spaces.table_of(space_name)} WHERE vector IS NOT NULL"
-            ).fetchone()
-            return row or (0, 0)
-
-        return self._store.read(query)
+        row = cursor.execute(
+            "SELECT count(DISTINCT passage_id), count(*) "
+            f"FROM {_table_to_read(cursor, space_name)} WHERE vector IS NOT NULL"
+        ).fetchone()
+        return row or (0, 0)
 
     def load(self, space: Space, after: datetime | None = None) -> Iterator[LoadedRows]:
         """Yield all vectors of a space by passage, or those written after the moment `after`.
@@ -311,19 +298,8 @@ class Vectors(StoreReader):
         return load_vectors(self._store, space, after)
 
 
-def _alike(
-    cursor: Connection, condition: str, values: list[Any]
-) -> list[tuple[PassageId, str, str]]:
-    """Return (id, kind, content hash) of the passages that meet a condition, by id."""
-    return cursor.execute(
-        f"SELECT id, kind, content_hash FROM passage WHERE {condition} ORDER BY id", [values]
-    ).fetchall()
-
-
-def _embedded(cursor: Connection, space: Space, ids: list[int]) -> set[int]:
-    """Return which of some passages have their vectors."""
-    if not ids:
-        return set()
-    table, first = spaces.table_of(space.name), "AND chunk_number = 0"
-    rows = select_in(cursor, table, "passage_id", ids, "passage_id", first)
-    return {each for (each,) in rows}
+def _table_to_read(cursor: Connection, space_name: str | None) -> str:
+    """Return the table of a space, an empty one for a space that is not there."""
+    if space_name is None or space_name not in spaces.spaces_to_read(cursor):
+        return _NO_TABLE
+    return spaces.table_of(space_name)

@@ -1,29 +1,22 @@
 """Exchange texts as the summarizers read them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from app.domain.conversations import Role
-from app.domain.turn_text import RECALL_MODEL, turn_text
+from app.domain.turn_text import RECALL_MODEL, TurnMarkdown, turn_text
 from app.storage.engine.database import Connection
 from app.storage.tables.exchanges import blocks_of
 
-
-@dataclass(frozen=True, slots=True)
-class ExchangeText:
-    """The text of both sides of an exchange, each message cut to its head and tail."""
-
-    asked: str
-    answered: str
-
-
-NO_TEXT = ExchangeText("", "")
+NO_TEXT = TurnMarkdown("", "")
 
 
 def exchange_texts(
     cursor: Connection, exchange_ids: Sequence[int], limit_chars: int
-) -> dict[int, ExchangeText]:
-    """Return both sides of exchanges; without written text, that of attachments and tools."""
+) -> dict[int, TurnMarkdown]:
+    """Return both sides of exchanges, each message cut to its head and tail.
+
+    Without written text, the text is that of attachments and tools.
+    """
     half = limit_chars // 2
     rows = cursor.execute(
         "SELECT l.exchange_id, m.role, CASE WHEN length(m.text) <= $2 THEN m.text "
@@ -40,7 +33,7 @@ def exchange_texts(
         if text:
             (user if role == Role.USER else assistant).append(text)
     texts = {
-        each: ExchangeText(*("\n\n".join(side) for side in both)) for each, both in sides.items()
+        each: TurnMarkdown(*("\n\n".join(side) for side in both)) for each, both in sides.items()
     }
     silent = [each for each in exchange_ids if texts.get(each, NO_TEXT) == NO_TEXT]
     return texts | (_texts_of_blocks(cursor, silent, limit_chars) if silent else {})
@@ -48,7 +41,7 @@ def exchange_texts(
 
 def _texts_of_blocks(
     cursor: Connection, exchange_ids: list[int], limit_chars: int
-) -> dict[int, ExchangeText]:
+) -> dict[int, TurnMarkdown]:
     rows = cursor.execute(
         "SELECT l.exchange_id, m.role, m.text, m.blocks FROM exchange_message l "
         "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
@@ -61,7 +54,7 @@ def _texts_of_blocks(
     texts = {}
     for exchange_id, own in messages.items():
         turn = turn_text((role, blocks_of(text, blocks)) for role, text, blocks in own)
-        texts[exchange_id] = ExchangeText(
+        texts[exchange_id] = TurnMarkdown(
             turn.user[:limit_chars], (turn.assistant or turn.calls)[:limit_chars]
         )
     return texts

@@ -13,9 +13,9 @@ from app.domain.facts import BY_USER, Fact, FactVersion
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.turn_text import RECALL_MODEL
 from app.storage.engine.aggregate import select_in
-from app.storage.engine.database import Connection
-from app.storage.engine.store import StoreReader
-from app.storage.engine.times import from_db, to_db
+from app.storage.engine.database import Connection, column
+from app.storage.engine.store import StoreReader, in_snapshot
+from app.storage.engine.times import from_db
 from app.storage.tables.fact_rows import FACT_COLUMNS
 from app.storage.tables.facts import fact_of, fact_versions
 from app.storage.work.queue import (
@@ -23,10 +23,11 @@ from app.storage.work.queue import (
     COUNTS_BY_MAKER,
     EXCHANGES,
     FACTS,
+    VISIBLE,
     Tally,
     WorkItem,
     WorkQuery,
-    waiting,
+    regeneration_values,
 )
 
 _MAX_CHARS = 20_000  # of a message
@@ -80,6 +81,8 @@ EXTRACTIONS = WorkQuery(
     COMPLETED,
     f"extraction d ON d.exchange_id = i.id AND d.source_hash = t.stamp AND {COUNTS_BY_MAKER}",
     "exchange_id",
+    FACTS,
+    "i.id DESC",
 )
 
 
@@ -88,19 +91,13 @@ class ExtractionWork(StoreReader):
 
     def exchange_ids(
         self, limit: int, skipped: ConversationId | None, at: datetime
-    ) -> tuple[WorkItem, ...]:
+    ) -> Sequence[WorkItem]:
         """Return (id, stamp) of exchanges not read for facts in their present state, newest first.
 
-        Left out: private conversations and those in the trash, the one `skipped`,
-        abandoned exchanges, and those whose next try comes after `at` (UTC), unless by so much that the clock
-        must have been set back.
+        Left out: private conversations and those in the trash, the one `skipped`, abandoned exchanges,
+        and those whose next try comes after `at` (UTC).
         """
-        statement = EXTRACTIONS.missing(
-            "i.id, t.stamp",
-            "AND i.conversation_id IS DISTINCT FROM $open ORDER BY i.id DESC LIMIT $limit",
-        )
-        values = {"at": to_db(at), "open": skipped, "limit": limit}
-        return tuple(self._store.read(waiting, statement, values, FACTS))
+        return self._store.read(EXTRACTIONS.next_items, limit, skipped, at, size=0)
 
     def exchanges(self, found: Sequence[WorkItem]) -> tuple[ExchangeToRead, ...]:
         """Return work items with their texts, in the same order; deleted ones are left out."""
@@ -108,44 +105,43 @@ class ExtractionWork(StoreReader):
 
     def tally(self) -> Tally:
         """Return how many exchanges should be read, how many were, and what delays the rest."""
-        return self._store.read(EXTRACTIONS.tally, {}, FACTS)
+        return self._store.read(EXTRACTIONS.tally, size=0)
 
-    def facts_by_other_models(self) -> int:
+    @in_snapshot
+    def facts_by_other_models(self, cursor: Connection) -> int:
         """Return how many current facts were extracted from those, without the user's own."""
         statement = (
             "SELECT count(*) FROM fact f JOIN extraction d ON d.exchange_id = f.exchange_id "
             "WHERE f.valid_until IS NULL AND NOT f.pinned AND f.model <> $user "
             f"AND NOT {COUNTS_BY_MAKER}"
         )
-        ((count,),) = self._store.read(waiting, statement, {"user": BY_USER}, FACTS, of_all=True)
+        again = regeneration_values(cursor, FACTS, of_all=True)
+        (count,) = column(cursor, statement, {"user": BY_USER, **again})
         return int(count)
 
-    def state(self, exchange_ids: Iterable[int]) -> ExtractionState:
+    @in_snapshot
+    def state(self, cursor: Connection, exchange_ids: Iterable[int]) -> ExtractionState:
         """Return which of some exchanges may have facts, and whose facts theirs replace."""
         wanted = list(exchange_ids)
-
-        def query(cursor: Connection) -> ExtractionState:
-            may = cursor.execute(
-                f"SELECT i.id FROM exchange i JOIN conversation c ON c.id = i.conversation_id "
-                f"{COMPLETED} AND i.id IN (SELECT unnest(?))",
-                [wanted],
-            ).fetchall()
-            siblings = cursor.execute(
-                "SELECT a.id, b.id FROM exchange a JOIN exchange b "
-                "ON b.conversation_id = a.conversation_id AND b.id <> a.id "
-                "AND b.parent_id IS NOT DISTINCT FROM a.parent_id "
-                "AND b.segment_number = a.segment_number AND b.status = 'completed' "
-                "WHERE a.id IN (SELECT unnest(?)) ORDER BY 1, 2",
-                [wanted],
-            ).fetchall()
-            replaced: dict[int, tuple[int, ...]] = {}
-            for each, other in siblings:
-                if other < each:
-                    replaced[each] = (*replaced.get(each, ()), other)
-            outdated = {each for each, other in siblings if other > each}
-            return ExtractionState({each for (each,) in may}, outdated, replaced)
-
-        return self._store.read(query)
+        may = column(
+            cursor,
+            "SELECT i.id FROM exchange i JOIN conversation c ON c.id = i.conversation_id "
+            f"WHERE i.status = 'completed' AND {VISIBLE} AND i.id IN (SELECT unnest(?))",
+            [wanted],
+        )
+        siblings = cursor.execute(
+            "SELECT a.id, b.id FROM exchange a JOIN exchange b "
+            "ON b.conversation_id = a.conversation_id AND b.id <> a.id "
+            "AND b.parent_id IS NOT DISTINCT FROM a.parent_id "
+            "AND b.segment_number = a.segment_number AND b.status = 'completed' "
+            "WHERE a.id IN (SELECT unnest(?)) ORDER BY 1, 2",
+            [wanted],
+        ).fetchall()
+        replaced: dict[int, tuple[int, ...]] = {}
+        for each, other in siblings:
+            if other < each:
+                replaced[each] = (*replaced.get(each, ()), other)
+        return ExtractionState(may, {each for each, other in siblings if other > each}, replaced)
 
     # -- existing facts
 

@@ -12,16 +12,17 @@ from datetime import UTC, datetime, timedelta
 
 from app.domain.conversations import Conversation, Exchange
 from app.domain.ids import ConversationId
+from app.domain.turn_text import TurnMarkdown
 from app.domain.workers import WorkerName
 from app.storage.engine.aggregate import select_in
-from app.storage.engine.database import Connection
-from app.storage.engine.store import StoreReader
+from app.storage.engine.database import Connection, column
+from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import to_db
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
 from app.storage.tables.exchanges import exchanges_where
-from app.storage.work.exchange_texts import ExchangeText, exchange_texts
+from app.storage.work.exchange_texts import NO_TEXT, exchange_texts
 from app.storage.work.extraction_work import EXTRACTIONS, ExchangeToRead, exchanges_to_read
-from app.storage.work.queue import FACTS, POSTPONED, SUMMARIES, WorkQuery, regeneration_values
+from app.storage.work.queue import POSTPONED, SUMMARIES, WorkQuery, regeneration_values
 from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, IS_CURRENT
 
 _CHARS = 12_000  # of a message
@@ -43,14 +44,12 @@ class WantedResults:
     @property
     def queries(self) -> Mapping[WorkQuery, int]:
         """The queries of the wanted results, and the least size of an item."""
-        found = {}
-        if self.summaries is not None:
-            found[CONVERSATION_SUMMARIES] = self.summaries
-        if self.lines is not None:
-            found[EXCHANGE_SUMMARIES] = self.lines
-        if self.facts:
-            found[EXTRACTIONS] = 0
-        return found
+        found = {
+            CONVERSATION_SUMMARIES: self.summaries,
+            EXCHANGE_SUMMARIES: self.lines,
+            EXTRACTIONS: 0 if self.facts else None,
+        }
+        return {work: least for work, least in found.items() if least is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class PartTurn:
 
     exchange: ExchangeToRead
     said_at: datetime
-    text: ExchangeText
+    text: TurnMarkdown
     line: str
     wants_line: bool
     wants_facts: bool
@@ -87,8 +86,10 @@ class ConversationPart:
 class PartWork(StoreReader):
     """Reads the unread parts of conversations. Blocking: for worker threads."""
 
+    @in_snapshot
     def next(
         self,
+        cursor: Connection,
         worker: WorkerName,
         wanted: WantedResults,
         skipped: ConversationId | None,
@@ -99,43 +100,37 @@ class PartWork(StoreReader):
         Left out: private conversations and those in the trash, the one `skipped`, and those in
         which an item of `worker` was abandoned or is tried again after `at` (UTC). None for none.
         """
+        left_out = _postponed(cursor, worker, at)
+        if skipped is not None:
+            left_out.append(skipped)
+        found = _oldest(cursor, wanted, left_out)
+        part = None if found is None else _part(cursor, found, wanted)
+        return part if part is not None and part.turns else None
 
-        def query(cursor: Connection) -> ConversationPart | None:
-            left_out = _postponed(cursor, worker, at)
-            if skipped is not None:
-                left_out.add(skipped)
-            found = _oldest(cursor, wanted, left_out)
-            part = None if found is None else _part(cursor, found, wanted)
-            return part if part is not None and part.turns else None
-
-        return self._store.read(query)
-
-    def unread(self, wanted: WantedResults, *, again: bool = False) -> Mapping[int, int]:
+    @in_snapshot
+    def unread(
+        self, cursor: Connection, wanted: WantedResults, *, again: bool = False
+    ) -> Mapping[int, int]:
         """Return how many unread turns each conversation has that has any.
 
         With `again`, those that would become unread if the user requested regeneration now.
         """
-
-        def query(cursor: Connection) -> Mapping[int, int]:
-            found = _unread(cursor, wanted, of_all=again)
-            if again:
-                found -= _unread(cursor, wanted, of_all=False)
-            return Counter(own for own, _ in found)
-
-        return self._store.read(query)
+        found = _unread(cursor, wanted, of_all=again)
+        if again:
+            found -= _unread(cursor, wanted, of_all=False)
+        return Counter(own for own, _ in found)
 
 
 def _unread(cursor: Connection, wanted: WantedResults, *, of_all: bool) -> set[tuple[int, int]]:
     """Return the unread turns: (conversation, exchange)."""
     found: set[tuple[int, int]] = set()
     for work, least in wanted.queries.items():
-        of_conversations = work is CONVERSATION_SUMMARIES
-        columns = "i.id" if of_conversations else "i.conversation_id, i.id"
-        statement = work.unmade(columns, "")
-        if of_conversations:
-            statement = _NOT_COVERED.format(conversations=statement)
-        rows = cursor.execute(statement, _values(cursor, work, least, of_all=of_all))
-        found.update(rows.fetchall())
+        rows = work.unmade(cursor, f"c.id, {work.item}", "", of_all=of_all, size=least)
+        if work is CONVERSATION_SUMMARIES:
+            again = regeneration_values(cursor, SUMMARIES, of_all=of_all)
+            own = [each for each, _ in rows]
+            rows = cursor.execute(_NOT_COVERED, {**again, "conversations": own}).fetchall()
+        found.update(rows)
     return found
 
 
@@ -149,40 +144,29 @@ _NOT_COVERED = (
     "ON d.kind = 'conversation' AND d.source_id = own AND d.source_hash = stamp "
     f"AND {IS_CURRENT} GROUP BY own) "
     "SELECT own, id FROM turn LEFT JOIN covered USING (own) "
-    "WHERE place > coalesce(count, 0) AND own IN ({conversations})"
+    "WHERE place > coalesce(count, 0) AND own IN (SELECT unnest($conversations))"
 )
 
 
-def _postponed(cursor: Connection, worker: WorkerName, at: datetime) -> set[int]:
+def _postponed(cursor: Connection, worker: WorkerName, at: datetime) -> list[int]:
     """Return the conversations of items that failed and are not to be tried now."""
-    rows = cursor.execute(
+    return column(
+        cursor,
         "SELECT coalesce(e.conversation_id, a.item_id) FROM attempt a LEFT JOIN exchange e "
         "ON e.id = a.item_id AND a.worker <> $conversations "
         f"WHERE a.worker = $worker AND {POSTPONED}",
         {"worker": worker, "conversations": WorkerName.CONVERSATION_SUMMARIZER, "at": to_db(at)},
-    ).fetchall()
-    return {each for (each,) in rows}
+    )
 
 
 def _oldest(cursor: Connection, wanted: WantedResults, left_out: Collection[int]) -> int | None:
-    found: list[tuple[datetime, int]] = []
-    for work, least in wanted.queries.items():
-        of_conversations = work is CONVERSATION_SUMMARIES
-        own, at = ("i.id", "i.created_at") if of_conversations else ("c.id", "c.created_at")
-        statement = work.unmade(
-            f"{at}, {own}", f"AND NOT list_contains($left_out, {own}) ORDER BY 1, 2 LIMIT 1"
-        )
-        values = {**_values(cursor, work, least), "left_out": [*left_out]}
-        found += cursor.execute(statement, values).fetchall()
+    rest = "AND NOT list_contains($left_out, c.id) ORDER BY 1, 2 LIMIT 1"
+    found = [
+        row
+        for work, least in wanted.queries.items()
+        for row in work.unmade(cursor, "c.created_at, c.id", rest, size=least, left_out=left_out)
+    ]
     return min(found)[1] if found else None
-
-
-def _values(
-    cursor: Connection, work: WorkQuery, least: int, *, of_all: bool = False
-) -> dict[str, object]:
-    kind = FACTS if work is EXTRACTIONS else SUMMARIES
-    again = regeneration_values(cursor, kind, of_all=of_all)
-    return again if work is EXTRACTIONS else {**again, "size": least}
 
 
 def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> ConversationPart:
@@ -192,10 +176,11 @@ def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> Co
     condition = "conversation_id = ? AND status = 'completed'"
     exchanges = exchanges_where(cursor, condition, [conversation_id])
     exchanges.sort(key=lambda each: (each.completed_at or _EPOCH, each.id))
-    missing = {
-        work: _missing(cursor, work, least, conversation_id)
-        for work, least in wanted.queries.items()
-    }
+    missing: dict[WorkQuery, dict[int, str]] = {}
+    for work, least in wanted.queries.items():
+        stamps = f"{work.item}, t.stamp"
+        rows = work.unmade(cursor, stamps, "AND c.id = $own", size=least, own=conversation_id)
+        missing[work] = dict(rows)
     needs_summary = bool(missing.get(CONVERSATION_SUMMARIES))
     summary, count = _summary(cursor, head, exchanges)
     covered: dict[int, str] = {
@@ -213,16 +198,6 @@ def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> Co
         wants_tags=bool(covered) and _has_no_tags(cursor, head),
         turns=_turns(cursor, unread, covered, lines, facts),
     )
-
-
-def _missing(
-    cursor: Connection, work: WorkQuery, least: int, conversation_id: int
-) -> Mapping[int, str]:
-    """Return the items of a conversation that lack a result, with their stamps."""
-    own = "i.id" if work is CONVERSATION_SUMMARIES else "i.conversation_id"
-    statement = work.unmade("i.id, t.stamp", f"AND {own} = $own")
-    values = {**_values(cursor, work, least), "own": conversation_id}
-    return dict(cursor.execute(statement, values).fetchall())
 
 
 def _summary(
@@ -276,7 +251,7 @@ def _turns(
         PartTurn(
             exchange=reads[each.id],
             said_at=each.started_at,
-            text=texts.get(each.id, ExchangeText("", "")),
+            text=texts.get(each.id, NO_TEXT),
             line="" if each.id in {*lines, *facts} else known.get(each.id, ""),
             wants_line=each.id in lines,
             wants_facts=each.id in facts,

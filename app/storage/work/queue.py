@@ -10,8 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from app.domain.facts import BY_PATTERNS, BY_USER
+from app.domain.ids import ConversationId
 from app.storage.engine.aggregate import Row
 from app.storage.engine.database import Connection
 from app.storage.engine.times import from_db, now, to_db
@@ -19,6 +21,9 @@ from app.storage.tables.settings import Settings
 
 WorkItem = tuple[int, str]
 """An item's id and the stamp of its present content."""
+
+VISIBLE = "NOT c.private AND c.deleted_at IS NULL"
+"""The condition that a conversation c is worked on."""
 
 # A next try more than a day away means that the clock was set back.
 POSTPONED = "(a.next_at IS NULL OR (a.next_at > $at AND a.next_at <= $at + INTERVAL 1 DAY))"
@@ -40,12 +45,22 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class RegeneratedKind:
+    """Work that can be requested again: its setting, and the maker's name without a model."""
+
+    key: str
+    without_model: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkQuery:
     """The SQL of one kind of work.
 
     `items` is the FROM clause of all items, `item` the expression of an item's id, `wanted` the
     WHERE clause of those that should have a result; `result` joins the table of results as d, whose
-    column `key` is never NULL. `worker` names the attempts.
+    column `key` is never NULL. `worker` names the attempts. With `makes`, results count by their
+    maker, and `of_all` is as if the user had just requested regeneration. With `order`, items have a
+    stamp (t.stamp) and a conversation c. The other values that the clauses bind are `values`.
     """
 
     worker: str
@@ -54,60 +69,70 @@ class WorkQuery:
     wanted: str
     result: str
     key: str
+    makes: RegeneratedKind | None = None
+    order: str = ""
 
-    def missing(self, columns: str, rest: str) -> str:
-        """Return the query for items without a result; its values include $at, the present.
+    def missing(
+        self, cursor: Connection, /, columns: str, rest: str, at: datetime, **values: Any
+    ) -> list[Row]:
+        """Return columns of the items without a result; `rest` are further clauses.
 
-        Left out are abandoned items and those whose next try comes later.
+        Left out are abandoned items and those whose next try comes after `at` (UTC), unless by so much
+        that the clock must have been set back.
         """
-        return self.unmade(
-            columns,
+        delayed = (
             f"AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.worker = '{self.worker}' "
-            f"AND a.item_id = {self.item} AND {POSTPONED}) {rest}",
+            f"AND a.item_id = {self.item} AND {POSTPONED}) {rest}"
         )
+        return self.unmade(cursor, columns, delayed, at=to_db(at), **values)
 
-    def unmade(self, columns: str, rest: str) -> str:
-        """Return the query for all items without a result, whatever their attempts."""
+    def unmade(
+        self, cursor: Connection, /, columns: str, rest: str, *, of_all: bool = False, **values: Any
+    ) -> list[Row]:
+        """Return columns of all items without a result, whatever their attempts."""
         # WORKAROUND(duckdb 2.0.0): with LEFT JOINs, the LIMIT is lost when a table is empty.
         table, condition = self.result.split(" ON ", 1)
-        return (
+        statement = (
             f"SELECT {columns} {self.items} {self.wanted} "
             f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {condition}) {rest}"
         )
+        return cursor.execute(statement, self._bound(cursor, values, of_all=of_all)).fetchall()
 
-    def tally(
+    def next_items(
         self,
         cursor: Connection,
-        values: Mapping[str, object] = {},
-        what: "RegeneratedKind | None" = None,
-        *,
-        of_all: bool = False,
-    ) -> Tally:
-        """Return how many items there are, how many have a result, and what delays the others.
+        /,
+        limit: int,
+        skipped: ConversationId | None,
+        at: datetime,
+        **values: Any,
+    ) -> list[WorkItem]:
+        """Return (id, stamp) of the first items that are `missing`, but of the conversation `skipped`."""
+        rest = f"AND c.id IS DISTINCT FROM $open ORDER BY {self.order} LIMIT $limit"
+        columns = f"{self.item}, t.stamp"
+        return self.missing(cursor, columns, rest, at, limit=limit, open=skipped, **values)
 
-        `what` and `of_all` are for `regeneration_values`.
-        """  # fmt: skip
-        again = {} if what is None else regeneration_values(cursor, what, of_all=of_all)
+    def tally(self, cursor: Connection, /, *, of_all: bool = False, **values: Any) -> Tally:
+        """Return how many items there are, how many have a result, and what delays the others."""
         row = cursor.execute(
             f"SELECT count(d.{self.key}), count(*), count(a.next_at), "
             f"count(a.item_id) - count(a.next_at), min(a.next_at) {self.items} "
             f"LEFT JOIN {self.result} LEFT JOIN attempt a ON a.worker = '{self.worker}' "
             f"AND a.item_id = {self.item} AND d.{self.key} IS NULL {self.wanted}",
-            {**values, **again},
+            self._bound(cursor, values, of_all=of_all),
         ).fetchone()
         done, total, waiting, abandoned, next_at = row or (0, 0, 0, 0, None)
         return Tally(done, total, waiting, abandoned, from_db(next_at))
 
+    def _bound(
+        self, cursor: Connection, values: Mapping[str, object], *, of_all: bool
+    ) -> Mapping[str, object]:
+        if self.makes is None:
+            return values
+        return {**values, **regeneration_values(cursor, self.makes, of_all=of_all)}
+
 
 # -- regeneration
-
-
-@dataclass(frozen=True, slots=True)
-class RegeneratedKind:
-    """Work that can be requested again: its setting, and the maker's name without a model."""
-
-    key: str
-    without_model: str
 
 
 SUMMARIES = RegeneratedKind("summaries_again", "extractive")
@@ -155,19 +180,6 @@ def is_superseded(
     return bool(row and row[0])
 
 
-def waiting(
-    cursor: Connection,
-    statement: str,
-    values: Mapping[str, object],
-    what: RegeneratedKind,
-    *,
-    of_all: bool = False,
-) -> list[Row]:
-    """Return the rows of a query that needs `regeneration_values`."""  # fmt: skip
-    again = regeneration_values(cursor, what, of_all=of_all)
-    return cursor.execute(statement, {**values, **again}).fetchall()
-
-
 COUNTS_BY_MAKER = "(d.made_at >= $again OR list_contains($makers, d.model))"
 """The condition that a result d need not be regenerated."""
 EXCHANGE_STAMPS = (
@@ -182,4 +194,4 @@ EXCHANGES = (
     f"JOIN {EXCHANGE_STAMPS} t ON t.exchange_id = i.id"
 )
 """Exchanges i with their size and stamp; messages change only by being forgotten."""
-COMPLETED = "WHERE i.status = 'completed' AND NOT c.private AND c.deleted_at IS NULL"
+COMPLETED = f"WHERE i.status = 'completed' AND {VISIBLE} AND t.size >= $size"

@@ -13,49 +13,45 @@ from datetime import UTC, datetime, timedelta
 from app.domain.conversations import Exchange, ExchangeStatus
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
-from app.storage.engine.aggregate import among, select_in
+from app.domain.summaries import SummarySource
+from app.domain.turn_text import TurnMarkdown
+from app.storage.engine.aggregate import among, column_in, select_in
 from app.storage.engine.database import Connection
-from app.storage.engine.store import StoreReader
-from app.storage.engine.times import from_db, to_db
+from app.storage.engine.store import StoreReader, in_snapshot
+from app.storage.engine.times import from_db
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
-from app.storage.tables.exchanges import exchanges_where, shown_path
-from app.storage.work.exchange_texts import NO_TEXT, ExchangeText, exchange_texts
+from app.storage.tables.exchanges import exchanges_where, grouped, shown_path
+from app.storage.work.exchange_texts import NO_TEXT, exchange_texts
 from app.storage.work.queue import (
     COMPLETED,
     COUNTS_BY_MAKER,
     EXCHANGE_STAMPS,
     EXCHANGES,
     SUMMARIES,
+    VISIBLE,
     Tally,
     WorkItem,
     WorkQuery,
-    waiting,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingExchange:
-    """A completed exchange that lacks a current summary. `said_at` is when it began, UTC."""
+class Unsummarized:
+    """An exchange or a conversation that lacks a current summary.
 
-    id: ExchangeId
-    conversation_id: ConversationId
-    stamp: str
-    said_at: datetime
-    text: ExchangeText
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingConversation:
-    """A conversation that lacks a current summary.
-
-    `said_at` is its last change, UTC; `texts` are turns of its shown path, in order.
+    `turns` are the exchange, or turns of the conversation's shown path, in order. `title` is the
+    conversation's, "" for an exchange.
     """
 
-    id: ConversationId
+    source: SummarySource
     stamp: str
-    title: str
-    said_at: datetime
-    texts: tuple[ExchangeText, ...]
+    turns: Sequence[TurnMarkdown]
+    title: str = ""
+
+    @property
+    def id(self) -> int:
+        """The id of the exchange or conversation."""
+        return self.source.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +78,12 @@ IS_CURRENT = (
 """The condition that a summary d is the latest and need not be made again."""
 
 
-def _query(kind: str, items: str, wanted: str) -> WorkQuery:
-    result = f"summary d ON d.kind = '{kind}' AND d.source_id = i.id AND d.source_hash = t.stamp"
-    worker = f"{kind}_summarizer"
-    return WorkQuery(worker, items, "i.id", wanted, f"{result} AND {IS_CURRENT}", "source_id")
+def _query(kind: str, items: str, item: str, wanted: str, order: str) -> WorkQuery:
+    result = f"summary d ON d.kind = '{kind}' AND d.source_id = {item} AND d.source_hash = t.stamp"
+    return WorkQuery(
+        f"{kind}_summarizer", items, item, wanted, f"{result} AND {IS_CURRENT}", "source_id",
+        SUMMARIES, order,
+    )  # fmt: skip
 
 
 CONVERSATION_STAMPS = (
@@ -95,12 +93,15 @@ CONVERSATION_STAMPS = (
     "FROM exchange WHERE status = 'completed' UNION ALL SELECT conversation_id, NULL, 1 "
     "FROM forgotten_message) GROUP BY conversation_id HAVING count(*) > sum(forgotten))"
 )
-EXCHANGE_SUMMARIES = _query("exchange", EXCHANGES, f"{COMPLETED} AND t.size >= $size")
+EXCHANGE_SUMMARIES = _query("exchange", EXCHANGES, "i.id", COMPLETED, "i.id DESC")
 CONVERSATION_SUMMARIES = _query(
     "conversation",
-    f"FROM conversation i JOIN {CONVERSATION_STAMPS} t ON t.conversation_id = i.id",
-    "WHERE NOT i.private AND i.deleted_at IS NULL AND t.size >= $size",
+    f"FROM conversation c JOIN {CONVERSATION_STAMPS} t ON t.conversation_id = c.id",
+    "c.id",
+    f"WHERE {VISIBLE} AND t.size >= $size",
+    "c.updated_at DESC, c.id DESC",
 )
+"""The values of both bind `size`: the least messages of an exchange, or exchanges of a conversation."""
 # More than the extractive summarizer reads; the rest of a message of 10 MB stays in the database.
 _EXCHANGE_READS_CHARS = 12_000
 _CONVERSATION_READS_CHARS = 3_000
@@ -121,60 +122,42 @@ def conversation_stamp(exchanges: Iterable[Exchange]) -> str:
 
 
 class SummaryWork(StoreReader):
-    """Reads the summarizers' work. Blocking: for their threads and the command line."""
+    """Reads the summarizers' work, of exchanges or of conversations, as the first argument says. Blocking."""
 
-    def exchange_ids(
-        self, limit: int, min_messages: int, skipped: ConversationId | None, at: datetime
-    ) -> tuple[WorkItem, ...]:
-        """Return (id, stamp) of completed exchanges that lack a current summary, newest first.
+    @in_snapshot
+    def missing(
+        self,
+        cursor: Connection,
+        work: WorkQuery,
+        limit: int,
+        size: int,
+        skipped: ConversationId | None,
+        at: datetime,
+    ) -> Sequence[WorkItem]:
+        """Return (id, stamp) of what lacks a current summary, the newest exchange or last change first.
 
-        Left out: private conversations and those in the trash, the one `skipped`, exchanges
-        with fewer messages than `min_messages`, abandoned ones, and those whose next try comes
-        after `at` (UTC), unless by so much that the clock must have been set back.
+        Left out: private conversations and those in the trash, the one `skipped`, what is smaller than
+        `size`, what was abandoned, and what is tried again after `at` (UTC).
         """
-        values = {"size": min_messages, "at": to_db(at), "limit": limit, "open": skipped}
-        statement = EXCHANGE_SUMMARIES.missing(
-            "i.id, t.stamp",
-            "AND i.conversation_id IS DISTINCT FROM $open ORDER BY i.id DESC LIMIT $limit",
-        )
-        return tuple(self._store.read(waiting, statement, values, SUMMARIES))
+        return work.next_items(cursor, limit, skipped, at, size=size)
 
-    def exchanges(self, found: Sequence[WorkItem]) -> tuple[WaitingExchange, ...]:
+    @in_snapshot
+    def with_turns(
+        self, cursor: Connection, work: WorkQuery, found: Sequence[WorkItem]
+    ) -> Sequence[Unsummarized]:
         """Return work items with their texts, in the same order; deleted ones are left out."""
-
-        def query(cursor: Connection) -> tuple[WaitingExchange, ...]:
-            ids = [each for each, _ in found]
-            columns = "id, conversation_id, started_at"
-            heads = {row[0]: row for row in select_in(cursor, "exchange", columns, ids)}
-            texts = exchange_texts(cursor, ids, _EXCHANGE_READS_CHARS)
-            return tuple(
-                WaitingExchange(
-                    ExchangeId(each), ConversationId(heads[each][1]), stamp,
-                    from_db(heads[each][2]), texts.get(each, NO_TEXT),
-                )
-                for each, stamp in found
-                if each in heads
-            )  # fmt: skip
-
-        return self._store.read(query)
-
-    def conversations(
-        self, limit: int, min_exchanges: int, skipped: ConversationId | None, at: datetime
-    ) -> tuple[WaitingConversation, ...]:
-        """Return conversations whose summary is missing or out of date, latest changed first.
-
-        Left out as above, and conversations with fewer completed exchanges than `min_exchanges`.
-        """
-        values = {"size": min_exchanges, "at": to_db(at), "limit": limit, "open": skipped}
-        statement = CONVERSATION_SUMMARIES.missing(
-            "i.id, t.stamp",
-            "AND i.id IS DISTINCT FROM $open ORDER BY i.updated_at DESC, i.id DESC LIMIT $limit",
-        )
-
-        def query(cursor: Connection) -> tuple[WaitingConversation, ...]:
-            return _with_texts(cursor, waiting(cursor, statement, values, SUMMARIES))
-
-        return self._store.read(query)
+        of_conversations = work is CONVERSATION_SUMMARIES
+        heads = (_conversations if of_conversations else _exchanges)(cursor, [i for i, _ in found])
+        chars = _CONVERSATION_READS_CHARS if of_conversations else _EXCHANGE_READS_CHARS
+        ids = [each for _, _, turns in heads.values() for each in turns]
+        texts = exchange_texts(cursor, ids, chars)
+        unsummarized = []
+        for each, stamp in found:
+            if each in heads:
+                source, title, turns = heads[each]
+                own = [texts.get(turn, NO_TEXT) for turn in turns]
+                unsummarized.append(Unsummarized(source, stamp, own, title))
+        return unsummarized
 
     def stamp(self, kind: str, source_id: int) -> str:
         """Return the stamp of the present content of an "exchange" or a "conversation"."""
@@ -182,37 +165,33 @@ class SummaryWork(StoreReader):
         row = self._store.row(f"SELECT stamp FROM {stamps} WHERE {kind}_id = ?", [source_id])
         return str(row[0]) if row else conversation_stamp(())
 
-    def exchange_tally(self, min_messages: int) -> Tally:
-        """Return how many exchanges should have a summary, how many do, and what delays the rest."""
-        return self._tally(EXCHANGE_SUMMARIES, min_messages)
+    def tally(self, work: WorkQuery, size: int) -> Tally:
+        """Return how many should have a summary, how many do, and what delays the rest.
 
-    def conversation_tally(self, min_exchanges: int) -> Tally:
-        """Return the same of conversations; an outdated summary does not count as done."""
-        return self._tally(CONVERSATION_SUMMARIES, min_exchanges)
+        An outdated summary does not count as done.
+        """
+        return self._store.read(work.tally, size=size)
 
-    def summarizable_exchanges(self, ids: Iterable[int]) -> Summarizable:
-        """Return which of some exchanges may still be summarized."""
-        return self._summarizable(EXCHANGE_SUMMARIES, PassageKind.EXCHANGE_SUMMARY, list(ids))
-
-    def summarizable_conversations(self, ids: Iterable[int]) -> Summarizable:
-        """Return which of some conversations may still be summarized, and which have tags."""
-        return self._summarizable(
-            CONVERSATION_SUMMARIES, PassageKind.CONVERSATION_SUMMARY, list(ids)
+    @in_snapshot
+    def summarizable(self, cursor: Connection, work: WorkQuery, ids: Iterable[int]) -> Summarizable:
+        """Return which of some exchanges or conversations may still be summarized."""
+        given = list(ids)
+        rows = work.unmade(
+            cursor, work.item, f"AND {work.item} IN (SELECT unnest($ids))", ids=given, size=0
         )
-
-    def _summarizable(self, work: WorkQuery, kind: PassageKind, ids: list[int]) -> Summarizable:
-        statement = work.unmade("i.id", "AND i.id IN (SELECT unnest($ids))")
-
-        def query(cursor: Connection) -> Summarizable:
-            rows = waiting(cursor, statement, {"ids": ids, "size": 0}, SUMMARIES)
-            tagged = select_in(cursor, "tag", "conversation_id", ids, "conversation_id")
-            return Summarizable(
-                {each for (each,) in rows},
-                _passages(cursor, kind, ids),
-                {each for (each,) in tagged} if work is CONVERSATION_SUMMARIES else (),
-            )
-
-        return self._store.read(query)
+        of_conversations = work is CONVERSATION_SUMMARIES
+        kind = (
+            PassageKind.CONVERSATION_SUMMARY if of_conversations else PassageKind.EXCHANGE_SUMMARY
+        )
+        rest = f"AND kind = '{kind}' GROUP BY source_id"
+        passages = select_in(cursor, "passage", "source_id, list(id)", given, "source_id", rest)
+        return Summarizable(
+            {each for (each,) in rows},
+            {source_id: tuple(own) for source_id, own in passages},
+            column_in(cursor, "tag", "conversation_id", given, "conversation_id")
+            if of_conversations
+            else (),
+        )
 
     def quiet_since(self, conversation_id: ConversationId) -> datetime | None:
         """Return when the last message of a conversation came (UTC); None while a reply runs."""
@@ -224,50 +203,36 @@ class SummaryWork(StoreReader):
         last, runs = row or (None, False)
         return None if runs else from_db(last)
 
-    def count_by_other_models(self, min_messages: int, min_exchanges: int) -> tuple[int, int]:
-        """Return how many current summaries, of exchanges and conversations, other models made.
-
-        Other than the model that makes summaries now, and than the user.
-        """
-        exchanges, conversations = (
-            self._tally(work, size).done - self._tally(work, size, of_all=True).done
-            for work, size in (
-                (EXCHANGE_SUMMARIES, min_messages),
-                (CONVERSATION_SUMMARIES, min_exchanges),
-            )
-        )
-        return exchanges, conversations
-
-    def _tally(self, work: WorkQuery, size: int, *, of_all: bool = False) -> Tally:
-        return self._store.read(work.tally, {"size": size}, SUMMARIES, of_all=of_all)
+    @in_snapshot
+    def count_by_other_models(self, cursor: Connection, work: WorkQuery, size: int) -> int:
+        """Return how many current summaries others made than the model that makes them now and the user."""
+        current, own = (work.tally(cursor, of_all=each, size=size) for each in (False, True))
+        return current.done - own.done
 
 
-def _with_texts(cursor: Connection, items: Sequence[WorkItem]) -> tuple[WaitingConversation, ...]:
-    if not items:
-        return ()
-    ids = [row[0] for row in items]
+_Heads = Mapping[int, tuple[SummarySource, str, Sequence[ExchangeId]]]
+"""The source, the title and the turns to read, by id."""
+
+
+def _exchanges(cursor: Connection, ids: list[int]) -> _Heads:
+    rows = select_in(cursor, "exchange", "id, conversation_id, started_at", ids)
+    return {
+        each: (SummarySource(conversation_id, each, from_db(at)), "", [each])
+        for each, conversation_id, at in rows
+    }
+
+
+def _conversations(cursor: Connection, ids: list[int]) -> _Heads:
     condition, values = among(ids)
-    by_conversation: dict[int, list[Exchange]] = {}
-    for exchange in exchanges_where(cursor, f"conversation_id {condition}", values):
-        by_conversation.setdefault(exchange.conversation_id, []).append(exchange)
-    rows = select_in(cursor, "conversation", CONVERSATION_COLUMNS, ids)
-    heads = {head.id: head for head in map(conversation_of, rows)}
-    turns: dict[int, list[ExchangeId]] = {}
-    for conversation_id, exchanges in by_conversation.items():
-        path = shown_path(heads[ConversationId(conversation_id)], exchanges) or exchanges
+    exchanges = grouped(exchanges_where(cursor, f"conversation_id {condition}", values))
+    heads: dict[int, tuple[SummarySource, str, Sequence[ExchangeId]]] = {}
+    for head in map(conversation_of, select_in(cursor, "conversation", CONVERSATION_COLUMNS, ids)):
+        every = exchanges.get(head.id, ())
+        path = shown_path(head, every) or every
         ended = [each.id for each in path if each.status is ExchangeStatus.COMPLETED]
-        turns[conversation_id] = _spread(ended, _CONVERSATION_READS_TURNS)
-    texts = exchange_texts(
-        cursor,
-        [each for path_ids in turns.values() for each in path_ids],
-        _CONVERSATION_READS_CHARS,
-    )
-    found = []
-    for conversation_id, stamp in items:
-        head = heads[ConversationId(conversation_id)]
-        own = tuple(texts[each] for each in turns.get(conversation_id, ()) if each in texts)
-        found.append(WaitingConversation(head.id, stamp, head.title, head.updated_at, own))
-    return tuple(found)
+        source = SummarySource(head.id, None, head.updated_at)
+        heads[head.id] = (source, head.title, _spread(ended, _CONVERSATION_READS_TURNS))
+    return heads
 
 
 def _spread(ids: Sequence[ExchangeId], most: int) -> list[ExchangeId]:
@@ -275,11 +240,3 @@ def _spread(ids: Sequence[ExchangeId], most: int) -> list[ExchangeId]:
     if len(ids) <= most:
         return list(ids)
     return [ids[place * (len(ids) - 1) // (most - 1)] for place in range(most)]
-
-
-def _passages(
-    cursor: Connection, kind: PassageKind, source_ids: list[int]
-) -> dict[int, tuple[int, ...]]:
-    rest = f"AND kind = '{kind}' GROUP BY source_id"
-    rows = select_in(cursor, "passage", "source_id, list(id)", source_ids, "source_id", rest)
-    return {source_id: tuple(ids) for source_id, ids in rows}

@@ -8,11 +8,11 @@ from app.domain.conversations import ToolCall, ToolResult
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.storage.engine.aggregate import Row
 from app.storage.engine.database import Connection
-from app.storage.engine.store import StoreReader
-from app.storage.engine.times import from_db, to_db
+from app.storage.engine.store import StoreReader, in_snapshot
+from app.storage.engine.times import from_db
 from app.storage.tables.attempts import CALLS_PER_MESSAGE
 from app.storage.tables.exchanges import blocks_of
-from app.storage.work.queue import Tally, WorkQuery
+from app.storage.work.queue import VISIBLE, Tally, WorkQuery
 
 _WAITS_MESSAGES = 50
 
@@ -40,7 +40,7 @@ class WaitingCall:
 
 # Quotation marks are escaped in JSON strings, so that message text is never mistaken for a call.
 _MARK = '"_":"ToolCall"'
-_INCLUDED = "e.status <> 'running' AND NOT c.private AND c.deleted_at IS NULL"
+_INCLUDED = f"e.status <> 'running' AND {VISIBLE}"
 _CALLS = (
     "FROM (SELECT m.id AS message_id, m.conversation_id, l.exchange_id, m.created_at, unnest(range("
     f"(length(m.blocks) - length(replace(m.blocks, '{_MARK}', ''))) // {len(_MARK)})) AS number "
@@ -62,23 +62,28 @@ _WORK = WorkQuery(
 class ToolCallWork(StoreReader):
     """Reads the tool-call summarizer's work. Blocking: for its thread."""
 
+    @in_snapshot
     def calls(
-        self, limit: int, skipped: ConversationId | None, at: datetime
+        self, cursor: Connection, limit: int, skipped: ConversationId | None, at: datetime
     ) -> tuple[WaitingCall, ...]:
         """Return calls without a summary, newest first, those of a message in order.
 
         In the conversation `skipped` a call waits until 50 messages came after it. Left out are
         private conversations and those in the trash, abandoned calls, and those whose next try
-        comes after `at` (UTC), unless by so much that the clock must have been set back.
+        comes after `at` (UTC).
         """
-        statement = _WORK.missing(
+        found = _WORK.missing(
+            cursor,
             "t.message_id, t.number, t.conversation_id, t.exchange_id, t.created_at",
             "AND (t.conversation_id IS DISTINCT FROM $open OR (SELECT count(*) FROM message n "
             "WHERE n.conversation_id = $open AND n.id > t.message_id) >= $waits) "
             "ORDER BY t.message_id DESC, t.number LIMIT $limit",
+            at,
+            open=skipped,
+            limit=limit,
+            waits=_WAITS_MESSAGES,
         )
-        values = {"at": to_db(at), "open": skipped, "limit": limit, "waits": _WAITS_MESSAGES}
-        return self._store.read(_with_texts, self._store.rows(statement, values))
+        return _with_texts(cursor, found)
 
     def tally(self) -> Tally:
         """Return how many calls there are, how many have a summary, and what delays the rest."""
@@ -97,14 +102,14 @@ class ToolCallWork(StoreReader):
 
     def orphaned_summaries(self, exchange_ids: Iterable[int]) -> tuple[int, ...]:
         """Return the passages of calls that exchanges made before they were retried."""
-        rows = self._store.rows(
+        ids = self._store.column(
             "SELECT s.id FROM tool_summary s JOIN passage p ON p.id = s.id "
             "WHERE s.exchange_id IN (SELECT unnest(?)) AND NOT EXISTS (SELECT 1 FROM "
             "exchange_message l WHERE l.exchange_id = s.exchange_id "
             "AND l.message_id = s.message_id)",
             [list(exchange_ids)],
         )
-        return tuple(each for (each,) in rows)
+        return tuple(ids)
 
 
 def _with_texts(cursor: Connection, found: Sequence[Row]) -> tuple[WaitingCall, ...]:

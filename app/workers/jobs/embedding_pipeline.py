@@ -215,7 +215,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
             self.is_outdated = True
         if changed.conversations:
             self._is_lacking_known = False  # one that was restored may lack tokens
-        return super().wakes_for(changed)
+        return changed.passages or super().wakes_for(changed)
 
     # -- embedding again
 

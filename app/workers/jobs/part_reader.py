@@ -19,14 +19,22 @@ from app.domain.facts import Fact
 from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import MODEL, TurnMarkdown, summarize_exchange
+from app.language.extractive.summaries import (
+    MODEL,
+    summarize_exchange,
+)
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
 from app.storage.work.part_work import ConversationPart, PartTurn, PartWork, WantedResults
 from app.storage.work.queue import FACTS, SUMMARIES, is_superseded
-from app.storage.work.summary_work import Summarizable, SummaryWork
+from app.storage.work.summary_work import (
+    CONVERSATION_SUMMARIES,
+    EXCHANGE_SUMMARIES,
+    Summarizable,
+    SummaryWork,
+)
 from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
 from app.workers.job import PAID, Blocked, IsCancelled, Job, Pace, Saved
 from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange, is_kept
@@ -238,7 +246,7 @@ class PartReader:
     def _is_superseded(self, worker: WorkerName, read: PartRead) -> bool:
         """Return whether a worker's results were requested of another model since this one was asked."""
         what = FACTS if worker is WorkerName.KNOWLEDGE_EXTRACTOR else SUMMARIES
-        return self._store.read(lambda c: is_superseded(c, what, read.begun_at, read.model))
+        return self._store.read(is_superseded, what, read.begun_at, read.model)
 
     # -- what is asked
 
@@ -275,7 +283,7 @@ class PartReader:
         part, answer = read.request.part, read.answer
         covered = [turn for turn in part.turns if turn.covered]
         own = part.conversation
-        stored = self._summaries.summarizable_conversations([own.id])
+        stored = self._summaries.summarizable(CONVERSATION_SUMMARIES, [own.id])
         if not covered or own.id not in stored.ids:
             return [], 0
         summary = SummaryText(answer.summary, read.model, covered[-1].covered)
@@ -294,7 +302,7 @@ class PartReader:
             for place, turn in enumerate(read.request.part.turns)
             if turn.wants_line
         }
-        stored = self._summaries.summarizable_exchanges(turns)
+        stored = self._summaries.summarizable(EXCHANGE_SUMMARIES, turns)
         changes: list[Change] = []
         for own, (place, turn) in turns.items():
             if own in stored.ids:
@@ -380,7 +388,7 @@ def _line(turn: PartTurn, line: str, model: str) -> SummaryText:
     stamp = turn.exchange.stamp
     if line:
         return SummaryText(line, model, stamp)
-    extract = summarize_exchange(TurnMarkdown(turn.text.asked, turn.text.answered))
+    extract = summarize_exchange(turn.text)
     return SummaryText(extract, MODEL, stamp)
 
 
