@@ -101,7 +101,7 @@ class Explainer:
             relevance=scored.relevance if scored else None,
             cosine=best.cosine if best else None,
             coverage=scored.coverage if scored else None,
-            floor=self._settings.share("rag_min_similarity"),
+            floor=self._settings.real("rag_min_similarity"),
             points=_points(seen, best),
             words=self._words(seen.query, best),
             obstacles=(*self._obstacles(case), *self._boundary_obstacles(conversation, project)),
@@ -178,7 +178,7 @@ class Explainer:
                 value=why or tr("The search model has not read it yet.")
             )
             found.append(Obstacle(ObstacleCause.NO_VECTOR, words))
-        floor = self._settings.share("rag_min_similarity")
+        floor = self._settings.real("rag_min_similarity")
         if case.seen.ranking_input and case.best is not None and case.best.relevance < floor:
             found.append(
                 Obstacle(
@@ -219,7 +219,7 @@ class Explainer:
         )
 
     def _weak_outcome(self, best: Ranked) -> str:
-        if best.relevance >= self._settings.share("rag_hint_similarity"):
+        if best.relevance >= self._settings.real("rag_hint_similarity"):
             return tr("gives it in one line, unless a turn of its conversation answers")
         return tr("leaves it out")
 

@@ -35,7 +35,7 @@ class ResultBuilder:
         Each turn is shown once, at its best message.
         """
         floors = (
-            self._settings.share("rag_hint_similarity"), self._settings.share("rag_min_similarity")
+            self._settings.real("rag_hint_similarity"), self._settings.real("rag_min_similarity")
         )  # fmt: skip
         lists = [_ResultCollector(_by_passage(ranked), limit) for ranked, limit in rankings]
         while any(steps := [each.step() for each in lists]):

@@ -278,7 +278,7 @@ def test_recall_is_switched_and_configured(desk: Desk) -> None:
     assert "`rag_enabled`: **true**" in desk.says("/rag config")
     assert "is 3, was 0." in desk.says("/rag set rag_recency_half_life_days 3")
     assert "is 0.25, was 0.7" in desk.says("/rag set rag_min_similarity 0.25")
-    assert desk.services.settings.share("rag_min_similarity") == 0.25
+    assert desk.services.settings.real("rag_min_similarity") == 0.25
     for words, message in (
         ("rag_min_similarity 1.5", "rag_min_similarity cannot be 1.5"),
         ("rag_min_similarity 3", "cannot be 3"),

@@ -116,7 +116,7 @@ def test_facts_are_recalled_for_questions_that_share_no_word_with_them(tmp_path:
             add_conversation(built.store, (text, "Noted, thank you."), title="Chat")
         built.workers.run_until_idle([WorkerName.KNOWLEDGE_EXTRACTOR])
         indexed(built)
-        floor = built.settings.share("rag_hint_similarity")
+        floor = built.settings.real("rag_hint_similarity")
         for question, wanted in asked.items():
             found = built.recall.retrieve(question, None, SegmentContext(), RecallSettings())
             recalled = {each.text for each in found.facts if each.match.relevance >= floor}

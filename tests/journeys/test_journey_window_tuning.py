@@ -78,13 +78,13 @@ async def test_what_the_preview_brings_in_is_what_the_next_message_is_sent_with(
     slider.setSliderDown(True)
     slider.setValue(2)
     await user.until(lambda: len(shown(dialog)) > len(before), "more brought in")
-    assert await user.ask(lambda services: services.settings.share("rag_min_similarity")) == 0.7
+    assert await user.ask(lambda services: services.settings.real("rag_min_similarity")) == 0.7
     model = dialog.memory.preview.model
     rows = [model.value_at(model.index(number)) for number in range(model.rowCount())]
     assert any(isinstance(each, PreviewRow) and each.changed for each in rows)
 
     slider.setSliderDown(False)
-    await user.until_so(lambda services: services.settings.share("rag_min_similarity") == 0.02)
+    await user.until_so(lambda services: services.settings.real("rag_min_similarity") == 0.02)
     previewed = shown(dialog)
     await user.until(lambda: user.button("Undo changes").isEnabled())
     dialog.reject()

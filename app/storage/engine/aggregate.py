@@ -6,13 +6,14 @@ Each module of `app.storage.tables` describes its records with an `Aggregate`; `
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from itertools import islice
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
+from app.domain import codec
 from app.domain.changes import ChangeSet
 from app.domain.errors import StorageError
 from app.storage.engine.database import Connection
@@ -114,6 +115,14 @@ class Table:
     how: str = REPLACE
     counter: str = ""
 
+    def put(self, batch: Batch, value: object, **given: object) -> Any:
+        """Put the row of a value into a batch; return its key. `given` is as for `row_of`."""
+        row = row_of(value, self.columns, **given)
+        places = _key_places(self.columns, self.key)
+        key = row[places[0]] if len(places) == 1 else tuple(row[each] for each in places)
+        batch.rows[self.name][key] = row
+        return key
+
     def write(
         self, connection: Connection, rows: Mapping[Any, Row | None], state: State | None = None
     ) -> None:
@@ -148,6 +157,36 @@ class Table:
         )
 
 
+Fold = Callable[[Batch, Any], None]
+"""What a change does to a batch."""
+
+
+def puts(table: Table, of: str = "", announce: str = "", mark: Sequence[str] = ()) -> Fold:
+    """Return the fold of a change with a value, its field `of`, or that is one: it puts a row.
+
+    The key is announced in one set of the `ChangeSet`, and some of its flags are set.
+    """
+
+    def fold(batch: Batch, change: Any) -> None:
+        key = table.put(batch, getattr(change, of) if of else change)
+        if announce:
+            batch.announce(announce, key)
+        batch.mark(*mark)
+
+    return fold
+
+
+def removes(table: Table, announce: str = "") -> Fold:
+    """Return the fold of a change that removes the row of its `uid`."""
+
+    def fold(batch: Batch, change: Any) -> None:
+        batch.rows[table.name][change.uid] = None
+        if announce:
+            batch.announce(announce, change.uid)
+
+    return fold
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """Tables that change together.
@@ -161,7 +200,7 @@ class Aggregate:
     """
 
     tables: Sequence[Table]
-    folds: Mapping[type, Callable[[Batch, Any], None]] = field(default_factory=dict)
+    folds: Mapping[type, Fold] = field(default_factory=dict)
     write: Callable[[Connection, Batch, State], None] | None = None
     erase: Callable[[Connection, list[int], int], None] | None = None
     rules: Sequence[Rule] = ()
@@ -175,10 +214,22 @@ def read_state(connection: Connection) -> State:
     return State(*row)
 
 
+@cache
+def columns_of(kind: type) -> str:
+    """Return the columns of a table that has one for each field of a dataclass, in their order."""
+    return ", ".join(each.name for each in fields(kind))
+
+
+@cache
+def _key_places(columns: str, key: str) -> Sequence[int]:
+    return list(map(columns.split(", ").index, key.split(", ")))
+
+
 def row_of(value: object, columns: str, **given: object) -> Row:
     """Return the attributes of a value that columns name, as they are stored.
 
-    `given` are the values of columns with another name or another source.
+    `given` are the values of columns with another name or another source. Values that are dataclasses
+    or tuples are stored as JSON.
     """
     return tuple(
         _stored(given[name] if name in given else getattr(value, name))
@@ -189,19 +240,24 @@ def row_of(value: object, columns: str, **given: object) -> Row:
 def _stored(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
-    return to_db(value) if isinstance(value, datetime) else value
+    if isinstance(value, datetime):
+        return to_db(value)
+    return codec.dumps(value) if isinstance(value, tuple) or is_dataclass(value) else value
 
 
 def reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
-    """Return what makes a value of a dataclass from a row with its fields in order."""
+    """Return what makes a value of a dataclass from a row with its fields in order, as stored by `row_of`."""
     hints = get_type_hints(kind)
     converters: dict[int, Callable[[Any], Any]] = {}
     for place, each in enumerate(fields(kind)):  # type: ignore[arg-type]
-        for hint in get_args(hints[each.name]) or (hints[each.name],):
+        whole = hints[each.name]
+        for hint in (whole,) if get_origin(whole) is tuple else get_args(whole) or (whole,):
             if hint is datetime:
                 converters[place] = from_db
             elif isinstance(hint, type) and issubclass(hint, Enum):
                 converters[place] = hint
+            elif get_origin(hint) is tuple or is_dataclass(hint):
+                converters[place] = partial(codec.loads, hint)
 
     def read(row: Sequence[Any]) -> T:
         values = list(row)

@@ -23,10 +23,10 @@ from app.storage.engine.aggregate import (
     Rule,
     State,
     Table,
+    columns_of,
     existing_ids,
     reader,
     reference,
-    row_of,
     select_in,
     unique_uid,
 )
@@ -34,10 +34,7 @@ from app.storage.engine.database import Connection
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db, to_db
 
-CONVERSATION_COLUMNS = (
-    "id, uid, title, title_origin, source, created_at, updated_at, visible_leaf_id, pinned, "
-    "archived, private, model, deleted_at, recalls, preset, project"
-)
+CONVERSATION_COLUMNS = columns_of(Conversation)
 _FOUND = (
     "WITH found AS (SELECT id, source FROM conversation WHERE NOT private AND deleted_at IS NULL)"
 )
@@ -110,10 +107,9 @@ _TITLE_RANKS = {origin: rank for rank, origin in enumerate(TitleOrigin)}
 
 
 def _put(batch: Batch, change: ConversationPut) -> None:
-    row = change.conversation
-    batch.rows["conversation"][row.id] = row_of(row, CONVERSATION_COLUMNS)
-    batch.rows["edits"].pop(row.id, None)
-    batch.announce("conversations", row.id)
+    each = _CONVERSATION.put(batch, change.conversation)
+    batch.rows["edits"].pop(each, None)
+    batch.announce("conversations", each)
 
 
 def _edited(batch: Batch, change: ConversationEdited) -> None:
@@ -165,7 +161,7 @@ def _tags(batch: Batch, change: TagsChanged) -> None:
 
 def _draft(batch: Batch, change: DraftPut) -> None:
     key = change.conversation_id or _NO_CONVERSATION
-    batch.rows["draft"][key] = (key, change.text, to_db(change.at), codec.dumps(change.files))
+    _DRAFT.put(batch, change, conversation_id=key, saved_at=change.at)
 
 
 def _origins(batch: Batch, change: OriginsAdded) -> None:

@@ -12,14 +12,12 @@ from app.domain.conversations import (
     Exchange,
     ExchangeStatus,
     Message,
-    Problem,
     RawReply,
     Role,
     Text,
-    Usage,
 )
 from app.domain.errors import NotFound
-from app.domain.ids import ConversationId, ExchangeId, MessageId, exchange_uid
+from app.domain.ids import ExchangeId, MessageId, exchange_uid
 from app.storage.engine.aggregate import (
     IGNORE,
     OF_CONVERSATIONS,
@@ -30,27 +28,26 @@ from app.storage.engine.aggregate import (
     State,
     Table,
     among,
+    columns_of,
     delete_where_in,
     insert_rows,
+    reader,
     reference,
     row_of,
     select_in,
     unique_uid,
 )
-from app.storage.engine.database import Connection
+from app.storage.engine.database import Connection, column
 from app.storage.engine.store import StoreReader
-from app.storage.engine.times import from_db, to_db
+from app.storage.engine.times import from_db
 from app.storage.tables.conversations import conversation_with
 
 OfConversation = TypeVar("OfConversation", Exchange, Message)
 MESSAGE_COLUMNS = "id, uid, conversation_id, parent_id, role, text, blocks, created_at, model, raw"
-EXCHANGE_COLUMNS = (
-    "id, conversation_id, parent_id, turn_number, segment_number, status, started_at, "
-    "completed_at, model, usage, problem, uid"
-)
+_EXCHANGE_COLUMNS = columns_of(Exchange).replace(" message_ids,", "")
 _MESSAGE = Table("message", MESSAGE_COLUMNS, erased=OF_CONVERSATIONS, how=IGNORE, counter="message")
 _EXCHANGE = Table(
-    "exchange", f"{EXCHANGE_COLUMNS}, position", erased=OF_CONVERSATIONS, counter="exchange"
+    "exchange", f"{_EXCHANGE_COLUMNS}, position", erased=OF_CONVERSATIONS, counter="exchange"
 )
 _MEMBER = Table(
     "exchange_message",
@@ -86,7 +83,8 @@ def _messages(batch: Batch, change: MessagesAdded) -> None:
 
 def _exchange(batch: Batch, change: ExchangePut) -> None:
     exchange = change.exchange
-    batch.rows["exchange"][exchange.id] = _exchange_row(exchange, batch.position)
+    uid = exchange.uid or exchange_uid(exchange.conversation_id, exchange.id, exchange.started_at)
+    _EXCHANGE.put(batch, exchange, position=batch.position, uid=uid)
     batch.rows["exchange_message"][exchange.id] = exchange.message_ids
     batch.announce("exchanges", exchange.id)
     batch.announce("messages_in", exchange.conversation_id)
@@ -197,23 +195,16 @@ EXCHANGES = Aggregate(
 
 def message_row(message: Message) -> Row:
     """Return the row of MESSAGE_COLUMNS; a message that is only its text keeps no blocks."""
-    m = message
-    text = m.text
-    plain = len(m.blocks) == 1 and m.blocks[0] == Text(text)
-    return (
-        m.id, m.uid, m.conversation_id, m.parent_id, m.role.value, text,
-        None if plain else codec.dumps(m.blocks), to_db(m.created_at), m.model,
-        None if m.raw is None else codec.dumps(m.raw),
-    )  # fmt: skip
+    blocks = None if message.blocks == (Text(message.text),) else message.blocks
+    return row_of(message, MESSAGE_COLUMNS, blocks=blocks)
 
 
 def message_of(row: Row) -> Message:
     """Return the message of a row of MESSAGE_COLUMNS."""
+    raw = None if row[9] is None else codec.loads(RawReply, row[9])
     return Message(
-        id=MessageId(row[0]), uid=row[1], conversation_id=ConversationId(row[2]),
-        parent_id=row[3], role=Role(row[4]), blocks=blocks_of(row[5], row[6]),
-        created_at=from_db(row[7]), model=row[8],
-        raw=None if row[9] is None else codec.loads(RawReply, row[9]),
+        row[0], row[1], row[2], row[3], Role(row[4]), blocks_of(row[5], row[6]), from_db(row[7]),
+        row[8], raw,
     )  # fmt: skip
 
 
@@ -238,26 +229,8 @@ def blocks_of(text: str, blocks_json: str | None) -> tuple[Block, ...]:
     return codec.loads(tuple[Block, ...], blocks_json)
 
 
-def _exchange_row(exchange: Exchange, position: int) -> Row:
-    usage, problem = (
-        None if each is None else codec.dumps(each) for each in (exchange.usage, exchange.problem)
-    )
-    uid = exchange.uid or exchange_uid(exchange.conversation_id, exchange.id, exchange.started_at)
-    return row_of(
-        exchange, _EXCHANGE.columns, usage=usage, problem=problem, position=position, uid=uid
-    )
-
-
-def _exchange_of(row: Row, message_ids: Sequence[MessageId]) -> Exchange:
-    """Return the exchange of a row of EXCHANGE_COLUMNS with its messages, in path order."""
-    return Exchange(
-        id=ExchangeId(row[0]), conversation_id=ConversationId(row[1]), parent_id=row[2],
-        turn_number=row[3], segment_number=row[4], status=ExchangeStatus(row[5]),
-        message_ids=tuple(message_ids), started_at=from_db(row[6]),
-        completed_at=from_db(row[7]), model=row[8],
-        usage=None if row[9] is None else codec.loads(Usage, row[9]),
-        problem=None if row[10] is None else codec.loads(Problem, row[10]), uid=row[11],
-    )  # fmt: skip
+_exchange_of = reader(Exchange)
+_PLACE = 6  # of the messages
 
 
 # -- queries
@@ -324,11 +297,8 @@ class Exchanges(StoreReader):
 
     def text_lengths(self, conversation_id: int) -> Mapping[MessageId, int]:
         """Return the length in characters of each message's text, of a whole conversation."""
-        return dict(
-            self._store.rows(
-                "SELECT id, length(text) FROM message WHERE conversation_id = ?", [conversation_id]
-            )
-        )
+        given = ("message", "id, length(text)", [conversation_id], "conversation_id")
+        return dict(self._store.read(select_in, *given))
 
     def messages_of(self, exchange: Exchange) -> tuple[Message, ...]:
         """Return an exchange's messages, in path order."""
@@ -369,14 +339,15 @@ def path_to(last: Exchange, exchanges: Iterable[Exchange]) -> tuple[Exchange, ..
 
 def not_shown(cursor: Connection, ids: Collection[int]) -> set[ExchangeId]:
     """Return those of some exchanges that the shown path of their conversation does not hold."""
-    rows = cursor.execute(
+    branched = column(
+        cursor,
         "SELECT DISTINCT conversation_id FROM (SELECT conversation_id FROM exchange WHERE "
         "conversation_id IN (SELECT conversation_id FROM exchange WHERE id IN (SELECT unnest(?))) "
         "GROUP BY conversation_id, turn_number HAVING count(*) > 1)",
         [list(ids)],
-    ).fetchall()
+    )
     hidden: set[ExchangeId] = set()
-    for (conversation_id,) in rows:  # the conversations with branches
+    for conversation_id in branched:
         every = exchanges_where(cursor, "conversation_id = ?", [conversation_id])
         path = shown_path(conversation_with(cursor, conversation_id), every)
         hidden.update({each.id for each in every} - {each.id for each in path})
@@ -386,7 +357,7 @@ def not_shown(cursor: Connection, ids: Collection[int]) -> set[ExchangeId]:
 def exchanges_where(cursor: Connection, condition: str, values: Sequence[object]) -> list[Exchange]:
     """Return the exchanges that meet a condition of ours (never the user's text), by id."""
     rows = cursor.execute(
-        f"SELECT {EXCHANGE_COLUMNS} FROM exchange WHERE {condition} ORDER BY id", list(values)
+        f"SELECT {_EXCHANGE_COLUMNS} FROM exchange WHERE {condition} ORDER BY id", list(values)
     ).fetchall()
     if not rows:
         return []
@@ -396,4 +367,7 @@ def exchanges_where(cursor: Connection, condition: str, values: Sequence[object]
     message_ids: dict[int, list[MessageId]] = dict(
         select_in(cursor, "exchange_message", members, ids, "exchange_id", grouped)
     )
-    return [_exchange_of(row, message_ids.get(row[0], ())) for row in rows]
+    return [
+        _exchange_of((*row[:_PLACE], tuple(message_ids.get(row[0], ())), *row[_PLACE:]))
+        for row in rows
+    ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.domain.changes import ExtractionDone, FactForgotten, FactPut
+from app.domain.facts import Fact, FactVersion
 from app.storage.engine.aggregate import (
     IGNORE,
     OF_CONVERSATIONS,
@@ -15,28 +16,21 @@ from app.storage.engine.aggregate import (
     Batch,
     Rule,
     Table,
+    columns_of,
     delete_where_in,
+    puts,
     reference,
-    row_of,
     unique_uid,
 )
-from app.storage.engine.database import Connection
+from app.storage.engine.database import Connection, column
 from app.storage.tables.fact_visibility import VISIBLE_FACTS
 from app.storage.tables.passage_rows import passage_source
 
-FACT_COLUMNS = (
-    "id, uid, text, category, subject, conversation_id, exchange_id, message_id, said_at, model, "
-    "made_at, valid_until, superseded_by, pinned"
-)
-FACT_VERSION_COLUMNS = (
-    "fact_id, made_at, text, category, model, conversation_id, exchange_id, message_id, said_at"
-)
-_EXTRACTION = Table(
-    "extraction",
-    "exchange_id, conversation_id, source_hash, model, facts, made_at",
-    "exchange_id",
-    OF_CONVERSATIONS,
-)
+FACT_COLUMNS = columns_of(Fact)
+FACT_VERSION_COLUMNS = columns_of(FactVersion)
+_FACT = Table("fact", FACT_COLUMNS)
+_VERSION = Table("fact_version", FACT_VERSION_COLUMNS, "fact_id, made_at")
+_EXTRACTION = Table("extraction", columns_of(ExtractionDone), "exchange_id", OF_CONVERSATIONS)
 _GIVEN = "IN (SELECT unnest($1))"
 _CURRENT = (
     "(SELECT id FROM fact WHERE valid_until IS NULL UNION "
@@ -53,10 +47,8 @@ _LATER = (
 
 
 def _put(batch: Batch, change: FactPut) -> None:
-    fact = change.fact
-    batch.rows["fact"][fact.id] = row_of(fact, FACT_COLUMNS)
-    version = row_of(fact, FACT_VERSION_COLUMNS, fact_id=fact.id)
-    batch.rows["fact_version"][version[:2]] = version
+    fact_id = _FACT.put(batch, change.fact)
+    _VERSION.put(batch, change.fact, fact_id=fact_id)
     batch.mark("memory")
 
 
@@ -71,18 +63,14 @@ def _forgotten(batch: Batch, change: FactForgotten) -> None:
     batch.mark("memory", "passages")
 
 
-def _extraction(batch: Batch, change: ExtractionDone) -> None:
-    batch.rows["extraction"][change.exchange_id] = row_of(change, _EXTRACTION.columns)
-
-
 FACTS = Aggregate(
     (
-        Table("fact", FACT_COLUMNS),
-        Table("fact_version", FACT_VERSION_COLUMNS, "fact_id, made_at"),
+        _FACT,
+        _VERSION,
         Table("fact_refused", "text_hash", "text_hash", how=IGNORE),
         _EXTRACTION,
     ),
-    {FactPut: _put, FactForgotten: _forgotten, ExtractionDone: _extraction},
+    {FactPut: _put, FactForgotten: _forgotten, ExtractionDone: puts(_EXTRACTION)},
     rules=(
         unique_uid("fact"),
         reference("fact.conversation_id", "conversation", "delete", by_row=True),
@@ -109,8 +97,8 @@ FACTS = Aggregate(
             "The fact {} has no version with its present text.",
             "SELECT t.id FROM fact t ANTI JOIN fact_version v "
             "ON v.fact_id = t.id AND v.made_at = t.made_at",
-            "INSERT OR REPLACE INTO fact_version SELECT id, made_at, text, category, model, "
-            f"conversation_id, exchange_id, message_id, said_at FROM fact WHERE id {_GIVEN}",
+            f"INSERT OR REPLACE INTO fact_version ({FACT_VERSION_COLUMNS}) SELECT "
+            f"{FACT_VERSION_COLUMNS.replace('fact_id', 'id')} FROM fact WHERE id {_GIVEN}",
         ),
         Rule(
             "fact_version.exchange_id",
@@ -148,10 +136,10 @@ def delete_facts_where(connection: Connection, condition: str, values: list[int]
 
     A fact that was extracted elsewhere too stays, with the latest text it has there.
     """
-    rows = connection.execute(f"SELECT id FROM fact WHERE {condition}", [values]).fetchall()
-    own = [each for (each,) in rows]
+    own = column(connection, f"SELECT id FROM fact WHERE {condition}", [values])
     connection.execute(f"DELETE FROM fact_version WHERE {condition}", [values])
-    rows = connection.execute(
+    changed = column(
+        connection,
         "UPDATE fact SET text = v.text, category = v.category, model = v.model, "
         "conversation_id = v.conversation_id, exchange_id = v.exchange_id, "
         "message_id = v.message_id, said_at = v.said_at, made_at = v.made_at "
@@ -159,8 +147,8 @@ def delete_facts_where(connection: Connection, condition: str, values: list[int]
         "QUALIFY row_number() OVER (PARTITION BY fact_id ORDER BY made_at DESC) = 1) v "
         "WHERE v.fact_id = fact.id RETURNING fact.id",
         [own],
-    ).fetchall()
-    moved = {each for (each,) in rows}
+    )
+    moved = set(changed)
     return moved | delete_facts(connection, [each for each in own if each not in moved], moved)
 
 

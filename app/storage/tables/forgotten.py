@@ -7,7 +7,7 @@ its source gives it. Messages that were forgotten alone keep their rows, and so 
 from collections.abc import Iterable
 
 from app.domain.changes import UidsRestored
-from app.storage.engine.aggregate import IGNORE, Aggregate, Batch, Table, select_in
+from app.storage.engine.aggregate import IGNORE, Aggregate, Batch, Table, column_in
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 
@@ -50,5 +50,4 @@ def keep_uids(
 
 def forgotten_uids(store: Store, among: Iterable[str]) -> frozenset[str]:
     """Return which uids and keys are of something that was forgotten. Blocking."""
-    rows = store.read(select_in, "forgotten_uid", "uid", among, "uid")
-    return frozenset(each for (each,) in rows)
+    return frozenset(store.read(column_in, "forgotten_uid", "uid", among, "uid"))

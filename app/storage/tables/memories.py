@@ -20,26 +20,21 @@ from app.storage.engine.aggregate import (
     Aggregate,
     Batch,
     Table,
+    column_in,
+    columns_of,
     delete_where_in,
+    puts,
     reader,
     reference,
-    row_of,
-    select_in,
 )
-from app.storage.engine.database import Connection
+from app.storage.engine.database import Connection, column
 from app.storage.engine.store import StoreReader
-from app.storage.engine.times import from_db, to_db
+from app.storage.engine.times import to_db
 from app.storage.tables.passage_rows import passage_source
 
-MEMORY_COLUMNS = "id, uid, text, saved_at, conversation_id, exchange_id"
-WRITE_COLUMNS = (
-    "uid, conversation_id, exchange_id, model, written_at, state, memory_id, old, new, outside"
-)
-
-
-def _put(batch: Batch, change: MemoryPut) -> None:
-    batch.rows["memory"][change.memory.id] = row_of(change.memory, MEMORY_COLUMNS)
-    batch.mark("memory")
+_MEMORY = Table("memory", columns_of(Memory), erased=OF_CONVERSATIONS)
+_CORE = Table("core_memory", columns_of(CoreMemoryPut), "made_at")
+_WRITE = Table("memory_write", columns_of(MemoryWrite), "uid", OF_CONVERSATIONS)
 
 
 def _forgotten(batch: Batch, change: MemoryForgotten) -> None:
@@ -50,16 +45,10 @@ def _forgotten(batch: Batch, change: MemoryForgotten) -> None:
     batch.mark("memory", "passages")
 
 
-def _core(batch: Batch, change: CoreMemoryPut) -> None:
-    made_at = to_db(change.made_at)
-    batch.rows["core_memory"][made_at] = (made_at, change.text, change.author)
-    batch.mark("memory")
-
-
 def _core_forgotten(batch: Batch, change: CoreMemoryForgotten) -> None:
     for made_at in map(to_db, change.made_at):
         if (row := batch.rows["core_memory"].pop(made_at, None)) is not None:
-            batch.rows["unwritten_texts"][row[1]] = None
+            batch.rows["unwritten_texts"][row[0]] = None
         batch.rows["forgotten_core_memory"][made_at] = batch.position
     batch.mark("memory")
 
@@ -71,15 +60,16 @@ def delete_wordings(
 
     `unwritten` are texts of them that have no row. Inside the caller's transaction.
     """
-    rows = select_in(connection, "core_memory", "text", made_at, "made_at")
+    gone = column_in(connection, "core_memory", "text", made_at, "made_at")
     delete_where_in(connection, "core_memory", "made_at", made_at)
     kept = {
         line
-        for (text,) in connection.execute("SELECT text FROM core_memory").fetchall()
+        for text in column(connection, "SELECT text FROM core_memory")
         for line in text.splitlines()
     }
-    texts = (*unwritten, *(text for (text,) in rows))
-    lines = {line for text in texts for line in text.splitlines() if line.strip()} - kept
+    lines = {
+        line for text in (*unwritten, *gone) for line in text.splitlines() if line.strip()
+    } - kept
     named = "SELECT 1 FROM (SELECT unnest($1::VARCHAR[]) AS line) WHERE"
     connection.execute(
         "DELETE FROM prompt_text p WHERE conversation_id = 0 AND EXISTS "
@@ -94,23 +84,14 @@ def delete_wordings(
     )
 
 
-def _written(batch: Batch, change: MemoryWritePut) -> None:
-    batch.rows["memory_write"][change.write.uid] = row_of(change.write, WRITE_COLUMNS)
-    batch.mark("memory")
-
-
 MEMORIES = Aggregate(
-    (
-        Table("memory", MEMORY_COLUMNS, erased=OF_CONVERSATIONS),
-        Table("core_memory", "made_at, text, author", "made_at"),
-        Table("memory_write", WRITE_COLUMNS, "uid", OF_CONVERSATIONS),
-    ),
+    (_MEMORY, _CORE, _WRITE),
     {
-        MemoryPut: _put,
+        MemoryPut: puts(_MEMORY, "memory", mark=["memory"]),
         MemoryForgotten: _forgotten,
-        CoreMemoryPut: _core,
+        CoreMemoryPut: puts(_CORE, mark=["memory"]),
         CoreMemoryForgotten: _core_forgotten,
-        MemoryWritePut: _written,
+        MemoryWritePut: puts(_WRITE, "write", mark=["memory"]),
     },
     rules=(
         reference("memory.conversation_id", "conversation", "delete", by_row=True),
@@ -147,16 +128,17 @@ class ArchivalMemories(StoreReader):
 
     def known(self) -> tuple[KnownMemory, ...]:
         """Return all with their sources, newest first."""
-        sources = "SELECT m.id, c.title, e.turn_number FROM memory m "
-        sources += "LEFT JOIN conversation c ON c.id = m.conversation_id "
-        sources += "LEFT JOIN exchange e ON e.id = m.exchange_id"
-        rows = self._store.rows(sources)
-        of = {row[0]: (row[1] or "", row[2]) for row in rows}
-        return tuple(KnownMemory(each, *of.get(each.id, ("", None))) for each in self.listed())
+        rows = self._store.rows(
+            "SELECT m.id, coalesce(c.title, ''), e.turn_number FROM memory m "
+            "LEFT JOIN conversation c ON c.id = m.conversation_id "
+            "LEFT JOIN exchange e ON e.id = m.exchange_id"
+        )
+        of = {row[0]: row[1:] for row in rows}
+        return tuple(KnownMemory(each, *of.get(each.id, ())) for each in self.listed())
 
     def _where(self, condition: str, *values: object) -> tuple[Memory, ...]:
         rows = self._store.rows(
-            f"SELECT {MEMORY_COLUMNS} FROM memory WHERE {condition} "
+            f"SELECT {_MEMORY.columns} FROM memory WHERE {condition} "
             "ORDER BY saved_at DESC, id DESC",
             list(values),
         )
@@ -178,6 +160,9 @@ class CoreMemoryText:
     made_at: datetime | None = None
 
 
+_core_text = reader(CoreMemoryText)
+
+
 class CoreMemory(StoreReader):
     """Reads the core memory. Blocking: for worker threads and the command line."""
 
@@ -189,9 +174,9 @@ class CoreMemory(StoreReader):
     def versions(self, limit: int = 100) -> tuple[CoreMemoryText, ...]:
         """Return its versions, newest first."""
         rows = self._store.rows(
-            "SELECT text, author, made_at FROM core_memory ORDER BY made_at DESC LIMIT ?", [limit]
+            f"SELECT {_CORE.columns} FROM core_memory ORDER BY made_at DESC LIMIT ?", [limit]
         )
-        return tuple(CoreMemoryText(text, author, from_db(at)) for text, author, at in rows)
+        return tuple(map(_core_text, rows))
 
 
 _write = reader(MemoryWrite)
@@ -231,12 +216,11 @@ class MemoryWrites(StoreReader):
 
     def recalled_exchanges(self, conversation_id: int) -> Sequence[ExchangeId]:
         """Return the exchanges that were quoted from memory in a conversation's prompts."""
-        rows = self._store.rows(
+        return self._store.column(
             "SELECT DISTINCT source_exchange_id FROM recalled WHERE asked_in = ? AND injected "
             "AND source_exchange_id IS NOT NULL",
             [conversation_id],
         )
-        return [ExchangeId(each) for (each,) in rows]
 
     def recalls_import(self, conversation_id: int) -> bool:
         """Return whether prompts of a conversation quoted an imported one, or its summary."""
@@ -249,7 +233,7 @@ class MemoryWrites(StoreReader):
 
     def _where(self, condition: str, *values: object) -> Sequence[MemoryWrite]:
         rows = self._store.rows(
-            f"SELECT {WRITE_COLUMNS} {_WRITES} WHERE {condition} ORDER BY written_at, uid",
+            f"SELECT {_WRITE.columns} {_WRITES} WHERE {condition} ORDER BY written_at, uid",
             list(values),
         )
         return [_write(row) for row in rows]

@@ -1,6 +1,7 @@
 """Passage rows: how changes write and remove them, and their integrity rules."""
 
 from app.domain.changes import PassagesPut
+from app.domain.passages import Passage
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     REPLACE,
@@ -9,17 +10,16 @@ from app.storage.engine.aggregate import (
     Rule,
     State,
     Table,
+    columns_of,
     delete_where_in,
     insert_rows,
     reference,
+    select_in,
 )
 from app.storage.engine.database import Connection
-from app.storage.engine.times import to_db
 from app.storage.tables import spaces
 
-PASSAGE_COLUMNS = (
-    "id, kind, source_id, conversation_id, exchange_id, content_hash, created_at, tokens"
-)
+PASSAGE_COLUMNS = columns_of(Passage)
 _PASSAGE = Table("passage", f"{PASSAGE_COLUMNS}, position", counter="passage")
 # What left the index, until every index has passed that position.
 _REMOVED = Table("passage_gone", "id, position")
@@ -36,10 +36,7 @@ _RENEW = """UPDATE passage SET position = greatest(passage.position, titled.posi
 def _put(batch: Batch, change: PassagesPut) -> None:
     passages, removed = batch.rows["passage"], batch.rows["passage_gone"]
     for p in change.passages:
-        passages[p.id] = (
-            p.id, p.kind.value, p.source_id, p.conversation_id, p.exchange_id, p.content_hash,
-            to_db(p.created_at), p.tokens, batch.position,
-        )  # fmt: skip
+        _PASSAGE.put(batch, p, position=batch.position)
         removed.pop(p.id, None)
     for each in change.replaced:
         passages.pop(each, None)
@@ -51,10 +48,8 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
     rows, removed = batch.rows["passage"], batch.rows["passage_gone"]
     present = {key: row[_HASH] for key, row in rows.items() if key <= state.passage}
     if present:
-        changed = connection.execute(
-            "SELECT id, content_hash FROM passage WHERE id IN (SELECT unnest(?))", [list(present)]
-        ).fetchall()
-        if stale := [each for each, was in changed if present[each] != was]:
+        before = select_in(connection, "passage", "id, content_hash", present)
+        if stale := [each for each, was in before if present[each] != was]:
             spaces.remove_passages(connection, stale)
     _PASSAGE.write(connection, rows, state)
     if present:

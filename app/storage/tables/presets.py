@@ -2,36 +2,36 @@
 
 from app.domain.changes import PresetPut, PresetRemoved
 from app.domain.presets import Preset
-from app.storage.engine.aggregate import Aggregate, Batch, Row, Table, reader, row_of, unique_name
+from app.storage.engine.aggregate import (
+    Aggregate,
+    Batch,
+    Row,
+    Table,
+    columns_of,
+    reader,
+    removes,
+    unique_name,
+)
 from app.storage.engine.store import Store
 
-_COLUMNS = (
-    "uid, name, system_prompt, model, temperature, reasoning_effort, max_output_tokens, tools"
-)
+_PRESET = Table("preset", columns_of(Preset), "uid")
 
 
 def _put(batch: Batch, change: PresetPut) -> None:
-    preset = change.preset
-    tools = None if preset.tools is None else " ".join(preset.tools)
-    batch.rows["preset"][preset.uid] = row_of(preset, _COLUMNS, tools=tools)
-    batch.announce("presets", preset.uid)
-
-
-def _removed(batch: Batch, change: PresetRemoved) -> None:
-    batch.rows["preset"][change.uid] = None
-    batch.announce("presets", change.uid)
+    tools = None if change.preset.tools is None else " ".join(change.preset.tools)
+    batch.announce("presets", _PRESET.put(batch, change.preset, tools=tools))
 
 
 PRESETS = Aggregate(
-    (Table("preset", _COLUMNS, "uid"),),
-    {PresetPut: _put, PresetRemoved: _removed},
+    (_PRESET,),
+    {PresetPut: _put, PresetRemoved: removes(_PRESET, "presets")},
     rules=(unique_name("preset"),),
 )
 
 
 def stored_presets(store: Store) -> tuple[Preset, ...]:
     """Return the presets that were stored, by name. Blocking."""
-    rows = store.rows(f"SELECT {_COLUMNS} FROM preset ORDER BY lower(name), uid")
+    rows = store.rows(f"SELECT {_PRESET.columns} FROM preset ORDER BY lower(name), uid")
     return tuple(map(_preset, rows))
 
 

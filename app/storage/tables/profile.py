@@ -7,7 +7,6 @@ review is then repeated at once. Lines of hidden facts stay stored and are left 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from app.domain import codec
 from app.domain.changes import ProfileLinesRejected, ProfilePut, ProfileReviewPut
@@ -19,36 +18,41 @@ from app.domain.profile import (
     supported_lines,
 )
 from app.domain.turn_text import content_hash
-from app.storage.engine.aggregate import IGNORE, Aggregate, Batch, Table, delete_where_in, select_in
+from app.storage.engine.aggregate import (
+    IGNORE,
+    Aggregate,
+    Batch,
+    Table,
+    columns_of,
+    delete_where_in,
+    puts,
+    reader,
+    select_in,
+)
 from app.storage.engine.database import Connection
 from app.storage.engine.store import StoreReader
-from app.storage.engine.times import from_db, to_db
+from app.storage.engine.times import from_db
 from app.storage.tables.facts import VERSION_SEEN
 from app.storage.tables.projects import BOUNDED
 
-_VERSION_COLUMNS = "made_at, author, lines"
-_REVIEW_COLUMNS = "only_row, made_at, facts_key, author, proposed_at, lines"
+_PROFILE = Table("profile", columns_of(Profile), "made_at")
+_REVIEW = Table(
+    "profile_review", "only_row, made_at, facts_key, author, proposed_at, lines", "only_row"
+)
 _Lines = tuple[ProfileLine, ...]
 
 
 # -- changes
 
 
-def _put(batch: Batch, change: ProfilePut) -> None:
-    profile = change.profile
-    made_at = to_db(profile.made_at)
-    batch.rows["profile"][made_at] = (made_at, profile.author, codec.dumps(profile.lines))
-    batch.mark("memory")
-
-
 def _review(batch: Batch, change: ProfileReviewPut) -> None:
-    review, proposal = change.review, change.review.proposal
-    proposed = (
+    proposal = change.review.proposal
+    author, at, lines = (
         ("", None, None)
         if proposal is None
-        else (proposal.author, to_db(proposal.made_at), codec.dumps(proposal.lines))
+        else (proposal.author, proposal.made_at, proposal.lines)
     )
-    batch.rows["profile_review"][0] = (0, to_db(review.made_at), review.facts_key, *proposed)
+    _REVIEW.put(batch, change.review, only_row=0, author=author, proposed_at=at, lines=lines)
     batch.mark("memory")
 
 
@@ -58,11 +62,15 @@ def _rejected(batch: Batch, change: ProfileLinesRejected) -> None:
 
 PROFILES = Aggregate(
     (
-        Table("profile", _VERSION_COLUMNS, "made_at"),
-        Table("profile_review", _REVIEW_COLUMNS, "only_row"),
+        _PROFILE,
+        _REVIEW,
         Table("profile_rejected", "text_hash", "text_hash", how=IGNORE),
     ),
-    {ProfilePut: _put, ProfileReviewPut: _review, ProfileLinesRejected: _rejected},
+    {
+        ProfilePut: puts(_PROFILE, "profile", mark=["memory"]),
+        ProfileReviewPut: _review,
+        ProfileLinesRejected: _rejected,
+    },
     erase=lambda connection, _ids, _position: drop_unsupported_lines(connection),
 )
 
@@ -110,33 +118,32 @@ class ProfileRows(StoreReader):
     def versions(self, limit: int = 100) -> tuple[Profile, ...]:
         """Return the versions, newest first, without lines of hidden facts."""
         rows = self._store.rows(
-            f"SELECT {_VERSION_COLUMNS} FROM profile ORDER BY made_at DESC LIMIT ?", [limit]
+            f"SELECT {_PROFILE.columns} FROM profile ORDER BY made_at DESC LIMIT ?", [limit]
         )
-        return tuple(self._visible(*row) for row in rows)
+        return tuple(map(self._visible, rows))
 
     def review(self) -> ProfileReview | None:
         """Return the last review, its proposal without lines of hidden facts; None before the first."""
-        columns = "made_at, facts_key, proposed_at, author, lines"
+        columns = "made_at, facts_key, lines, author, proposed_at"
         row = self._store.row(f"SELECT {columns} FROM profile_review")
         if row is None:
             return None
         made_at, facts_key, *proposal = row
-        proposed = None if proposal[2] is None else self._visible(*proposal)
+        proposed = None if proposal[0] is None else self._visible(proposal)
         return ProfileReview(from_db(made_at), facts_key, proposed)
 
     def rejected(self) -> frozenset[str]:
         """Return the keys of the texts that are not to be proposed again."""
-        return frozenset(each for (each,) in self._store.rows("SELECT * FROM profile_rejected"))
+        return frozenset(self._store.column("SELECT text_hash FROM profile_rejected"))
 
     def source_texts(self, lines: Sequence[ProfileLine]) -> Mapping[FactSource, str]:
         """Return the texts of the sources of lines that are not hidden."""
+        return self._store.read(_texts, lines, visible=True)
 
-        def read(cursor: Connection) -> Mapping[FactSource, str]:
-            return _texts(cursor, lines, visible=True)
+    def _visible(self, row: Sequence[object]) -> Profile:
+        profile = _profile(row)
+        kept = supported_lines(profile.lines, self.source_texts(profile.lines))
+        return replace(profile, lines=kept)
 
-        return self._store.read(read)
 
-    def _visible(self, made_at: datetime, author: str, text: str) -> Profile:
-        lines: _Lines = codec.loads(_Lines, text)
-        profile = Profile(lines, author, from_db(made_at))
-        return replace(profile, lines=supported_lines(lines, self.source_texts(lines)))
+_profile = reader(Profile)

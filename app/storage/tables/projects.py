@@ -7,16 +7,17 @@ from app.domain.ids import ConversationId
 from app.domain.projects import Project
 from app.storage.engine.aggregate import (
     Aggregate,
-    Batch,
     Table,
+    columns_of,
+    puts,
     reader,
-    row_of,
+    removes,
     select_in,
     unique_name,
 )
 from app.storage.engine.store import Store
 
-_COLUMNS = "uid, name, instructions, color, folder, recall"
+_PROJECT = Table("project", columns_of(Project), "uid")
 BOUNDED = (
     "(SELECT b.id, b.project FROM conversation b JOIN project ON project.uid = b.project "
     "WHERE project.recall = 'only')"
@@ -24,26 +25,19 @@ BOUNDED = (
 """The conversations in bounded projects, with the project's uid: a table."""
 
 
-def _put(batch: Batch, change: ProjectPut) -> None:
-    batch.rows["project"][change.project.uid] = row_of(change.project, _COLUMNS)
-    batch.announce("projects", change.project.uid)
-
-
-def _removed(batch: Batch, change: ProjectRemoved) -> None:
-    batch.rows["project"][change.uid] = None
-    batch.announce("projects", change.uid)
-
-
 PROJECTS = Aggregate(
-    (Table("project", _COLUMNS, "uid"),),
-    {ProjectPut: _put, ProjectRemoved: _removed},
+    (_PROJECT,),
+    {
+        ProjectPut: puts(_PROJECT, "project", "projects"),
+        ProjectRemoved: removes(_PROJECT, "projects"),
+    },
     rules=(unique_name("project"),),
 )
 
 
 def stored_projects(store: Store) -> tuple[Project, ...]:
     """Return the projects, by name. Blocking."""
-    rows = store.rows(f"SELECT {_COLUMNS} FROM project ORDER BY lower(name), uid")
+    rows = store.rows(f"SELECT {_PROJECT.columns} FROM project ORDER BY lower(name), uid")
     return tuple(map(_read, rows))
 
 
@@ -91,13 +85,13 @@ def conversations_within(
     They are in the bounded project that the uid names, and in none if it names none. All is read in one
     statement, so that a move is either seen or not.
     """
-    rows = store.rows(
+    ids = store.column(
         "SELECT c.id FROM conversation c LEFT JOIN project own ON own.uid = $1 AND own.recall = 'only' "
         "LEFT JOIN project p ON p.uid = c.project AND p.recall = 'only' "
         "WHERE c.id IN (SELECT unnest($2)) AND p.uid IS NOT DISTINCT FROM own.uid",
         [project, list(conversation_ids)],
     )
-    return frozenset(each for (each,) in rows)
+    return frozenset(ids)
 
 
 _read = reader(Project)

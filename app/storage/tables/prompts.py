@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from app.domain import codec
 from app.domain.changes import FeedbackPut, PromptStored
 from app.domain.conversations import FORGOTTEN, Exchange
 from app.domain.documents import FileState
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.ids import ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import PlanPart, RecalledItem, RecalledItemDetails, StoredPrompt, Verdict
 from app.domain.turn_text import content_hash
@@ -23,24 +22,40 @@ from app.storage.engine.aggregate import (
     Batch,
     Rule,
     Table,
+    column_in,
+    columns_of,
     delete_where_in,
     reader,
     reference,
-    row_of,
     select_in,
 )
-from app.storage.engine.database import Connection
-from app.storage.engine.store import StoreReader
+from app.storage.engine.database import Connection, column
+from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables.documents import former_documents
 from app.storage.tables.passage_texts import questions_of, shown_of
 
-PROMPT_COLUMNS = (
-    "exchange_id, sent_at, conversation_id, model, limit_tokens, result_chars, notice, parts"
+_PROMPT = Table(
+    "prompt",
+    "exchange_id, sent_at, conversation_id, model, limit_tokens, result_chars, notice, parts",
+    "exchange_id, sent_at",
+    OF_CONVERSATIONS,
 )
-RECALLED_COLUMNS = (
+_TEXT = Table(
+    "prompt_text", "hash, conversation_id, text", "hash, conversation_id", OF_CONVERSATIONS, IGNORE
+)
+_RECALLED = Table(
+    "recalled",
     "exchange_id, sent_at, place, asked_in, layer, kind, passage_id, conversation_id, "
-    "source_exchange_id, message_id, relevance, cosine, coverage, tokens, injected, dropped_by"
+    "source_exchange_id, message_id, relevance, cosine, coverage, tokens, injected, dropped_by",
+    "exchange_id, sent_at, place",
+    f"{OF_CONVERSATIONS} OR asked_in IN (SELECT unnest($1))",
+)
+_FEEDBACK = Table(
+    "feedback",
+    "passage_id, verdict, given_at",
+    "passage_id",
+    f"passage_id IN (SELECT id FROM passage WHERE {OF_CONVERSATIONS})",
 )
 _NO_CONVERSATION = 0  # text that quotes no conversation
 
@@ -50,15 +65,12 @@ _NO_CONVERSATION = 0  # text that quotes no conversation
 
 def _put(batch: Batch, change: PromptStored) -> None:
     p = change.prompt
-    parts = tuple(_hashed(batch, part) for part in p.parts)
-    row = row_of(p, PROMPT_COLUMNS, parts=codec.dumps(parts))
-    batch.rows["prompt"][row[:2]] = row
+    _PROMPT.put(batch, p, parts=tuple(_hashed(batch, part) for part in p.parts))
     for place, item in enumerate(p.items):
-        row = row_of(
-            item, RECALLED_COLUMNS, exchange_id=p.exchange_id, sent_at=p.sent_at, place=place,
+        _RECALLED.put(
+            batch, item, exchange_id=p.exchange_id, sent_at=p.sent_at, place=place,
             asked_in=p.conversation_id, source_exchange_id=item.exchange_id,
         )  # fmt: skip
-        batch.rows["recalled"][row[:3]] = row
     batch.announce("exchanges", p.exchange_id)
 
 
@@ -74,9 +86,10 @@ def _hashed(batch: Batch, part: PlanPart) -> PlanPart:
 
 
 def _feedback(batch: Batch, change: FeedbackPut) -> None:
-    each, verdict = change.passage_id, change.verdict
-    row = None if verdict is None else (each, verdict.value, to_db(change.at))
-    batch.rows["feedback"][each] = row
+    if change.verdict is None:
+        batch.rows["feedback"][change.passage_id] = None
+    else:
+        _FEEDBACK.put(batch, change, given_at=change.at)
     batch.mark("memory")
 
 
@@ -130,28 +143,7 @@ def delete_orphaned_texts(connection: Connection) -> None:
 
 
 PROMPTS = Aggregate(
-    (
-        Table("prompt", PROMPT_COLUMNS, "exchange_id, sent_at", OF_CONVERSATIONS),
-        Table(
-            "prompt_text",
-            "hash, conversation_id, text",
-            "hash, conversation_id",
-            OF_CONVERSATIONS,
-            how=IGNORE,
-        ),
-        Table(
-            "recalled",
-            RECALLED_COLUMNS,
-            "exchange_id, sent_at, place",
-            f"{OF_CONVERSATIONS} OR asked_in IN (SELECT unnest($1))",
-        ),
-        Table(
-            "feedback",
-            "passage_id, verdict, given_at",
-            "passage_id",
-            f"passage_id IN (SELECT id FROM passage WHERE {OF_CONVERSATIONS})",
-        ),
-    ),
+    (_PROMPT, _TEXT, _RECALLED, _FEEDBACK),
     {PromptStored: _put, FeedbackPut: _feedback},
     erase=_erase,
     # Verdicts and recalled items may name passages that have been replaced since.
@@ -194,13 +186,23 @@ class Prompts(StoreReader):
         found = self.history(exchange_id)
         return found[0] if found else None
 
-    def history(self, exchange_id: ExchangeId) -> tuple[StoredPrompt, ...]:
+    @in_snapshot
+    def history(self, cursor: Connection, exchange_id: ExchangeId) -> tuple[StoredPrompt, ...]:
         """Return all prompts of an exchange, newest first: one for each time it ran."""
-        return self._store.read(_history, exchange_id)
+        items = _items(cursor, exchange_id)
+        runs = _stored(cursor, [exchange_id], FORGOTTEN).get(exchange_id, [])
+        return tuple(
+            replace(run, items=tuple(items.get(to_db(run.sent_at), ()))) for run in reversed(runs)
+        )
 
-    def places(self, exchange_id: ExchangeId) -> tuple[RecalledItemDetails, ...]:
+    @in_snapshot
+    def places(
+        self, cursor: Connection, exchange_id: ExchangeId
+    ) -> tuple[RecalledItemDetails, ...]:
         """Return the items of an exchange's newest prompt with their details, in order."""
-        return self._store.read(_newest_details, exchange_id)
+        newest = "SELECT max(sent_at) FROM prompt WHERE exchange_id = ?"
+        (sent_at,) = column(cursor, newest, [exchange_id])
+        return _details(cursor, _items(cursor, exchange_id).get(sent_at, []))
 
     def placed(self, items: Sequence[RecalledItem]) -> tuple[RecalledItemDetails, ...]:
         """Return items with their details, in order."""
@@ -232,7 +234,7 @@ class Prompts(StoreReader):
         """
         is_bounded = "(SELECT recall = 'only' FROM project WHERE uid = $2)"
         own = "coalesce(c.project, d.project, f.project)"
-        rows = self._store.rows(
+        ids = self._store.column(
             "SELECT DISTINCT r.passage_id FROM recalled r "
             "LEFT JOIN conversation c ON c.id = r.conversation_id "
             "LEFT JOIN passage s ON s.id = r.passage_id AND s.kind = 'document' "
@@ -243,35 +245,22 @@ class Prompts(StoreReader):
             f"AND (p.recall = 'only' OR ({is_bounded} AND r.kind <> $3))",
             [list(exchange_ids), project, PassageKind.MAN_PAGE.value],
         )
-        return frozenset(PassageId(row[0]) for row in rows)
+        return frozenset(ids)
 
     def last_with_prompt(self, exchanges: Sequence[Exchange]) -> Exchange | None:
         """Return the last of some exchanges that has a prompt."""
-        ids = [each.id for each in exchanges]
-        known = {
-            row[0]
-            for row in self._store.read(select_in, "prompt", "exchange_id", ids, "exchange_id")
-        }
+        ids, key = [each.id for each in exchanges], "exchange_id"
+        known = self._store.read(column_in, "prompt", key, ids, key)
         return next((each for each in reversed(exchanges) if each.id in known), None)
-
-
-def _history(cursor: Connection, exchange_id: int) -> tuple[StoredPrompt, ...]:
-    items = _items(cursor, exchange_id)
-    runs = _stored(cursor, [exchange_id], FORGOTTEN).get(ExchangeId(exchange_id), [])
-    return tuple(
-        replace(run, items=tuple(items.get(to_db(run.sent_at), ()))) for run in reversed(runs)
-    )
 
 
 def _stored(
     cursor: Connection, exchange_ids: Iterable[int], forgotten: str
 ) -> Mapping[ExchangeId, list[StoredPrompt]]:
     """Return the prompts of exchanges without items, oldest first; `forgotten` replaces deleted texts."""
-    rows = select_in(
-        cursor, "prompt", PROMPT_COLUMNS, exchange_ids, "exchange_id", "ORDER BY sent_at"
-    )
-    plans: list[tuple[PlanPart, ...]] = [codec.loads(tuple[PlanPart, ...], row[7]) for row in rows]
-    hashes = {piece.text for plan in plans for part in plan for piece in part.pieces}
+    columns, rest = columns_of(StoredPrompt).replace("items", "NULL"), "ORDER BY sent_at"
+    runs = list(map(_run, select_in(cursor, "prompt", columns, exchange_ids, "exchange_id", rest)))
+    hashes = {piece.text for run in runs for part in run.parts for piece in part.pieces}
     columns = "hash, conversation_id, text"
     texts = {
         (digest, owner): text
@@ -289,33 +278,25 @@ def _stored(
         return replace(part, pieces=pieces, message_ids=from_runs(part.message_ids))
 
     found: dict[ExchangeId, list[StoredPrompt]] = {}
-    for row, plan in zip(rows, plans, strict=True):
-        found.setdefault(ExchangeId(row[0]), []).append(
-            StoredPrompt(
-                exchange_id=ExchangeId(row[0]), conversation_id=ConversationId(row[2]),
-                sent_at=from_db(row[1]), model=row[3], limit_tokens=row[4], result_chars=row[5],
-                parts=tuple(map(restored, plan)), items=(), notice=row[6],
-            )
-        )  # fmt: skip
+    for run in runs:
+        whole = replace(run, parts=tuple(map(restored, run.parts)), items=())
+        found.setdefault(run.exchange_id, []).append(whole)
     return found
+
+
+_run = reader(StoredPrompt)
 
 
 def _items(cursor: Connection, exchange_id: int) -> dict[object, list[RecalledItem]]:
     """Return the items of an exchange by the time of its prompt, in order."""
     rows = cursor.execute(
-        f"SELECT {RECALLED_COLUMNS} FROM recalled WHERE exchange_id = ? ORDER BY sent_at, place",
+        f"SELECT {_RECALLED.columns} FROM recalled WHERE exchange_id = ? ORDER BY sent_at, place",
         [exchange_id],
     ).fetchall()
     grouped: dict[object, list[RecalledItem]] = {}
     for row in rows:
         grouped.setdefault(row[1], []).append(_item(row[4:]))
     return grouped
-
-
-def _newest_details(cursor: Connection, exchange_id: int) -> tuple[RecalledItemDetails, ...]:
-    newest = "SELECT max(sent_at) FROM prompt WHERE exchange_id = ?"
-    (sent_at,) = cursor.execute(newest, [exchange_id]).fetchone() or (None,)
-    return _details(cursor, _items(cursor, exchange_id).get(sent_at, []))
 
 
 def _details(cursor: Connection, items: Sequence[RecalledItem]) -> tuple[RecalledItemDetails, ...]:
@@ -360,15 +341,15 @@ class Feedback(StoreReader):
     def verdicts(self) -> Mapping[PassageId, Verdict]:
         """Return all verdicts; there are few."""
         rows = self._store.rows("SELECT passage_id, verdict FROM feedback")
-        return {PassageId(passage): Verdict(verdict) for passage, verdict in rows}
+        return {passage: Verdict(verdict) for passage, verdict in rows}
 
     def rejected(self, until: datetime) -> frozenset[PassageId]:
         """Return the passages that were never to be used again at some time."""
-        rows = self._store.rows(
+        ids = self._store.column(
             "SELECT passage_id FROM feedback WHERE verdict = ? AND given_at <= ?",
             [Verdict.NEVER.value, to_db(until)],
         )
-        return frozenset(PassageId(row[0]) for row in rows)
+        return frozenset(ids)
 
     def give(self, passage_id: PassageId, verdict: Verdict | None) -> None:
         """Replace a verdict; None removes it. Raises StorageError."""

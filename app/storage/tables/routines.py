@@ -13,37 +13,24 @@ from app.storage.engine.aggregate import (
     Rule,
     State,
     Table,
+    columns_of,
     delete_where_in,
     existing_ids,
+    puts,
     reader,
     reference,
-    row_of,
+    select_in,
 )
 from app.storage.engine.database import Connection
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import to_db
 
-_ROUTINE = Table(
-    "routine",
-    "uid, name, prompt, cron, created_at, enabled_at, model, preset, project, cap_usd, is_private, "
-    "agreed_to",
-    "uid",
-)
-_RUN = Table(
-    "routine_run",
-    "routine_uid, due_at, started_at, finished_at, outcome, why, missed, conversation_id, "
-    "exchange_id, is_manual",
-    "routine_uid, due_at",
-)
+_ROUTINE = Table("routine", columns_of(Routine), "uid")
+_RUN = Table("routine_run", columns_of(RoutineRun), "routine_uid, due_at")
 _WITHOUT_ROUTINE = "routine_uid NOT IN (SELECT uid FROM routine)"
 
 
 # -- changes
-
-
-def _put(batch: Batch, change: RoutinePut) -> None:
-    batch.rows["routine"][change.routine.uid] = row_of(change.routine, _ROUTINE.columns)
-    batch.announce("routines", change.routine.uid)
 
 
 def _removed(batch: Batch, change: RoutineRemoved) -> None:
@@ -56,9 +43,8 @@ def _removed(batch: Batch, change: RoutineRemoved) -> None:
 
 
 def _run_put(batch: Batch, change: RoutineRunPut) -> None:
-    row = row_of(change.run, _RUN.columns)
-    batch.rows["routine_run"][row[:2]] = row
-    batch.announce("routines", change.run.routine_uid)
+    uid, _ = _RUN.put(batch, change.run)
+    batch.announce("routines", uid)
 
 
 def _write(connection: Connection, batch: Batch, _state: State) -> None:
@@ -93,7 +79,11 @@ def _erase(connection: Connection, ids: list[int], _position: int) -> None:
 
 ROUTINES = Aggregate(
     (_ROUTINE, _RUN),
-    {RoutinePut: _put, RoutineRemoved: _removed, RoutineRunPut: _run_put},
+    {
+        RoutinePut: puts(_ROUTINE, "routine", "routines"),
+        RoutineRemoved: _removed,
+        RoutineRunPut: _run_put,
+    },
     _write,
     _erase,
     rules=(
@@ -136,78 +126,68 @@ class RoutineRows(StoreReader):
             "CASE WHEN (SELECT e.status FROM exchange e WHERE e.id = exchange_id) = 'completed' "
             "AND outcome IS NOT NULL THEN 'completed' ELSE outcome END",
         )
-        rows = self._store.rows(
-            f"SELECT {columns} FROM routine_run WHERE routine_uid = ? ORDER BY due_at DESC LIMIT ?",
-            [uid, limit],
-        )
-        return tuple(map(_read_run, rows))
+        return self._runs(uid, "true", limit, columns=columns)
 
     def run_at(self, uid: str, due_at: datetime) -> RoutineRun | None:
         """Return the run of a due time."""
-        rows = self._store.rows(
-            f"SELECT {_RUN.columns} FROM routine_run WHERE routine_uid = ? AND due_at = ?",
-            [uid, to_db(due_at)],
-        )
-        return _read_run(rows[0]) if rows else None
+        return next(iter(self._runs(uid, "due_at = ?", 1, to_db(due_at))), None)
 
     def last_due(self, uid: str, until: datetime) -> datetime | None:
         """Return the latest due time up to a moment that has a record; manual runs do not count."""
-        rows = self._store.rows(
-            f"SELECT {_RUN.columns} FROM routine_run WHERE routine_uid = ? AND due_at <= ? "
-            "AND NOT is_manual ORDER BY due_at DESC LIMIT 1",
-            [uid, to_db(until)],
-        )
-        return _read_run(rows[0]).due_at if rows else None
+        found = self._runs(uid, "due_at <= ? AND NOT is_manual", 1, to_db(until))
+        return found[0].due_at if found else None
 
     def unfinished(self, uid: str) -> RoutineRun | None:
         """Return the latest run that began and did not end."""
-        rows = self._store.rows(
-            f"SELECT {_RUN.columns} FROM routine_run WHERE routine_uid = ? "
-            "AND started_at IS NOT NULL AND outcome IS NULL ORDER BY due_at DESC LIMIT 1",
-            [uid],
-        )
-        return _read_run(rows[0]) if rows else None
+        return next(iter(self._runs(uid, "started_at IS NOT NULL AND outcome IS NULL", 1)), None)
 
     def conversation_id(self, routine: Routine) -> ConversationId | None:
         """Return the conversation of the latest run, if it is not in the trash.
 
         It has to be as private, and in the routine's project: what was said in another one stays there.
         """
-        rows = self._store.rows(
+        ids = self._store.column(
             "SELECT r.conversation_id FROM routine_run r JOIN conversation c "
             "ON c.id = r.conversation_id WHERE r.routine_uid = ? AND c.deleted_at IS NULL "
             "AND c.private = ? AND c.project IS NOT DISTINCT FROM ? "
             "ORDER BY r.started_at DESC LIMIT 1",
             [routine.uid, routine.is_private, routine.project],
         )
-        return ConversationId(rows[0][0]) if rows else None
+        return ids[0] if ids else None
 
     def completed(self, uid: str, conversation_id: int, limit: int) -> tuple[ExchangeId, ...]:
         """Return the exchanges of the last runs in a conversation that were completed, oldest first."""
-        rows = self._store.rows(
+        ids = self._store.column(
             "SELECT r.exchange_id FROM routine_run r JOIN exchange e ON e.id = r.exchange_id "
             "WHERE r.routine_uid = ? AND r.conversation_id = ? AND e.status = 'completed' "
             "AND r.outcome IS NOT NULL ORDER BY r.started_at DESC LIMIT ?",
             [uid, conversation_id, limit],
         )
-        return tuple(ExchangeId(row[0]) for row in reversed(rows))
+        return tuple(reversed(ids))
 
     def turns(self, runs: Sequence[RoutineRun]) -> dict[int, int]:
         """Return the turn numbers of runs by the ids of their exchanges."""
         ids = [run.exchange_id for run in runs if run.exchange_id is not None]
-        rows = self._store.rows(
-            "SELECT id, turn_number FROM exchange WHERE id IN (SELECT unnest(?))", [ids]
-        )
-        return dict(rows)
+        return dict(self._store.read(select_in, "exchange", "id, turn_number", ids))
 
     def spent_usd(self, uid: str, since: datetime) -> float:
         """Return what the runs of a routine cost since a moment; unknown prices count as nothing."""
-        rows = self._store.rows(
+        (spent_usd,) = self._store.column(
             "SELECT coalesce(sum(s.cost_usd), 0) FROM spend s JOIN routine_run r "
             "ON r.exchange_id = s.exchange_id WHERE r.routine_uid = ? AND s.spent_at >= ?",
             [uid, to_db(since)],
         )
-        return float(rows[0][0])
+        return float(spent_usd)
+
+    def _runs(
+        self, uid: str, condition: str, limit: int, *values: object, columns: str = _RUN.columns
+    ) -> tuple[RoutineRun, ...]:
+        rows = self._store.rows(
+            f"SELECT {columns} FROM routine_run WHERE routine_uid = ? AND {condition} "
+            "ORDER BY due_at DESC LIMIT ?",
+            [uid, *values, limit],
+        )
+        return tuple(map(_read_run, rows))
 
 
 _read_routine = reader(Routine)

@@ -8,13 +8,13 @@ from app.domain.changes import ChangeSet, ProviderPut, SettingPut
 from app.domain.chat import StoredProvider
 from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import SETTINGS, SettingValue, setting_for
-from app.storage.engine.aggregate import OF_CONVERSATIONS, Aggregate, Batch, Table, row_of
+from app.storage.engine.aggregate import Aggregate, Batch, Table, column_in, columns_of
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store
 
 _ENVIRONMENT = {"proxy_url": "COMMONPLACE_PROXY_URL", "ca_bundle": "COMMONPLACE_CA_BUNDLE"}
 PROBES = "probe_questions"
-_PROVIDER_COLUMNS = "name, kind, base_url, key_env, allow_plain_http"
+_PROVIDER = Table("provider", columns_of(StoredProvider), "name")
 
 
 # -- changes
@@ -27,15 +27,16 @@ def _put(batch: Batch, change: SettingPut) -> None:
 
 
 def _put_provider(batch: Batch, change: ProviderPut) -> None:
-    row = None if change.removed else row_of(change, _PROVIDER_COLUMNS)
-    batch.rows["provider"][change.name] = row
+    if change.removed:
+        batch.rows["provider"][change.name] = None
+    else:
+        _PROVIDER.put(batch, change)
     batch.announce("providers", change.name)
 
 
 def _erase(connection: Connection, ids: list[int], _position: int) -> None:
     """Drop the test questions about turns of forgotten conversations."""
-    rows = connection.execute(f"SELECT id FROM exchange WHERE {OF_CONVERSATIONS}", [ids]).fetchall()
-    drop_probes(connection, {each for (each,) in rows})
+    drop_probes(connection, column_in(connection, "exchange", "id", ids, "conversation_id"))
 
 
 def drop_probes(connection: Connection, exchange_ids: Collection[int]) -> None:
@@ -67,7 +68,7 @@ def probes_without(value_json: str, exchange_ids: Collection[int]) -> str:
 
 
 SETTINGS_TABLES = Aggregate(
-    (Table("appconfig", "key, value", "key"), Table("provider", _PROVIDER_COLUMNS, "name")),
+    (Table("appconfig", "key, value", "key"), _PROVIDER),
     {SettingPut: _put, ProviderPut: _put_provider},
     erase=_erase,
 )
@@ -99,10 +100,6 @@ class SettingValues:
         if not isinstance(value, int):
             raise TypeError(f"{key} is not a whole number")
         return value
-
-    def share(self, key: str) -> float:
-        """Return a setting that is a number between 0 and 1."""
-        return self.real(key)
 
     def real(self, key: str) -> float:
         """Return a numeric setting."""
@@ -192,14 +189,12 @@ class Settings(SettingValues):
 
     def remarks(self, key: str) -> list[str]:
         """Return remarks for a user who sets `key`, as sentences."""
-        remarks = []
-        if variable := self.environment_variable(key):
-            remarks.append(f"The environment variable {variable} rules {key} at present.")
-        return remarks
+        variable = self.environment_variable(key)
+        return [f"The environment variable {variable} rules {key} at present."] if variable else []
 
     def providers(self) -> tuple[StoredProvider, ...]:
         """Return the user's providers, by name. Blocking."""
-        rows = self._store.rows(f"SELECT {_PROVIDER_COLUMNS} FROM provider ORDER BY name")
+        rows = self._store.rows(f"SELECT {_PROVIDER.columns} FROM provider ORDER BY name")
         return tuple(StoredProvider(*row) for row in rows)
 
     def put_provider(self, row: StoredProvider) -> None:

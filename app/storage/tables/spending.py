@@ -3,7 +3,7 @@
 A reservation holds the most that a request may cost until its result is on record.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from datetime import date, datetime
 from operator import add
@@ -20,7 +20,7 @@ from app.storage.engine.aggregate import (
     Table,
     existing_ids,
     reference,
-    row_of,
+    removes,
 )
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store, StoreReader
@@ -46,9 +46,8 @@ _RESERVATION = Table(
 
 
 def _spent(batch: Batch, change: SpendAdded) -> None:
-    key = (batch.position, batch.place)
-    batch.rows["spend"][key] = row_of(
-        change, _SPEND.columns, position=key[0], place=key[1], spent_at=change.at,
+    _SPEND.put(
+        batch, change, position=batch.position, place=batch.place, spent_at=change.at,
         estimated=change.is_estimated,
     )  # fmt: skip
     if change.held:
@@ -57,13 +56,7 @@ def _spent(batch: Batch, change: SpendAdded) -> None:
 
 
 def _reserved(batch: Batch, change: SpendReserved) -> None:
-    batch.rows["spend_held"][change.uid] = row_of(
-        change, _RESERVATION.columns, position=batch.position, held_at=change.at
-    )
-
-
-def _released(batch: Batch, change: SpendReleased) -> None:
-    batch.rows["spend_held"][change.uid] = None
+    _RESERVATION.put(batch, change, position=batch.position, held_at=change.at)
 
 
 def _write(connection: Connection, batch: Batch, _state: State) -> None:
@@ -86,7 +79,7 @@ def _erase(connection: Connection, ids: list[int], _position: int) -> None:
 
 SPENDING = Aggregate(
     (_SPEND, _RESERVATION),
-    {SpendAdded: _spent, SpendReserved: _reserved, SpendReleased: _released},
+    {SpendAdded: _spent, SpendReserved: _reserved, SpendReleased: removes(_RESERVATION)},
     _write,
     _erase,
     rules=(
@@ -176,11 +169,11 @@ class Spending(StoreReader):
 
     def are_stored(self, purpose: str, moments: Iterable[datetime]) -> frozenset[datetime]:
         """Return which of some moments have a request of `purpose` on record."""
-        rows = self._store.rows(
+        found = self._store.column(
             "SELECT spent_at FROM spend WHERE purpose = ? AND spent_at IN (SELECT unnest(?))",
             [purpose, [to_db(each) for each in moments]],
         )
-        return frozenset(from_db(at) for (at,) in rows)
+        return frozenset(map(from_db, found))
 
     def by_day(self, since: datetime) -> tuple[SpentOn, ...]:
         """Return what was spent since a moment, by day, purpose and model; the latest day first."""
@@ -193,13 +186,13 @@ class Spending(StoreReader):
 
     def _spent(self, condition: str, *values: object) -> Spent:
         row = self._store.row(f"SELECT {_SUMS} FROM spend WHERE {condition}", [*values])
-        return _spent_of(row or (0, 0, 0.0, 0, 0, 0.0))
+        return Spent(*row or ())
 
 
 _SUMS = (
-    "count(*), coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost_usd), 0), "
+    "count(*), coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost_usd), 0)::DOUBLE, "
     "count(*) - count(cost_usd), count(*) FILTER (estimated), "
-    "coalesce(sum(cost_usd) FILTER (estimated), 0)"
+    "coalesce(sum(cost_usd) FILTER (estimated), 0)::DOUBLE"
 )
 
 
@@ -218,15 +211,7 @@ def _binned(cursor: Connection, since: datetime) -> list[tuple[datetime, str, st
         f"GROUP BY epoch(spent_at)::BIGINT // {_BIN_S}, purpose, model",
         [to_db(since)],
     ).fetchall()
-    return [(at, purpose, model, _spent_of(sums)) for at, purpose, model, *sums in rows]
-
-
-def _spent_of(sums: Sequence[float]) -> Spent:
-    requests, tokens, known_usd, unknown, interrupted, estimated_usd = sums
-    return Spent(
-        int(requests), int(tokens), float(known_usd), int(unknown), int(interrupted),
-        float(estimated_usd),
-    )  # fmt: skip
+    return [(at, purpose, model, Spent(*sums)) for at, purpose, model, *sums in rows]
 
 
 def settle_reservations(store: Store) -> int:

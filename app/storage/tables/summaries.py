@@ -16,6 +16,8 @@ from app.storage.engine.aggregate import (
     Rule,
     State,
     Table,
+    columns_of,
+    puts,
     reader,
     reference,
     row_of,
@@ -30,11 +32,7 @@ _SUMMARY = Table(
     "kind, source_id, made_at",
     OF_CONVERSATIONS,
 )
-_TOOL_SUMMARY = Table(
-    "tool_summary",
-    "id, conversation_id, exchange_id, message_id, call_number, text, model, made_at",
-    erased=OF_CONVERSATIONS,
-)
+_TOOL_SUMMARY = Table("tool_summary", columns_of(ToolSummaryPut), erased=OF_CONVERSATIONS)
 
 
 def _put(batch: Batch, change: SummaryPut) -> None:
@@ -42,10 +40,6 @@ def _put(batch: Batch, change: SummaryPut) -> None:
     row = row_of(change, _SUMMARY.columns.removesuffix(", latest"), uid=uid)
     batch.rows["summary"][row[:3]] = row
     batch.rows["latest_summary"][row[:2]] = row[2]
-
-
-def _tool_summary(batch: Batch, change: ToolSummaryPut) -> None:
-    batch.rows["tool_summary"][change.id] = row_of(change, _TOOL_SUMMARY.columns)
 
 
 def _write(connection: Connection, batch: Batch, _state: State) -> None:
@@ -64,7 +58,7 @@ def _write(connection: Connection, batch: Batch, _state: State) -> None:
 
 SUMMARIES = Aggregate(
     (_SUMMARY, _TOOL_SUMMARY),
-    {SummaryPut: _put, ToolSummaryPut: _tool_summary},
+    {SummaryPut: _put, ToolSummaryPut: puts(_TOOL_SUMMARY)},
     _write,
     rules=(
         reference("summary.conversation_id", "conversation", "delete"),

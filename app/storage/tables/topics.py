@@ -7,7 +7,7 @@ loses its name when one of its conversations is forgotten or hidden, because the
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,15 @@ from app.storage.engine.aggregate import (
     Row,
     State,
     Table,
+    column_in,
+    columns_of,
     insert_rows,
+    reader,
     reference,
-    row_of,
+    select_in,
 )
-from app.storage.engine.database import Connection
-from app.storage.engine.store import StoreReader
+from app.storage.engine.database import Connection, column
+from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db
 from app.storage.tables import spaces
 from app.storage.tables.vector_rows import from_blobs
@@ -37,9 +40,11 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_CHOICE_COLUMNS = "id, name, is_hidden, merged_into"
-_MEMBER_COLUMNS = "conversation_id, topic_id, strength"
 _VISIBLE = "NOT c.private AND c.deleted_at IS NULL"
+_CHOICES = Table("topic_choice", "id, name, is_hidden, merged_into")
+_MEMBERS = Table(
+    "topic_member", "conversation_id, topic_id, strength", "conversation_id", OF_CONVERSATIONS
+)
 _ROWS_AT_ONCE = 20_000
 LEAST_CONVERSATIONS = 8
 """The fewest conversations in which topics are found."""
@@ -68,28 +73,17 @@ IN_TOPIC = (
 
 
 def _chosen(batch: Batch, change: TopicChosen) -> None:
-    choice = change.choice
-    batch.rows["topic_choice"][choice.id] = row_of(choice, _CHOICE_COLUMNS)
-    for each in choice.conversations:
-        batch.rows["topic_member"][each] = (each, choice.id, 1.0)
+    topic_id = _CHOICES.put(batch, change.choice)
+    for each in change.choice.conversations:
+        batch.rows["topic_member"][each] = (each, topic_id, 1.0)
     batch.mark("found_topics")
 
 
 def _write(connection: Connection, batch: Batch, state: State) -> None:
     _CHOICES.write(connection, batch.rows["topic_choice"], state)
-    members = batch.rows["topic_member"]
-    if members:
-        rows = connection.execute(
-            "SELECT id FROM conversation WHERE id IN (SELECT unnest(?)) AND NOT private",
-            [list(members)],
-        ).fetchall()
-        insert_rows(
-            connection,
-            "topic_member",
-            _MEMBER_COLUMNS,
-            [members[each] for (each,) in rows],
-            REPLACE,
-        )
+    if members := batch.rows["topic_member"]:
+        shown = column_in(connection, "conversation", "id", members, rest="AND NOT private")
+        _MEMBERS.write(connection, {each: members[each] for each in shown})
 
 
 def _erase(connection: Connection, ids: list[int], _position: int) -> None:
@@ -107,9 +101,8 @@ def clear_topic_names(connection: Connection, conversation_ids: Collection[int])
     )
 
 
-_CHOICES = Table("topic_choice", _CHOICE_COLUMNS)
 TOPICS = Aggregate(
-    (_CHOICES, Table("topic_member", _MEMBER_COLUMNS, "conversation_id", OF_CONVERSATIONS)),
+    (_CHOICES, _MEMBERS),
     {TopicChosen: _chosen},
     write=_write,
     erase=_erase,
@@ -174,12 +167,12 @@ class TopicRows(StoreReader):
 
     def stored(self) -> tuple[StoredTopic, ...]:
         """Return the topics with automatic names, by id."""
-        rows = self._store.rows("SELECT id, name, parent_id, named_by FROM topic ORDER BY id")
+        rows = self._store.rows(f"SELECT {columns_of(StoredTopic)} FROM topic ORDER BY id")
         return tuple(StoredTopic(*row) for row in rows)
 
     def choices(self) -> Mapping[TopicId, TopicChoice]:
         """Return what the user decided, by topic, without conversations."""
-        rows = self._store.rows(f"SELECT {_CHOICE_COLUMNS} FROM topic_choice")
+        rows = self._store.rows(f"SELECT {_CHOICES.columns} FROM topic_choice")
         return {row[0]: TopicChoice(*row) for row in rows}
 
     def names_wanted(self, model: str) -> int:
@@ -199,7 +192,7 @@ class TopicRows(StoreReader):
     def members(self) -> tuple[TopicMember, ...]:
         """Return the stored topics of conversations that are not hidden."""
         rows = self._store.rows(
-            f"SELECT m.{_MEMBER_COLUMNS.replace(', ', ', m.')} FROM topic_member m "
+            f"SELECT m.{_MEMBERS.columns.replace(', ', ', m.')} FROM topic_member m "
             f"JOIN conversation c ON c.id = m.conversation_id WHERE {_VISIBLE}"
         )
         return tuple(TopicMember(*row) for row in rows)
@@ -235,10 +228,7 @@ class TopicRows(StoreReader):
             "ORDER BY c.created_at, c.id",
             [topic_id],
         )
-        return tuple(
-            TopicConversation(each, title, from_db(created_at), from_db(updated_at), project)
-            for each, title, created_at, updated_at, project in rows
-        )
+        return tuple(map(_topic_conversation, rows))
 
     def place(self, conversation_id: ConversationId) -> tuple[TopicId, float, float, int] | None:
         """Return a conversation's topic, its strength, the mean strength there and the count; None without."""
@@ -252,35 +242,26 @@ class TopicRows(StoreReader):
 
     # -- for the worker
 
-    def work(self, space: Space) -> TopicWork:
+    @in_snapshot
+    def work(self, cursor: Connection, space: Space) -> TopicWork:
         """Return what there is to do with the vectors of a space."""
-
-        def query(cursor: Connection) -> TopicWork:
-            if space.name not in spaces.spaces_to_read(cursor):
-                return TopicWork(0, 0, 0, 0)
-            conversations, assigned = cursor.execute(
-                "SELECT count(*), count(m.conversation_id) FROM (SELECT DISTINCT p.conversation_id AS id "
-                f"FROM {_embedded(space)}) c LEFT JOIN topic_member m ON m.conversation_id = c.id"
-            ).fetchone() or (0, 0)
-            (nameless,) = cursor.execute(
-                "SELECT count(*) FROM topic WHERE name = '' AND (id IN (SELECT topic_id FROM topic_member m "
-                f"JOIN conversation c ON c.id = m.conversation_id WHERE {_VISIBLE}) OR id IN "
-                "(SELECT parent_id FROM topic))"
-            ).fetchone() or (0,)
-            meta = dict(
-                cursor.execute(
-                    "SELECT key, value FROM meta WHERE key IN ('topics_fitted', 'topics_model')"
-                ).fetchall()
-            )
-            return TopicWork(
-                conversations,
-                conversations - assigned,
-                nameless,
-                int(meta.get("topics_fitted", 0)),
-                meta.get("topics_model", ""),
-            )
-
-        return self._store.read(query)
+        if space.name not in spaces.spaces_to_read(cursor):
+            return TopicWork(0, 0, 0, 0)
+        conversations, assigned = cursor.execute(
+            "SELECT count(*), count(m.conversation_id) FROM (SELECT DISTINCT p.conversation_id AS id "
+            f"FROM {_embedded(space)}) c LEFT JOIN topic_member m ON m.conversation_id = c.id"
+        ).fetchone() or (0, 0)
+        (nameless,) = column(
+            cursor,
+            "SELECT count(*) FROM topic WHERE name = '' AND (id IN (SELECT topic_id FROM topic_member m "
+            f"JOIN conversation c ON c.id = m.conversation_id WHERE {_VISIBLE}) OR id IN "
+            "(SELECT parent_id FROM topic))",
+        )
+        meta: dict[str, str] = dict(
+            select_in(cursor, "meta", "key, value", ["topics_fitted", "topics_model"], "key")
+        )
+        fitted, model = int(meta.get("topics_fitted", 0)), meta.get("topics_model", "")
+        return TopicWork(conversations, conversations - assigned, nameless, fitted, model)
 
     def vectors(self, space: Space) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]":
         """Return the ids (n,) and vectors (n, dim) of conversations, by id: the mean of their turns.
@@ -289,13 +270,7 @@ class TopicRows(StoreReader):
         """
         import numpy as np
 
-        def ids(cursor: Connection) -> "npt.NDArray[np.int64]":
-            if space.name not in spaces.spaces_to_read(cursor):
-                return np.empty(0, np.int64)
-            statement = f"SELECT p.conversation_id AS id FROM {_embedded(space)} ORDER BY 1"
-            return np.asarray(cursor.execute(statement).fetchnumpy()["id"], np.int64)
-
-        turns = self._store.read(ids)
+        turns = self._store.read(_turns, space)
         found: list[npt.NDArray[np.int64]] = []
         sums: list[npt.NDArray[np.float32]] = []
         start = 0
@@ -340,31 +315,26 @@ class TopicRows(StoreReader):
         that topics were found from; None if they were not found anew. `model` is the one that was asked for names;
         None leaves the one before.
         """
-        rows = [(each.id, each.name, each.parent_id, each.named_by) for each in topics]
-        meta = {"topics_fitted": fitted, "topics_model": model}
-        placed = {
-            each.conversation_id: (each.conversation_id, each.topic_id, each.strength)
-            for each in members
-        }
+        rows = list(map(astuple, topics))
+        meta = (("topics_fitted", fitted), ("topics_model", model))
+        placed = {each.conversation_id: astuple(each) for each in members}
 
         def write(connection: Connection) -> None:
-            visible = connection.execute(
-                f"SELECT c.id FROM conversation c WHERE c.id IN (SELECT unnest(?)) AND {_VISIBLE}",
-                [list(placed)],
-            ).fetchall()
-            left = [placed[each] for (each,) in visible]
+            visible = column_in(
+                connection, "conversation c", "c.id", placed, "c.id", f"AND {_VISIBLE}"
+            )
             connection.execute("DELETE FROM topic")
-            insert_rows(connection, "topic", "id, name, parent_id, named_by", rows)
-            insert_rows(connection, "topic_member", _MEMBER_COLUMNS, left, REPLACE)
-            if len(left) < len(placed):
+            insert_rows(connection, "topic", columns_of(StoredTopic), rows)
+            _MEMBERS.write(connection, {each: placed[each] for each in visible})
+            if len(visible) < len(placed):
                 connection.execute(_NAMELESS)
-            for key, value in meta.items():
-                if value is not None:
-                    connection.execute(
-                        "INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, str(value)]
-                    )
+            given = [(key, str(value)) for key, value in meta if value is not None]
+            insert_rows(connection, "meta", "key, value", given, REPLACE)
 
         self._store.write_derived(write, ChangeSet(found_topics=True)).result()
+
+
+_topic_conversation = reader(TopicConversation)
 
 
 def _embedded(space: Space) -> str:
@@ -374,6 +344,16 @@ def _embedded(space: Space) -> str:
         "AND v.chunk_number = 0 AND v.vector IS NOT NULL JOIN conversation c "
         f"ON c.id = p.conversation_id WHERE p.kind = 'turn' AND {_VISIBLE}"
     )
+
+
+def _turns(cursor: Connection, space: Space) -> "npt.NDArray[np.int64]":
+    """Return the conversation of each turn with a vector, in order."""
+    import numpy as np
+
+    if space.name not in spaces.spaces_to_read(cursor):
+        return np.empty(0, np.int64)
+    statement = f"SELECT p.conversation_id AS id FROM {_embedded(space)} ORDER BY 1"
+    return np.asarray(cursor.execute(statement).fetchnumpy()["id"], np.int64)
 
 
 def _means(
