@@ -11,8 +11,8 @@ from functools import partial
 
 from app.domain.conversations import Message, ToolResult
 from app.domain.turn_text import RECALL_MODEL, is_recall_reply
-from app.storage.engine.aggregate import select_in
-from app.storage.engine.database import Connection
+from app.storage.engine.aggregate import column_in, select_in
+from app.storage.engine.database import Connection, column
 from app.storage.tables.exchanges import MESSAGE_COLUMNS, message_of
 from app.storage.work.queue import EXCHANGE_STAMPS
 from app.storage.work.summary_work import CONVERSATION_STAMPS
@@ -92,19 +92,12 @@ class DeletionSet:
 def conversation_deletion_set(cursor: Connection, conversation_ids: Sequence[int]) -> DeletionSet:
     """Return the deletion set of conversations, read while their rows exist."""
     ids = list(conversation_ids)
-    exchanges = cursor.execute(f"SELECT id FROM exchange WHERE {_OWN}", [ids]).fetchall()
-    known = cursor.execute(
-        f"SELECT id FROM fact WHERE {_OWN} UNION ALL SELECT id FROM memory WHERE {_OWN}", [ids]
-    ).fetchall()
-    texts = (
-        text
-        for statement in _TEXTS
-        for (text,) in cursor.execute(statement, [ids, RECALL_MODEL]).fetchall()
-    )
+    own = partial(column_in, cursor, column="id", ids=ids, key="conversation_id")
+    texts = (text for each in _TEXTS for text in column(cursor, each, [ids, RECALL_MODEL]))
     return DeletionSet(
         frozenset(ids),
-        frozenset(each for (each,) in exchanges),
-        frozenset(each for (each,) in known),
+        frozenset(own("exchange")),
+        frozenset(own("fact") | own("memory")),
         TextFingerprints(texts),
     )
 
@@ -119,8 +112,7 @@ def fact_deletion_set(
     statement = f"SELECT text FROM {table} WHERE id IN (SELECT unnest($1))"
     if table == "fact":
         statement += " UNION SELECT text FROM fact_version WHERE fact_id IN (SELECT unnest($1))"
-    rows = cursor.execute(statement, [list(passage_ids)]).fetchall()
-    texts = [*(text for (text,) in rows), *unwritten]
+    texts = [*column(cursor, statement, [list(passage_ids)]), *unwritten]
     return DeletionSet(
         frozenset(), frozenset(), frozenset(passage_ids), TextFingerprints((), whole=texts)
     )
@@ -134,14 +126,14 @@ def message_deletion_set(
     rows = select_in(cursor, "message", MESSAGE_COLUMNS, ids)
     texts = [text for row in rows for text in _written_texts(message_of(row))]
     turns = exchanges_of(cursor, ids)
-    of_turns = partial(select_in, cursor, ids=turns, key="exchange_id")
-    whole = [text for table in _DERIVED for (text,) in of_turns(table, "text")]
-    summaries = cursor.execute(
+    of_turns = partial(column_in, cursor, ids=turns, key="exchange_id")
+    whole = [text for table in _DERIVED for text in of_turns(table, "text")]
+    whole += column(
+        cursor,
         "SELECT text FROM summary WHERE (kind = 'exchange' AND source_id IN (SELECT unnest($1))) "
         "OR (kind <> 'exchange' AND conversation_id = $2)",
         [turns, conversation_id],
-    ).fetchall()
-    known = [*of_turns("fact", "id"), *of_turns("memory", "id")]
+    )
     stamps = select_in(
         cursor, EXCHANGE_STAMPS, "'exchange', exchange_id, stamp", turns, "exchange_id"
     )
@@ -157,8 +149,8 @@ def message_deletion_set(
     return DeletionSet(
         frozenset(),
         frozenset(turns) - kept,
-        frozenset(each for (each,) in known),
-        TextFingerprints(texts, [*whole, *(text for (text,) in summaries)]),
+        frozenset(of_turns("fact", "id") | of_turns("memory", "id")),
+        TextFingerprints(texts, whole),
         frozenset((conversation_id,)),
         frozenset(ids),
         frozenset(stamps),
@@ -167,8 +159,7 @@ def message_deletion_set(
 
 def exchanges_of(cursor: Connection, message_ids: Collection[int]) -> list[int]:
     """Return the exchanges that contain some of these messages."""
-    rows = select_in(cursor, "exchange_message", "DISTINCT exchange_id", message_ids, "message_id")
-    return sorted(each for (each,) in rows)
+    return sorted(column_in(cursor, "exchange_message", "exchange_id", message_ids, "message_id"))
 
 
 def _written_texts(message: Message) -> Iterable[str]:

@@ -30,7 +30,7 @@ from app.domain.errors import Cancelled, DiskFull, ReadOnlyStorage, StorageError
 from app.storage.apply import apply_records
 from app.storage.deletion.values import value_counts
 from app.storage.engine import migrations
-from app.storage.engine.aggregate import select_in
+from app.storage.engine.aggregate import column_in
 from app.storage.engine.database import Connection, Database, connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.storage.engine.store import Store
@@ -53,8 +53,8 @@ Owed = Sequence[tuple[int, Changes | None]]
 
 def deletions_owed(store: Store) -> int:
     """Return how many deletions still have bytes in the files. Blocking."""
-    row = store.row("SELECT count(*) FROM erasure")
-    return int(row[0]) if row else 0
+    (count,) = store.column("SELECT count(*) FROM erasure")
+    return int(count)
 
 
 def erase_bytes(store: Store, is_cancelled: Callable[[], bool] = lambda: False) -> bool:
@@ -64,10 +64,9 @@ def erase_bytes(store: Store, is_cancelled: Callable[[], bool] = lambda: False) 
     others read and write meanwhile. `is_cancelled` is called between backups. Raises Cancelled, StorageError;
     then the next call continues.
     """
-    row = store.row("SELECT max(position) FROM erasure")
-    if row is None or row[0] is None:
+    (pending,) = store.column("SELECT max(position) FROM erasure")
+    if pending is None:
         return False
-    pending = int(row[0])
     clean: set[Path] = set()
     while True:
         if is_cancelled():
@@ -152,7 +151,7 @@ def _contains(connection: Connection, change: Change) -> bool:
 
 def _found(connection: Connection, table: str, key: str, keys: Iterable[object]) -> set[object]:
     try:
-        return {each for (each,) in select_in(connection, table, key, keys, key)}
+        return column_in(connection, table, key, keys, key)
     except duckdb.CatalogException:
         return set()  # it is older than the table
 
@@ -212,12 +211,9 @@ def _replace_database(store: Store, pending: int) -> None:
     last = store.on_writer(lambda: _begin_clean_segment(store)).result()
     _rewrite(store)
     store.on_writer(lambda: store.journal.cut_behind(last)).result()
-    store.write_derived(lambda connection: _record_erased(connection, pending)).result()
+    erased = "DELETE FROM erasure WHERE position <= ?"
+    store.write_derived(lambda connection: connection.execute(erased, [pending])).result()
     store.on_writer(lambda: _release_texts(store)).result()
-
-
-def _record_erased(connection: Connection, pending: int) -> None:
-    connection.execute("DELETE FROM erasure WHERE position <= ?", [pending])
 
 
 def _release_texts(store: Store) -> None:

@@ -161,11 +161,9 @@ def value_places(store: Store, value: str) -> Mapping[str, int]:
 
 def purge_trash(store: Store, before: datetime) -> int:
     """Forget the conversations that were moved to the trash before a time; return how many."""
-    rows = store.rows(
-        "SELECT id FROM conversation WHERE deleted_at < ? ORDER BY id", [to_db(before)]
-    )
-    forget(store, (ConversationId(each) for (each,) in rows))
-    return len(rows)
+    old = "SELECT id FROM conversation WHERE deleted_at < ? ORDER BY id"
+    forget(store, ids := store.column(old, [to_db(before)]))
+    return len(ids)
 
 
 def remains(store: Store) -> tuple[str, ...]:

@@ -23,12 +23,11 @@ from app.domain.recall import PlanPart, PlanPartKind
 from app.domain.turn_text import turn_passage
 from app.storage.deletion.deletion_set import DeletionSet, exchanges_of, message_deletion_set
 from app.storage.deletion.redaction import redact_messages, redact_prompts
-from app.storage.engine.aggregate import delete_where_in, select_in
-from app.storage.engine.database import Connection
+from app.storage.engine.aggregate import column_in, delete_where_in, select_in
+from app.storage.engine.database import Connection, column
 from app.storage.tables.exchanges import (
-    MESSAGE_COLUMNS,
     exchanges_where,
-    message_of,
+    messages_in,
     rewrite_messages,
 )
 from app.storage.tables.fact_rows import delete_facts_where
@@ -46,8 +45,7 @@ _Plan = tuple[PlanPart, ...]
 
 def erase_messages(connection: Connection, change: MessagesForgotten, position: int) -> None:
     """Apply the change; `position` is the journal's. Inside the caller's transaction."""
-    rows = select_in(connection, "message", "id", change.message_ids)
-    ids = [each for (each,) in rows]
+    ids = list(column_in(connection, "message", "id", change.message_ids))
     if not ids:
         return
     turns = exchanges_of(connection, ids)
@@ -56,14 +54,15 @@ def erase_messages(connection: Connection, change: MessagesForgotten, position: 
     redact_prompts(connection, "memory", list(deleted.passages), [])
     _redact_own_prompts(connection, change.conversation_id, turns, deleted)
     _erase_contents(connection, change.conversation_id, ids, turns)
-    own_facts = _facts_of(connection, turns)
-    redact_prompts(connection, "fact", own_facts, [])
+    own_facts = column_in(connection, "fact", "id", turns, "exchange_id")
+    own_facts |= column_in(connection, "fact_version", "fact_id", turns, "exchange_id")
+    redact_prompts(connection, "fact", list(own_facts), [])
     changed_facts = delete_facts_where(connection, _OF_TURNS, turns)
     _erase_derived(connection, change.conversation_id, turns, position)
     delete_prompts_of_exchanges(connection, turns, deleted.exchanges)
     drop_probes(connection, deleted.exchanges)
     renew_turns(connection, turns, position)
-    update_fact_passages(connection, {*own_facts, *changed_facts}, position)
+    update_fact_passages(connection, own_facts | changed_facts, position)
     drop_unsupported_lines(connection)
     clear_topic_names(connection, [change.conversation_id])
     _replace_title(connection, change, position)
@@ -72,12 +71,8 @@ def erase_messages(connection: Connection, change: MessagesForgotten, position: 
 def _erase_contents(
     connection: Connection, conversation_id: int, ids: list[int], turns: list[int]
 ) -> None:
-    rows = connection.execute(
-        f"SELECT {MESSAGE_COLUMNS} FROM message WHERE id IN "
-        "(SELECT message_id FROM exchange_message WHERE exchange_id IN (SELECT unnest(?)))",
-        [turns],
-    ).fetchall()
-    messages: dict[int, Message] = {each.id: each for each in map(message_of, rows)}
+    here = column_in(connection, "exchange_message", "message_id", turns, "exchange_id")
+    messages = messages_in(connection, here)
     forgotten = set(ids)
     calls = {
         block.call_id
@@ -110,26 +105,18 @@ def _without_content(message: Message, calls: Collection[str]) -> Message:
     return replace(message, blocks=(Forgotten(),), raw=None)
 
 
-def _facts_of(connection: Connection, turns: list[int]) -> list[int]:
-    rows = connection.execute(
-        f"SELECT id FROM fact WHERE {_OF_TURNS} UNION "
-        f"SELECT fact_id FROM fact_version WHERE {_OF_TURNS}",
-        [turns],
-    ).fetchall()
-    return [each for (each,) in rows]
-
-
 def _erase_derived(
     connection: Connection, conversation_id: int, turns: list[int], position: int
 ) -> None:
     """Delete summaries, saved texts, and the tags that a summarizer gave, with their passages."""
-    passages = connection.execute(
+    passages = column(
+        connection,
         f"SELECT id FROM passage WHERE ({_OF_TURNS} AND kind IN "
         "('exchange_summary', 'tool_summary', 'memory')) "
         "OR (conversation_id = $2 AND kind = 'conversation_summary')",
         [turns, conversation_id],
-    ).fetchall()
-    remove_passages(connection, [each for (each,) in passages], position)
+    )
+    remove_passages(connection, passages, position)
     connection.execute(
         "DELETE FROM summary WHERE (kind = 'exchange' AND source_id IN (SELECT unnest($1))) "
         "OR (kind <> 'exchange' AND conversation_id = $2)",
@@ -150,8 +137,7 @@ def renew_turns(connection: Connection, turns: list[int], position: int) -> None
     for exchange in exchanges_where(connection, "id IN (SELECT unnest(?))", [turns]):
         if (own := known.get(exchange.id)) is None:
             continue
-        rows = select_in(connection, "message", MESSAGE_COLUMNS, exchange.message_ids)
-        messages = {each.id: each for each in map(message_of, rows)}
+        messages = messages_in(connection, exchange.message_ids)
         here = [messages[each] for each in exchange.message_ids if each in messages]
         if (passage := turn_passage(PassageId(own), exchange, here)) is None:
             gone.append(own)
@@ -163,13 +149,14 @@ def renew_turns(connection: Connection, turns: list[int], position: int) -> None
             "UPDATE passage SET content_hash = ?, tokens = ? WHERE id = ?",
             [content_hash, tokens, own],
         )
-    beside: list[tuple[int]] = connection.execute(
+    beside = column(
+        connection,
         "SELECT id FROM passage WHERE kind = 'turn' AND source_id IN (SELECT id FROM exchange "
         "WHERE parent_id IN (SELECT unnest($1)) UNION SELECT parent_id FROM exchange "
         "WHERE id IN (SELECT unnest($1)))",
         [turns],
-    ).fetchall()
-    renewed = {own for own, *_ in changed} | {each for (each,) in beside}
+    )
+    renewed = {own for own, *_ in changed}.union(beside)
     renew_passages(connection, list(renewed), position)
 
 
@@ -179,19 +166,19 @@ def _redact_own_prompts(
     """Delete stored prompt texts that quote the turns, and those that stood for them."""
     owned = select_in(connection, "prompt_text", "hash, text", [conversation_id], "conversation_id")
     gone = {digest for digest, text in owned if any(map(deleted.text.matches, text.split("\n")))}
-    passages = {
-        each for (each,) in select_in(connection, "passage", "id", turns, "exchange_id")
-    } | deleted.passages
-    quoting = connection.execute(
+    passages = column_in(connection, "passage", "id", turns, "exchange_id") | deleted.passages
+    quoting = column(
+        connection,
         "SELECT parts FROM prompt WHERE (exchange_id, sent_at) IN (SELECT (exchange_id, sent_at) "
         "FROM recalled WHERE passage_id IN (SELECT unnest($1)) "
         "OR source_exchange_id IN (SELECT unnest($2)))",
         [list(passages), list(turns)],
-    ).fetchall()
-    compacted = connection.execute(
+    )
+    compacted = column(
+        connection,
         "SELECT parts FROM prompt WHERE conversation_id = ? AND contains(parts, ?)",
         [conversation_id, f'"{PlanPartKind.COMPACTION}"'],
-    ).fetchall()
+    )
     for part in _parts(quoting):
         gone |= {piece.text for piece in part.pieces if piece.passage_id in passages}
     for part in _parts(compacted):
@@ -203,8 +190,8 @@ def _redact_own_prompts(
     )
 
 
-def _parts(rows: Iterable[tuple[str]]) -> Iterable[PlanPart]:
-    for (parts,) in rows:
+def _parts(plans: Iterable[str]) -> Iterable[PlanPart]:
+    for parts in plans:
         plan: _Plan = codec.loads(_Plan, parts)
         yield from plan
 

@@ -11,8 +11,9 @@ from app.domain.conversations import Block, Message, Role, Text, ToolCall, ToolR
 from app.domain.turn_text import RECALL_MODEL, is_recall_reply
 from app.storage.deletion.deletion_set import DeletionSet
 from app.storage.deletion.quotes import QUOTING_TOOLS, QuoteContext, redact_answer, redact_result
+from app.storage.engine.aggregate import column_in, select_in
 from app.storage.engine.database import Connection
-from app.storage.tables.exchanges import MESSAGE_COLUMNS, blocks_of, message_of, rewrite_messages
+from app.storage.tables.exchanges import blocks_of, messages_in, rewrite_messages
 
 _NAMED = " OR ".join(f"contains(m.blocks, '\"{name}\"')" for name in QUOTING_TOOLS)
 _CANDIDATES = (
@@ -85,32 +86,19 @@ def _imported(connection: Connection, messages: list[tuple[int, int]]) -> set[in
 
     They were imported alone or with their conversation.
     """
-    found: dict[str, set[int]] = {"message": set(), "conversation": set()}
-    rows = connection.execute(
-        "SELECT DISTINCT kind, local_id FROM origin "
-        "WHERE (kind = 'message' AND local_id IN (SELECT unnest($1))) "
-        "OR (kind = 'conversation' AND local_id IN (SELECT unnest($2)))",
-        [[each for each, _ in messages], list({each for _, each in messages})],
-    ).fetchall()
-    for kind, local_id in rows:
-        found[kind].add(local_id)
-    return {
-        each
-        for each, conversation in messages
-        if each in found["message"] or conversation in found["conversation"]
-    }
+    alone, whole = (
+        column_in(connection, "origin", "local_id", ids, "local_id", f"AND kind = '{kind}'")
+        for kind, ids in zip(("message", "conversation"), zip(*messages, strict=True), strict=True)
+    )
+    return {each for each, conversation in messages if each in alone or conversation in whole}
 
 
 def _with_calls(connection: Connection, ids: list[int]) -> Iterator[tuple[Message, dict[str, str]]]:
     """Yield messages, each with the arguments of the tool calls in its parent."""
     for start in range(0, len(ids), _READ_TOGETHER):
-        some = ids[start : start + _READ_TOGETHER]
-        statement = f"SELECT {MESSAGE_COLUMNS} FROM message WHERE id IN (SELECT unnest(?))"
-        messages = [message_of(row) for row in connection.execute(statement, [some]).fetchall()]
-        rows = connection.execute(
-            "SELECT id, text, blocks FROM message WHERE id IN (SELECT unnest(?))",
-            [[each.parent_id for each in messages if each.role is Role.TOOL]],
-        ).fetchall()
+        messages = messages_in(connection, ids[start : start + _READ_TOGETHER]).values()
+        parents = (each.parent_id for each in messages if each.role is Role.TOOL)
+        rows = select_in(connection, "message", "id, text, blocks", parents)
         calls = {each: call_arguments(blocks_of(text, blocks)) for each, text, blocks in rows}
         for message in messages:
             yield message, calls.get(message.parent_id or 0, {})

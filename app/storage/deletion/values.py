@@ -16,7 +16,6 @@ from app.domain.conversations import (
     Attachment,
     Block,
     Image,
-    Message,
     Text,
     Thinking,
     ToolCall,
@@ -24,10 +23,10 @@ from app.domain.conversations import (
 )
 from app.storage.deletion.deletion_set import exchanges_of
 from app.storage.deletion.messages import renew_turns
-from app.storage.engine.aggregate import select_in
-from app.storage.engine.database import Connection
+from app.storage.engine.aggregate import column_in
+from app.storage.engine.database import Connection, column
 from app.storage.tables.documents import documents_with, erase_documents
-from app.storage.tables.exchanges import MESSAGE_COLUMNS, message_of, rewrite_messages
+from app.storage.tables.exchanges import messages_in, rewrite_messages
 from app.storage.tables.fact_rows import delete_facts
 from app.storage.tables.fact_visibility import update_fact_passages
 from app.storage.tables.passage_rows import remove_passages
@@ -59,13 +58,11 @@ def value_counts(connection: Connection, value: str) -> Mapping[str, int]:
         if table == "appconfig":
             condition = f"key IN {_SETTINGS} AND ({condition})"
         try:
-            row = connection.execute(
-                f"SELECT count(*) FROM {table} WHERE {condition}", forms
-            ).fetchone()
+            (count,) = column(connection, f"SELECT count(*) FROM {table} WHERE {condition}", forms)
         except (duckdb.CatalogException, duckdb.BinderException):
             continue  # it is older than the table or the column
-        if row and row[0]:
-            found[table] = found.get(table, 0) + int(row[0])
+        if count:
+            found[table] = found.get(table, 0) + int(count)
     if documents := documents_with(connection, value):
         found["document"] = len(documents)
     return found
@@ -79,7 +76,7 @@ def erase_value(connection: Connection, value: str, position: int) -> set[int]:
     _delete_derived(connection, value, position)
     messages = _rewrite_messages(connection, value)
     turns = exchanges_of(connection, messages)
-    changed_in = {each for (each,) in select_in(connection, "message", "conversation_id", messages)}
+    changed_in = column_in(connection, "message", "conversation_id", messages)
     titles = _ids(connection, "conversation", "id", _REPLACED["conversation"], value)
     for table, columns in _REPLACED.items():
         condition, forms = _contains(columns, value)
@@ -109,15 +106,15 @@ def without_value(text: str, value: str) -> str:
 
 def _rewrite_messages(connection: Connection, value: str) -> list[int]:
     """Replace the value in messages; return which. What a provider signed is dropped."""
-    ids = _ids(connection, "message", "id", _MESSAGE, value)
-    messages = map(message_of, select_in(connection, "message", MESSAGE_COLUMNS, ids))
-    rewrite_messages(connection, [_redacted(each, value) for each in messages])
-    return ids
-
-
-def _redacted(message: Message, value: str) -> Message:
-    blocks = tuple(_block(each, value) for each in message.blocks)
-    return replace(message, blocks=blocks, raw=None)
+    messages = messages_in(connection, _ids(connection, "message", "id", _MESSAGE, value))
+    rewrite_messages(
+        connection,
+        [
+            replace(each, blocks=tuple(_block(block, value) for block in each.blocks), raw=None)
+            for each in messages.values()
+        ],
+    )
+    return list(messages)
 
 
 def _block(block: Block, value: str) -> Block:
@@ -145,12 +142,13 @@ def _delete_derived(connection: Connection, value: str, position: int) -> None:
     for table in ("memory", "tool_summary"):
         gone.update(_ids(connection, table, "id", ("text",), value))
     condition, forms = _contains(("text",), value)
-    rows = connection.execute(
+    summaries = column(
+        connection,
         "SELECT p.id FROM passage p WHERE p.kind IN ('exchange_summary', 'conversation_summary') AND "
         f"(p.kind, p.source_id) IN (SELECT (kind || '_summary', source_id) FROM summary WHERE {condition})",
         forms,
-    ).fetchall()
-    remove_passages(connection, [*gone, *(each for (each,) in rows)], position)
+    )
+    remove_passages(connection, [*gone, *summaries], position)
     update_fact_passages(connection, delete_facts(connection, facts), position)
     drop_unsupported_lines(connection)
 
@@ -194,10 +192,7 @@ def _ids(
     connection: Connection, table: str, key: str, columns: Iterable[str], value: str
 ) -> list[int]:
     condition, forms = _contains(columns, value)
-    rows = connection.execute(
-        f"SELECT DISTINCT {key} FROM {table} WHERE {condition}", forms
-    ).fetchall()
-    return [each for (each,) in rows]
+    return column(connection, f"SELECT DISTINCT {key} FROM {table} WHERE {condition}", forms)
 
 
 def _forms(value: str) -> list[str]:

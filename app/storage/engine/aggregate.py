@@ -257,7 +257,7 @@ def reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
             elif isinstance(hint, type) and issubclass(hint, Enum):
                 converters[place] = hint
             elif get_origin(hint) is tuple or is_dataclass(hint):
-                converters[place] = partial(codec.loads, hint)
+                converters[place] = partial(_from_json, hint)
 
     def read(row: Sequence[Any]) -> T:
         values = list(row)
@@ -267,6 +267,10 @@ def reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
         return kind(*values)
 
     return read
+
+
+def _from_json(hint: Any, value: object) -> object:
+    return codec.loads(hint, value) if isinstance(value, str) else value
 
 
 def insert_rows(

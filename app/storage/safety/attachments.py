@@ -19,8 +19,8 @@ from app.domain.attachments import files_of, hashes_of
 from app.domain.conversations import File
 from app.domain.errors import NotFound, StorageError
 from app.domain.ids import new_uid
-from app.storage.engine.aggregate import select_in
-from app.storage.engine.database import Connection
+from app.storage.engine.aggregate import column_in
+from app.storage.engine.database import Connection, column
 from app.storage.engine.errors import from_os_error
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import blocks_of
@@ -95,35 +95,31 @@ class AttachmentFiles:
 
 def referenced_hashes(cursor: Connection) -> set[str]:
     """Return the hashes of all files that messages and drafts refer to."""
-    rows = cursor.execute("SELECT DISTINCT content_hash FROM message_file").fetchall()
-    drafts = cursor.execute("SELECT files FROM draft WHERE files <> '[]'").fetchall()
-    return {each for (each,) in rows} | _hashes_of_drafts(drafts)
+    hashes = column(cursor, "SELECT DISTINCT content_hash FROM message_file")
+    return _hashes_of_drafts(column(cursor, "SELECT files FROM draft")).union(hashes)
 
 
 def hashes_in(cursor: Connection, conversation_ids: Iterable[int]) -> set[str]:
     """Return the hashes of the files in the messages of conversations."""
-    rows = cursor.execute(
+    hashes = column(
+        cursor,
         "SELECT DISTINCT f.content_hash FROM message_file f JOIN message m ON m.id = f.message_id "
         "WHERE m.conversation_id IN (SELECT unnest(?))",
         [list(conversation_ids)],
-    ).fetchall()
-    return {each for (each,) in rows}
+    )
+    return set(hashes)
 
 
 def hashes_to_forget(cursor: Connection, conversation_ids: Iterable[int]) -> set[str]:
     """Return the hashes of the files in the messages and drafts of conversations."""
     ids = list(conversation_ids)
-    drafts = cursor.execute(
-        "SELECT files FROM draft WHERE conversation_id IN (SELECT unnest(?)) AND files <> '[]'",
-        [ids],
-    ).fetchall()
+    drafts = column_in(cursor, "draft", "files", ids, "conversation_id")
     return hashes_in(cursor, ids) | _hashes_of_drafts(drafts)
 
 
 def hashes_of_messages(cursor: Connection, message_ids: Iterable[int]) -> set[str]:
     """Return the hashes of the files in some messages."""
-    rows = select_in(cursor, "message_file", "content_hash", message_ids, "message_id")
-    return {each for (each,) in rows}
+    return column_in(cursor, "message_file", "content_hash", message_ids, "message_id")
 
 
 def count_as_unused(paths: DataPaths, hashes: Iterable[str]) -> None:
@@ -282,9 +278,9 @@ def _folder_beside(backup: Path) -> Path:
     return backup.with_name(f"{backup.name}.attachments")
 
 
-def _hashes_of_drafts(rows: Iterable[tuple[str]]) -> set[str]:
+def _hashes_of_drafts(drafts: Iterable[str]) -> set[str]:
     found: set[str] = set()
-    for (text,) in rows:
+    for text in drafts:
         files: tuple[File, ...] = codec.loads(tuple[File, ...], text)
         found.update(hashes_of(files))
     return found
@@ -292,7 +288,7 @@ def _hashes_of_drafts(rows: Iterable[tuple[str]]) -> set[str]:
 
 def _hashes_of_any(cursor: Connection) -> set[str]:
     """Return `referenced_hashes` of a database that may be older than attachments."""
-    names = {row[0] for row in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    names = column(cursor, "SELECT table_name FROM duckdb_tables()")
     return referenced_hashes(cursor) if "message_file" in names else set()
 
 

@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 
 from app.domain.errors import Cancelled, DiskFull, StorageError
 from app.domain.ids import new_uid
 from app.storage.engine import migrations
-from app.storage.engine.database import Connection, connect
+from app.storage.engine.database import Connection, column, connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.system.paths import DataPaths, fsync_file, fsync_folder
 
@@ -57,7 +57,7 @@ def identify(connection: Connection) -> DatabaseIdentity:
         return DatabaseIdentity("", 0, 0)
     position = _first(connection, "SELECT position FROM state")
     uid = _first(connection, "SELECT value FROM meta WHERE key = 'database_uid'")
-    return DatabaseIdentity(str(uid or ""), version, int(str(position)))
+    return DatabaseIdentity(uid or "", version, position)
 
 
 def verify(path: Path, counts: dict[str, int] | None = None) -> DatabaseIdentity:
@@ -91,10 +91,8 @@ def read_all_tables(connection: Connection) -> dict[str, int]:
     """
     counts: dict[str, int] = {}
     for table in _tables(connection):
-        row = connection.execute(
-            f'SELECT count(*), bit_xor(hash(t)) FROM "{table}" AS t'
-        ).fetchone()
-        counts[table] = int(row[0]) if row else 0
+        statement = f'SELECT count(*), bit_xor(hash(t)) FROM "{table}" AS t'
+        (counts[table],) = column(connection, statement)
     return counts
 
 
@@ -112,7 +110,7 @@ def _read_sparingly(connection: Connection) -> dict[str, int]:
 def row_counts(connection: Connection) -> dict[str, int]:
     """Return how many rows each table has, by its name."""
     return {
-        table: int(str(_first(connection, f'SELECT count(*) FROM "{table}"')))
+        table: _first(connection, f'SELECT count(*) FROM "{table}"')
         for table in _tables(connection)
     }
 
@@ -170,7 +168,7 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
         _once_released(lambda: connection.execute(f"ATTACH '{quoted}' AS backup_target"))
         try:
             connection.execute("BEGIN")
-            position = int(str(_first(connection, "SELECT position FROM state")))
+            position: int = _first(connection, "SELECT position FROM state")
             counts = row_counts(connection)
             connection.execute(f'COPY FROM DATABASE "{source}" TO backup_target')
             connection.execute("COMMIT")
@@ -281,13 +279,12 @@ def remove(path: Path) -> None:
 
 
 def _tables(connection: Connection) -> list[str]:
-    rows = connection.execute(
+    return column(
+        connection,
         "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() "
-        "ORDER BY table_name"
-    ).fetchall()
-    return [name for (name,) in rows]
+        "ORDER BY table_name",
+    )
 
 
-def _first(connection: Connection, statement: str) -> object:
-    row = connection.execute(statement).fetchone()
-    return row[0] if row else None
+def _first(connection: Connection, statement: str) -> Any:
+    return next(iter(column(connection, statement)), None)

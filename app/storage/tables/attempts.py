@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.workers import WORKERS, FailedItem, ItemKind, WorkerName
-from app.storage.engine.aggregate import OF_CONVERSATIONS, REPLACE, Aggregate, insert_rows
+from app.storage.engine.aggregate import OF_CONVERSATIONS, Aggregate, reader
 from app.storage.engine.database import Connection
 from app.storage.engine.store import Store, StoreReader
 from app.storage.engine.times import from_db, to_db
@@ -17,64 +17,63 @@ CALLS_PER_MESSAGE = 1_000  # a tool call's item id is its message's id times thi
 _VISIBLE = "NOT c.private AND c.deleted_at IS NULL"
 
 
+_CONVERSATION = "JOIN conversation c ON c.id ="
+
+
 @dataclass(frozen=True, slots=True)
 class _Items:
-    """What the items of one kind are.
+    """What the items of one kind are, as expressions.
 
-    `listed` joins the table of attempts (a) to what they are; `erased` selects the attempts at items
-    of forgotten conversations, whose ids are $1.
+    `joins` joins the table of attempts (a) to what `title` and `detail` are read from; `erased` selects
+    the attempts at items of forgotten conversations, whose ids are $1.
     """
 
-    listed: str
-    erased: str
+    title: str = "c.title"
+    detail: str = "''"
+    joins: str = ""
+    erased: str = "false"
+
+    @property
+    def listed(self) -> str:
+        """The attempts with their items, as a query."""
+        return f"SELECT a.*, {self.title} AS title, {self.detail} AS detail FROM attempt a {self.joins}"
 
 
 _ITEMS: Mapping[ItemKind, _Items] = {
     ItemKind.EXCHANGE: _Items(
-        "SELECT a.*, c.title, 'turn ' || (e.turn_number + 1) AS detail FROM attempt a "
-        "JOIN exchange e ON e.id = a.item_id "
-        f"JOIN conversation c ON c.id = e.conversation_id AND {_VISIBLE}",
-        f"item_id IN (SELECT id FROM exchange WHERE {OF_CONVERSATIONS})",
+        detail="'turn ' || (e.turn_number + 1)",
+        joins="JOIN exchange e ON e.id = a.item_id "
+        f"{_CONVERSATION} e.conversation_id AND {_VISIBLE}",
+        erased=f"item_id IN (SELECT id FROM exchange WHERE {OF_CONVERSATIONS})",
     ),
     ItemKind.CONVERSATION: _Items(
-        "SELECT a.*, c.title, '' AS detail FROM attempt a "
-        f"JOIN conversation c ON c.id = a.item_id AND {_VISIBLE}",
-        "item_id IN (SELECT unnest($1))",
+        joins=f"{_CONVERSATION} a.item_id AND {_VISIBLE}",
+        erased="item_id IN (SELECT unnest($1))",
     ),
     ItemKind.PASSAGE: _Items(
-        "SELECT a.*, coalesce(c.title, w.name, '') AS title, "
-        "replace(p.kind, '_', ' ') AS detail FROM attempt a JOIN passage p ON p.id = a.item_id "
-        "LEFT JOIN conversation c ON c.id = p.conversation_id "
+        "coalesce(c.title, w.name, '')",
+        "replace(p.kind, '_', ' ')",
+        f"JOIN passage p ON p.id = a.item_id LEFT {_CONVERSATION} p.conversation_id "
         "LEFT JOIN document_chunk d ON p.kind IN ('man_page', 'document') AND d.id = p.source_id "
         "LEFT JOIN document w ON w.id = d.document_id "
         f"WHERE p.conversation_id IS NULL OR ({_VISIBLE})",
         f"item_id IN (SELECT id FROM passage WHERE {OF_CONVERSATIONS})",
     ),
     ItemKind.TOOL_CALL: _Items(
-        "SELECT a.*, c.title, 'tool call' AS detail FROM attempt a "
-        f"JOIN message m ON m.id = a.item_id // {CALLS_PER_MESSAGE} "
-        f"JOIN conversation c ON c.id = m.conversation_id AND {_VISIBLE}",
-        f"item_id // {CALLS_PER_MESSAGE} IN (SELECT id FROM message WHERE {OF_CONVERSATIONS})",
+        detail="'tool call'",
+        joins=f"JOIN message m ON m.id = a.item_id // {CALLS_PER_MESSAGE} "
+        f"{_CONVERSATION} m.conversation_id AND {_VISIBLE}",
+        erased=f"item_id // {CALLS_PER_MESSAGE} IN (SELECT id FROM message WHERE {OF_CONVERSATIONS})",
     ),
     **dict.fromkeys(
         (ItemKind.MANUAL_PAGE, ItemKind.DOCUMENT),
-        _Items(
-            "SELECT a.*, coalesce(w.name, 'The list') AS title, "
-            "'' AS detail FROM attempt a LEFT JOIN document w ON w.id = a.item_id",
-            "false",
-        ),
+        _Items("coalesce(w.name, 'The list')", joins="LEFT JOIN document w ON w.id = a.item_id"),
     ),
-    ItemKind.PROFILE: _Items(
-        "SELECT a.*, 'The profile' AS title, '' AS detail FROM attempt a", "false"
-    ),
-    ItemKind.SESSION_FILE: _Items(
-        "SELECT a.*, 'A session file' AS title, '' AS detail FROM attempt a", "false"
-    ),
-    ItemKind.ROUTINE: _Items(
-        "SELECT a.*, 'A routine' AS title, '' AS detail FROM attempt a", "false"
-    ),
+    ItemKind.PROFILE: _Items("'The profile'"),
+    ItemKind.SESSION_FILE: _Items("'A session file'"),
+    ItemKind.ROUTINE: _Items("'A routine'"),
 }
-_UNKNOWN = "SELECT a.*, 'Item ' || a.item_id AS title, '' AS detail FROM attempt a"
+_UNKNOWN = _Items("'Item ' || a.item_id").listed
 _LISTED: Mapping[str, str] = {name: _ITEMS[spec.items].listed for name, spec in WORKERS.items()}
 
 
@@ -119,13 +118,8 @@ class Attempts:
 
     def failed(self, item_id: int, tries: int, next_at: datetime | None, error: str) -> None:
         """Record a failure; with `next_at` (UTC) None the item is abandoned."""
-        row = (self._worker, item_id, tries, to_db(next_at), error)
-
-        def write(connection: Connection) -> None:
-            columns = "worker, item_id, tries, next_at, error"
-            insert_rows(connection, "attempt", columns, [row], REPLACE)
-
-        self._store.write_derived(write).result()
+        statement = "INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?)"
+        self._execute(statement, item_id, tries, to_db(next_at), error)
 
     def settle(self, item_ids: Collection[int]) -> None:
         """Delete the failures of items that succeeded in the end."""
@@ -163,7 +157,7 @@ class FailedItems(StoreReader):
             "ORDER BY next_at NULLS LAST, item_id DESC LIMIT $limit",
             {"worker": worker, "limit": limit},
         )
-        return tuple(
-            FailedItem(item_id, title, detail, tries, from_db(next_at), error)
-            for item_id, title, detail, tries, next_at, error in rows
-        )
+        return tuple(map(_failed_item, rows))
+
+
+_failed_item = reader(FailedItem)

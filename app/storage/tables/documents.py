@@ -9,7 +9,6 @@ chunk is gone a row says where it was, so that what quotes it can be told what b
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, replace
 from datetime import datetime
 from itertools import chain
 
@@ -39,15 +38,17 @@ from app.storage.engine.aggregate import (
     Batch,
     Row,
     Rule,
+    column_in,
+    columns_of,
     delete_where_in,
     insert_rows,
     reader,
     reference,
+    row_of,
     select_in,
 )
-from app.storage.engine.database import Connection
+from app.storage.engine.database import Connection, column
 from app.storage.engine.store import Store, StoreReader
-from app.storage.engine.times import to_db
 from app.storage.tables.passage_rows import remove_passages
 from app.storage.work.queue import Tally, WorkQuery
 
@@ -55,7 +56,7 @@ _WORKERS = {
     PassageKind.MAN_PAGE: WorkerName.MAN_INDEXER,
     PassageKind.DOCUMENT: WorkerName.DOCUMENT_INDEXER,
 }
-_LISTED = "name, title, stamp, changed_at, project"
+_LISTED = columns_of(ListedDocument)
 _CHUNK = "id, document_id, place, start, page, heading, text, content_hash"
 _READ_TOGETHER = 500
 # Chunks follow each other, so that the value may stand in two of them.
@@ -99,15 +100,14 @@ def _forgotten(batch: Batch, change: DocumentsForgotten) -> None:
 
 def erase_documents(connection: Connection, document_ids: list[int], position: int) -> None:
     """Delete documents with their chunks and passages; inside the caller's transaction."""
-    rows = connection.execute(
+    ids = column(
+        connection,
         "SELECT p.id FROM passage p JOIN document_chunk c ON c.id = p.source_id WHERE p.kind IN "
         "('man_page', 'document') AND c.document_id IN (SELECT unnest(?))",
         [document_ids],
-    ).fetchall()
-    ids = [each for (each,) in rows]
+    )
     try:
-        rows = select_in(connection, "former_passage", "id", document_ids, "document_id")
-        ids += [each for (each,) in rows]
+        ids += column_in(connection, "former_passage", "id", document_ids, "document_id")
         delete_where_in(connection, "former_passage", "document_id", document_ids)
     except duckdb.CatalogException:
         pass  # a backup that is older than the table
@@ -178,14 +178,10 @@ class Documents:
 
     def read_again(self, reason: str) -> None:
         """Have the documents read again that were not read in full for a reason with that word."""
-
-        def write(connection: Connection) -> None:
-            connection.execute(
-                "UPDATE document SET read_stamp = NULL WHERE kind = ? AND contains(why, ?)",
-                [self._kind.value, reason],
-            )
-
-        self._store.write_derived(write).result()
+        again = "UPDATE document SET read_stamp = NULL WHERE kind = ? AND contains(why, ?)"
+        self._store.write_derived(
+            lambda connection: connection.execute(again, [self._kind.value, reason])
+        ).result()
 
     def move(self, documents: Iterable[ListedDocument]) -> None:
         """Store the projects of listed documents."""
@@ -193,14 +189,12 @@ class Documents:
             self._write_list(moved)
 
     def _write_list(self, documents: Sequence[ListedDocument], removed: Sequence[int] = ()) -> None:
-        rows = [
-            (each.id, self._kind.value, *astuple(replace(each, changed_at=to_db(each.changed_at))))
-            for each in documents
-        ]
+        columns = f"id, kind, {_LISTED}"
+        rows = [row_of(each, columns, kind=self._kind) for each in documents]
 
         def write(connection: Connection) -> None:
             _delete(connection, list(removed))
-            insert_rows(connection, "document", f"id, kind, {_LISTED}", rows, REPLACE)
+            insert_rows(connection, "document", columns, rows, REPLACE)
 
         # The boundaries of projects depend on it.
         self._store.write_derived(write, ChangeSet(passages=True)).result()
@@ -227,10 +221,8 @@ class Documents:
     def put(self, read: Sequence[DocumentText]) -> None:
         """Store the text of documents with their passages; those that are no longer listed are skipped."""
         ids = [each.document.id for each in read]
-        columns, of_kind = "id", f"AND kind = '{self._kind}'"
-        listed = {
-            each for (each,) in self._store.read(select_in, "document", columns, ids, "id", of_kind)
-        }
+        of_kind = f"AND kind = '{self._kind}'"
+        listed = self._store.read(column_in, "document", "id", ids, "id", of_kind)
         read = [each for each in read if each.document.id in listed]
         rows = {row[0]: row for each in read for row in _chunk_rows(each)}
         known, passages = self._store.read(_stored_chunks, ids, self._kind)
@@ -238,9 +230,9 @@ class Documents:
         def write(connection: Connection) -> None:
             gone = [each for each in known if each not in rows]
             _keep_places(connection, [own for each in gone for own, _ in passages.get(each, ())])
-            connection.execute("DELETE FROM document_chunk WHERE id IN (SELECT unnest(?))", [gone])
+            delete_where_in(connection, "document_chunk", "id", gone)
             # The user may have removed one meanwhile.
-            there = {each for (each,) in select_in(connection, "document", "id", ids)}
+            there = column_in(connection, "document", "id", ids)
             chunks = [row for row in rows.values() if row[1] in there]
             insert_rows(connection, "document_chunk", _CHUNK, chunks, REPLACE)
             for each in read:
@@ -284,14 +276,14 @@ class Documents:
 
     def answers_with(self, document_ids: Sequence[int]) -> int:
         """Return how many turns had a passage of documents in their prompt, in any version."""
-        row = self._store.row(
+        (count,) = self._store.column(
             "SELECT count(DISTINCT exchange_id) FROM recalled WHERE kind = 'document' AND injected AND passage_id IN "
             "(SELECT p.id FROM passage p JOIN document_chunk c ON c.id = p.source_id AND p.kind = 'document' "
             "WHERE c.document_id IN (SELECT unnest($1)) "
             "UNION SELECT id FROM former_passage WHERE document_id IN (SELECT unnest($1)))",
             [list(document_ids)],
         )
-        return int(row[0]) if row else 0
+        return int(count)
 
     def statuses(self) -> tuple[DocumentStatus, ...]:
         """Return what became of each document, by name."""
@@ -308,12 +300,11 @@ class Documents:
         )
 
     def _passages_of_others(self, document_ids: Iterable[int]) -> list[int]:
-        rows = self._store.rows(
+        return self._store.column(
             "SELECT id FROM passage WHERE kind = $kind AND source_id NOT IN (SELECT c.id "
             "FROM document_chunk c WHERE c.document_id IN (SELECT unnest($ids)))",
             {"kind": self._kind.value, "ids": list(document_ids)},
         )
-        return [each for (each,) in rows]
 
 
 class DocumentTexts(StoreReader):
@@ -424,5 +415,5 @@ def _stored_chunks(
 
 
 def _delete(connection: Connection, document_ids: list[int]) -> None:
-    for table, key in (("document_chunk", "document_id"), ("document", "id")):
-        connection.execute(f"DELETE FROM {table} WHERE {key} IN (SELECT unnest(?))", [document_ids])
+    delete_where_in(connection, "document_chunk", "document_id", document_ids)
+    delete_where_in(connection, "document", "id", document_ids)

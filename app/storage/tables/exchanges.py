@@ -208,6 +208,12 @@ def message_of(row: Row) -> Message:
     )  # fmt: skip
 
 
+def messages_in(cursor: Connection, ids: Iterable[int]) -> dict[MessageId, Message]:
+    """Return the messages that exist among `ids`, by id."""
+    rows = select_in(cursor, "message", MESSAGE_COLUMNS, ids)
+    return {message.id: message for message in map(message_of, rows)}
+
+
 def rewrite_messages(connection: Connection, messages: Sequence[Message]) -> None:
     """Replace the content of stored messages: only deletion does that."""
     rows = [message_row(each) for each in messages]
@@ -268,10 +274,7 @@ class Exchanges(StoreReader):
     def messages(self, ids: Iterable[int]) -> Mapping[MessageId, Message]:
         """Return the messages that exist among `ids`, by id."""
         wanted = list(ids)
-        if not wanted:
-            return {}
-        rows = self._store.read(select_in, "message", MESSAGE_COLUMNS, wanted)
-        return {message.id: message for message in map(message_of, rows)}
+        return self._store.read(messages_in, wanted) if wanted else {}
 
     def messages_in(self, conversation_id: int) -> tuple[Message, ...]:
         """Return all messages of a conversation, of every branch, parents before children."""

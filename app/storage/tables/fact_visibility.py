@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from app.domain.passages import PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.storage.engine.aggregate import Row, insert_rows
-from app.storage.engine.database import Connection
+from app.storage.engine.aggregate import REPLACE, Row, delete_where_in, insert_rows, select_in
+from app.storage.engine.database import Connection, column
 from app.storage.tables import spaces
 from app.storage.tables.passage_rows import PASSAGE_COLUMNS
 
@@ -63,26 +63,28 @@ def update_after_hiding(
     connection: Connection, conversation_ids: Iterable[int], position: int
 ) -> None:
     """Update passages after conversations were hidden or shown again."""
-    rows = connection.execute(
+    ids = column(
+        connection,
         "WITH own AS (SELECT id FROM fact WHERE conversation_id IN (SELECT unnest($1)) UNION "
         "SELECT fact_id FROM fact_version WHERE conversation_id IN (SELECT unnest($1))) "
         "SELECT id FROM own UNION SELECT id FROM fact WHERE superseded_by IN (SELECT id FROM own) "
         "UNION SELECT id FROM fact WHERE subject <> '' AND subject IN "
         "(SELECT subject FROM fact WHERE id IN (SELECT id FROM own))",
         [list(conversation_ids)],
-    ).fetchall()
-    update_fact_passages(connection, [each for (each,) in rows], position)
+    )
+    update_fact_passages(connection, ids, position)
 
 
 def update_after_put(connection: Connection, fact_ids: Iterable[int], position: int) -> None:
     """Update passages after facts were put: of those and of reinstated facts of their subjects."""
-    rows = connection.execute(
+    ids = column(
+        connection,
         "SELECT id FROM fact WHERE (id IN (SELECT unnest($1)) OR (subject <> '' AND subject IN "
         "(SELECT subject FROM fact WHERE id IN (SELECT unnest($1))))) AND superseded_by IN "
         f"(SELECT id FROM fact WHERE conversation_id IN ({_HIDDEN}))",
         [list(fact_ids)],
-    ).fetchall()
-    update_fact_passages(connection, [each for (each,) in rows], position)
+    )
+    update_fact_passages(connection, ids, position)
 
 
 def update_fact_passages(connection: Connection, fact_ids: Iterable[int], position: int) -> None:
@@ -91,26 +93,17 @@ def update_fact_passages(connection: Connection, fact_ids: Iterable[int], positi
     if not ids:
         return
     wanted = {row[0]: row for row in _wanted(connection, ids)}
-    present = dict(
-        connection.execute(
-            "SELECT id, [conversation_id::VARCHAR, exchange_id::VARCHAR, content_hash] "
-            "FROM passage WHERE id IN (SELECT unnest(?))",
-            [ids],
-        ).fetchall()
-    )
-    other = [row for each, row in wanted.items() if present.get(each) != _place(row)]
+    columns = "id, conversation_id, exchange_id, content_hash"
+    present = {row[0]: row[1:] for row in select_in(connection, "passage", columns, ids)}
+    other = {each: row for each, row in wanted.items() if present.get(each) != row[3:6]}
     removed = [each for each in present if each not in wanted]
-    spaces.remove_passages(connection, [*removed, *(row[0] for row in other if row[0] in present)])
-    connection.execute("DELETE FROM passage WHERE id IN (SELECT unnest(?))", [removed])
+    spaces.remove_passages(connection, [*removed, *(each for each in other if each in present)])
+    delete_where_in(connection, "passage", "id", removed)
     gone = [(each, position) for each in removed]
-    insert_rows(connection, "passage_gone", "id, position", gone, "INSERT OR REPLACE")
-    connection.execute(
-        "DELETE FROM passage_gone WHERE id IN (SELECT unnest(?))", [[row[0] for row in other]]
-    )
-    insert_rows(
-        connection, "passage", f"{PASSAGE_COLUMNS}, position",
-        [(*row, position) for row in other], "INSERT OR REPLACE",
-    )  # fmt: skip
+    insert_rows(connection, "passage_gone", "id, position", gone, REPLACE)
+    delete_where_in(connection, "passage_gone", "id", other)
+    rows = [(*row, position) for row in other.values()]
+    insert_rows(connection, "passage", f"{PASSAGE_COLUMNS}, position", rows, REPLACE)
 
 
 def _wanted(connection: Connection, ids: list[int]) -> list[Row]:
@@ -130,7 +123,3 @@ def _wanted(connection: Connection, ids: list[int]) -> list[Row]:
         )
         for own, conversation_id, exchange_id, text, said_at in rows
     ]  # fmt: skip
-
-
-def _place(row: Row) -> list[str | None]:
-    return [None if each is None else str(each) for each in row[3:6]]

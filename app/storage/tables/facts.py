@@ -14,7 +14,7 @@ from app.domain.facts import Fact, FactCategory, FactVersion
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.storage.engine.aggregate import Row, among, reader, select_in
+from app.storage.engine.aggregate import Row, among, column_in, reader, select_in
 from app.storage.engine.database import Connection
 from app.storage.engine.store import StoreReader
 from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS
@@ -83,14 +83,13 @@ class Facts(StoreReader):
     def count(self, which: FactFilter) -> int:
         """Return how many facts there are on all pages."""
         condition, values = _condition(which)
-        row = self._store.row(f"SELECT count(*) FROM {_FACTS} WHERE {condition}", values)
-        return int(row[0]) if row else 0
+        (count,) = self._store.column(f"SELECT count(*) FROM {_FACTS} WHERE {condition}", values)
+        return int(count)
 
     def ids(self, which: FactFilter) -> frozenset[PassageId]:
         """Return the ids of the facts on all pages."""
         condition, values = _condition(which)
-        rows = self._store.rows(f"SELECT f.id FROM {_FACTS} WHERE {condition}", values)
-        return frozenset(PassageId(each) for (each,) in rows)
+        return frozenset(self._store.column(f"SELECT f.id FROM {_FACTS} WHERE {condition}", values))
 
     def by_ids(self, ids: Iterable[int]) -> Mapping[PassageId, KnownFact]:
         """Return the facts that exist among `ids`."""
@@ -166,8 +165,9 @@ class Facts(StoreReader):
 
     def refused(self, hashes: Iterable[str]) -> frozenset[str]:
         """Return which texts, by their hashes, must not be extracted again."""
-        rows = self._store.read(select_in, "fact_refused", "text_hash", hashes, "text_hash")
-        return frozenset(each for (each,) in rows)
+        return frozenset(
+            self._store.read(column_in, "fact_refused", "text_hash", hashes, "text_hash")
+        )
 
     def _facts(self, condition: str, values: list[object], table: str = "fact f") -> Sequence[Fact]:
         rows = self._store.rows(f"SELECT {FACT_COLUMNS} FROM {table} WHERE {condition}", values)

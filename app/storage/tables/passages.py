@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +10,8 @@ from app.domain.ids import PARTS_PER_PASSAGE, ConversationId, MessageId, PartId,
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.turn_text import RECALL_MODEL
 from app.storage.engine.aggregate import select_in
-from app.storage.engine.database import Connection
-from app.storage.engine.store import StoreReader
+from app.storage.engine.database import Connection, column
+from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import to_db
 from app.storage.tables.passage_texts import PassagePlace, questions_of, shown_of, texts_of
 from app.storage.tables.topics import IN_TOPIC
@@ -47,13 +45,32 @@ class IndexWork:
 class Passages(StoreReader):
     """Reads passages. Blocking: for worker threads and the command line."""
 
-    def work_since(self, position: int, limit: int) -> IndexWork:
+    @in_snapshot
+    def work_since(self, cursor: Connection, position: int, limit: int) -> IndexWork:
         """Return what changed after the journal's `position`: about `limit` passages, oldest first.
 
         One write is never divided, so that an index that has done the work is exactly at
         `IndexWork.position`.
         """
-        return self._store.read(_work_since, position, limit)
+        (until,) = column(cursor, "SELECT position FROM state")
+        (count, end) = cursor.execute(
+            "SELECT count(*), max(position) FROM (SELECT position FROM passage "
+            "WHERE position > ? ORDER BY position LIMIT ?)",
+            [position, limit],
+        ).fetchone() or (0, None)
+        is_last = count < limit
+        end = until if is_last else end
+        added, removed = (
+            tuple(
+                column(
+                    cursor,
+                    f"SELECT id FROM {table} WHERE position > ? AND position <= ? ORDER BY id",
+                    [position, end],
+                )
+            )
+            for table in ("passage", "passage_gone")
+        )
+        return IndexWork(added, removed, end, is_last)
 
     def texts(self, ids: Iterable[int]) -> list[PassageText]:
         """Return the texts of the passages that exist among `ids`, by id."""
@@ -66,13 +83,13 @@ class Passages(StoreReader):
     def with_turns_before(self, ids: Iterable[int]) -> list[PassageId]:
         """Return passages and the turn before each turn, whose context includes the next turn."""
         wanted = list(ids)
-        rows = self._store.rows(
+        before = self._store.column(
             "SELECT q.id FROM passage p JOIN exchange e ON e.id = p.exchange_id "
             "JOIN passage q ON q.exchange_id = e.parent_id AND q.kind = 'turn' "
             "WHERE p.kind = 'turn' AND p.id IN (SELECT unnest(?))",
             [wanted],
         )
-        return sorted({*wanted, *chain.from_iterable(rows)})
+        return sorted({*wanted, *before})
 
     def messages_of(self, parts: Iterable[PartId]) -> Mapping[PartId, MessageId]:
         """Return the messages that parts of turns were made from; other parts are absent."""
@@ -98,19 +115,19 @@ class Passages(StoreReader):
 
     def recent_questions(self, limit: int) -> tuple[str, ...]:
         """Return the last questions, newest first, each once; none of hidden conversations."""
-        rows = self._store.rows(
+        ids = self._store.column(
             "SELECT e.id FROM exchange e JOIN conversation c ON c.id = e.conversation_id "
             "WHERE NOT c.private AND c.deleted_at IS NULL "
             "ORDER BY e.started_at DESC, e.id DESC LIMIT ?",
             [limit * _EXCHANGES_PER_QUESTION],
         )
-        texts = self.questions(each for (each,) in rows)
-        questions = (" ".join(texts.get(each, "").split()) for (each,) in rows)
+        texts = self.questions(ids)
+        questions = (" ".join(texts.get(each, "").split()) for each in ids)
         return tuple(dict.fromkeys(filter(None, questions)))[:limit]
 
     def sample_messages(self, exchanges: int) -> list[str]:
         """Return the messages of a sample of exchanges, always the same; none of hidden conversations."""
-        rows = self._store.rows(
+        return self._store.column(
             "SELECT m.text FROM (SELECT e.id FROM exchange e "
             "JOIN conversation c ON c.id = e.conversation_id "
             "WHERE NOT c.private AND c.deleted_at IS NULL ORDER BY hash(e.id) LIMIT ?) s "
@@ -118,7 +135,6 @@ class Passages(StoreReader):
             "WHERE m.role IN ('user', 'assistant') AND m.text <> ''",
             [exchanges],
         )
-        return [text for (text,) in rows]
 
     def hidden(self) -> Ids:
         """Return the passages that search excludes by default: archived, in the trash, private."""
@@ -138,25 +154,19 @@ class Passages(StoreReader):
         """Return the passages of some kinds that pass a query's filters, newest first."""
         statement, values = _filtered(query, kinds)
         statement += " ORDER BY p.created_at DESC, p.id DESC"
-        return [PassageId(each) for each in self._ids(statement, values).tolist()]
+        ids: list[PassageId] = self._ids(statement, values).tolist()
+        return ids
 
     def of_source(self, kind: PassageKind, source_id: int) -> tuple[PassageId, ...]:
         """Return the passages made from one record."""
-        rows = self._store.rows(
-            "SELECT id FROM passage WHERE kind = ? AND source_id = ?", [kind.value, source_id]
-        )
-        return tuple(chain.from_iterable(rows))
+        return tuple(self.of_sources(kind, [source_id]).get(source_id, ()))
 
     def of_sources(
         self, kind: PassageKind, source_ids: Sequence[int]
     ) -> Mapping[int, Sequence[PassageId]]:
         """Return the passages made from some records, by record; those without any are left out."""
-        rows = self._store.rows(
-            "SELECT source_id, list(id ORDER BY id) FROM passage "
-            "WHERE kind = ? AND source_id IN (SELECT unnest(?)) GROUP BY source_id",
-            [kind.value, list(source_ids)],
-        )
-        return dict(rows)
+        columns, rest = "source_id, list(id ORDER BY id)", f"AND kind = '{kind}' GROUP BY source_id"
+        return dict(self._store.read(select_in, "passage", columns, source_ids, "source_id", rest))
 
     def of_kind(self, kind: PassageKind) -> frozenset[PassageId]:
         """Return all passages of one kind."""
@@ -176,19 +186,16 @@ class Passages(StoreReader):
             "SELECT id FROM passage WHERE conversation_id IN (SELECT unnest(?))", [list(ids)]
         )
 
-    def by_project(self) -> Mapping[str, Ids]:
+    @in_snapshot
+    def by_project(self, cursor: Connection) -> Mapping[str, Ids]:
         """Return the passages of the conversations and documents in projects, by the project's uid."""
-
-        def query(cursor: Connection) -> Any:
-            return cursor.execute(
-                "SELECT c.project, p.id FROM passage p JOIN conversation c "
-                "ON c.id = p.conversation_id WHERE c.project IS NOT NULL "
-                "UNION ALL SELECT d.project, p.id FROM passage p "
-                "JOIN document_chunk k ON p.kind = 'document' AND k.id = p.source_id "
-                "JOIN document d ON d.id = k.document_id WHERE d.project IS NOT NULL ORDER BY 1"
-            ).fetchnumpy()
-
-        rows = self._store.read(query)
+        rows = cursor.execute(
+            "SELECT c.project, p.id FROM passage p JOIN conversation c "
+            "ON c.id = p.conversation_id WHERE c.project IS NOT NULL "
+            "UNION ALL SELECT d.project, p.id FROM passage p "
+            "JOIN document_chunk k ON p.kind = 'document' AND k.id = p.source_id "
+            "JOIN document d ON d.id = k.document_id WHERE d.project IS NOT NULL ORDER BY 1"
+        ).fetchnumpy()
         ids = np.asarray(rows["id"], np.int64)
         uids, starts = np.unique(np.asarray(rows["project"], object), return_index=True)
         return dict(zip(uids.tolist(), np.split(ids, starts[1:]), strict=False))
@@ -229,30 +236,10 @@ class Passages(StoreReader):
         rows = self._store.rows("SELECT kind, count(*) FROM passage GROUP BY kind ORDER BY kind")
         return {PassageKind(kind): count for kind, count in rows}
 
-    def _ids(self, statement: str, values: Sequence[object] = ()) -> Ids:
+    @in_snapshot
+    def _ids(self, cursor: Connection, statement: str, values: Sequence[object] = ()) -> Ids:
         """Return the ids that a statement selects, (n,): as an array, 100,000 take 1 ms, not 20."""
-
-        def query(cursor: Connection) -> Any:
-            return cursor.execute(statement, list(values)).fetchnumpy()["id"]
-
-        return np.asarray(self._store.read(query), np.int64)
-
-
-def _work_since(cursor: Connection, position: int, limit: int) -> IndexWork:
-    (until,) = cursor.execute("SELECT position FROM state").fetchone() or (0,)
-    (count, end) = cursor.execute(
-        "SELECT count(*), max(position) FROM (SELECT position FROM passage "
-        "WHERE position > ? ORDER BY position LIMIT ?)",
-        [position, limit],
-    ).fetchone() or (0, None)
-    is_last = count < limit
-    end = until if is_last else end
-    ids: list[tuple[PassageId, ...]] = []
-    for table in ("passage", "passage_gone"):
-        statement = f"SELECT id FROM {table} WHERE position > ? AND position <= ? ORDER BY id"
-        rows = cursor.execute(statement, [position, end]).fetchall()
-        ids.append(tuple(chain.from_iterable(rows)))
-    return IndexWork(ids[0], ids[1], end, is_last)
+        return np.asarray(cursor.execute(statement, list(values)).fetchnumpy()["id"], np.int64)
 
 
 def _filtered(

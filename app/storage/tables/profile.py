@@ -46,11 +46,9 @@ _Lines = tuple[ProfileLine, ...]
 
 
 def _review(batch: Batch, change: ProfileReviewPut) -> None:
-    proposal = change.review.proposal
+    made = change.review.proposal
     author, at, lines = (
-        ("", None, None)
-        if proposal is None
-        else (proposal.author, proposal.made_at, proposal.lines)
+        ("", None, None) if made is None else (made.author, made.made_at, made.lines)
     )
     _REVIEW.put(batch, change.review, only_row=0, author=author, proposed_at=at, lines=lines)
     batch.mark("memory")

@@ -8,9 +8,9 @@ from app.domain.conversations import ExchangeStatus
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
-from app.storage.engine.aggregate import Row, reader, select_in
+from app.storage.engine.aggregate import column_in, columns_of, reader, select_in
 from app.storage.engine.database import Connection
-from app.storage.engine.store import Store, StoreReader
+from app.storage.engine.store import Store, StoreReader, in_snapshot
 from app.storage.engine.times import from_db
 from app.storage.tables import spaces
 
@@ -45,34 +45,32 @@ class RecallReads(StoreReader):
 
     def heads(self, ids: Iterable[int]) -> Mapping[PassageId, PassageHeader]:
         """Return the headers of the passages that exist among `ids`."""
-        columns = "id, kind, conversation_id, exchange_id, content_hash, created_at"
-        rows = self._store.read(select_in, "passage", columns, ids)
+        rows = self._store.read(select_in, "passage", columns_of(PassageHeader), ids)
         return {row[0]: _header(row) for row in rows}
 
-    def talks(self, ids: Iterable[int]) -> Mapping[ConversationId, ConversationHeader]:
+    @in_snapshot
+    def talks(
+        self, cursor: Connection, ids: Iterable[int]
+    ) -> Mapping[ConversationId, ConversationHeader]:
         """Return the headers of the conversations that exist among `ids`."""
-        wanted = list(ids)
-
-        def query(cursor: Connection) -> tuple[list[Row], dict[int, str], dict[int, int]]:
-            latest, each = "AND latest AND kind = 'conversation'", "conversation_id"
-            summaries = select_in(cursor, "summary", "source_id, text", wanted, "source_id", latest)
-            counts = select_in(cursor, "exchange", f"{each}, count(*)", wanted, each, "GROUP BY 1")
-            headers = select_in(cursor, "conversation", "id, title, created_at", wanted)
-            return headers, dict(summaries), dict(counts)
-
-        headers, text_of, count_of = self._store.read(query)
+        wanted, latest, key = list(ids), "AND latest AND kind = 'conversation'", "conversation_id"
+        texts: dict[int, str] = dict(
+            select_in(cursor, "summary", "source_id, text", wanted, "source_id", latest)
+        )
+        counts: dict[int, int] = dict(
+            select_in(cursor, "exchange", f"{key}, count(*)", wanted, key, "GROUP BY 1")
+        )
+        headers = select_in(cursor, "conversation", "id, title, created_at", wanted)
         return {
-            each: ConversationHeader(
-                title, from_db(begun), text_of.get(each, ""), count_of.get(each, 0)
-            )
-            for each, title, begun in headers
+            each: ConversationHeader(title, from_db(at), texts.get(each, ""), counts.get(each, 0))
+            for each, title, at in headers
         }
 
     def turns_of(self, exchange_ids: Iterable[int]) -> frozenset[PassageId]:
         """Return the passages of some exchanges' turns."""
         turns = "AND kind = 'turn'"
-        rows = self._store.read(select_in, "passage", "id", exchange_ids, "exchange_id", turns)
-        return frozenset(PassageId(each) for (each,) in rows)
+        given = ("passage", "id", exchange_ids, "exchange_id", turns)
+        return frozenset(self._store.read(column_in, *given))
 
 
 # -- coverage
