@@ -126,11 +126,26 @@ class Progress:
         rate, tally, counts = self.rate_per_minute(), self.tally, self.counts
         left = max(0, tally.total - tally.done - tally.abandoned)
         return WorkerStatus(
-            name, enabled, state, counts.current_item, tally.done, tally.total, counts.completed,
-            counts.failed, counts.skipped, tally.waiting_retry, counts.session, counts.all_time,
-            rate, left / rate * 60 if rate else None, counts.last_error, counts.blocked_by,
-            counts.next_look_at or tally.next_attempt_at, tally.abandoned, tally.next_attempt_at,
-        )  # fmt: skip
+            name=name,
+            enabled=enabled,
+            state=state,
+            current_item=counts.current_item,
+            done=tally.done,
+            total=tally.total,
+            completed=counts.completed,
+            failed=counts.failed,
+            skipped=counts.skipped,
+            waiting_retry=tally.waiting_retry,
+            session=counts.session,
+            all_time=counts.all_time,
+            rate_per_minute=rate,
+            remaining_s=left / rate * 60 if rate else None,
+            last_error=counts.last_error,
+            blocked_by=counts.blocked_by,
+            next_attempt_at=counts.next_look_at or tally.next_attempt_at,
+            abandoned=tally.abandoned,
+            next_retry_at=tally.next_attempt_at,
+        )
 
 
 def plus(first: UsageTotals, second: UsageTotals) -> UsageTotals:

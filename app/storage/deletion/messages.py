@@ -82,7 +82,8 @@ def _erase_contents(
         if isinstance(block, ToolCall)
     }
     rewrite_messages(
-        connection, [_without_content(messages[each], calls) for each in ids if each in messages]
+        connection,
+        [_without_content(each, calls) for key, each in messages.items() if key in forgotten],
     )
     delete_where_in(connection, "message_file", "message_id", ids)
     connection.execute(
