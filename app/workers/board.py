@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 Host = Callable[[Callable[[], None]], None]
 
 _LOOK_EVERY_S = 0.1
+_MOST_FAILURES = 200
 
 
 @dataclass(slots=True)
@@ -133,9 +134,7 @@ class WorkerBoard:
 
     def stop(self, timeout_s: float = 3.0) -> tuple[WorkerName, ...]:
         """Stop all workers; return those that did not end in time. Blocking; `start` may follow."""
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-            self._unsubscribe = None
+        self._stop_listening()
         with self._lock:
             self._host = None
             runs = dict(self._runs)
@@ -162,9 +161,9 @@ class WorkerBoard:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
-    def failures(self, name: WorkerName, limit: int = 200) -> Sequence[FailedItem]:
+    def failures(self, name: WorkerName) -> Sequence[FailedItem]:
         """Return a worker's retry queue, the next try first, abandoned items last; blocking."""
-        return FailedItems(self._store).of(name, limit)
+        return FailedItems(self._store).of(name, _MOST_FAILURES)
 
     def warnings(self, names: Collection[WorkerName] | None = None) -> tuple[str, ...]:
         """Return warnings about workers (None: all) as sentences; never waits."""
@@ -211,40 +210,28 @@ class WorkerBoard:
         self,
         names: Collection[WorkerName] | None = None,
         is_cancelled: Callable[[], bool] = lambda: False,
-        on_status: StatusListener = lambda _: None,
     ) -> tuple[WorkerStatus, ...]:
         """Run workers (None: those that are on) until no work is left; return their statuses.
 
         Abandoned items and work that waits for the user are left. A worker that is hosted already
-        goes on there; the others get a thread until the end.
-        `on_status` is called on the calling thread. Blocking. Raises NotFound.
+        goes on there; the others get a thread until the end. Blocking. Raises NotFound.
         """
         chosen = [self._worker(name) for name in names or self._enabled()]
-        news: dict[WorkerName, WorkerStatus] = {}
         arrived = threading.Event()
-
-        def take(status: WorkerStatus) -> None:
-            news[status.name] = status
-            arrived.set()
-
-        unsubscribe = self.subscribe(take)
+        unsubscribe = self.subscribe(lambda _: arrived.set())
         was_listening = self._unsubscribe is not None
         self._listen()
         runs = self._run_here([worker for worker in chosen if not self._is_hosted(worker.name)])
         self.wake([worker.name for worker in chosen])
         try:
             while not (is_drained := self._are_drained(chosen)) and not is_cancelled():
-                self._publish_news(news, on_status)
                 arrived.wait(_LOOK_EVERY_S)
                 arrived.clear()
-            self._publish_news(news, on_status)  # before the workers report that they have stopped
         finally:
             self._end(runs, timeout_s=3.0)
             unsubscribe()
-            if not was_listening and self._unsubscribe is not None:
-                self._unsubscribe()
-                self._unsubscribe = None
-        self._publish_news(news, on_status)
+            if not was_listening:
+                self._stop_listening()
         return tuple(worker.status() if is_drained else worker.refresh() for worker in chosen)
 
     # -- inside
@@ -254,10 +241,9 @@ class WorkerBoard:
             job,
             Attempts(self._store, job.name),
             is_enabled=partial(self._settings.flag, WORKERS[job.name].enabled_key),
-            all_time=partial(Spending(self._store).all_time, job.name),
+            totals=partial(Spending(self._store).totals, job.name),
             clock=self._clock,
             jitter=jitter,
-            spent_since=partial(Spending(self._store).on, job.name),
         )
         worker.on_status = self._publish
         worker.throttle = self.ui_priority.throttle
@@ -330,6 +316,11 @@ class WorkerBoard:
         if self._unsubscribe is None:
             self._unsubscribe = self._store.subscribe(self._on_changed)
 
+    def _stop_listening(self) -> None:
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
     def _on_changed(self, changed: ChangeSet) -> None:
         """Wake the workers that a change concerns; on the writer thread."""
         if not changed.settings & self._concerned and changed == ChangeSet(
@@ -353,15 +344,9 @@ class WorkerBoard:
             self._busy.add(status.name)
         elif status.state is WorkerState.IDLE and status.name in self._busy:
             self._busy.discard(status.name)
-            followers = [name for name in self._workers if WORKERS[name].follows is status.name]
-            if followers:
-                self.wake(followers)
+            self.wake([name for name in self._workers if WORKERS[name].follows is status.name])
         for listener in tuple(self._listeners):
             listener(status)
-
-    def _publish_news(self, news: dict[WorkerName, WorkerStatus], listener: StatusListener) -> None:
-        for name in tuple(news):
-            listener(news.pop(name))
 
 
 def _warnings_about(status: WorkerStatus) -> list[str]:

@@ -27,7 +27,7 @@ def list_of(*required: str, **members: Schema) -> Schema:
     return {"type": "array", "items": row}
 
 
-def list_schema(name: str, **members: Schema) -> Schema:
+def list_schema(name: str, /, **members: Schema) -> Schema:
     """Return the schema of an object whose member `name` is a list of objects with these members."""
     return {"type": "object", "properties": {name: list_of(**members)}, "required": [name]}
 

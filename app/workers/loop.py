@@ -52,17 +52,16 @@ class WorkerLoop(Generic[Item, Result]):
         job: Job[Item, Result],
         attempts: Attempts,
         is_enabled: Callable[[], bool] = lambda: True,
-        all_time: Callable[[], UsageTotals] = UsageTotals,
+        totals: Callable[[datetime | None], UsageTotals] | None = None,
         clock: Clock | None = None,
         jitter: Jitter = full_jitter,
-        spent_since: Callable[[datetime], UsageTotals] | None = None,
     ) -> None:
         self._job = job
         self._is_enabled = is_enabled
         self._clock = clock or SystemClock()
         self._failures = Failures(job.name, attempts, self._clock, jitter)
         self._backoff = Backoff(jitter)
-        self._progress = Progress(job.tally, self._clock, all_time, spent_since)
+        self._progress = Progress(job.tally, self._clock, totals)
         self._state = WorkerState.STOPPED
         self._hosted = threading.Lock()
         self._woken = threading.Event()

@@ -42,12 +42,10 @@ class Progress:
         self,
         ask: Callable[[], Tally],
         clock: Clock,
-        all_time: Callable[[], UsageTotals] = UsageTotals,
-        spent_since: Callable[[datetime], UsageTotals] | None = None,
+        totals: Callable[[datetime | None], UsageTotals] | None = None,
     ) -> None:
         self._ask = ask
-        self._all_time = all_time
-        self._spent_since = spent_since
+        self._totals = totals
         self._built_at = clock.now()
         self._clock = clock
         self._asked_at = float("-inf")
@@ -64,16 +62,11 @@ class Progress:
         self._asked_at = self._clock.monotonic()
         self._took_s = self._asked_at - started
 
-    def ask_sometimes(self) -> None:
-        """Query the tally, unless that was done a moment ago."""
-        if self._clock.monotonic() - self._asked_at > self._took_s * _QUERY_FACTOR:
-            self.ask()
-
     def read_spend(self) -> None:
         """Query the spending; raise StorageError."""
-        self.counts.all_time = self._all_time()
-        if self._spent_since is not None:
-            self.counts.session = self._spent_since(self._built_at)
+        if self._totals is not None:
+            self.counts.all_time = self._totals(None)
+            self.counts.session = self._totals(self._built_at)
 
     @property
     def runs(self) -> bool:
@@ -99,10 +92,9 @@ class Progress:
         self._saves.append((self._clock.monotonic(), saved.completed + saved.skipped))
         done = min(self.tally.total, self.tally.done + saved.completed)
         self.tally = replace(self.tally, done=done)
-        if saved.skipped:
-            self.ask()  # skipped items may be done or deleted
-        else:
-            self.ask_sometimes()
+        is_old = self._clock.monotonic() - self._asked_at > self._took_s * _QUERY_FACTOR
+        if saved.skipped or is_old:  # skipped items may be done or deleted
+            self.ask()
 
     def failed(self, *, is_abandoned: bool) -> None:
         """Record a failed item; `is_abandoned` if it will not be retried automatically."""
@@ -150,11 +142,8 @@ class Progress:
 
 def plus(first: UsageTotals, second: UsageTotals) -> UsageTotals:
     """Return the sum; an unknown price makes it unknown."""
-    cost = (
-        None
-        if first.cost_usd is None or second.cost_usd is None
-        else first.cost_usd + second.cost_usd
-    )
+    is_known = first.cost_usd is not None and second.cost_usd is not None
+    cost = (first.cost_usd or 0.0) + (second.cost_usd or 0.0) if is_known else None
     estimated_usd = first.estimated_usd + second.estimated_usd
     return UsageTotals(first.tokens + second.tokens, cost, estimated_usd)
 

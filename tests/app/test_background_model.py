@@ -154,7 +154,7 @@ def test_refused_requests_fail_at_once_and_cost_nothing(bench: Bench) -> None:
     with pytest.raises(Unreachable):
         bench.ask()
     assert bench.reserved() == 0
-    assert bench.spending.all_time(WORKER).tokens == 0
+    assert bench.spending.totals(WORKER).tokens == 0
 
 
 @each_wire
@@ -195,7 +195,7 @@ def test_the_part_of_a_cancelled_answer_is_paid_for(
     bench.server.reply(text("Leaves in hot water, " * 50), stall())
     with pytest.raises(Cancelled):
         bench.model.ask(ASKED, WORKER, heard.is_set)
-    spent = bench.spending.all_time(WORKER)
+    spent = bench.spending.totals(WORKER)
     assert spent.tokens > 200
     assert spent.cost_usd is not None
     assert spent.cost_usd > 20
@@ -218,7 +218,7 @@ def test_invalid_json_is_asked_for_once_more_and_both_answers_are_paid_for(bench
     bench.server.always(text("no"), usage(10, 5))
     with pytest.raises(UnusableAnswer):
         bench.request(SCHEMA)
-    assert bench.spending.all_time(WORKER).tokens == 3030
+    assert bench.spending.totals(WORKER).tokens == 3030
     assert len(bench.server.posts) == 4
 
 
@@ -247,7 +247,7 @@ def test_only_a_whole_answer_without_thinking_is_used(
     else:
         with pytest.raises(UnusableAnswer):
             bench.ask()
-    assert bench.spending.all_time(WORKER).tokens == 15
+    assert bench.spending.totals(WORKER).tokens == 15
 
 
 # -- limits and consent
@@ -301,7 +301,7 @@ def test_free_models_pass_a_limit(bench: Bench, limit_usd: float) -> None:
     assert bench.ask() == "tea"  # a server of this computer needs no price
     bench.price(0.0, 0.0)
     assert bench.ask() == "tea"
-    assert bench.spending.all_time(WORKER).cost_usd == 0
+    assert bench.spending.totals(WORKER).cost_usd == 0
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_a_request_is_reserved_before_the_server_gets_it(bench: Bench) -> None:
     assert isinstance(reservation[3], int)
     assert reservation[4] == pytest.approx(reservation[3] / 1000)
     assert bench.reserved() == 0
-    assert bench.spending.all_time(WORKER).estimated_usd == 0
+    assert bench.spending.totals(WORKER).estimated_usd == 0
 
 
 def test_a_connection_lost_before_the_answer_may_have_been_paid_for(bench: Bench) -> None:
@@ -356,7 +356,7 @@ def test_a_connection_lost_before_the_answer_may_have_been_paid_for(bench: Bench
     bench.server.reply(hang_up())
     with pytest.raises(ConnectionLost):
         bench.ask()
-    spent = bench.spending.all_time(WORKER)
+    spent = bench.spending.totals(WORKER)
     assert spent.estimated_usd == spent.cost_usd != 0
     assert bench.reserved() == 0
 

@@ -439,12 +439,12 @@ def test_the_cost_of_a_stopped_reply_is_estimated(chat_with: MakeChat) -> None:
         silent.wait(0.01)
     silent.stop()
     silent.done.result(10)
-    assert Spending(chat.store).all_time("chat").tokens == 0, "nothing had arrived"
+    assert Spending(chat.store).totals("chat").tokens == 0, "nothing had arrived"
     reply = chat.send("Tell me a story")
     wait_for_text(reply)
     reply.stop()
     usage = reply.done.result(10).usage
-    spent = Spending(chat.store).all_time("chat")
+    spent = Spending(chat.store).totals("chat")
     assert usage is not None
     assert usage.estimated
     assert usage.cost_usd == spent.cost_usd == usage.output_tokens * 0.5

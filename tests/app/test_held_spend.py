@@ -28,13 +28,13 @@ def spent(store: Store) -> Spent:
 
 def test_an_unknown_price_makes_the_sum_unknown(store: Store) -> None:
     spending = Spending(store)
-    assert spending.all_time("chat").cost_usd == 0
+    assert spending.totals("chat").cost_usd == 0
     store.save(
         SpendAdded(AT, "chat", "m", 10, 5, 2, 0.25), SpendAdded(AT, "chat", "m", 1, 1, 0, 0.5)
     )
-    assert (spending.all_time("chat").tokens, spending.all_time("chat").cost_usd) == (17, 0.75)
+    assert (spending.totals("chat").tokens, spending.totals("chat").cost_usd) == (17, 0.75)
     store.save(SpendAdded(AT, "chat", "m", 1, 1, 0, None), SpendAdded(AT, "w", "m", 1, 1, 0, 0.1))
-    assert spending.all_time("chat").cost_usd is None
+    assert spending.totals("chat").cost_usd is None
 
 
 def test_a_request_found_at_the_start_is_spend_interrupted_and_counted_once(data_dir: Path) -> None:

@@ -431,7 +431,7 @@ def test_rate_limits_and_server_failures_end_with_everything_done_once(bench: Be
     statuses = bench.run()
     assert {(each.done, each.total, each.abandoned) for each in statuses.values()} == {(12, 12, 0)}
     assert len(set(bench.summaries("conversation").values())) == 12
-    assert Spending(bench.store).all_time(CONVERSATIONS).tokens == 12 * 15
+    assert Spending(bench.store).totals(CONVERSATIONS).tokens == 12 * 15
 
 
 @pytest.mark.parametrize("gone", ["forgotten", "private"])
@@ -448,7 +448,7 @@ def test_a_conversation_gone_meanwhile_leaves_only_its_cost(bench: Bench, gone: 
     bench.asker.before = remove
     bench.run()
     assert [count_rows(bench.store, each) for each in ("summary", "fact", "extraction")] == [0] * 3
-    assert Spending(bench.store).all_time(CONVERSATIONS).tokens == 15
+    assert Spending(bench.store).totals(CONVERSATIONS).tokens == 15
 
 
 def test_going_back_to_extraction_takes_effect_at_once_and_remakes_nothing(bench: Bench) -> None:

@@ -133,7 +133,7 @@ def test_a_model_names_each_topic_once(store: Store) -> None:
         library.talk("heron")
     library.find()
     assert {subject: library.topic_of(own[0]).name for subject, own in made.items()} == named
-    assert Spending(store).all_time("topic_finder").tokens == 15 * len(asker.asked)
+    assert Spending(store).totals("topic_finder").tokens == 15 * len(asker.asked)
 
 
 def test_a_model_that_is_chosen_later_names_the_topics_there_are(store: Store) -> None:

@@ -381,18 +381,12 @@ def test_warnings_count_what_waits_for_workers_that_are_off(
 # -- until idle
 
 
-def test_until_idle_runs_what_is_on_or_named_and_reports_on_the_calling_thread(
-    store: Store, scripted: Scripted
-) -> None:
+def test_until_idle_runs_what_is_on_or_named(store: Store, scripted: Scripted) -> None:
     add_conversation(store, "tea", "coffee")
     scripted.board.set_enabled(EXCHANGES, False)
-    heard: list[tuple[WorkerStatus, int]] = []
-    (status,) = scripted.board.run_until_idle(
-        on_status=lambda status: heard.append((status, threading.get_ident()))
-    )
+    (status,) = scripted.board.run_until_idle()
     assert (status.name, status.done, status.total) == (CONVERSATIONS, 1, 1)
-    assert {thread for _, thread in heard} == {threading.get_ident()}
-    assert heard[-1][0].state is STOPPED
+    assert status.state is STOPPED
     (status,) = scripted.board.run_until_idle([EXCHANGES])
     assert (status.done, status.enabled) == (2, False)
 

@@ -338,7 +338,8 @@ def test_without_a_usable_embedder_the_worker_waits(
     add_conversation(bench.store, long("tea"))
     bench.refusal = refusal
     heard: list[WorkerStatus] = []
-    (status,) = bench.board.run_until_idle([NAME], on_status=heard.append)
+    bench.board.subscribe(heard.append)
+    (status,) = bench.board.run_until_idle([NAME])
     assert (status.done, status.total, status.failed) == (0, 1, 0)
     assert str(refusal) in status.last_error
     blocked = [each for each in heard if each.state is WorkerState.BLOCKED]
@@ -415,7 +416,7 @@ def test_the_cost_of_all_requests_is_recorded(bench: PipelineBench) -> None:
     bench.bag.poison = pay
     status = bench.run()
     assert status.done == 1
-    assert status.session == status.all_time == Spending(bench.store).all_time(NAME)
+    assert status.session == status.all_time == Spending(bench.store).totals(NAME)
     assert status.session.tokens == 10 * sum(bench.bag.batches)
     assert status.session.cost_usd == pytest.approx(0.001 * sum(bench.bag.batches))
 
@@ -451,7 +452,7 @@ class Desk:
 
     @property
     def spent_usd(self) -> float | None:
-        return Spending(self.store).all_time(NAME).cost_usd
+        return Spending(self.store).totals(NAME).cost_usd
 
 
 @pytest.fixture

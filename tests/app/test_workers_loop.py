@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -47,13 +48,13 @@ class Watched:
         items: Sequence[int],
         pace: Pace | None = None,
         clock: JumpingClock | None = None,
-        all_time: Callable[[], UsageTotals] = UsageTotals,
+        totals: Callable[[datetime | None], UsageTotals] | None = None,
     ) -> None:
         self.job = ListJob(store, items, pace)
         self.attempts = Attempts(store, self.job.name)
         self.published: list[WorkerStatus] = []
         self.worker: WorkerLoop[int, tuple[int, ...]] = WorkerLoop(
-            self.job, self.attempts, clock=clock, jitter=LONGEST_WAIT, all_time=all_time
+            self.job, self.attempts, clock=clock, jitter=LONGEST_WAIT, totals=totals
         )
         self.worker.on_status = self.published.append
 
@@ -485,7 +486,7 @@ def test_spending_is_published_while_an_item_is_being_made(
     store: Store, clock: JumpingClock
 ) -> None:
     spending, paid = Spending(store), UsageTotals(15, 0.25)
-    watched = Watched(store, [1], clock=clock, all_time=lambda: spending.all_time(ListJob.name))
+    watched = Watched(store, [1], clock=clock, totals=partial(spending.totals, ListJob.name))
 
     def notify(changed: ChangeSet) -> None:
         watched.worker.wakes_for(changed)

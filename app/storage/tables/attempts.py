@@ -113,8 +113,13 @@ class Attempts:
     def next_try(self, item_id: int) -> tuple[datetime | None] | None:
         """Return when a failed item is tried again (UTC), (None,) for never; None if it never failed."""
         statement = "SELECT next_at FROM attempt WHERE worker = ? AND item_id = ?"
-        rows = self._store.rows(statement, [self._worker, item_id])
-        return (from_db(rows[0][0]),) if rows else None
+        found = self._store.column(statement, [self._worker, item_id])
+        return (from_db(found[0]),) if found else None
+
+    def is_postponed(self, item_id: int, at: datetime) -> bool:
+        """Return whether an item is not to be tried at some time (UTC), or never."""
+        retry = self.next_try(item_id)
+        return retry is not None and (retry[0] is None or retry[0] > at)
 
     def failed(self, item_id: int, tries: int, next_at: datetime | None, error: str) -> None:
         """Record a failure; with `next_at` (UTC) None the item is abandoned."""

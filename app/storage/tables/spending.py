@@ -143,13 +143,11 @@ class SpentOn:
 class Spending(StoreReader):
     """Reads the cost of requests. Blocking: for worker threads and the command line."""
 
-    def all_time(self, purpose: str) -> UsageTotals:
-        """Return all that was spent on "chat" or for a worker; the cost is None if any is unknown."""
-        return self._spent("purpose = ?", purpose).ledger
-
-    def on(self, purpose: str, moment: datetime) -> UsageTotals:
-        """Return what was spent on "chat" or for a worker since a moment."""
-        return self._spent("spent_at >= ? AND purpose = ?", to_db(moment), purpose).ledger
+    def totals(self, purpose: str, since: datetime | None = None) -> UsageTotals:
+        """Return what was spent on "chat" or for a worker since a moment (None: ever)."""
+        return self._spent(
+            "purpose = ? AND spent_at >= coalesce(?, spent_at)", purpose, to_db(since)
+        ).ledger
 
     def since(self, moment: datetime) -> Spent:
         """Return all that was spent since a moment, chats included."""

@@ -104,7 +104,11 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
         is_stale = review is not None and not review.facts_key
         if review is not None and not is_stale and _day_number(review.made_at) == day:
             return ()
-        if not self._settings.flag(ENABLED) or self._is_postponed(day, at) or self._is_early(at):
+        if (
+            not self._settings.flag(ENABLED)
+            or self._attempts.is_postponed(day, at)
+            or self._is_early(at)
+        ):
             return ()
         basis, facts_key = self._profile.basis()
         if review is not None and review.facts_key == facts_key:
@@ -156,10 +160,6 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
     def wakes_for(self, changed: ChangeSet) -> bool:
         """Return whether facts, the profile or what decides about it changed."""
         return bool(changed.memory or changed.providers or changed.settings & self.concerned)
-
-    def _is_postponed(self, day: int, at: datetime) -> bool:
-        retry = self._attempts.next_try(day)
-        return retry is not None and (retry[0] is None or retry[0] > at)
 
     def _is_early(self, at: datetime) -> bool:
         """Return whether conversations are still to be read for facts."""

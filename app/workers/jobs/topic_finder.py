@@ -24,7 +24,7 @@ from app.workers.background_model import MODEL_KEYS, ModelClient
 from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.limited_embedding import space_name_of
-from app.workers.json_output import Schema
+from app.workers.json_output import list_schema
 from app.workers.prompts import Quoted, fill_prompt
 
 _log = logging.getLogger(__name__)
@@ -32,20 +32,7 @@ _ITEM = 1
 TOPICS_OF_A_REQUEST = 20
 _TITLES_OF_A_TOPIC = 8
 _TITLE_CHARS = 80
-_SCHEMA: Schema = {
-    "type": "object",
-    "properties": {
-        "names": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"number": {"type": "integer"}, "name": {"type": "string"}},
-                "required": ["number", "name"],
-            },
-        }
-    },
-    "required": ["names"],
-}
+_SCHEMA = list_schema("names", number={"type": "integer"}, name={"type": "string"})
 _PIPELINE_KEY = WORKERS[WorkerName.EMBEDDING_PIPELINE].enabled_key
 
 
@@ -82,18 +69,12 @@ class TopicJob(Job[DueTopics, FoundTopics]):
 
     def find(self, at: datetime) -> Sequence[DueTopics]:
         """Return the topics if they are due."""
-        retry = self._attempts.next_try(_ITEM)
-        if retry is not None and (retry[0] is None or retry[0] > at):
+        if self._attempts.is_postponed(_ITEM, at):
             return ()
         due = self._due()
         self._found = (due,)
-        if (
-            due is None
-            or not self._finder.is_due(due.work, self._chosen())
-            or self._is_early(due.space, at)
-        ):
-            return ()
-        return (due,)
+        is_due = due is not None and self._finder.is_due(due.work, self._chosen())
+        return () if due is None or not is_due or self._is_early(due.space, at) else (due,)
 
     def describe(self, item: DueTopics) -> str:
         """Return the number of conversations."""
@@ -149,19 +130,11 @@ class TopicJob(Job[DueTopics, FoundTopics]):
         names: dict[TopicId, str] = {}
         for first in range(0, len(asked), TOPICS_OF_A_REQUEST):
             some = asked[first : first + TOPICS_OF_A_REQUEST]
-            quoted = [
-                Quoted(
-                    f"topic {number}",
-                    "\n".join(
-                        [words[each]]
-                        + [
-                            one_line(title, _TITLE_CHARS)
-                            for title in found.unnamed[each][:_TITLES_OF_A_TOPIC]
-                        ]
-                    ),
-                )
-                for number, each in enumerate(some, start=1)
-            ]
+            quoted = []
+            for number, each in enumerate(some, start=1):
+                titles = found.unnamed[each][:_TITLES_OF_A_TOPIC]
+                lines = (words[each], *(one_line(title, _TITLE_CHARS) for title in titles))
+                quoted.append(Quoted(f"topic {number}", "\n".join(lines)))
             prompt = fill_prompt("topic_names", quoted, numbers=f"1 to {len(some)}")
             answer = model.ask(prompt, self.name, is_cancelled, _SCHEMA)
             self._store.save(answer.spent)
