@@ -131,13 +131,13 @@ def test_a_backup_waits_for_a_query_that_lists_the_tables(store: Store) -> None:
         def __init__(self, connection: Connection) -> None:
             self._connection = connection
 
-        def execute(self, statement: str) -> Connection:
+        def execute(self, statement: str, *values: object) -> Connection:
             if statement == "COMMIT":
                 reader.start()
                 assert begun.wait(WAIT_S)
             elif "CHECKPOINT" in statement:
                 go_on.set()
-            return self._connection.execute(statement)
+            return self._connection.execute(statement, *values)
 
     reader = threading.Thread(target=store.read, args=(ask_slowly,))
     with store.database.snapshot_cursor() as cursor:
