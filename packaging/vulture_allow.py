@@ -68,6 +68,7 @@ _.syntax_operator
 # Columns of tables: `app.storage.engine.aggregate.row_of` reads them by name.
 _.source_hash
 _.call_number
+_.routine_uid
 
 # Tests and benchmarks read what was rendered.
 _.blocks_written
