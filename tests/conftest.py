@@ -22,7 +22,7 @@ from app.domain.errors import Cancelled
 from app.domain.passages import Space
 from app.domain.ports import Embedder
 from app.index.space_traits import SpaceTraits, measure_space
-from app.memory import vector_search
+from app.memory import space_measurements
 from app.providers.embedders import local
 from app.providers.embedders.model_folder import EmbedderFolder
 from tests.fakes import leftovers
@@ -92,7 +92,7 @@ def shipped_model_is_loaded_and_measured_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "_load", load_once)
-        patch.setattr(vector_search, "measure_space", measure_once)
+        patch.setattr(space_measurements, "measure_space", measure_once)
         yield
 
 

@@ -1,8 +1,9 @@
 """Search and memory: search, recall, context plans, facts, summaries, profile, core and archival memory.
 
-search            queries to results; `results` formats, `result_merging` merges kinds, `explain` and
-                  `probes` explain rankings
-vector_search     the answering embedder and vectors of questions; `embedders` and `spaces` select it
+search            queries to results; `search_scope` says what is searched, `results` formats, `result_merging`
+                  merges kinds, `explain` and `probes` explain rankings
+vector_search     the answering embedder; `query_vectors` embeds questions, `space_measurements` measures spaces,
+                  `embedders` and `spaces` select the embedder
 recall            what answers a question; `recall_search` ranks, `recall_selection` selects for a prompt,
                   `recalled_text` formats it, `context_plan` and `compaction` budget the prompt
 facts             user operations on facts; also `summaries`, `core_memory`; `fact_matching` compares facts

@@ -11,7 +11,8 @@ from app.memory.boundaries import Boundary
 from app.memory.recall_search import PreparedQuery, best_by_passage, ranked_in
 from app.memory.retrieval import Retrieval, refused
 from app.memory.retrieved import match_score, quotable
-from app.memory.search import SearchScope, SearchService
+from app.memory.search import SearchService
+from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
 from app.storage.tables.recall_reads import RecallReads

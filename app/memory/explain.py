@@ -17,12 +17,12 @@ from app.index.ranking import FEATURES, Ranked, features, weights
 from app.index.text_index import TantivyTextIndex
 from app.memory.coverage import why_no_vector
 from app.memory.search import (
-    CANDIDATES,
     RankingInput,
     SearchInspection,
     SearchService,
     ranked_with_relevance,
 )
+from app.memory.search_scope import CANDIDATES
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges

@@ -10,11 +10,12 @@ from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.index.relevance import MIN_DEVIATION
 from app.memory.boundaries import Boundary
+from app.memory.query_vectors import QueryVector
 from app.memory.recall_search import PreparedQuery, best_by_passage, ranked_in, shifted
 from app.memory.retrieval import SPARE, Retrieval, refused
 from app.memory.retrieved import match_score
-from app.memory.search import SearchScope, SearchService
-from app.memory.vector_search import QueryVector
+from app.memory.search import SearchService
+from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
 from app.storage.tables.facts import Facts, KnownFact
 from app.storage.tables.memories import ArchivalMemories

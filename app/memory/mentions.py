@@ -13,7 +13,8 @@ from app.index.ranking import Ranked
 from app.memory.boundaries import Boundary
 from app.memory.recall_search import PreparedQuery, ranked_in
 from app.memory.retrieved import match_score, quotable, retrieved_exchanges
-from app.memory.search import SearchScope, SearchService
+from app.memory.search import SearchService
+from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages import Passages

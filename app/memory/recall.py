@@ -45,7 +45,8 @@ from app.memory.recall_search import (
 from app.memory.results import ResultBuilder
 from app.memory.retrieval import SPARE, Retrieval, refused, with_pins, with_spare
 from app.memory.retrieved import match_score, quotable, retrieved_exchanges, retrieved_messages
-from app.memory.search import SearchScope, SearchService
+from app.memory.search import SearchService
+from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages import Passages

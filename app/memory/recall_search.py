@@ -26,8 +26,9 @@ from app.index.relevance import answer_log_odds, sigmoid
 from app.index.small_talk import is_non_answer, is_small_talk
 from app.language.analyzer import is_one_character_word, surface_words_of
 from app.language.sentences import content_terms, is_question
-from app.memory.search import CANDIDATES, SearchScope, SearchService, with_any_word
-from app.memory.vector_search import QueryVector
+from app.memory.query_vectors import QueryVector
+from app.memory.search import SearchService, with_any_word
+from app.memory.search_scope import CANDIDATES, SearchScope
 from app.storage.tables.passages import Passages
 
 _MESSAGES_A_PASSAGE = 2

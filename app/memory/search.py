@@ -1,11 +1,9 @@
 """Search service: from a query to results, by words and by meaning."""
 
-import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from app.domain.changes import ChangeSet
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId, PartId, part_id, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
@@ -19,63 +17,20 @@ from app.index.text_index import TantivyTextIndex
 from app.index.text_snapshot import CandidateTable
 from app.index.text_sync import TextIndexSync
 from app.memory.boundaries import Boundaries, Boundary
+from app.memory.query_vectors import QueryTokens, QueryVector
 from app.memory.result_merging import SIDE_KINDS, fused_with_cosine, merge_side_results, side_limit
 from app.memory.results import ResultBuilder
-from app.memory.vector_search import QueryTokens, QueryVector, VectorSearch
+from app.memory.search_scope import PassagePoolCache, PassagePools, SearchScope
+from app.memory.vector_search import VectorSearch
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
-
-CANDIDATES = 120  # of each list: by words, by words of the context, by meaning
 
 _SIDE_CANDIDATES = 60  # of a kind of which a few are shown
 _NO_ANSWER = 0.25  # the highest relevance of a non-answer
 _BEHIND_BEST = 0.5  # and its highest share of the best result's
 _ALL = 1_000_000
 _PREFERENCE = 1.0  # log odds of what a project prefers
-
-
-@dataclass(frozen=True, slots=True)
-class SearchScope:
-    """The passages to search: `allowed` (None: all) without `left_out`; `candidates` of each list.
-
-    `kind` may be given if all of `allowed` are of it: that is faster. `preferred` passages rank by
-    themselves, with more relevance, so that others cannot crowd them out.
-    """
-
-    allowed: IdSet | None
-    left_out: IdSet
-    candidates: int = CANDIDATES
-    kind: PassageKind | None = None
-    preferred: IdSet | None = None
-
-    def inside(self, boundary: Boundary | None) -> "SearchScope":
-        """Return what of it lies inside a boundary; None: all of it."""
-        if boundary is None:
-            return self
-        allowed, within = self.allowed, boundary.within
-        if within is not None:
-            within = within.without(self.left_out)
-            allowed = within if allowed is None else allowed & within
-        left_out = self.left_out | boundary.beyond
-        return replace(self, allowed=allowed, left_out=left_out, preferred=boundary.preferred)
-
-
-@dataclass(frozen=True, slots=True)
-class PassagePools:
-    """Passages that do not rank among turns.
-
-    `excluded` are all that a search without filters leaves out; `separate` those that never rank among turns:
-    summaries of exchanges, `unanswered` turns, and `sides`, which rank by kind and contain no hidden ones.
-    `summaries` are those of conversations; search ranks them among turns, recall apart.
-    """
-
-    excluded: IdSet
-    hidden: IdSet
-    separate: IdSet
-    unanswered: IdSet
-    summaries: IdSet
-    sides: Mapping[PassageKind, IdSet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +93,7 @@ class SearchService:
         self.index = index
         self.sync = sync
         self.vector_search = vector_search
-        self._pools: PassagePools | None = None
-        self._changes = 0
-        self._lock = threading.Lock()
-        store.subscribe(self._on_changed)
+        self._pools = PassagePoolCache(store)
 
     def search(
         self,
@@ -412,37 +364,8 @@ class SearchService:
         return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in kept]
 
     def pools(self) -> PassagePools:
-        """Return the passages that rank apart or not at all; cached until something changes.
-
-        Read without the lock, which the writer takes to announce a change.
-        """
-        with self._lock:
-            known, changes = self._pools, self._changes
-        if known is not None:
-            return known
-        made = self._read_pools()
-        with self._lock:
-            if changes == self._changes:
-                self._pools = made
-        return made
-
-    def _read_pools(self) -> PassagePools:
-        hidden = IdSet(self._passages.hidden())
-        unanswered = IdSet(self._passages.unanswered())
-        separate = unanswered | IdSet(self._passages.of_kind(PassageKind.EXCHANGE_SUMMARY))
-        sides = {}
-        for kind in SIDE_KINDS:
-            side = IdSet(self._passages.of_kind(kind))
-            sides[kind] = side.without(hidden)
-            separate |= side
-        summaries = IdSet(self._passages.of_kind(PassageKind.CONVERSATION_SUMMARY))
-        return PassagePools(hidden | separate, hidden, separate, unanswered, summaries, sides)
-
-    def _on_changed(self, changed: ChangeSet) -> None:
-        if changed.conversations or changed.passages:
-            with self._lock:
-                self._changes += 1
-                self._pools = None
+        """Return the passages that rank apart or not at all; cached until something changes."""
+        return self._pools.read()
 
 
 def with_any_word(ranked: Sequence[Ranked]) -> list[Ranked]:

@@ -6,78 +6,34 @@ hanging server; search uses only words until it is ready.
 
 import logging
 import threading
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.domain import codec
 from app.domain.changes import ChangeSet
-from app.domain.errors import Cancelled, EmbedderUnavailable, IndexUnavailable, KnownError
+from app.domain.errors import Cancelled, IndexUnavailable, KnownError
 from app.domain.passages import Space
 from app.domain.ports import Embedder, TokenVectors, token_embedder
-from app.index.relevance import Background
-from app.index.space_traits import SpaceTraits, measure_space
-from app.index.token_index import TokenIndex
+from app.index.space_traits import SpaceTraits
 from app.index.token_sync import TokenIndexSync
 from app.index.vector_index import ExactVectorIndex
 from app.index.vector_sync import VectorIndexSync
 from app.memory.embedders import EmbedderDirectory
 from app.memory.overview import EmbeddingCoverage
+from app.memory.query_vectors import QueryTokens, QueryVector, QuestionEmbedder
+from app.memory.space_measurements import MEASURE_LIMIT_S, SpaceMeasurements
 from app.providers.embedders.local import LocalEmbedder
-from app.providers.embedders.remote import RemoteEmbedder
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
-from app.storage.tables.vector_rows import validated_vectors
-from app.storage.tables.vectors import StoredSpace, Vectors
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    _Question = tuple[npt.NDArray[np.float32], TokenVectors | None]
+from app.storage.tables.vectors import Vectors
 
 _log = logging.getLogger(__name__)
-_KEPT_QUESTIONS = 64
 _RETRY_S = 5.0
 _MIN_INTERVAL_S = 0.1  # between two checks while vectors are written continuously
-_MEASURE_LIMIT_S = 30.0  # 180 short texts, at the 110 tokens a second of a slow machine
-_LONGEST_WAIT_S = 60.0  # between two attempts at a server that does not answer
-_MOST_DOUBLINGS = 10
 _STOP_WAIT_S = 0.5  # loading a large model cannot be interrupted
 _PROBE = "ready"
 _RELEVANT_SETTINGS = frozenset(("embedder", "embedder_before", "embedder_consent", "proxy_url"))
-
-
-@dataclass(frozen=True, slots=True)
-class QueryTokens:
-    """A question's tokens, with the index of the tokens they match.
-
-    `spans` is int32 (q, 2), (start, end) in the question; `vectors` float32 (q, 32), rows of unit length.
-    `unrelated` is their mean cosine with the nearest tokens of an unrelated message.
-    """
-
-    spans: "npt.NDArray[np.int32]"
-    vectors: "npt.NDArray[np.float32]"
-    index: TokenIndex
-    unrelated: float
-
-
-@dataclass(frozen=True, slots=True)
-class QueryVector:
-    """A question's vector in the answering space, with the index to search and the question's background.
-
-    `preference` is the space's direction of preferences. `tokens` is None for embedders without token vectors
-    and while there is no index of them.
-    """
-
-    vector: "npt.NDArray[np.float32]"
-    index: ExactVectorIndex
-    background: Background
-    preference: "npt.NDArray[np.float32]"
-    tokens: QueryTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +58,9 @@ class VectorSearch:
         tokens: TokenIndexSync | None = None,
         *,
         retry_s: float = _RETRY_S,
-        measure_limit_s: float = _MEASURE_LIMIT_S,
+        measure_limit_s: float = MEASURE_LIMIT_S,
     ) -> None:
-        """`retry_s` is the delay after a failure; `measure_limit_s` the time limit for measuring a server's space."""
+        """`retry_s` is the delay after a failure; `measure_limit_s` as in `SpaceMeasurements`."""
         self._store = store
         self._settings = settings
         self._embedders = embedders
@@ -112,12 +68,12 @@ class VectorSearch:
         self._sync = sync
         self._tokens = tokens
         self._look_again_s = retry_s
-        self._measure_limit_s = measure_limit_s
-        self._traits: dict[tuple[Space, object], SpaceTraits] = {}
-        self._questions: OrderedDict[tuple[Space, str], _Question] = OrderedDict()
-        self._lock = threading.Lock()
+        self._measurements = SpaceMeasurements(
+            vectors, self._is_outdated, retry_s=retry_s, limit_s=measure_limit_s
+        )
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self._questions = QuestionEmbedder(self._stopping.is_set)
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
         self._once_settled: Callable[[], object] = lambda: None
@@ -127,9 +83,6 @@ class VectorSearch:
         self._considered_spaces: tuple[Space, ...] = ()  # coverage was read, the chosen one first
         self._used_spaces: tuple[Space, ...] = ()
         self._problem = ""
-        self._new_space_problem = ""
-        self._measuring_tries = 0
-        self._measure_again_at = 0.0  # on the monotonic clock
 
     def start(self, once_settled: Callable[[], object] = lambda: None) -> None:
         """Determine the answering space now and after every change, in the background; may be called twice.
@@ -182,7 +135,7 @@ class VectorSearch:
     @property
     def new_space_problem(self) -> str:
         """Why the space that is being filled could not be measured, and when it is retried; "" for nothing."""
-        if not (problem := self._new_space_problem):
+        if not (problem := self._measurements.problem):
             return ""
         return f"It cannot be measured yet: {problem}. It is retried within a minute."
 
@@ -225,7 +178,7 @@ class VectorSearch:
             ):
                 self._problem = ""
                 return None
-            vector, tokens = self._embedded(answering, question)
+            vector, tokens = self._questions.embedded(answering.embedder, question)
         except KnownError as error:
             # It is not used until the background finds that it works again.
             if not (self._stopping.is_set() or isinstance(error, Cancelled)):
@@ -250,7 +203,7 @@ class VectorSearch:
             return ()
         try:
             of_texts = answering.embedder.embed(texts, self._stopping.is_set)
-            vector, _ = self._embedded(answering, question)
+            vector, _ = self._questions.embedded(answering.embedder, question)
         except KnownError:
             return ()
         cosines: list[float] = (np.asarray(of_texts, np.float32) @ vector).tolist()
@@ -282,10 +235,13 @@ class VectorSearch:
         )
         if not is_same:
             embedder.embed([_PROBE], self._is_outdated)
-        traits = self._traits_of(embedder, space)
+        traits = self._measurements.of(embedder)
         self._answering = _Answering(embedder, space, traits)
         self._use_spaces(space, *self._candidate_spaces())
-        self._measure_new_space()
+        if self._thread is not None and self._candidate_spaces():
+            self._measurements.try_new(self._embedders.active)
+        else:
+            self._measurements.reset()
 
     def _share_once_loaded(self, space: Space) -> float:
         """Return the share of a space, raising IndexUnavailable while its vectors are loaded."""
@@ -308,69 +264,6 @@ class VectorSearch:
             self._sync.use(wanted)
             self._used_spaces = wanted
 
-    def _measure_new_space(self) -> None:
-        """Measure the space that is being filled, so that it can answer at once when it is ready.
-
-        A server that does not answer is retried after growing delays, so that the answering space stays
-        maintained.
-        """
-        if self._thread is None or not self._candidate_spaces():
-            self._new_space_problem, self._measuring_tries, self._measure_again_at = "", 0, 0.0
-            return
-        if time.monotonic() < self._measure_again_at:
-            return
-        try:
-            embedder = self._with_limit(self._embedders.active())
-            if self._kept(embedder.space) is not None:
-                self._traits_of(embedder, embedder.space)
-        except Cancelled:
-            return
-        except KnownError as error:
-            if self._new_space_problem != error.title:
-                _log.info("the space that is being filled waits: %s", error)
-            self._new_space_problem = error.title
-            doublings = min(self._measuring_tries, _MOST_DOUBLINGS)
-            wait_s = min(_LONGEST_WAIT_S, self._look_again_s * 2.0**doublings)
-            self._measure_again_at = time.monotonic() + wait_s
-            self._measuring_tries += 1
-        else:
-            self._new_space_problem, self._measuring_tries = "", 0
-
-    def _traits_of(self, embedder: Embedder, space: Space) -> SpaceTraits | None:
-        """Return the traits of a space, measured if needed; None without vectors."""
-        if (kept := self._kept(space)) is None:
-            return None
-        key = (space, kept.begun_at)
-        with self._lock:
-            known = self._traits.get(key)
-        if known is not None:
-            return known
-        if kept.traits is None:
-            traits = measure_space(self._with_limit(embedder), self._is_outdated)
-            self._vectors.set_traits(space, codec.dumps(traits))
-        else:
-            traits = codec.loads(SpaceTraits, kept.traits)
-        with self._lock:
-            self._traits[key] = traits
-        return traits
-
-    def _with_limit(self, embedder: Embedder) -> Embedder:
-        """Return the embedder with the time limit of a measurement, if it is a server."""
-        if isinstance(embedder, RemoteEmbedder):
-            return embedder.within(self._measure_limit_s)
-        return embedder
-
-    def _kept(self, space: Space) -> StoredSpace | None:
-        """Return the stored space; raises EmbedderUnavailable if its dimension differs."""
-        kept = next((k for k in self._vectors.spaces() if k.space.name == space.name), None)
-        if kept is not None and kept.space.dimension != space.dimension:
-            raise EmbedderUnavailable(
-                f"The embedder of “{space.name}” returns {space.dimension} dimensions; "
-                f"its stored vectors have {kept.space.dimension}",
-                "Choose another embedder in Settings, or embed everything again.",
-            )
-        return kept
-
     def _index(self, space: Space) -> ExactVectorIndex | None:
         index = self._sync.index_for(space)
         if self._thread is None and not self._stopping.is_set():
@@ -391,25 +284,6 @@ class VectorSearch:
         if index is None:
             return None
         return QueryTokens(tokens.spans, tokens.vectors, index, embedder.unrelated_tokens)
-
-    def _embedded(self, answering: _Answering, question: str) -> "_Question":
-        """Return the vector of a question, and its tokens if the embedder has any."""
-        key = (answering.space, question)
-        with self._lock:
-            if (known := self._questions.get(key)) is not None:
-                self._questions.move_to_end(key)
-                return known
-        is_stopped, tokens = self._stopping.is_set, None
-        if (embedder := token_embedder(answering.embedder)) is not None:
-            given, (tokens,) = embedder.embed_with_tokens([question], is_stopped, as_queries=True)
-        else:
-            given = answering.embedder.embed([question], is_stopped, as_queries=True)
-        embedded = (validated_vectors(given, 1, answering.space)[0], tokens)
-        with self._lock:
-            self._questions[key] = embedded
-            if len(self._questions) > _KEPT_QUESTIONS:
-                self._questions.popitem(last=False)
-        return embedded
 
     def _set_problem(self, error: KnownError) -> None:
         if self._problem != str(error):

@@ -39,7 +39,8 @@ from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import FEATURES, features, talk_share
 from app.memory.embedders import MULTILINGUAL
-from app.memory.search import RankingInput, SearchScope
+from app.memory.search import RankingInput
+from app.memory.search_scope import SearchScope
 from app.system.paths import DataPaths
 from tests.bench.evaluation import (
     Evaluation,

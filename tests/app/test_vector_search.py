@@ -237,7 +237,7 @@ def test_a_new_server_that_cannot_be_measured_is_retried_later(
     desk: Desk, server: Loopback
 ) -> None:
     """Measuring has a time limit of its own, so that the answering space stays maintained."""
-    desk.vector_search._measure_limit_s = 0.3
+    desk.vector_search._measurements._limit_s = 0.3
     start(desk)
     desk.settings.set("embedder", LOCAL)
     until(lambda: getattr(desk.embedders.active(), "knows_space", False))

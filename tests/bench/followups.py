@@ -27,7 +27,7 @@ from app.domain.workers import WorkerName
 from app.memory.recall_refusals import SelectionContext
 from app.memory.recall_search import prepare, ranked_in
 from app.memory.recall_selection import select_recalled
-from app.memory.search import SearchScope
+from app.memory.search_scope import SearchScope
 from app.memory.token_budget import RecallRoom
 from app.system.paths import DataPaths
 from app.transfer.importer import ConversationImporter

@@ -17,9 +17,9 @@ from app.index.relevance import Background
 from app.index.text_index import TantivyTextIndex
 from app.index.text_sync import TextIndexSync
 from app.index.vector_index import ExactVectorIndex
+from app.memory.query_vectors import QueryVector
 from app.memory.recall import RecallService
 from app.memory.search import SearchService
-from app.memory.vector_search import QueryVector
 from app.storage.engine.store import Store
 from app.storage.tables.facts import fact_changes
 from app.storage.tables.passages import Passages
