@@ -15,7 +15,6 @@ from tests.fakes.chats import MakeChat, calls, end_of, problem_kind, results_in,
 from tests.fakes.models import says
 
 COMPLETED, INTERRUPTED = ExchangeStatus.COMPLETED, ExchangeStatus.INTERRUPTED
-FAILED = ExchangeStatus.FAILED
 ECHO = tool("echo", lambda given: f"echo {given['n']}", {"n": {"type": "string"}})
 ROUND = calls(("c", "echo", '{"n": "a"}'))
 

@@ -3,7 +3,6 @@
 import io
 import random
 import string
-from collections.abc import Callable
 
 import pytest
 
@@ -17,8 +16,6 @@ _LETTERS = string.ascii_letters + string.digits
 _HEX = "0123456789abcdef"
 _SEEDS = range(12)
 _LEAST_FOUND = 0.95
-
-Drawn = Callable[..., str]
 
 
 def _planted(seed: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import re
 import string
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -33,8 +32,6 @@ pytestmark = pytest.mark.unmeasured
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TABLES = [name for name in LANGUAGES if name != "en"]
-# Texts that are no words, or the same in every language.
-SAME = re.compile(r"(?:\{[^}]*\}|[^A-Za-z]|Commonplace|Recall|PDF)*")
 
 
 @pytest.fixture

@@ -28,7 +28,6 @@ from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import error, hang_up, json_reply, stall, vectors
 from tests.fakes.stored import add_conversation
 
-SHIPPED = Path(__file__).resolve().parents[2] / "resources/models/all-MiniLM-L6-v2"
 LOCAL = "local:nomic-embed-text"
 TEXTS = tuple(
     f"How do I keep plant number {number} alive through the winter?" for number in range(6)

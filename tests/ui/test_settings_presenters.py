@@ -41,7 +41,6 @@ from ui.widgets.plain_label import PlainLabel
 
 MODEL = "openai:gpt-5.6-luna"
 EXCHANGES = WorkerName.EXCHANGE_SUMMARIZER
-LONG_WORD = "one_word_without_any_place_to_break_it"
 
 
 class Desk(Parts):
