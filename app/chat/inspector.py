@@ -9,6 +9,7 @@ from app.chat.sent_turns import BLOCK_KINDS, SentTurns, as_sent, first_sent, ope
 from app.domain.conversations import Conversation, Exchange, Message, Role, ToolCall
 from app.domain.errors import NotFound
 from app.domain.ids import ExchangeId, MessageId, PassageId
+from app.domain.links import labeled_links
 from app.domain.passages import PassageKind
 from app.domain.recall import (
     PAST_KINDS,
@@ -56,6 +57,7 @@ class Inspection:
             `prompt` and `sent` are None.
         compared: The differences from the newest prompt of the exchange before; None without one.
         requests: The number of requests of the newest run: one more than tool rounds.
+        links: (label, target) of the links of an answer without a prompt, as the built-in model's has.
     """
 
     exchange: Exchange
@@ -68,6 +70,7 @@ class Inspection:
     sources: tuple[Source, ...] = ()
     compared: tuple[PartDifference, ...] | None = None
     requests: int = 1
+    links: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,8 @@ class InspectionService:
         question = self._passages.questions([exchange_id]).get(exchange_id, "")
         history = self._prompts.history(exchange_id)
         if not history:
-            return Inspection(exchange, conversation, question)
+            links = labeled_links(self._answer_text(exchange))
+            return Inspection(exchange, conversation, question, links=links)
         run = min(run, len(history) - 1)
         prompt = history[run]
         path = path_to(exchange, self._exchanges.of(exchange.conversation_id))
@@ -208,17 +212,20 @@ class InspectionService:
         for passage in sorted(passages):
             self._feedback.give(passage, verdict)
 
+    def _answer_text(self, exchange: Exchange) -> str:
+        return "\n\n".join(
+            message.text
+            for message in self._exchanges.messages_of(exchange)
+            if message.role is Role.ASSISTANT
+        )
+
     def _sources(
         self,
         exchange: Exchange,
         places: Sequence[RecalledItemDetails],
         verdicts: Mapping[PassageId, Verdict],
     ) -> tuple[Source, ...]:
-        answer = "\n\n".join(
-            message.text
-            for message in self._exchanges.messages_of(exchange)
-            if message.role is Role.ASSISTANT
-        )
+        answer = self._answer_text(exchange)
         numbers = {
             place.item.exchange_id: place.turn_number
             for place in places

@@ -19,6 +19,9 @@ _LINK = re.compile(
     rf"{SCHEME}(\d{{1,18}})(?:/(\d{{1,9}})(?:\?exchange=(\d{{1,18}}))?)?", re.IGNORECASE
 )
 
+_LABELED = re.compile(rf"\[((?:\\.|[^\\\[\]]){{1,300}})\]\(({SCHEME}[^()\s]{{1,80}})\)")
+_ESCAPED = re.compile(r"\\(.)")
+
 
 class Link(NamedTuple):
     """A link target: a conversation, optionally a turn of its visible path or an exchange."""
@@ -50,6 +53,14 @@ def parse_commonplace_link(text: str) -> Link | None:
 def find_links(text: str) -> Iterator[Link]:
     """Yield the targets of all links in a text."""
     return map(_read, _LINK.finditer(text))
+
+
+def labeled_links(text: str) -> tuple[tuple[str, str], ...]:
+    """Return (label, target) of the links of a Markdown text that lead somewhere here, each target once."""
+    found: dict[str, str] = {}
+    for label, target in _LABELED.findall(text):
+        found.setdefault(target, _ESCAPED.sub(r"\1", label))
+    return tuple((label, target) for target, label in found.items())
 
 
 def _read(match: re.Match[str]) -> Link:

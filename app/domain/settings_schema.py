@@ -227,7 +227,7 @@ _ALL = (
     Setting("import_history", str, "[]", _P.INTERNAL, "Import history",
             "The last imports and the ids of the conversations that they added."),
     Setting("watch_downloads", str, "ask", _P.GENERAL, "New exports in Downloads",
-            "Offer exports of ChatGPT and Claude when they appear in Downloads; \"ask\" asks after the first import.",
+            "Offer exports of ChatGPT and Claude when they appear in Downloads, or ask once, after the first import.",
             choices=("ask", "on", "off")),
     Setting("seen_exports", str, "[]", _P.INTERNAL, "Exports offered",
             "The exports in Downloads that were offered."),

@@ -77,6 +77,19 @@ def test_contributions_are_what_was_injected(store: Store) -> None:
     assert (source.place.exchange_id, source.place.turn_number) == (tea.exchanges[0].id, 0)
 
 
+def test_an_answer_without_a_prompt_has_the_links_it_quotes_by(store: Store) -> None:
+    answer = (
+        "> An M8.\n\n[Bi\\*ke, 3 May](commonplace://7/2?exchange=9) · more\n\n[again](commonplace://7/2?exchange=9)"
+        "\n\n[a.md · document 4](commonplace://document/4) and [a page](https://example.org)"
+    )
+    asker = add_conversation(store, ("see [x](commonplace://1/1)", answer))
+    found = InspectionService(store).inspect(asker.exchanges[0].id)
+    assert found.links == (
+        ("Bi*ke, 3 May", "commonplace://7/2?exchange=9"),
+        ("a.md · document 4", "commonplace://document/4"),
+    )
+
+
 def test_an_inspection_has_all_runs_and_compares_with_the_turn_before(store: Store) -> None:
     tea, asker = (
         add_conversation(store, "I like tea"),

@@ -13,6 +13,7 @@ from app.chat.problems import CONNECTION_LOST, CUT_SHORT, EMPTY, STOPPED
 from app.domain import translation
 from app.domain.formatting import format_day, format_size, format_turn, long_day, money
 from app.domain.settings_schema import SETTINGS, SettingPage
+from app.domain.sources import SOURCES
 from app.domain.translation import (
     LANGUAGES,
     choose_language,
@@ -97,6 +98,7 @@ def listed() -> dict[str, bool]:
     for problem in (STOPPED, CONNECTION_LOST, EMPTY, PROGRAM_ENDED, *CUT_SHORT.values()):
         texts |= {problem.title: False, problem.hint: False}
     texts |= dict.fromkeys((MISSED, ENDED), False)
+    texts |= dict.fromkeys((each.deletes for each in SOURCES.values()), False)
     for spec in WORKERS.values():
         texts |= {spec.title: False, spec.label: False, spec.waiting_one: True}
     return {text: counted for text, counted in texts.items() if text}

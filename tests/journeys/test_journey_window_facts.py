@@ -57,7 +57,7 @@ async def test_a_fact_is_extracted_found_followed_edited_and_forgotten(
     user.find(QLineEdit, "Search facts").setText("tea")
     await user.until(lambda: listed.model().index(0, 0).data() == extracted)
     user.click_row(listed, extracted)
-    await user.sees("written by a pattern")
+    await user.sees("written by rules without a model")
     user.click("Open the turn")
     await user.until(lambda: isinstance(user.transcript.anchor, Centered))
     user.find(QLineEdit, "Search facts").setText("")

@@ -68,7 +68,7 @@ async def test_what_was_recalled_is_shown_opened_judged_and_switched_off(
     link = f"commonplace://{bicycle}/6"
     server.reply(text(f"An M8, as [you said]({link})."), usage(900, 12, 600))
     user.press("Ctrl+Shift+I")
-    await user.sees("There are no answers here yet.")
+    await user.sees("There are no answers here yet")
 
     await user.say(ASKED)
     await user.answered(0, "An M8")

@@ -53,8 +53,8 @@ async def test_settings_take_effect_at_once_and_changes_from_elsewhere_are_shown
     user.type("5")
     await user.until_so(lambda services: services.settings.number("rag_history_limit") == 15)
     assert window.text() == "15"
-    await user.sees("Default")
-    user.click("Default", dialog.editors["rag_history_limit"])
+    await user.sees("Reset")
+    user.click("Reset", dialog.editors["rag_history_limit"])
     await user.until(lambda: window.text() == "2")
     user.press("Esc")
     await user.in_front()

@@ -67,6 +67,9 @@ async def test_recall_answers_from_the_users_own_past_and_links_to_it(user: User
     await user.answered(0, "Landlord keeps part of the deposit")
     await user.until(lambda: "What did the landlord say about the deposit?" in user.titles())
     assert "commonplace://" in user.turn(0).texts()[-1].view.document().toHtml()
+    user.press("Ctrl+Shift+I")
+    quoted = user.window.memory.inspector.quoted.list
+    await user.until(lambda: quoted.isVisible() and "Landlord" in quoted.item(0).text())
 
 
 async def test_a_provider_is_added_tested_and_its_model_chosen(

@@ -87,7 +87,7 @@ def test_texts_about_a_fact() -> None:
     plain = known(1)
     assert subtitle_text(plain) == "Plan \N{MIDDLE DOT} 18 Mar 2026 \N{MIDDLE DOT} Of <i>boats</i>"
     assert validity_text(plain) == "Said on 18 Mar 2026; current."
-    assert "turn 3; written by a pattern." in source_text(plain)
+    assert "turn 3; written by rules without a model." in source_text(plain)
     ended = known(1, valid_until=AT + timedelta(days=2))
     assert "until 20 Mar 2026" in subtitle_text(ended)
     assert validity_text(ended) == "Ended on 20 Mar 2026."

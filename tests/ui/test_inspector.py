@@ -305,6 +305,22 @@ def shown_in(what: Inspection, *, is_on: bool = True) -> InspectorView:
     return view
 
 
+def test_what_the_built_in_model_quotes_is_listed_and_opened(qtbot: QtBot) -> None:
+    links = (
+        ("Bike, 3 May", "commonplace://7/2"),
+        ("a.md · document 4", "commonplace://document/4"),
+    )
+    bare = replace(inspection(prompt=None, sent=None, runs=()), links=links)
+    view = shown_in(bare)
+    rows = view.quoted.list
+    assert [rows.item(each).text() for each in range(rows.count())] == ["Bike, 3 May", "a.md"]
+    with qtbot.waitSignal(view.quoted.chosen) as chosen:
+        rows.itemClicked.emit(rows.item(1))
+    assert chosen.args == ["commonplace://document/4"]
+    view.show_inspection(inspection(source(1)), 1, 3, is_on=True)
+    assert view.quoted.isHidden()
+
+
 def test_answers_and_their_runs_are_stepped_through(qtbot: QtBot) -> None:
     view = shown_in(inspection(source(1)))
     assert view.runs.count() == 2

@@ -391,6 +391,7 @@ class Presenters(QObject):
         events = transcript.events
         for signal, slot in (
             (events.link_activated, self.links.follow),
+            (self._window.memory.inspector.quoted.chosen, self.links.follow),
             (events.link_hovered, self._window.statusBar().showMessage),
             (events.retry_requested, compose.retry),
             (events.continue_requested, compose.retry),

@@ -96,7 +96,7 @@ def maker_text(model: str) -> str:
     if model == BY_USER:
         return tr("you")
     if model == BY_PATTERNS:
-        return tr("a pattern")
+        return tr("rules without a model")
     return tr("key sentences") if model == "extractive" else model
 
 

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from ui.theme import current_theme
 from ui.widgets.plain_label import PlainLabel
 
 _MOST_ROWS = 14  # more scroll
@@ -58,7 +59,8 @@ class SelectBox(QComboBox):
         view.setFrameShape(QFrame.Shape.StyledPanel)  # QComboBox takes it away, and the border too
         heights = [max(0, view.sizeHintForRow(number)) for number in range(self.count())]
         view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * _ROOM_PX)
-        view.setMinimumHeight(sum(heights[:_MOST_ROWS]) + _ROOM_PX)
+        frame = current_theme().ui_px // 2 + 1  # the style sheet's padding, above and below
+        view.setMinimumHeight(sum(heights[:_MOST_ROWS]) + frame)
         super().showPopup()
 
 

@@ -41,8 +41,9 @@ def file_dialog(parent: QWidget, title: str, start: str = "") -> QFileDialog:
     """
     dialog = QFileDialog(parent, title, start)
     if not start and dialog.directory() == QDir.current():
-        place = QStandardPaths.StandardLocation.DocumentsLocation
-        dialog.setDirectory(QStandardPaths.writableLocation(place))
+        kind = QStandardPaths.StandardLocation.DocumentsLocation
+        place = QStandardPaths.writableLocation(kind)
+        dialog.setDirectory(place if QDir(place).exists() else QDir.homePath())
     return dialog
 
 

@@ -64,7 +64,7 @@ class SettingEditor(QWidget):
             value=setting.format_value(setting.default) or tr("none")
         )
         reset = self.reset_requested.emit
-        self._reset = tool_button(self, tr("Default"), lambda: reset(setting.key), tip=default)
+        self._reset = tool_button(self, tr("Reset"), lambda: reset(setting.key), tip=default)
         self._reset.setProperty("kind", "action")
         policy = self._reset.sizePolicy()
         policy.setRetainSizeWhenHidden(

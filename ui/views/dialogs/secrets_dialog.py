@@ -37,7 +37,7 @@ class SecretsDialog(Dialog):
         self.forget_text = button(self, tr("Forget it everywhere…"))
         buttons, (self.open_turn,) = closing_buttons(self, tr("Show the turn"))
         about = tr(
-            "They are hidden where memory is quoted. Replace a key where it is used, too: what was sent to a "
+            "Keys and passwords in your messages are hidden where memory is quoted. Replace a key where it is used, too: what was sent to a "
             "model cannot be taken back."
         )
         column_in(

@@ -1,5 +1,7 @@
 """The inspector: what was recalled for an answer, and exactly what was sent."""
 
+import re
+
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
@@ -17,9 +19,12 @@ from ui.widgets.controls import combo_box, filled, row_of, tool_button
 from ui.widgets.plain_label import plain_label
 
 _QUESTION_CHARS = 160
-_EMPTY = tr("There are no answers here yet.")
+_EMPTY = tr(
+    "There are no answers here yet. Ask something: what memory brings to the answer is shown here."
+)
 _OFF_HERE = tr("Memory is off for this conversation.")
 _OFF = tr("Recall is off.")
+_NUMBERED = re.compile(r" · (?:fact|memory|document) \d+$")
 _NONE_SENT = tr("No source was sent. Each source says why.")
 
 
@@ -52,7 +57,7 @@ class InspectorView(QWidget):
         )
         self.runs = combo_box(self, tr("Run"), on_activated=self.run_chosen)
         self.recalled = RecalledPane(self)
-        self.related = RelatedList(self)
+        self.related, self.quoted = RelatedList(self), RelatedList(self)
         self.sent = SentPane(self)
         self.parts = QStackedWidget(self)
         self.parts.addWidget(self.recalled)
@@ -65,8 +70,8 @@ class InspectorView(QWidget):
         self._turn.setText(tr("No answer"))
         self._question.setText(_EMPTY)
         self._question.show()
-        self.parts.hide()
-        self.runs.hide()
+        for part in (self.parts, self.runs, self.quoted):
+            part.hide()
         self.counted.emit(0)
         self._before.setEnabled(False)
         self._after.setEnabled(False)
@@ -87,6 +92,8 @@ class InspectorView(QWidget):
         self._before.setEnabled(at > 0)
         self._after.setEnabled(at + 1 < count)
         self._show_runs(inspection)
+        links = [(name_of_source(label), target) for label, target in inspection.links]
+        self.quoted.show_rows(tr("Quoted in this answer"), links)
         absence = absence_text(inspection)
         note = absence or nothing_text(inspection, is_on=is_on)
         self.recalled.show_sources(inspection.sources, note)
@@ -108,7 +115,7 @@ class InspectorView(QWidget):
         runs = row_of((self.runs, 1))
         for part in (head, self._question, runs, self.parts):
             part.setContentsMargins(OUTDENT_PX, 0, OUTDENT_PX, 0)
-        parts = (head, self._question, runs, (self.parts, 1), self.related)
+        parts = (head, self._question, runs, self.quoted, (self.parts, 1), self.related)
         filled(QVBoxLayout(self), *parts, margins=(2, 10, 2, 10)).addStretch(0)
 
     # Qt overrides
@@ -119,6 +126,11 @@ class InspectorView(QWidget):
         self.shown.emit()
 
 
+def name_of_source(label: str) -> str:
+    """Return the label of a link without the number that identifies a document or fact."""
+    return _NUMBERED.sub("", label)
+
+
 def absence_text(inspection: Inspection) -> str:
     """Return why no prompt is stored; "" if one is."""
     if inspection.prompt is not None:
@@ -127,7 +139,7 @@ def absence_text(inspection: Inspection) -> str:
     if exchange.model is not None and exchange.model.startswith("recall:"):
         return tr(
             "Recall answered from your own conversations, on this computer. It was given only the "
-            "question, and its answer links to what it quotes."
+            "question."
         )
     if exchange.status is ExchangeStatus.RUNNING:
         return tr("The request is being prepared\N{HORIZONTAL ELLIPSIS}")

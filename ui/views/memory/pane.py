@@ -17,7 +17,7 @@ _TABS = {
     "activity": tr("Activity"),
 }
 _NAMES = tuple(_TABS)
-_LEAST_PX, _USUAL_PX = 320, 390
+_LEAST_PX, _USUAL_PX = 320, 420
 
 
 class MemoryPane(QWidget):
