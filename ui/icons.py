@@ -20,7 +20,7 @@ RESOURCES = Path(__file__).resolve().parents[1] / "resources" / "icons"
 _LUCIDE = RESOURCES / "lucide"
 Ink = QPalette.ColorRole
 _EM = 1.25  # an icon beside text, in multiples of the text size
-_GAP = 0.3  # between an icon and the text after it, in multiples of the icon's size
+_GAP = 0.45  # between an icon and the text after it, in multiples of the icon's size
 
 
 def icon(name: str, ink: Ink | str = Ink.ButtonText, *, filled: bool = False) -> QIcon:

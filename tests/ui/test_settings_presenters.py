@@ -559,6 +559,7 @@ def test_the_dashboard_starts_and_steers_the_workers(dashboard: Any, desk: Desk)
     assert view.card(EXCHANGES).state.text() == "idle"
     assert bar.worker_status.text() == "Background idle"
     assert not view.allow.isHidden()
+    assert bar.spend_status.isHidden(), "nothing was spent"
     view.switched.emit(EXCHANGES, False)
     view.run_requested.emit(EXCHANGES)
     assert calls[-2:] == [("set_enabled", EXCHANGES, False), ("run_now", EXCHANGES)]

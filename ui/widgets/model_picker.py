@@ -24,7 +24,7 @@ _PADDING_PX = 44  # of the text: frame, and the arrow on its right
 class ModelPicker(PushButton):
     """A button that opens a searchable list below or above itself, always inside the screen.
 
-    The list is as high as its rows, within limits, and never shrinks while it is open.
+    Hidden until a model is shown. The list is as high as its rows, within limits, and never shrinks while it is open.
 
     Attributes:
         model: PROVIDER:MODEL whose name is shown.
@@ -48,6 +48,7 @@ class ModelPicker(PushButton):
         self.setProperty("kind", "choice")
         self.setAutoDefault(False)
         self.clicked.connect(self._on_clicked)
+        self.hide()
 
     def show_model(self, model: str) -> None:
         """Show which model is chosen."""
@@ -56,6 +57,7 @@ class ModelPicker(PushButton):
         self.setToolTip(tr("{model}\nChoose another model (Ctrl+Shift+M)").format(model=model))
         self._fit_text()
         self.updateGeometry()
+        self.show()
 
     def show_groups(self, groups: Iterable[ModelGroup]) -> None:
         """Show the models to choose from; what is selected in an open list stays so."""

@@ -126,11 +126,10 @@ class DashboardPresenter(Presenter):
         totals = await self._bridge.run(self._read_totals)
         self._dashboard.show_totals(totals)
         self._dashboard.show_warnings(self._workers.warnings())
-        self._status_bar.spend_status.setText(
-            tr("Spent today: {format_spent}").format(
-                format_spent=format_spent(totals.memory.spent_today)
-            )
-        )
+        spent = totals.memory.spent_today
+        text = tr("Spent today: {format_spent}").format(format_spent=format_spent(spent))
+        has_cost = bool(spent.known_usd or spent.unknown)
+        self._status_bar.spend_status.show_text(text if has_cost else "")
 
 
 def read_totals(
