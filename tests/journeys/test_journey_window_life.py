@@ -18,6 +18,7 @@ from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import slow, stall, text
 from tests.fakes.user import User
 from ui.presenters.imports import SAMPLE
+from ui.widgets.transcript.heights import AtItem
 from ui.widgets.transcript.message_frame import UserFrame
 from ui.widgets.transcript.panels import InterruptionPanel
 
@@ -194,7 +195,7 @@ async def test_messages_of_a_command_appear_and_keep_position_and_edit(
     await user.until(lambda: "Line 59" in user.turn_text(1) and user.transcript.is_settled)
     frame = user.turn(0).findChild(UserFrame)
     assert frame is not None
-    user.transcript.scroll_to_turn(0, centered=False, highlight=False)
+    user.transcript.scroll_to_anchor(AtItem(0, 0))
     frame.setFocus()
     user.click("Edit", frame)
     await user.until(lambda: user.window.chat.composer.is_editing)

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.models import ModelCard
@@ -141,3 +141,20 @@ def test_models_are_described_in_short() -> None:
     assert "Emm" in model_row(card).tip
     names = [model_name(each) for each in ("recall:", "p:a/b", "p:/x/y.gguf", "p:C:\\x\\y.gguf")]
     assert names == ["Recall (built in)", "a/b", "y.gguf", "y.gguf"]
+
+
+def test_a_closed_list_gives_the_focus_back_to_where_it_was(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    box, picker = QLineEdit(window), ModelPicker(window)
+    column_in(window, box, picker)
+    assert not picker.isVisibleTo(window), "it shows no model yet"
+    picker.show_model("a:one")
+    picker.show_groups(GROUPS)
+    window.show()
+    for before in (box, picker):
+        before.setFocus()
+        picker.open()
+        assert picker.is_open
+        picker.list.window().hide()
+        assert window.focusWidget() is before

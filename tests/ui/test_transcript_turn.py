@@ -376,8 +376,7 @@ def test_a_note_shows_the_summary_of_older_messages(show: Show) -> None:
     shown.view.show_summary_note(2, "")
     assert shown.turn(1).height_for(600) == height
     shown.view.show_summary_note(2, "Again")
-    shown.view.truncate(2)
-    shown.view.extend(shown.heads[2:])
+    shown.view.show_conversation(shown.heads)
     shown.settle()
     assert titles(shown.turn(2)) == []
 

@@ -26,7 +26,7 @@ from ui.theme import DARK, Theme
 from ui.widgets.transcript import answer as answer_module
 from ui.widgets.transcript import turn_data, virtual_column
 from ui.widgets.transcript.folds import Fold
-from ui.widgets.transcript.heights import AtEnd
+from ui.widgets.transcript.heights import AtEnd, AtItem
 from ui.widgets.transcript.message_frame import MessageFrame
 from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider
 from ui.widgets.transcript.values import (
@@ -167,7 +167,7 @@ def test_the_highlight_of_a_jump_waits_for_the_content_and_ends(
 
 def test_visible_text_does_not_move_when_heights_above_are_corrected(qtbot: QtBot) -> None:
     shown = Shown(qtbot, uneven(300), lie=0.1)
-    shown.view.scroll_to_turn(150, centered=False, highlight=False)
+    shown.view.scroll_to_anchor(AtItem(150, 0))
     shown.settle()
     assert shown.top_of(150) == 0
     for _step in range(25):
@@ -189,7 +189,7 @@ def test_a_reading_position_survives_reloading_another_width_and_another_theme(
     position = shown.settle().view.reading_position()
     assert position is not None
     assert shown.top_of(position[0]) == -position[1]
-    shown.view.scroll_to_turn(30, centered=False, highlight=False)
+    shown.view.scroll_to_anchor(AtItem(30, 0))
     for width in (420, 1200, 700):
         shown.view.resize(width, 600)
         assert shown.settle().top_of(30) == 0
@@ -210,7 +210,7 @@ def test_far_content_is_dropped_and_requested_again(
     shown = Shown(qtbot, uneven(50) * 10).settle()
     for index in (3, 120, 250, 400, 3):
         before = shown.provided
-        shown.view.scroll_to_turn(index, highlight=False)
+        shown.view.scroll_to_turn(index)
         shown.settle()
         assert shown.provided > before
         assert shown.turn(index).content == shown.contents[index]
@@ -229,7 +229,7 @@ def test_a_text_can_be_deleted_while_it_is_rendered(qtbot: QtBot) -> None:
 
 def test_turns_can_be_replaced_by_another_branch(shown: Shown) -> None:
     shown.add_reply()
-    shown.view.truncate(10)
+    shown.view.show_conversation(shown.heads[:10])
     assert not shown.view.is_streaming
     assert shown.settle().view.turn_count == 10
     assert shown.view.visible_items[1] == 9
@@ -526,7 +526,7 @@ def test_a_conversation_is_one_stop_of_tab_from_anywhere_inside(qtbot: QtBot) ->
 def test_arrows_go_from_message_to_message_and_through_their_buttons(
     qtbot: QtBot, shown: Shown
 ) -> None:
-    shown.view.scroll_to_turn(30, centered=False)
+    shown.view.scroll_to_anchor(AtItem(30, 0))
     shown.settle()
     frame = shown.turn(30).frames()[0]
     assert not any(button.isVisible() for button in frame.footer.buttons)
@@ -548,7 +548,7 @@ def test_arrows_go_from_message_to_message_and_through_their_buttons(
 
 def test_arrows_scroll_through_a_message_that_is_cut_off(qtbot: QtBot) -> None:
     shown = Shown(qtbot, [turn(0, "Q", "A line.\n\n" * 200), turn(1, "Q", "A")])
-    shown.view.scroll_to_turn(0, centered=False)
+    shown.view.scroll_to_anchor(AtItem(0, 0))
     shown.settle()
     shown.view.setFocus()
     for _ in range(2):

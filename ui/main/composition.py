@@ -13,7 +13,6 @@ from app.commands.table import CommandSession
 from app.domain.chat import ModelRef
 from app.domain.conversations import Conversation, Draft
 from app.domain.ids import ConversationId
-from app.domain.links import Link
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
 from app.memory.secret_places import secret_places
@@ -179,12 +178,9 @@ class Presenters(QObject):
         self.forgetting = ForgetPresenter(
             bridge, services.forget_turn, services.forget_messages, self._banner, self.conversation
         )
+        places = partial(secret_places, services.store)
         self.secrets = SecretsPresenter(
-            bridge,
-            partial(secret_places, services.store),
-            services.values,
-            self._banner,
-            self.conversation,
+            bridge, places, services.values, self._banner, self.conversation
         )
         self.find = FindPresenter(
             bridge, services.library, chat.find_bar, self._transcript, self.conversation
@@ -243,12 +239,9 @@ class Presenters(QObject):
         ):
             SuggestionPresenter(bridge, banner, read, after_ms, topics)
         self.quick_find = QuickFindPresenter(
-            bridge,
-            services.search,
-            self.links.open_link,
-            self._window.bring_to_front,
+            bridge, services.search, self.links.open_link, self._window.bring_to_front,
             QuickFind(self._window),
-        )
+        )  # fmt: skip
         self.tray = TrayPresenter(bridge, services.settings, self._window, self.quick_find.show)
         self.routines = RoutinesPresenter(
             bridge, services.routines, services.presets, services.projects,
@@ -264,13 +257,9 @@ class Presenters(QObject):
             ["found_topics"], self.proposals.open,
         )  # fmt: skip
         self.maintenance = MaintenancePresenter(
-            bridge,
-            services.back_up,
-            services.check,
-            services.paths.root,
-            banner,
+            bridge, services.back_up, services.check, services.paths.root, banner,
             services.privacy.connections,
-        )
+        )  # fmt: skip
         self.projects = ProjectsPresenter(
             bridge, services.projects, self._window.sidebar.projects,
             self._window.chat.composer.project, conversation, banner,
@@ -285,7 +274,7 @@ class Presenters(QObject):
         services, bridge = self._services, self._bridge
         self.settings, consent, self.dashboard = build_memory_panels(
             services, bridge, self._window, self._appearance, self._open_title, self._open_recalled,
-            self._open_link,
+            self.links.open_link,
         )  # fmt: skip
         self.files = FilesPresenter(bridge, services.attachments, self._banner)
         self.imports = ImportPresenter(
@@ -365,9 +354,11 @@ class Presenters(QObject):
         conversation.scrolled_to.connect(self.inspector.select)
         self.recall.status_changed.connect(window.show_recall)
         self.recall.show_status()
-        recall_page = SettingPage.RECALL.value
         window.memory.dashboard.review_requested.connect(self._on_review_requested)
-        window.recall_status.clicked.connect(lambda: self.settings.open(recall_page))
+        recall_page, switch = SettingPage.RECALL.value, window.chat.composer.memory
+        for signal in (window.recall_status.clicked, switch.settings_requested):
+            signal.connect(lambda: self.settings.open(recall_page))
+        switch.here_switched.connect(self.recall.switch)
         window.files_dropped.connect(self.attach.take_dropped)
         window.chat.restore_requested.connect(window.actions_by_name["restore"].trigger)
         window.chat.renamed.connect(self.conversation_commands.rename)
@@ -410,7 +401,10 @@ class Presenters(QObject):
             (transcript.current_turn_changed, self.inspector.select),
             (events.mend_requested, self._on_mend_requested),
             (events.inspect_requested, self._on_inspect_requested),
-            (events.why_requested, self._on_why_requested),
+            (
+                events.why_requested,
+                lambda turn: self.explain.explain_turn(turn, self._window.sidebar.query),
+            ),
         ):
             signal.connect(slot)
 
@@ -457,9 +451,6 @@ class Presenters(QObject):
         for name, command in commands.items():
             actions[name].triggered.connect(lambda _checked=False, command=command: command())
         actions["memory_here"].triggered.connect(self.recall.switch)
-        chat.composer.memory.here_switched.connect(self.recall.switch)
-        recall_page = SettingPage.RECALL.value
-        chat.composer.memory.settings_requested.connect(lambda: self.settings.open(recall_page))
 
     def _in_sidebar(self, command: Callable[[], object]) -> None:
         """Show the sidebar, then run a command of it."""
@@ -478,9 +469,6 @@ class Presenters(QObject):
 
     def _open_recalled(self, place: RecalledItemDetails) -> None:
         self.recall.open(Source(place, rank=0, cited=False))
-
-    def _open_link(self, link: Link) -> None:
-        self.links.open_link(link)
 
     # -- starting and leaving
 
@@ -520,9 +508,7 @@ class Presenters(QObject):
     def _begin_with(self, text: str) -> None:
         """Begin a conversation with a text in the composer."""
         self.conversation.begin_new()
-        self.conversation.save_draft(
-            None, Draft(text)
-        )  # it is shown once the conversation has begun
+        self.conversation.save_draft(None, Draft(text))  # shown once the conversation has begun
 
     def _on_opened(self, conversation: Conversation | None) -> None:
         """Store what is open, so that a killed program opens it again."""
@@ -568,6 +554,3 @@ class Presenters(QObject):
             self._services.profile.waiting,
             lambda count: self._window.memory.open_page("profile" if count else "core"),
         )
-
-    def _on_why_requested(self, turn: int) -> None:
-        self.explain.explain_turn(turn, self._window.sidebar.query)

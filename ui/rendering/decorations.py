@@ -200,7 +200,7 @@ class _BlockPainter:
                 for rect in self._rects_of(fragment):
                     area = rect.translated(self._rect.topLeft())
                     # a key's border must not touch the text beside it, as in Ctrl+K
-                    area.adjust(*((-0.5, -0.5, 0.5, 0.5) if is_key else (-2, -1, 2, 1)))
+                    area.adjust(*((-2, -0.5, 0, 0.5) if is_key else (-2, -1, 2, 1)))
                     self._painter.drawRoundedRect(area, corner, corner)
 
     def _rects_of(self, fragment: QTextFragment) -> Iterator[QRectF]:

@@ -174,6 +174,8 @@ class Formats:
             made.setProperty(Property.INLINE_CODE, True)
         if style.key:
             made.setProperty(Property.KEY, True)
+            made.setFontLetterSpacingType(QFont.SpacingType.AbsoluteSpacing)
+            made.setFontLetterSpacing(theme.em(0.12))  # after the last letter too
         if style.heading or style.small:
             size = self.em_px(style) * (0.9 if style.code else 1)
             made.setProperty(QTextFormat.Property.FontPixelSize, round(size))

@@ -129,7 +129,9 @@ class MainWindow(QMainWindow):
         self.memory = MemoryPane(self)
         self.memory_dock.setWidget(self.memory)
         self.memory_dock.setTitleBarWidget(self._memory_title())
-        self.chat.memory_requested.connect(self._on_memory_toggled)
+        self.chat.memory_requested.connect(
+            lambda: self._show_page(self.memory.page, wanted=self.memory_dock.isHidden())
+        )
         self.memory.open_requested.connect(self._on_memory_requested)
         self.memory.page_changed.connect(self._check_page)
         self.memory_dock.visibilityChanged.connect(self._check_page)
@@ -213,9 +215,9 @@ class MainWindow(QMainWindow):
         actions["sidebar"].toggled.connect(self._on_sidebar_toggled)
         for page in _PAGES:
             actions[page].triggered.connect(
-                lambda wanted, page=page: self._on_page_triggered(page, wanted=wanted)
+                lambda wanted, page=page: self._show_page(page, wanted=wanted)
             )
-        actions["focus_composer"].triggered.connect(self._on_focus_composer_triggered)
+        actions["focus_composer"].triggered.connect(self.chat.composer.box.setFocus)
         actions["quit"].triggered.connect(self.quit_requested)
 
     def _on_sidebar_toggled(self, on: bool) -> None:
@@ -223,18 +225,12 @@ class MainWindow(QMainWindow):
             self.chat.composer.box.setFocus()  # Qt would pass it to the title, which can be edited
         self._left.setVisible(on)
 
-    def _on_focus_composer_triggered(self) -> None:
-        self.chat.composer.box.setFocus()
-
-    def _on_page_triggered(self, page: str, *, wanted: bool) -> None:
-        """Open a page of the memory pane, or close the pane if the page is open."""
+    def _show_page(self, page: str, *, wanted: bool) -> None:
+        """Open a page of the memory pane, or close the pane."""
         if wanted:
             self.memory.open_page(page)
             self.memory.focus_page()
             return
-        self._hide_memory()
-
-    def _hide_memory(self) -> None:
         if self.memory_dock.isAncestorOf(self.focusWidget()):
             self.chat.composer.box.setFocus()  # Qt would pass it to the title, which can be edited
         self.memory_dock.hide()
@@ -243,15 +239,10 @@ class MainWindow(QMainWindow):
         bar = QWidget(self.memory_dock)
         title = plain_label(bar, "heading", tr("Memory"), selectable=False)
         tip = tr("Close the memory pane")
-        close = tool_button(bar, "", self._hide_memory, icon="x", tip=tip, name=tip)
+        close = tool_button(bar, "", icon="x", tip=tip, name=tip)
+        close.clicked.connect(lambda: self._show_page("", wanted=False))
         column_in(bar, row_of((title, 1), close), margins=(12, 10, 10, 2), spacing=0)
         return bar
-
-    def _on_memory_toggled(self) -> None:
-        if self.memory_dock.isHidden():
-            self.memory.open_page(self.memory.page)
-        else:
-            self._hide_memory()
 
     def _on_memory_requested(self) -> None:
         self.memory_dock.show()

@@ -89,6 +89,7 @@ class ModelPicker(PushButton):
         if self.is_open or not self.isEnabled():
             return
         self._take = take or self.chosen.emit
+        self._popup.opened_from = self.window().focusWidget() or self
         self.list.search.clear()
         self.opening.emit()
         self._place_popup()
@@ -151,6 +152,7 @@ class _ModelPopup(QFrame):
 
         self.setProperty("panel", "popup")
         self.setAccessibleName(tr("Choose a model"))
+        self.opened_from = parent  # gets the focus back
         self.list = ModelList(self, one_click=True)
         self.add = button(self, tr("Add provider\u2026"), kind="quiet")
         foot = row_of(self.add, None)
@@ -166,9 +168,8 @@ class _ModelPopup(QFrame):
     def hideEvent(self, event: QHideEvent) -> None:
         """Give the focus back to where it was."""
         super().hideEvent(event)
-        parent = self.parentWidget()
-        if parent is not None and parent.isVisible():
-            parent.setFocus()
+        if self.opened_from.isVisible():
+            self.opened_from.setFocus()
 
 
 def list_place(

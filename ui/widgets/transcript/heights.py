@@ -48,11 +48,6 @@ class Heights:
         self._heights += added
         self.total += sum(added)
 
-    def truncate(self, count: int) -> None:
-        """Drop all but the first `count` items."""
-        del self._heights[count:], self._before[count + 1 :]
-        self.total = sum(self._heights)
-
     def before(self, index: int) -> int:
         """Return the sum of all heights before item `index`."""
         if index >= len(self._before):

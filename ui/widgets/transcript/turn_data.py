@@ -31,14 +31,11 @@ class TurnData:
         self.written: dict[int, tuple[WrittenLine, ...]] = {}
         self.summary = _NO_SUMMARY
 
-    def truncate(self, count: int) -> None:
-        """Forget all but the first `count` turns, also requests."""
-        for kept in (self.content, self.sources, self.written):
-            for index in [at for at in kept if at >= count]:
-                del kept[index]
-        self._requested = {at for at in self._requested if at < count}
-        if self.summary[0] >= count:
-            self.summary = _NO_SUMMARY
+    def clear(self) -> None:
+        """Forget all turns, also requests."""
+        for kept in (self.content, self.sources, self.written, self._requested):
+            kept.clear()
+        self.summary = _NO_SUMMARY
 
     def show_recall(self, widget: TurnWidget) -> None:
         """Show sources, what was written to memory, and the summary in a turn's widget."""

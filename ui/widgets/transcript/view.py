@@ -143,7 +143,7 @@ class TranscriptView(VirtualColumn):
         self._end_live()
         self._headers = list(headers)
         self._ends_segment = False
-        self._data.truncate(0)
+        self._data.clear()
         self._data.content.update(contents or {})
         self._current_turn = -1
         self._marks = FindMarks(())
@@ -213,15 +213,6 @@ class TranscriptView(VirtualColumn):
         if shown and goes_there:
             self.scroll_to_anchor(AtEnd())
 
-    def truncate(self, count: int) -> None:
-        """Drop all turns but the first `count`: another branch replaces them."""
-        if self._live is not None and self._live.index >= count:
-            self._end_live()
-        del self._headers[count:]
-        self._data.truncate(count)
-        self.truncate_items(count)
-        self._mark_last()
-
     def set_theme(self, theme: Theme) -> None:
         """Render everything again in another theme."""
         read_only = self._context.is_read_only
@@ -254,28 +245,16 @@ class TranscriptView(VirtualColumn):
             return None
         return first, self._top - self.padding - self.heights.before(first)
 
-    def scroll_to_turn(
-        self,
-        index: int,
-        message_id: MessageId | None = None,
-        *,
-        centered: bool = True,
-        highlight: bool = True,
-    ) -> None:
+    def scroll_to_turn(self, index: int, message_id: MessageId | None = None) -> None:
         """Show a turn, or one of its messages, and highlight the turn for two seconds.
 
         It stays there while heights around it are corrected, until the user scrolls.
         """
         if not 0 <= index < len(self._headers):
             return
-        if not centered:
-            self.scroll_to_anchor(AtItem(index, 0))
-        elif message_id is None:
-            self._scroll_to_target(index, None)
-        else:
-            self._scroll_to_target(index, partial(self._y_of_message, message_id=message_id))
-        widget = self.turn_widget(index)
-        if highlight and widget is not None:
+        locate = partial(self._y_of_message, message_id=message_id) if message_id else None
+        self._scroll_to_target(index, locate)
+        if (widget := self.turn_widget(index)) is not None:
             widget.highlight()
 
     def show_from_start(self, index: int) -> None:

@@ -107,14 +107,6 @@ class VirtualColumn(QAbstractScrollArea):
             self.anchor = AtOffset(index, max(0, anchor.y + grown))
         self.schedule_layout()
 
-    def truncate_items(self, count: int) -> None:
-        """Drop all items but the first `count`."""
-        self.drop_items([index for index in self._items if index >= count])
-        self.heights.truncate(count)
-        if not isinstance(self.anchor, AtEnd) and self.anchor.index >= count:
-            self.anchor = AtEnd()
-        self.update_layout()
-
     def drop_items(self, indexes: Iterable[int]) -> None:
         """Delete widgets; they are created again when they are needed."""
         for index in indexes:
