@@ -4,6 +4,7 @@ import io
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -74,6 +75,12 @@ def _written(*exported: Exported, as_lines: bool = False) -> str:
     out = io.StringIO()
     assert write_json(out, exported, ExportHead(_NOW), as_lines=as_lines) == len(exported)
     return out.getvalue()
+
+
+def document() -> dict[str, Any]:
+    """Return an export with a conversation of every kind of block."""
+    found: dict[str, Any] = json.loads(_written(_EXPORTED))
+    return found
 
 
 def _read(text: str) -> list[ImportedConversation | Skipped]:
