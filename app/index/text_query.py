@@ -13,7 +13,7 @@ import numpy.typing as npt
 import tantivy
 from tantivy import Occur, Query
 
-from app.index.text_schema import BODY, COMPOUNDS, CONTEXT, KIND, PART, SURFACE, WEIGHTS
+from app.index.text_schema import BODY, COMPOUNDS, CONTEXT, KIND, PART, SURFACE, TITLE, WEIGHTS
 from app.language.analyzer import AnalyzedWord, chunk_spans, chunk_terms, is_unspaced
 from app.language.date_terms import month_term
 from app.language.languages import DEFAULT_LANGUAGE
@@ -250,7 +250,7 @@ class QueryBuilder:
         ways = [
             Query.const_score_query(
                 self._term(each.field, each.term),
-                full * (_TITLE_SHARE if each.field == "title" else 1.0),
+                full * (_TITLE_SHARE if each.field == TITLE else 1.0),
             )
             for each in term.alternatives
             if each.field != CONTEXT  # the context repeats the other fields

@@ -1,8 +1,9 @@
 """Text index schema: a document for each part of a passage, and the weights of its fields.
 
 `body` holds the terms of a message, `context` those of its context (`message_traits.context_range`): the
-message with its neighbors where they are short. The numeric fields are what the ranking needs: the traits of
-the message and the parts around it.
+message with its neighbors where they are short. `title` holds those of the conversation's title, and so does
+`opening` in its first turn: there they count like words of the messages. The numeric fields are what the ranking
+needs: the traits of the message and the parts around it.
 """
 
 from collections.abc import Iterator
@@ -11,17 +12,19 @@ from zlib import crc32
 
 import tantivy
 
-from app.domain.passages import PassagePart, PassageText
+from app.domain.passages import PassageKind, PassagePart, PassageText
 from app.index.message_traits import NEAR, Traits, context_range, message_traits
 from app.language.analyzer import AnalyzedText, analyze, compounds_in
 from app.language.date_terms import date_terms
 from app.language.languages import language_of
 
-FORMAT = 6  # increase it with every change of fields or analysis: older indexes are rebuilt
+FORMAT = 7  # increase it with every change of fields or analysis: older indexes are rebuilt
 
 BODY = "body"
 CONTEXT = "context"
-WEIGHTS = {BODY: 1.0, "tools": 0.3, "title": 0.2}
+OPENING = "opening"
+TITLE = "title"
+WEIGHTS = {BODY: 1.0, OPENING: 1.0, "tools": 0.3, TITLE: 0.2}
 SURFACE = "surface"
 COMPOUNDS = "compounds"
 PASSAGE = "passage"
@@ -83,7 +86,9 @@ class PassageDocuments:
         first = len(passage.before)
         for at in range(first, first + len(passage.parts)):
             made = _document(passage, read, at, dated)
-            made.add_text("title", title)
+            made.add_text(TITLE, title)
+            if not passage.before and passage.kind is PassageKind.TURN:
+                made.add_text(OPENING, title)
             made.add_text(KIND, passage.kind.value)
             made.add_integer(LEADS, int(at == first))
             yield made, read[at].language
@@ -92,7 +97,7 @@ class PassageDocuments:
             made.add_integer(PASSAGE, passage.id)
             made.add_text(KIND, passage.kind.value)
             made.add_integer(LEADS, 1)
-            made.add_text("title", title)
+            made.add_text(TITLE, title)
             yield made, whole
 
     def _analysed(self, part: PassagePart, whole: str) -> _AnalyzedPart:

@@ -51,7 +51,7 @@ def fill(index: TantivyTextIndex, *passages: PassageText) -> None:
           turn(2, "Why does my sourdough not rise?", FILLER * 40)], "sourdough", [2, 1]),
         ([turn(1, "Run it", "Done.", tools="exit status of quokka: 7"),
           turn(2, "About the quokka", "A marsupial."),
-          turn(3, "Hello", "Hi.", title="Quokka talk")], "quokka", [2, 1, 3]),
+          turn(3, "Hello", "Hi.", title="Quokka talk")], "quokka", [2, 3, 1]),
         ([turn(each, "apple pie") for each in (1, 3, 2)], "apple", [3, 2, 1]),
         ([turn(1, "the trip was nice", month=5), turn(2, "the trip was nice", month=6)],
          "trip in June 2024", [2, 1]),

@@ -127,6 +127,23 @@ def test_conversations_are_found_by_their_current_title(library: Library) -> Non
 # -- filters, and what is hidden
 
 
+def test_the_words_of_a_title_find_where_its_conversation_begins(library: Library) -> None:
+    """They are what people see in the list and type."""
+    add_conversation(
+        library.store, ("I made three changes on main.", "Branch off."), ("Thanks for that.", "Yes."),
+        title="Untangling a merge",
+    )  # fmt: skip
+    add_conversation(library.store, "A merge of two lists: how does a merge sort merge them?")
+    for other in OTHERS:
+        add_conversation(library.store, other, title="Other things")
+    for asked in ("untangling merge", "untangling"):
+        best, *others = library.search(asked)
+        assert (best.conversation_title, best.turn_number) == ("Untangling a merge", 0)
+        assert not best.is_weak
+        assert all(each.is_weak for each in others)
+    assert library.titles("merge sort")[0] == "A talk"
+
+
 def test_filters_narrow_the_results(library: Library) -> None:
     store = library.store
     old = add_conversation(store, "bread one", title="Baking", at=datetime(2024, 5, 1, tzinfo=UTC))

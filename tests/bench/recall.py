@@ -1,7 +1,7 @@
 """What recall would put into prompts, by evaluation sets and through the product's own code; prints JSON.
 
     python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--renamed] [--words-only]
-        [--questions N] [--library FOLDER] [--json]
+        [--own-facts] [--questions N] [--library FOLDER] [--json]
 
 The conversations of the files go into two libraries in turn, with their ready-made summaries and facts.
 Each library is asked all questions, as from a new conversation: those of its own conversations have an
@@ -11,7 +11,8 @@ settings' defaults. Evidence counts when its exchange is quoted, for
 gold answer's content words, those of the question left out, that the recalled block contains;
 `answer_all` is the share of questions with all of them (`answerable` have any). With `--conversations` the libraries
 hold so many each, drawn of one set: how recall does in the first days of use. With `--renamed` all speakers have the
-same two names. `--questions` asks about so many of each set, evenly chosen; `--library` keeps the
+same two names. With `--own-facts` the halves have the facts that the product extracts without a model instead of
+ready-made ones. `--questions` asks about so many of each set, evenly chosen; `--library` keeps the
 libraries of halves for the next run. `scale.py` measures how long retrieval takes in a large library.
 """
 
@@ -27,6 +28,7 @@ from app.bootstrap import RunMode, Services, build
 from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.recall import RecallLayer, RecallSettings, RetrievalResult, SegmentContext
+from app.domain.workers import WorkerName
 from app.language.sentences import content_terms
 from app.memory.recall_refusals import SelectionContext
 from app.memory.recall_selection import Selection, select_recalled
@@ -86,7 +88,7 @@ class Injected:
 def main() -> None:
     given = options(
         __doc__, required=["data"], data=[Path], conversations=int, renamed=False, words_only=False,
-        questions=int, library=Path, json=False,
+        own_facts=False, questions=int, library=Path, json=False,
     )  # fmt: skip
     sets = [read_evaluation(file) for file in given.data]
     if given.renamed:
@@ -98,12 +100,16 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory() as scratch:
             folder = given.library or Path(scratch)
-            print_json(of_halves(sets, folder, given.words_only, given.questions))
+            print_json(
+                of_halves(
+                    sets, folder, given.words_only, given.questions, own_facts=given.own_facts
+                )
+            )
 
 
 @contextmanager
 def library(
-    folder: Path, sets: Sequence[Evaluation], *, words_only: bool
+    folder: Path, sets: Sequence[Evaluation], *, words_only: bool, own_facts: bool = False
 ) -> Iterator[tuple[Services, list[StoredEvaluation]]]:
     """Store sets in a library in `folder`, indexed and embedded, unless they are in it."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -112,8 +118,13 @@ def library(
         stored = [each for each in before if each is not None]
         if len(stored) < len(sets):
             stored, _ = fill(services, sets, with_summaries=True, words_only=words_only)
-            for each, places in zip(sets, stored, strict=True):
-                _store_facts(services, each, places)
+            if own_facts:
+                services.workers.run_until_idle(
+                    [WorkerName.KNOWLEDGE_EXTRACTOR, WorkerName.EMBEDDING_PIPELINE]
+                )
+            else:
+                for each, places in zip(sets, stored, strict=True):
+                    _store_facts(services, each, places)
         services.index_sync.catch_up()
         if not words_only:
             services.vector_search.start()  # as in the window: a question waits for nothing to be made ready
@@ -122,15 +133,22 @@ def library(
 
 
 def of_halves(
-    sets: Sequence[Evaluation], folder: Path, words_only: bool, questions: int | None
+    sets: Sequence[Evaluation],
+    folder: Path,
+    words_only: bool,
+    questions: int | None,
+    *,
+    own_facts: bool,
 ) -> Figures:
     answers: dict[tuple[str, int, bool], list[Injected]] = {}
     for half in range(_LIBRARIES):
         own = [replace(each, talks=each.talks[half::_LIBRARIES]) for each in sets]
-        name = "-".join(
-            [*(each.name for each in sets), "words" if words_only else "meaning", str(half)]
-        )
-        with library(folder / name, own, words_only=words_only) as (services, stored):
+        kind = f"{'own facts, ' * own_facts}{'words' if words_only else 'meaning'}"
+        name = "-".join([*(each.name for each in sets), kind, str(half)])
+        with library(folder / name, own, words_only=words_only, own_facts=own_facts) as (
+            services,
+            stored,
+        ):
             for each, places in zip(sets, stored, strict=True):
                 every = max(1, len(each.asked) // (questions or len(each.asked)))
                 for talk, question in each.asked[::every]:
