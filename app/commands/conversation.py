@@ -43,7 +43,7 @@ def conversation_commands(
     return (
         Command(
             "new",
-            tr("Start a new segment in this conversation"),
+            tr("Begin with a clean slate in this conversation"),
             _NEW_FORMS,
             partial(_new, segments),
         ),

@@ -1,5 +1,6 @@
 """`work`, `status`, `check`, `backup`, `restore`, `rebuild`, `config` and `provider`."""
 
+import json
 import os
 import shutil
 import signal
@@ -18,6 +19,8 @@ from app.providers.configuration import ProviderConfig
 from app.storage.safety import maintenance
 from app.storage.safety.backup import list_backups
 from app.storage.tables.attempts import Attempts
+from app.system.paths import DataPaths
+from app.system.window_state import stored_settings
 from app.workers.board import WorkerBoard
 from tests.fakes.command_line import CommandLine, Console
 from tests.fakes.loopback import Loopback
@@ -313,6 +316,18 @@ def test_summaries_and_facts_of_other_models_are_rebuilt_after_a_confirmation(
 
 
 # -- config
+
+
+def test_the_next_window_begins_with_what_was_set_without_one(cli: Console) -> None:
+    file = DataPaths(cli.data_dir).window
+    cli.done("config", "set", "language", "de")
+    assert stored_settings(file) == {"language": "de"}
+    file.write_text('{"page": "facts", "settings": {"theme": "dark", "language": "de"}}')
+    cli.done("config", "set", "rag_min_similarity", "0.25")
+    cli.done("config", "reset", "language")
+    assert json.loads(file.read_text()) == {
+        "page": "facts", "settings": {"theme": "dark", "language": "system"},
+    }  # fmt: skip
 
 
 def test_settings(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,10 +26,10 @@ from pytestqt.qtbot import QtBot
 
 from app.domain.translation import LANGUAGES
 from app.system.paths import DataPaths
+from app.system.window_state import store_state
 from tests.fakes.screens import FakeBridge, Recorder
 from ui.main.memory_panels import _yield_to_user
 from ui.main.start import first_window
-from ui.main.window_state import store_state
 from ui.theme import Appearance, Theme
 from ui.views.main_window import MainWindow
 from ui.views.palette import CommandPalette

@@ -23,9 +23,9 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 import icons
+from app.system.window_state import store_state, stored_settings
 from ui.icons import RESOURCES, set_icon
 from ui.main.start import first_appearance
-from ui.main.window_state import store_state, stored_settings
 from ui.theme import (
     DARK,
     LIGHT,

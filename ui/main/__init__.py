@@ -8,7 +8,7 @@ from importlib import import_module
 
 from app.domain.translation import choose_language
 from app.system.paths import DataPaths
-from ui.main.window_state import stored_settings
+from app.system.window_state import stored_settings
 
 
 def main() -> int:

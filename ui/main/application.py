@@ -16,10 +16,10 @@ from PySide6.QtWidgets import QApplication
 from app.domain.errors import AlreadyOpen, KnownError
 from app.domain.translation import tr
 from app.system.paths import DataPaths
+from app.system.window_state import store_state
 from ui.bridge import Bridge
 from ui.errors import ReportDialog, crash_report, error_text, install_exception_hook
 from ui.main.garbage import GarbageCollector
-from ui.main.window_state import store_state
 from ui.rendering import formulas, highlight
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow

@@ -17,6 +17,7 @@ from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
 from app.memory.secret_places import secret_places
 from app.memory.starter_questions import StarterQuestions
+from app.system.window_state import FIRST_SETTINGS, store_state
 from app.transfer.exporting import export
 from app.transfer.found_exports import find_exports
 from app.transfer.import_history import ImportHistory
@@ -24,7 +25,6 @@ from app.transfer.importing import import_files
 from ui.bridge import Bridge
 from ui.main.memory_panels import build_memory_panels
 from ui.main.tour import tour_stops
-from ui.main.window_state import store_state
 from ui.presenters.attach import AttachPresenter
 from ui.presenters.commands import CommandPresenter
 from ui.presenters.compose import ComposePresenter
@@ -63,7 +63,6 @@ from ui.presenters.routine_notices import RoutineNotices
 from ui.presenters.routines import RoutinesPresenter
 from ui.presenters.search import SearchPresenter
 from ui.presenters.secrets import SecretsPresenter
-from ui.presenters.settings.dialog import APPEARANCE_SETTINGS
 from ui.presenters.suggestions import (
     McpConsentPresenter,
     SuggestionPresenter,
@@ -85,8 +84,6 @@ from ui.views.palette import CommandPalette
 from ui.views.quick_find import QuickFind
 from ui.widgets.transcript.panels import MODEL_PROBLEMS
 from ui.widgets.transcript.view import TranscriptView
-
-_FIRST_SETTINGS = (*APPEARANCE_SETTINGS, "language")
 
 
 class Presenters(QObject):
@@ -348,7 +345,7 @@ class Presenters(QObject):
         conversation = self.conversation
         conversation.opened.connect(self.conversations.show_opened)
         conversation.opened.connect(self._on_opened)
-        self._bridge.subscribe(self._store_window, *_FIRST_SETTINGS)
+        self._bridge.subscribe(self._store_window, *FIRST_SETTINGS)
         conversation.updated.connect(self.conversation_commands.show_opened)
         conversation.running_changed.connect(self._on_running_changed)
         conversation.scrolled_to.connect(self.inspector.select)
@@ -526,7 +523,7 @@ class Presenters(QObject):
     def _store_window(self, _changed: object = None) -> None:
         """Store the window's state with the settings that its next first frame needs."""
         window, settings = self._window, self._services.settings
-        window.settings = {key: settings.get(key) for key in _FIRST_SETTINGS}
+        window.settings = {key: settings.get(key) for key in FIRST_SETTINGS}
         store = partial(store_state, self._services.paths.window, window.state_to_store())
         self._bridge.start("window state", self._bridge.run(store))
 

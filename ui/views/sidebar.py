@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import repeat
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, QTimer, Signal
-from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QGridLayout, QListView, QPushButton, QStackedWidget, QWidget
 
 from app.domain.conversations import Conversation
 from app.domain.results import SearchResponse
@@ -17,7 +17,7 @@ from ui.views.project_list import ProjectList
 from ui.views.result_list import ResultList, ResultsPlace
 from ui.views.rows import RowDelegate
 from ui.widgets.announce import announce
-from ui.widgets.controls import button, column_in, combo_box, list_view, row_of
+from ui.widgets.controls import button, column_in, combo_box, list_view
 from ui.widgets.plain_label import PlainLabel, plain_label
 from ui.widgets.search_box import SearchBox
 
@@ -236,15 +236,15 @@ class Sidebar(QWidget):
     # -- layout
 
     def _lay_out(self, new: QPushButton) -> None:
-        parts = (
-            self.search, row_of((self.folders, 1), new), self.projects, self._note, (self._stack, 1),
-            self.empty_trash,
-        )  # fmt: skip
+        head = QGridLayout()
+        top = Qt.AlignmentFlag.AlignTop
+        for row, (part, beside) in enumerate(
+            ((self.search, self.search.filter_button), (self.folders, new))
+        ):
+            head.addWidget(part, row, 0)
+            head.addWidget(beside, row, 1, top)
+        parts = (head, self.projects, self._note, (self._stack, 1), self.empty_trash)
         column_in(self, *parts, margins=(10, 10, 10, 6), spacing=8)
-        for each in (new, self.search.filter_button):  # one column of buttons
-            each.setFixedWidth(
-                max(new.sizeHint().width(), self.search.filter_button.sizeHint().width())
-            )
         self.stops = (
             self.box, self.search.filter_button, self.folders, new, self.projects,
             self.conversation_list, self.result_list, self.empty_trash,

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QWidget
 
 from ui.widgets.controls import PushButton
 
-_ARROW_PX = 22
+_ARROW_LINES = 1.45  # room for the arrow, in heights of a line
 
 
 class CompactButton(PushButton):
@@ -31,7 +31,7 @@ class CompactButton(PushButton):
 
     def sizeHint(self) -> QSize:
         """Leave room for the arrow."""
-        return super().sizeHint() + QSize(_ARROW_PX, 0)
+        return super().sizeHint() + QSize(round(_ARROW_LINES * self.fontMetrics().height()), 0)
 
     def minimumSizeHint(self) -> QSize:
         """Never cut the text."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SIZE, _EDGE_PX = QSize(460, 480), 8
 _LEAST_HEIGHT_PX = 200  # models that come in later rarely move the rows
 _LEAST_CHARS, _MOST_CHARS = 8, 30
-_PADDING_PX = 44  # of the text: frame, and the arrow on its right
+_ARROW_PX, _PADDING_LINES = 24, 1.3  # right of the text, and around it in heights of a line
 
 
 class ModelPicker(PushButton):
@@ -118,14 +118,18 @@ class ModelPicker(PushButton):
 
     def _fit_text(self) -> None:
         self.ensurePolished()  # the style sheet's font
-        room = max(0, self.width() - _PADDING_PX)
+        room = max(0, self.width() - self._padding_px)
         self.setText(self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideRight, room))
 
     def _width_px(self, chars: int) -> int:
         self.ensurePolished()
         metrics = self.fontMetrics()
-        wanted = metrics.horizontalAdvance(self._name) + _PADDING_PX + 1
-        return min(wanted, chars * metrics.averageCharWidth() + _PADDING_PX)
+        wanted = metrics.horizontalAdvance(self._name) + 1
+        return self._padding_px + min(wanted, chars * metrics.averageCharWidth())
+
+    @property
+    def _padding_px(self) -> int:
+        return _ARROW_PX + round(_PADDING_LINES * self.fontMetrics().height())
 
     # Qt overrides
 

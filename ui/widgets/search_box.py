@@ -8,7 +8,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.domain.translation import tr
-from ui.widgets.controls import button, column_in, line_edit, row_of, tool_button
+from ui.widgets.controls import button, column_in, line_edit, tool_button
 from ui.widgets.transcript.layout import FlowRow
 
 Span = tuple[int, int]
@@ -29,7 +29,7 @@ class SearchBox(QWidget):
         entered: Enter was pressed. down_pressed: Go to the list.
 
     Attributes:
-        line, filter_button: What Tab stops at besides the chips.
+        line: What Tab stops at besides the chips. filter_button: Stands beside the box.
     """
 
     changed = Signal()
@@ -47,12 +47,10 @@ class SearchBox(QWidget):
         self.line.installEventFilter(self)
         self.line.textChanged.connect(self._on_text_changed)
         tip = tr("Filter by title, tag, date, model or source")
-        self.filter_button = button(self, tr("Filter"), self.filters_requested, tip=tip)
+        self.filter_button = button(parent, tr("Filter"), self.filters_requested, tip=tip)
         self._chips = _ChipRow(self)
         self._chips.hide()
-        head = row_of((self.line, 1), self.filter_button)
-        head.setSpacing(2 * _GAP_PX)
-        column_in(self, head, self._chips, margins=(0, 0, 0, 0), spacing=_GAP_PX)
+        column_in(self, self.line, self._chips, margins=(0, 0, 0, 0), spacing=_GAP_PX)
 
     @property
     def query(self) -> str:

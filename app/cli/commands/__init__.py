@@ -140,7 +140,7 @@ COMMANDS: Mapping[str, Command] = {
     "backup": lambda s, *rest: maintenance.backup(s.back_up, *rest),
     "rebuild": _rebuild,
     "config": lambda s, *rest: settings.config(
-        s.store, s.settings, s.embedders, s.background, *rest
+        s.store, s.settings, s.embedders, s.background, s.paths.window, *rest
     ),
     "provider": lambda s, *rest: providers.provider(s.models, s.chat, *rest),
     "preset": lambda s, *rest: presets.preset(s.presets, s.models, s.tools(), *rest),

@@ -1,6 +1,7 @@
 """`config`, and the choice of the embedder and of the model for background work."""
 
 from argparse import Namespace
+from pathlib import Path
 
 from app.cli.terminal import Terminal, members
 from app.domain.formatting import format_price, format_time
@@ -8,6 +9,7 @@ from app.domain.settings_schema import SETTINGS, SettingPage, setting_for
 from app.memory.embedders import ONNX, EmbedderDirectory, embedding_workload
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
+from app.system.window_state import note_setting
 from app.workers.model_choice import BackgroundModelChoice, plan_text, sending_text
 
 _BACKGROUND_MODEL = "background_model"
@@ -18,10 +20,11 @@ def config(
     settings: Settings,
     embedders: EmbedderDirectory,
     background: BackgroundModelChoice,
+    window: Path,
     given: Namespace,
     terminal: Terminal,
 ) -> None:
-    """List, get, set and reset settings."""
+    """List, get, set and reset settings; `window` is the file of the window's state."""
     if given.action == "list":
         return _list(settings, terminal, with_internal=given.all)
     key = given.words[0]
@@ -37,6 +40,8 @@ def config(
     value = settings.get(key)
     lines = [setting.format_value(value)] if given.action == "get" else []
     terminal.show({"key": key, "value": value}, *lines)
+    if not lines:
+        note_setting(window, key, value)
     for remark in () if lines else settings.remarks(key):
         terminal.err(remark)
     return None

@@ -4,6 +4,7 @@ import json
 import logging
 from pathlib import Path
 
+FIRST_SETTINGS = ("theme", "text_size", "reduced_motion", "language")
 _log = logging.getLogger(__name__)
 
 
@@ -13,6 +14,17 @@ def stored_settings(file: Path) -> dict[str, object]:
         return dict(json.loads(file.read_text(encoding="utf-8"))["settings"])
     except (OSError, ValueError, KeyError, TypeError):
         return {}
+
+
+def note_setting(file: Path, key: str, value: object) -> None:
+    """Have the first frame of the next window know a setting that was set without one; blocking."""
+    if key not in FIRST_SETTINGS:
+        return
+    try:
+        stored = dict(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        stored = {}
+    store_state(file, json.dumps(stored | {"settings": stored_settings(file) | {key: value}}))
 
 
 def store_state(file: Path, state: str) -> None:
