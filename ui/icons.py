@@ -20,7 +20,7 @@ RESOURCES = Path(__file__).resolve().parents[1] / "resources" / "icons"
 _LUCIDE = RESOURCES / "lucide"
 Ink = QPalette.ColorRole
 _EM = 1.25  # an icon beside text, in multiples of the text size
-_GAP = 0.45  # between an icon and the text after it, in multiples of the icon's size
+_GAP = 0.3  # between an icon and the text after it, in multiples of the icon's size
 
 
 def icon(name: str, ink: Ink | str = Ink.ButtonText, *, filled: bool = False) -> QIcon:
@@ -36,10 +36,15 @@ def set_icon(
     button: QAbstractButton, name: str, ink: Ink | str = Ink.ButtonText, *, filled: bool = False
 ) -> None:
     """Give a button an icon of the size of its text, apart from the text if there is one already."""
+    fit_icon(button)
+    button.setIcon(icon(name, ink, filled=filled))
+
+
+def fit_icon(button: QAbstractButton) -> None:
+    """Give the icon of a button the size of its text, and a gap before the text."""
     size = round(button.fontMetrics().height() * _EM / 1.2)
     gap = round(size * _GAP) if button.text() else 0
     button.setIconSize(QSize(size + gap, size))
-    button.setIcon(icon(name, ink, filled=filled))
 
 
 def app_icon() -> QIcon:
@@ -91,10 +96,10 @@ class _Engine(QIconEngine):
         return wide
 
     def scaledPixmap(
-        self, size: QSize, mode: QIcon.Mode, _state: QIcon.State, scale: float
+        self, size: QSize, mode: QIcon.Mode, state: QIcon.State, scale: float
     ) -> QPixmap:
         """Return the icon in a size of the layout, whose units are `scale` device pixels."""
-        pixmap = QPixmap(self._pixmap(size * scale, mode))
+        pixmap = QPixmap(self.pixmap(size * scale, mode, state))
         pixmap.setDevicePixelRatio(scale)
         return pixmap
 

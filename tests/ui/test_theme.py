@@ -124,6 +124,17 @@ def test_an_icon_follows_the_palette_and_is_drawn_for_the_screens_resolution(
     assert disabled.pixelColor(10, 10).name() == DARK.control_border
 
 
+def test_an_icon_keeps_the_gap_before_a_text(qapp: QApplication) -> None:
+    button = QToolButton()
+    button.setText("Useful")
+    set_icon(button, "star")
+    size = button.iconSize()
+    assert size.width() > size.height()
+    for ratio in (1.0, 2.0):
+        drawn = button.icon().pixmap(size, ratio)
+        assert drawn.size() == size * ratio, "Qt draws the text right of it"
+
+
 def test_only_icons_in_use_are_shipped_with_their_license() -> None:
     folder = RESOURCES / "lucide"
     assert "ISC License" in (folder / "LICENSE").read_text("utf-8")

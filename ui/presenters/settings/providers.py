@@ -11,40 +11,25 @@ from app.domain.text import parse_whole_number
 from app.domain.translation import format_number, tr, trn
 from app.domain.turn_text import RECALL_MODEL
 from app.providers.configuration import ProviderConfig
-from app.providers.gallery import TEMPLATES, ProviderTemplate, template_of, title_of
-from app.providers.http.base_url import check_base_url, with_scheme
+from app.providers.gallery import template_of, title_of
+from app.providers.http.base_url import with_scheme
 from app.providers.vendors import vendors
 from app.providers.vendors.local_servers import LocalServer
 from app.storage.tables.settings import Settings
-from app.system.keys import KeyStorage
 from ui.presenters.presenter import Presenter
+from ui.presenters.settings.provider_texts import (
+    fields_of,
+    key_texts,
+    origin_of,
+    parse_timeout_s,
+    tiles,
+)
 from ui.views.dialogs.confirm import confirm_removal
-from ui.views.settings.models_page import ModelsPage, TileContent
-from ui.views.settings.provider_form import FormContent, KeyTexts, ProviderFields
+from ui.views.settings.models_page import ModelsPage
+from ui.views.settings.provider_form import FormContent, ProviderFields
 from ui.widgets.model_rows import model_name, model_rows
 
-_OTHER = TileContent("", tr("Other server"), tr("Any address with an OpenAI-compatible API"))
 _ABOUT_LOCAL = tr("Runs on this computer: nothing leaves it. Start it first, then test it here.")
-_STORAGE_TEXTS = {  # where a key is kept, and the hint in the field for the passphrase
-    KeyStorage.KEYRING: (
-        tr("The key is kept in the system's keyring, never in the database, logs or exports."), "",
-    ),
-    KeyStorage.FILE: (
-        tr("The key is kept in an encrypted file, which is unlocked until you quit."), "",
-    ),
-    KeyStorage.LOCKED: (
-        tr("Saved keys are in an encrypted file. Enter its passphrase to use them and to save others."),
-        tr("Unlocks the key file"),
-    ),
-    KeyStorage.SESSION: (
-        (
-            tr("This computer offers no keyring. With a passphrase, the key is kept in an encrypted "
-            "file, which you unlock once after each start. Without one, it is kept in memory until "
-            "you quit.")
-        ),
-        tr("Optional; at least 8 characters"),
-    ),
-}  # fmt: skip
 _ABOUT_REMOTE = tr("Messages and what recall adds to them are sent to the address below.")
 
 
@@ -63,7 +48,7 @@ class ProvidersPresenter(Presenter):
         self._running: Mapping[str, LocalServer] = {}
         self._loaded = ProviderFields()
         page, form = self._page, self._page.form
-        page.show_tiles(_tiles({}, {}))
+        page.show_tiles(tiles({}, {}))
         self._bridge.subscribe(lambda _: self._refresh(), "providers", "default_model")
         page.shown.connect(self._refresh)
         page.shown.connect(self._find_servers)
@@ -104,7 +89,7 @@ class ProvidersPresenter(Presenter):
     async def _load(self) -> None:
         states = await self._bridge.run(self._models.providers)
         self._states = {state.config.name: state for state in states}
-        self._page.show_tiles(_tiles(self._states, self._running))
+        self._page.show_tiles(tiles(self._states, self._running))
         self._page.default.setText(
             tr("New conversations use {model_name}.").format(model_name=model_name(self._default))
         )
@@ -117,7 +102,7 @@ class ProvidersPresenter(Presenter):
         async def find() -> None:
             servers = await self._bridge.wait(self._network.call(self._models.local_servers))
             self._running = {server.name: server for server in reversed(servers)}
-            self._page.show_tiles(_tiles(self._states, self._running))
+            self._page.show_tiles(tiles(self._states, self._running))
 
         self._bridge.start("local servers", find())
 
@@ -128,7 +113,7 @@ class ProvidersPresenter(Presenter):
         storage = await self._bridge.run(lambda: self._models.key_storage)
         state, template = self._states.get(name), template_of(name)
         is_set_up = state is not None and (state.is_saved or state.has_key)
-        fields = _fields_of(state, template, self._running.get(name), is_set_up=is_set_up)
+        fields = fields_of(state, template, self._running.get(name), is_set_up=is_set_up)
         if not name:
             fields = replace(fields, name="")
         self._loaded = fields
@@ -137,7 +122,7 @@ class ProvidersPresenter(Presenter):
                 title=title_of(name) or tr("Other server"),
                 about=_ABOUT_LOCAL if template and template.is_local else _ABOUT_REMOTE,
                 fields=fields,
-                key=_key_texts(state, template, storage),
+                key=key_texts(state, template, storage),
                 is_new=state is None or not state.is_saved,
                 is_named=bool(name),
                 is_url_locked=state is not None and state.config.url_env is not None,
@@ -160,7 +145,7 @@ class ProvidersPresenter(Presenter):
 
     def _submit(self, fields: ProviderFields, tested: bool) -> None:
         try:
-            config, timeout_s = self._config(fields), _timeout_s(fields.timeout)
+            config, timeout_s = self._config(fields), parse_timeout_s(fields.timeout)
         except KnownError as error:
             self._show_failure(error)
             return
@@ -195,7 +180,7 @@ class ProvidersPresenter(Presenter):
         storage = await self._bridge.run(lambda: models.key_storage)
         form.show_saved(config.name)
         state = self._states.get(config.name)
-        form.show_key(_key_texts(state, template_of(config.name), storage))
+        form.show_key(key_texts(state, template_of(config.name), storage))
         self._loaded = replace(form.fields, name=config.name)
         form.show_outcome(text, "success")
         if report is not None:
@@ -254,7 +239,7 @@ class ProvidersPresenter(Presenter):
             fields.key_env or None,
             fields.allow_plain_http,
         ).checked()
-        is_moved = bool(self._loaded.base_url) and _origin(self._loaded) != config.url().origin
+        is_moved = bool(self._loaded.base_url) and origin_of(self._loaded) != config.url().origin
         if is_moved and fields.key_env == self._loaded.key_env:
             config = replace(config, key_env=None)
         return config
@@ -332,101 +317,3 @@ class ProvidersPresenter(Presenter):
             lambda _: self._show_window(model),
             lambda error: part.show_note(error.display_text, "error"),
         )
-
-
-def _tiles(
-    states: Mapping[str, ProviderState], running: Mapping[str, LocalServer]
-) -> list[TileContent]:
-    """Return the tiles of the gallery, then those of other servers by name."""
-    known = [each.name for each in TEMPLATES]
-    found = [_tile(name, states.get(name), running.get(name)) for name in known]
-    others = [_tile(name, states[name], None) for name in states if name not in known]
-    return [*found, _OTHER, *others]
-
-
-def _tile(name: str, state: ProviderState | None, server: LocalServer | None) -> TileContent:
-    template = template_of(name)
-    is_set_up = state is not None and (state.is_saved or state.has_key)
-    parts = []
-    if state is not None and is_set_up:
-        parts.append(tr("Set up"))
-        if state.has_key:
-            parts.append(tr("key from {key_from}").format(key_from=state.key_from))
-    if server is not None:
-        parts.append(
-            tr("Running, {models}").format(
-                models=trn("{count} model", "{count} models", len(server.models))
-            )
-        )
-    elif not is_set_up and template is not None:
-        parts.append(tr("On this computer") if template.is_local else tr("Needs an API key"))
-    elif template is None and state is not None:
-        parts.append(state.base_url)
-    return TileContent(
-        name, title_of(name), " \N{MIDDLE DOT} ".join(parts), is_set_up or bool(server)
-    )
-
-
-def _fields_of(
-    state: ProviderState | None,
-    template: ProviderTemplate | None,
-    server: LocalServer | None,
-    *,
-    is_set_up: bool,
-) -> ProviderFields:
-    """Return what the form begins with: the saved provider, else a server found, else the usual."""
-    if state is not None and (is_set_up or template is None or state.config.url_env):
-        config = state.config
-        timeout = "" if state.timeout_s is None else str(state.timeout_s)
-        return ProviderFields(
-            config.name, config.kind, state.base_url, "", config.key_env or "", timeout,
-            allow_plain_http=config.allow_plain_http,
-        )  # fmt: skip
-    if template is None:
-        return ProviderFields()
-    url = server.base_url if server is not None else template.base_url
-    url = url or vendors()[template.kind].base_url
-    return ProviderFields(template.name, template.kind, url, "", template.key_env)
-
-
-def _key_texts(
-    state: ProviderState | None, template: ProviderTemplate | None, storage: KeyStorage
-) -> KeyTexts:
-    """Return what the form says about the key, and where one that is entered is kept."""
-    page = (
-        tr(" Keys are issued at {key_page}").format(key_page=template.key_page)
-        if template and template.key_page
-        else ""
-    )
-    if state is not None and state.has_key and not state.has_saved_key:
-        text = tr(
-            "The key comes from the environment variable {key_from}, which takes precedence."
-        ).format(key_from=state.key_from)
-        return KeyTexts(tr("From the environment"), text)
-    hint = tr("Paste the key here") if page else tr("Most local servers need none")
-    if state is not None and state.has_saved_key:
-        hint = tr("Saved; enter another one to replace it")
-    elif template is not None and template.is_local:
-        return KeyTexts(hint, "")
-    note, passphrase_hint = _STORAGE_TEXTS[storage]
-    return KeyTexts(hint, note + page, passphrase_hint)
-
-
-def _origin(fields: ProviderFields) -> str:
-    try:
-        return check_base_url(fields.base_url, allow_plain_http=True).origin
-    except InvalidInput:
-        return ""
-
-
-def _timeout_s(typed: str) -> int | None:
-    """Return a reply timeout, None for the default; raise InvalidInput."""
-    if not typed:
-        return None
-    seconds = parse_whole_number(typed)
-    if seconds is None or not 5 <= seconds <= 86_400:
-        raise InvalidInput(
-            tr("'{typed}' is not a reply timeout").format(typed=typed),
-            tr("A timeout is 5 to 86,400 seconds."),
-        )
-    return seconds

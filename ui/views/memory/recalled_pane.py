@@ -19,7 +19,7 @@ from app.chat.inspector import Source
 from app.domain.recall import Verdict
 from app.domain.text import one_line
 from app.domain.translation import tr
-from ui.icons import icon
+from ui.icons import fit_icon, icon
 from ui.models.recalled import COLUMNS, Group, RecalledModel, Rest
 from ui.models.source_labels import VERDICT_TEXTS, figures, kind_text, opens_text, source_text
 from ui.widgets.controls import ToolButton, filled, row_of
@@ -118,6 +118,7 @@ class RecalledPane(QWidget):
         button = ToolButton(parent)
         button.setDefaultAction(self._actions[name])
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        fit_icon(button)
         button.setAccessibleDescription(self._actions[name].toolTip())
         return button
 
