@@ -12,7 +12,11 @@ from app.domain import codec
 from app.domain.changes import (
     Change,
     ConversationForgotten,
+    CoreMemoryForgotten,
     Deletion,
+    DocumentsForgotten,
+    FactForgotten,
+    MemoryForgotten,
     MessagesForgotten,
     ValueForgotten,
 )
@@ -22,13 +26,16 @@ from app.storage.deletion.redaction import redact_messages, redact_prompts
 from app.storage.deletion.values import erase_value
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
+    REPLACE,
     Aggregate,
     Batch,
+    Fold,
     Rule,
     State,
+    column_in,
     delete_where_in,
+    insert_rows,
     read_state,
-    select_in,
 )
 from app.storage.engine.database import Connection
 from app.storage.tables.attempts import ATTEMPTS
@@ -55,10 +62,6 @@ from app.storage.tables.spending import SPENDING
 from app.storage.tables.summaries import SUMMARIES
 from app.storage.tables.topics import TOPICS, clear_topic_names
 
-_KEEP_INDEX = (
-    "INSERT OR IGNORE INTO meta SELECT 'unindexed_at', "
-    "coalesce((SELECT value FROM meta WHERE key = 'forgotten_at'), '0')"
-)
 _OWE = "INSERT OR REPLACE INTO erasure VALUES (?, ?)"
 AGGREGATES: Sequence[Aggregate] = (
     CONVERSATIONS, EXCHANGES, PASSAGES, ORIGINS, SETTINGS_TABLES, PRESETS, PROJECTS, SUMMARIES,
@@ -67,36 +70,6 @@ AGGREGATES: Sequence[Aggregate] = (
 )  # fmt: skip
 """In the order of writing; rows are erased in the opposite order, dependent rows first."""
 
-
-def _forgotten(batch: Batch, change: ConversationForgotten) -> None:
-    batch.rows["forgotten_conversation"][change.conversation_id] = batch.position
-    batch.announce("conversations", change.conversation_id)
-    batch.announce("messages_in", change.conversation_id)
-    batch.announce("settings", PROBES)
-    batch.mark("memory", "passages")
-
-
-def _messages_forgotten(batch: Batch, change: MessagesForgotten) -> None:
-    batch.rows["forgotten_message_content"][batch.position, batch.place] = change
-    batch.announce("conversations", change.conversation_id)
-    batch.announce("messages_in", change.conversation_id)
-    batch.announce("settings", PROBES)
-    batch.mark("memory", "passages")
-
-
-def _value_forgotten(batch: Batch, change: ValueForgotten) -> None:
-    batch.rows["forgotten_value"][change.value] = batch.position
-    batch.announce("settings", PROBES, "system_prompt", "document_folders")
-    batch.mark("memory", "passages")
-
-
-_FOLDS: Mapping[type, Callable[[Batch, Any], None]] = {
-    change: fold for aggregate in AGGREGATES for change, fold in aggregate.folds.items()
-} | {
-    ConversationForgotten: _forgotten,
-    MessagesForgotten: _messages_forgotten,
-    ValueForgotten: _value_forgotten,
-}
 
 Records = list[tuple[int, tuple[Change, ...]]]
 """(position, changes) in order."""
@@ -178,92 +151,137 @@ def _apply_together(
         else:
             for table in aggregate.tables:
                 table.write(connection, batch.rows[table.name], state)
-    positions: list[int] = []
-    if wordings := batch.rows["forgotten_core_memory"]:
-        positions.append(max(wordings.values()))
-        delete_wordings(connection, list(wordings), list(batch.rows["unwritten_texts"]))
-    for change in batch.rows["forgotten_message_content"].values():
-        positions.append(batch.position)
-        erase_messages(connection, change, batch.position)
-    for value in batch.rows["forgotten_value"]:
-        positions.append(batch.position)
-        conversations = erase_value(connection, value, batch.position)
-        batch.announce("conversations", *conversations)
-        batch.announce("messages_in", *conversations)
-    if documents := batch.rows["forgotten_document"]:
-        positions.append(max(documents.values()))
-        erase_documents(connection, list(documents), positions[-1])
-    if is_unindexed := _are_unindexed(connection, batch):
-        connection.execute(_KEEP_INDEX)
-    for name in ("fact", "memory", "conversation"):
-        if forgotten := batch.rows[f"forgotten_{name}"]:
-            positions.append(max(forgotten.values()))
-            if name == "conversation":
-                _erase_conversations(connection, list(forgotten), positions[-1])
-            else:
-                _erase_known(connection, name, batch, positions[-1])
-    if positions:
-        forgotten_at = [str(max(positions))]
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten_at', ?)", forgotten_at)
-        if not is_unindexed:
-            connection.execute(
-                "INSERT OR REPLACE INTO meta VALUES ('unindexed_at', ?)", forgotten_at
-            )
+    deletions = [
+        (kind, own)
+        for kind in _DELETIONS
+        if (own := [each for each in batch.deletions if isinstance(each, kind)])
+    ]
+    is_unindexed = _are_unindexed(connection, batch.deletions)
+    for kind, own in deletions:
+        _DELETIONS[kind](connection, own, batch)
+    if deletions:
+        _note_deletion(connection, batch.position, is_unindexed)
     _update_hidden(connection, batch)
     _advance(connection, batch)
     return batch
 
 
-def _are_unindexed(connection: Connection, batch: Batch) -> bool:
+def _are_unindexed(connection: Connection, deletions: Sequence[Deletion]) -> bool:
     """Return whether no index has words of what is forgotten: it is private, or core memory."""
-    indexed = (
-        "forgotten_fact", "forgotten_memory", "forgotten_message_content", "forgotten_value",
-        "forgotten_document",
-    )  # fmt: skip
-    if any(batch.rows[each] for each in indexed):
-        return False
-    if batch.rows["forgotten_core_memory"]:
-        return True
-    ids = list(batch.rows["forgotten_conversation"])
-    if not ids:
-        return False
-    private = select_in(connection, "conversation", "count(*)", ids, rest="AND private")
-    return private == [(len(ids),)]
+    ids = [each.conversation_id for each in deletions if isinstance(each, ConversationForgotten)]
+    cores = [each for each in deletions if isinstance(each, CoreMemoryForgotten)]
+    private = column_in(connection, "conversation", "id", ids, rest="AND private") if ids else ()
+    return len(private) + len(cores) == len(deletions)
 
 
-def _erase_conversations(connection: Connection, ids: list[int], position: int) -> None:
+def _note_deletion(connection: Connection, position: int, is_unindexed: bool) -> None:
+    if is_unindexed:
+        connection.execute(
+            "INSERT OR IGNORE INTO meta SELECT 'unindexed_at', "
+            "coalesce((SELECT value FROM meta WHERE key = 'forgotten_at'), '0')"
+        )
+    keys = ("forgotten_at",) if is_unindexed else ("forgotten_at", "unindexed_at")
+    insert_rows(connection, "meta", "key, value", [(each, str(position)) for each in keys], REPLACE)
+
+
+# -- deletions
+
+
+def _deletion(batch: Batch, change: Deletion) -> None:
+    batch.deletions.append(change)
+    batch.mark("memory", "passages")
+    batch.announce("settings", PROBES)
+    match change:
+        case ConversationForgotten(conversation_id=each) | MessagesForgotten(conversation_id=each):
+            batch.announce("conversations", each)
+            batch.announce("messages_in", each)
+        case FactForgotten(text_hash=refused):
+            batch.rows["fact_refused"][refused] = (refused,)
+        case ValueForgotten():
+            batch.announce("settings", "system_prompt", "document_folders")
+
+
+def _erase_conversations(
+    connection: Connection, changes: Sequence[ConversationForgotten], batch: Batch
+) -> None:
     """Delete every row of conversations; `app.storage.deletion.forget` removes the bytes."""
+    ids: list[int] = [each.conversation_id for each in changes]
     keep_uids_of_conversations(connection, ids)
-    redact_messages(connection, conversation_deletion_set(connection, ids), position)
+    redact_messages(connection, conversation_deletion_set(connection, ids), batch.position)
     changed_facts = delete_facts_where(connection, OF_CONVERSATIONS, ids)
     for aggregate in reversed(AGGREGATES):
         if aggregate.erase is not None:
-            aggregate.erase(connection, ids, position)
+            aggregate.erase(connection, ids, batch.position)
             continue
         for table in aggregate.tables:
             if table.erased:
                 connection.execute(f"DELETE FROM {table.name} WHERE {table.erased}", [ids])
-    update_fact_passages(connection, changed_facts, position)
+    update_fact_passages(connection, changed_facts, batch.position)
 
 
-def _erase_known(connection: Connection, table: str, batch: Batch, position: int) -> None:
-    """Delete facts or memories; some texts and uids that they had may never have been written."""
-    ids = list(batch.rows[f"forgotten_{table}"])
-    unwritten, uids = list(batch.rows["unwritten_texts"]), list(batch.rows["unwritten_uids"])
-    keep_uids(connection, table, ids, uids)
-    redact_messages(connection, fact_deletion_set(connection, table, ids, unwritten), position)
-    redact_prompts(connection, table, ids, unwritten)
-    if table == "fact":
-        update_fact_passages(connection, delete_facts(connection, ids), position)
-        drop_unsupported_lines(connection)
-    else:
-        delete_where_in(connection, table, "id", ids)
+def _erase_facts(connection: Connection, changes: Sequence[FactForgotten], batch: Batch) -> None:
+    ids = _forget_texts(connection, "fact", [each.fact_id for each in changes], batch.position)
+    update_fact_passages(connection, delete_facts(connection, ids), batch.position)
+    drop_unsupported_lines(connection)
+
+
+def _erase_memories(
+    connection: Connection, changes: Sequence[MemoryForgotten], batch: Batch
+) -> None:
+    ids = _forget_texts(connection, "memory", [each.memory_id for each in changes], batch.position)
+    delete_where_in(connection, "memory", "id", ids)
+
+
+def _forget_texts(connection: Connection, table: str, ids: list[int], position: int) -> list[int]:
+    """Redact the quotes of facts or memories; keep their uids and delete their verdicts."""
+    keep_uids(connection, table, ids)
+    redact_messages(connection, fact_deletion_set(connection, table, ids), position)
+    redact_prompts(connection, table, ids)
     delete_where_in(connection, "feedback", "passage_id", ids)
+    return ids
+
+
+def _erase_messages(
+    connection: Connection, changes: Sequence[MessagesForgotten], batch: Batch
+) -> None:
+    for change in changes:
+        erase_messages(connection, change, batch.position)
+
+
+def _erase_values(connection: Connection, changes: Sequence[ValueForgotten], batch: Batch) -> None:
+    for change in changes:
+        conversations = erase_value(connection, change.value, batch.position)
+        batch.announce("conversations", *conversations)
+        batch.announce("messages_in", *conversations)
+
+
+def _erase_documents(
+    connection: Connection, changes: Sequence[DocumentsForgotten], batch: Batch
+) -> None:
+    ids = [each for change in changes for each in change.document_ids]
+    erase_documents(connection, ids, batch.position)
+
+
+_DELETIONS: Mapping[type[Deletion], Callable[[Connection, Any, Batch], None]] = {
+    CoreMemoryForgotten: lambda connection, changes, _: delete_wordings(connection, changes),
+    MessagesForgotten: _erase_messages,
+    ValueForgotten: _erase_values,
+    DocumentsForgotten: _erase_documents,
+    FactForgotten: _erase_facts,
+    MemoryForgotten: _erase_memories,
+    ConversationForgotten: _erase_conversations,
+}
+"""What each deletion does to the rows, in this order; those of one record and kind together."""
+
+_FOLDS: Mapping[type, Fold] = {
+    **{change: fold for aggregate in AGGREGATES for change, fold in aggregate.folds.items()},
+    **dict.fromkeys(_DELETIONS, _deletion),
+}
 
 
 def _update_hidden(connection: Connection, batch: Batch) -> None:
     """Keep exactly the passages of current facts, and names of topics that quote nothing hidden."""
-    hidden = [edit.conversation_id for edit in batch.rows["edits"].values() if hides(edit)]
+    hidden = [each for each, edits in batch.rows["edits"].items() if any(map(hides, edits))]
     if hidden:
         update_after_hiding(connection, hidden, batch.position)
         clear_topic_names(connection, hidden)

@@ -17,6 +17,7 @@ from app.domain.changes import (
     ChangeSet,
     ConversationEdited,
     ConversationForgotten,
+    ConversationPut,
     DraftPut,
     ExchangePut,
     MessagesAdded,
@@ -27,11 +28,11 @@ from app.domain.changes import (
     SummaryPut,
     TagsChanged,
 )
-from app.domain.conversations import Exchange, ExchangeStatus, TitleOrigin
+from app.domain.conversations import Conversation, Exchange, ExchangeStatus, TitleOrigin
 from app.domain.errors import StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
-from app.storage.apply import apply_records, fold
+from app.storage.apply import apply_records
 from app.storage.engine import migrations
 from app.storage.engine.aggregate import IGNORE, REPLACE, insert_rows
 from app.storage.engine.database import Connection
@@ -386,13 +387,16 @@ def test_two_summaries_of_one_moment_are_one(database: Connection) -> None:
     assert [row[-2] for row in apply(database, [(3, (other,))])["summary"]] == [True, True]
 
 
-def test_many_edits_of_a_conversation_become_one_statement() -> None:
-    edits = [ConversationEdited(HERE, title=f"t{n}") for n in range(50)]
+def test_many_edits_of_a_conversation_in_one_batch_apply_in_order(database: Connection) -> None:
+    whole = Conversation(HERE, "u", "t", TitleOrigin.FIRST_WORDS, "here", AT, AT)
+    edits: list[Change] = [ConversationPut(whole)]
+    edits += [ConversationEdited(HERE, title=f"t{n}") for n in range(50)]
     edits.append(ConversationEdited(HERE, title="no", title_origin=TitleOrigin.IMPORT))
     edits.append(ConversationEdited(HERE, pinned=True))
-    batch = fold([(n, (edit,)) for n, edit in enumerate(edits, start=1)])
-    (merged,) = batch.rows["edits"].values()
-    assert (merged.title, merged.title_origin, merged.pinned) == ("t49", None, True)
+    (row,) = apply(database, [(n, (edit,)) for n, edit in enumerate(edits, start=1)])[
+        "conversation"
+    ]
+    assert (row[2], row[3], row[8]) == ("t49", TitleOrigin.USER, True)
 
 
 def test_a_title_makes_the_passages_before_it_new_and_no_later_ones(database: Connection) -> None:

@@ -102,17 +102,15 @@ def conversation_deletion_set(cursor: Connection, conversation_ids: Sequence[int
     )
 
 
-def fact_deletion_set(
-    cursor: Connection, table: str, passage_ids: Collection[int], unwritten: Iterable[str] = ()
-) -> DeletionSet:
+def fact_deletion_set(cursor: Connection, table: str, passage_ids: Collection[int]) -> DeletionSet:
     """Return the deletion set of facts or memories with all versions of their text.
 
-    `table` is "fact" or "memory"; read while their rows exist. `unwritten` are texts without rows.
+    `table` is "fact" or "memory"; read while their rows exist.
     """
     statement = f"SELECT text FROM {table} WHERE id IN (SELECT unnest($1))"
     if table == "fact":
         statement += " UNION SELECT text FROM fact_version WHERE fact_id IN (SELECT unnest($1))"
-    texts = [*column(cursor, statement, [list(passage_ids)]), *unwritten]
+    texts = column(cursor, statement, [list(passage_ids)])
     return DeletionSet(
         frozenset(), frozenset(), frozenset(passage_ids), TextFingerprints((), whole=texts)
     )

@@ -115,19 +115,14 @@ def _write(connection: Connection, messages: list[Message], position: int) -> No
     )
 
 
-def redact_prompts(
-    connection: Connection, table: str, ids: list[int], unwritten: list[str]
-) -> None:
-    """Delete stored prompt texts that quote facts or memories, which they do by line.
-
-    `unwritten` are texts that they had and that were never written to a table.
-    """
+def redact_prompts(connection: Connection, table: str, ids: list[int]) -> None:
+    """Delete stored prompt texts that quote facts or memories, which they do by line."""
     versions = "SELECT text FROM fact_version WHERE fact_id IN (SELECT unnest($1)) UNION ALL "
     connection.execute(
         "DELETE FROM prompt_text p WHERE EXISTS (SELECT 1 FROM "
         f"({versions if table == 'fact' else ''}SELECT text FROM {table} "
-        "WHERE id IN (SELECT unnest($1)) UNION ALL SELECT unnest($2::VARCHAR[])) AS deleted(line) "
+        "WHERE id IN (SELECT unnest($1))) AS deleted(line) "
         r"WHERE contains(regexp_replace(p.text, '\n *> ', chr(10), 'g'), "
         "chr(10) || deleted.line || chr(10)))",
-        [ids, unwritten],
+        [ids],
     )

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from app.domain import codec
-from app.domain.changes import ChangeSet
+from app.domain.changes import ChangeSet, Deletion
 from app.domain.errors import StorageError
 from app.storage.engine.database import Connection
 from app.storage.engine.times import from_db, to_db
@@ -53,12 +53,14 @@ class Batch:
             writing under names of their own.
         news: The fields of each record's `ChangeSet` as they grow, in order: a union for each
             change of an import would be slow.
+        deletions: What is deleted once the rows are written; all of it is in the last record.
         position: The journal's position of the record that is folded, in the end of the last one.
         place: The place of the change in its record.
     """
 
     rows: defaultdict[str, dict[Any, Any]] = field(default_factory=partial(defaultdict, dict))
     news: list[defaultdict[str, Any]] = field(default_factory=list)
+    deletions: list[Deletion] = field(default_factory=list)
     position: int = 0
     place: int = 0
 

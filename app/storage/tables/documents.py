@@ -14,7 +14,7 @@ from itertools import chain
 
 import duckdb
 
-from app.domain.changes import ChangeSet, DocumentsForgotten, PassagesPut
+from app.domain.changes import ChangeSet, PassagesPut
 from app.domain.documents import (
     Chunk,
     DocumentState,
@@ -35,7 +35,6 @@ from app.storage.deletion.redaction import redact_messages
 from app.storage.engine.aggregate import (
     REPLACE,
     Aggregate,
-    Batch,
     Row,
     Rule,
     column_in,
@@ -93,11 +92,6 @@ def _work(kind: PassageKind) -> WorkQuery:
     )  # fmt: skip
 
 
-def _forgotten(batch: Batch, change: DocumentsForgotten) -> None:
-    batch.rows["forgotten_document"].update(dict.fromkeys(change.document_ids, batch.position))
-    batch.mark("passages")
-
-
 def erase_documents(connection: Connection, document_ids: list[int], position: int) -> None:
     """Delete documents with their chunks and passages; inside the caller's transaction."""
     ids = column(
@@ -132,7 +126,6 @@ def documents_with(connection: Connection, value: str) -> Mapping[int, str]:
 
 DOCUMENTS = Aggregate(
     (),
-    {DocumentsForgotten: _forgotten},
     rules=(
         reference("document_chunk.document_id", "document", "delete"),
         *(

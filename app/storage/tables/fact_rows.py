@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from app.domain.changes import ExtractionDone, FactForgotten, FactPut
+from app.domain.changes import ExtractionDone, FactPut
 from app.domain.facts import Fact, FactVersion
 from app.storage.engine.aggregate import (
     IGNORE,
@@ -52,17 +52,6 @@ def _put(batch: Batch, change: FactPut) -> None:
     batch.mark("memory")
 
 
-def _forgotten(batch: Batch, change: FactForgotten) -> None:
-    if (row := batch.rows["fact"].pop(change.fact_id, None)) is not None:
-        batch.rows["unwritten_uids"][row[1]] = None
-    versions = batch.rows["fact_version"]
-    for key in [key for key in versions if key[0] == change.fact_id]:
-        batch.rows["unwritten_texts"][versions.pop(key)[2]] = None
-    batch.rows["fact_refused"][change.text_hash] = (change.text_hash,)
-    batch.rows["forgotten_fact"][change.fact_id] = batch.position
-    batch.mark("memory", "passages")
-
-
 FACTS = Aggregate(
     (
         _FACT,
@@ -70,7 +59,7 @@ FACTS = Aggregate(
         Table("fact_refused", "text_hash", "text_hash", how=IGNORE),
         _EXTRACTION,
     ),
-    {FactPut: _put, FactForgotten: _forgotten, ExtractionDone: puts(_EXTRACTION)},
+    {FactPut: _put, ExtractionDone: puts(_EXTRACTION)},
     rules=(
         unique_uid("fact"),
         reference("fact.conversation_id", "conversation", "delete", by_row=True),

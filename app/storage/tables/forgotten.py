@@ -40,12 +40,9 @@ def keep_uids_of_conversations(connection: Connection, ids: list[int]) -> None:
     )
 
 
-def keep_uids(
-    connection: Connection, table: str, ids: list[int], unwritten: Iterable[str] = ()
-) -> None:
-    """Keep the uids of facts or memories while their rows exist, and some that have none."""
+def keep_uids(connection: Connection, table: str, ids: list[int]) -> None:
+    """Keep the uids of facts or memories while their rows exist."""
     connection.execute(f"{_KEEP}{table} WHERE id IN (SELECT unnest(?))", [ids])
-    _FORGOTTEN.write(connection, {each: (each,) for each in unwritten})
 
 
 def forgotten_uids(store: Store, among: Iterable[str]) -> frozenset[str]:

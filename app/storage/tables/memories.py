@@ -7,7 +7,6 @@ from datetime import datetime
 from app.domain.changes import (
     CoreMemoryForgotten,
     CoreMemoryPut,
-    MemoryForgotten,
     MemoryPut,
     MemoryWritePut,
 )
@@ -18,7 +17,6 @@ from app.domain.ids import ExchangeId
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
-    Batch,
     Table,
     column_in,
     columns_of,
@@ -37,29 +35,12 @@ _CORE = Table("core_memory", columns_of(CoreMemoryPut), "made_at")
 _WRITE = Table("memory_write", columns_of(MemoryWrite), "uid", OF_CONVERSATIONS)
 
 
-def _forgotten(batch: Batch, change: MemoryForgotten) -> None:
-    if (row := batch.rows["memory"].pop(change.memory_id, None)) is not None:
-        batch.rows["unwritten_texts"][row[2]] = None
-        batch.rows["unwritten_uids"][row[1]] = None
-    batch.rows["forgotten_memory"][change.memory_id] = batch.position
-    batch.mark("memory", "passages")
-
-
-def _core_forgotten(batch: Batch, change: CoreMemoryForgotten) -> None:
-    for made_at in map(to_db, change.made_at):
-        if (row := batch.rows["core_memory"].pop(made_at, None)) is not None:
-            batch.rows["unwritten_texts"][row[0]] = None
-        batch.rows["forgotten_core_memory"][made_at] = batch.position
-    batch.mark("memory")
-
-
-def delete_wordings(
-    connection: Connection, made_at: Iterable[datetime], unwritten: Iterable[str]
-) -> None:
+def delete_wordings(connection: Connection, changes: Iterable[CoreMemoryForgotten]) -> None:
     """Delete versions of the core memory, and the lines that only they had from prompts and writes.
 
-    `unwritten` are texts of them that have no row. Inside the caller's transaction.
+    Inside the caller's transaction.
     """
+    made_at = [to_db(each) for change in changes for each in change.made_at]
     gone = column_in(connection, "core_memory", "text", made_at, "made_at")
     delete_where_in(connection, "core_memory", "made_at", made_at)
     kept = {
@@ -67,9 +48,7 @@ def delete_wordings(
         for text in column(connection, "SELECT text FROM core_memory")
         for line in text.splitlines()
     }
-    lines = {
-        line for text in (*unwritten, *gone) for line in text.splitlines() if line.strip()
-    } - kept
+    lines = {line for text in gone for line in text.splitlines() if line.strip()} - kept
     named = "SELECT 1 FROM (SELECT unnest($1::VARCHAR[]) AS line) WHERE"
     connection.execute(
         "DELETE FROM prompt_text p WHERE conversation_id = 0 AND EXISTS "
@@ -88,9 +67,7 @@ MEMORIES = Aggregate(
     (_MEMORY, _CORE, _WRITE),
     {
         MemoryPut: puts(_MEMORY, "memory", mark=["memory"]),
-        MemoryForgotten: _forgotten,
         CoreMemoryPut: puts(_CORE, mark=["memory"]),
-        CoreMemoryForgotten: _core_forgotten,
         MemoryWritePut: puts(_WRITE, "write", mark=["memory"]),
     },
     rules=(
