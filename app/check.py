@@ -15,7 +15,7 @@ from app.domain.ids import PassageId
 from app.domain.turn_text import turn_passage
 from app.storage.apply import RULES
 from app.storage.engine.aggregate import Rule, read_state
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import file_problems, repair_file
 from app.storage.safety.image import row_counts

@@ -26,18 +26,14 @@ from app.storage.deletion.redaction import redact_messages, redact_prompts
 from app.storage.deletion.values import erase_value
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
-    REPLACE,
     Aggregate,
     Batch,
     Fold,
     Rule,
     State,
-    column_in,
-    delete_where_in,
-    insert_rows,
     read_state,
 )
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import REPLACE, Connection
 from app.storage.tables.attempts import ATTEMPTS
 from app.storage.tables.conversations import CONVERSATIONS, ORIGINS, hides
 from app.storage.tables.documents import DOCUMENTS, erase_documents
@@ -170,7 +166,7 @@ def _are_unindexed(connection: Connection, deletions: Sequence[Deletion]) -> boo
     """Return whether no index has words of what is forgotten: it is private, or core memory."""
     ids = [each.conversation_id for each in deletions if isinstance(each, ConversationForgotten)]
     cores = [each for each in deletions if isinstance(each, CoreMemoryForgotten)]
-    private = column_in(connection, "conversation", "id", ids, rest="AND private") if ids else ()
+    private = connection.column_in("conversation", "id", ids, rest="AND private") if ids else ()
     return len(private) + len(cores) == len(deletions)
 
 
@@ -181,7 +177,7 @@ def _note_deletion(connection: Connection, position: int, is_unindexed: bool) ->
             "coalesce((SELECT value FROM meta WHERE key = 'forgotten_at'), '0')"
         )
     keys = ("forgotten_at",) if is_unindexed else ("forgotten_at", "unindexed_at")
-    insert_rows(connection, "meta", "key, value", [(each, str(position)) for each in keys], REPLACE)
+    connection.insert_rows("meta", "key, value", [(each, str(position)) for each in keys], REPLACE)
 
 
 # -- deletions
@@ -229,7 +225,7 @@ def _erase_memories(
     connection: Connection, changes: Sequence[MemoryForgotten], batch: Batch
 ) -> None:
     ids = _forget_texts(connection, "memory", [each.memory_id for each in changes], batch.position)
-    delete_where_in(connection, "memory", "id", ids)
+    connection.delete_in("memory", "id", ids)
 
 
 def _forget_texts(connection: Connection, table: str, ids: list[int], position: int) -> list[int]:
@@ -237,7 +233,7 @@ def _forget_texts(connection: Connection, table: str, ids: list[int], position: 
     keep_uids(connection, table, ids)
     redact_messages(connection, fact_deletion_set(connection, table, ids), position)
     redact_prompts(connection, table, ids)
-    delete_where_in(connection, "feedback", "passage_id", ids)
+    connection.delete_in("feedback", "passage_id", ids)
     return ids
 
 

@@ -30,7 +30,6 @@ from app.domain.projects import Project, project_problem
 from app.domain.routines import Routine, routine_problem
 from app.domain.settings_schema import SETTINGS
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.storage.engine.aggregate import select_in
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.forgotten import forgotten_uids
@@ -164,7 +163,7 @@ def _memories(
 
 
 def _turn_ids(store: Store, uids: Iterable[str]) -> Mapping[str, ExchangeId]:
-    return dict(store.read(select_in, "exchange", "uid, id", {*uids} - {""}, "uid"))
+    return dict(store.select_in("exchange", "uid, id", {*uids} - {""}, "uid"))
 
 
 def _core_memory(store: Store, library: PortableLibrary) -> list[Change]:

@@ -25,7 +25,7 @@ from app.domain.recall import (
 from app.domain.turns import calculate_exchanges
 from app.storage.apply import RULES
 from app.storage.engine.aggregate import Rule
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
 from tests.fakes.stored import (

@@ -9,6 +9,7 @@ import duckdb
 from app.check import check
 from app.domain.changes import SpendAdded, SpendReleased, SpendReserved
 from app.storage.engine import migrations
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 from app.storage.tables.spending import Spending, Spent
 from app.system.paths import DataPaths
@@ -67,5 +68,5 @@ def test_a_database_of_an_earlier_version_gets_the_table_and_keeps_its_spend(
     with opened(data_dir) as store:
         assert spent(store) == Spent(1, 15, 0.01)
         store.save(held("x"))
-    with duckdb.connect(str(store.paths.database), read_only=True) as file:
+    with Connection(duckdb.connect(str(store.paths.database), read_only=True)) as file:
         assert migrations.version_of(file) >= 6

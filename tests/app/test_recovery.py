@@ -29,6 +29,7 @@ from app.domain.errors import (
     StorageError,
 )
 from app.storage.engine import migrations
+from app.storage.engine.connection import Connection
 from app.storage.engine.journal import Journal, segments
 from app.storage.engine.store import Store
 from app.storage.safety import image
@@ -65,7 +66,7 @@ def library(original: Path, data_dir: Path) -> Library:
 
 def foreign_database(path: Path) -> None:
     path.unlink(missing_ok=True)
-    with duckdb.connect(str(path)) as connection:
+    with Connection(duckdb.connect(str(path))) as connection:
         connection.execute("CREATE TABLE recipes (name VARCHAR)")
 
 
@@ -252,7 +253,7 @@ def test_a_backup_that_cannot_be_used_is_passed_over_and_kept(
 ) -> None:
     newest, older = list_backups(library.paths.backups)
     if is_newer:
-        with duckdb.connect(str(newest.path)) as backup:
+        with Connection(duckdb.connect(str(newest.path))) as backup:
             backup.execute("UPDATE meta SET value = '999' WHERE key = 'schema_version'")
     else:
         zero(newest.path, 12288)
@@ -464,9 +465,9 @@ def test_an_older_schema_is_migrated_with_a_backup_first(
     next_version()
     library.opens()
     newest, *_ = list_backups(library.paths.backups)
-    with duckdb.connect(str(newest.path), read_only=True) as backup:
+    with Connection(duckdb.connect(str(newest.path), read_only=True)) as backup:
         assert migrations.version_of(backup) == old
-    with duckdb.connect(str(library.paths.database), read_only=True) as live:
+    with Connection(duckdb.connect(str(library.paths.database), read_only=True)) as live:
         assert migrations.version_of(live) == old + 2
         live.execute("SELECT colour FROM draft")
     assert len(list_backups(library.paths.backups)) == 3
@@ -509,7 +510,7 @@ def test_a_migration_that_fails_leaves_whole_steps_and_a_message(
         with pytest.raises(StorageError, match="The database failed"):
             open_store(library.paths)
     assert library.damaged == set()
-    with duckdb.connect(str(library.paths.database)) as found:
+    with Connection(duckdb.connect(str(library.paths.database))) as found:
         assert migrations.version_of(found) == old + 1
         found.execute("SELECT colour FROM draft")
         with pytest.raises(duckdb.BinderException):

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from app.domain.errors import Cancelled, DatabaseTooNew, DiskFull, InvalidInput, StorageError
 from app.storage.engine import migrations
-from app.storage.engine.database import Connection, connect
+from app.storage.engine.connection import Connection, Values
+from app.storage.engine.database import connect
 from app.storage.engine.journal import segments
 from app.storage.engine.store import Store
 from app.storage.safety import backup as backup_module
@@ -71,7 +72,7 @@ def test_a_backup_holds_what_the_database_holds_and_can_be_written_to(store: Sto
     before = backup.path.read_bytes()
     image.verify(backup.path)
     assert backup.path.read_bytes() == before, "verifying changes nothing"
-    with duckdb.connect(str(backup.path)) as copy:
+    with Connection(duckdb.connect(str(backup.path))) as copy:
         assert rows_of(copy) == tables(store)
         keys = "SELECT table_name FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
         assert len(copy.execute(keys).fetchall()) == len(tables(store))
@@ -125,23 +126,23 @@ def test_a_backup_waits_for_a_query_that_lists_the_tables(store: Store) -> None:
         go_on.wait(WAIT_S)
         return cursor.execute("SELECT sum(hash(range)) FROM range(30_000_000)").fetchall()
 
-    class Asked:
+    class Asked(Connection):
         """A connection beside which somebody asks, until the copy is to be checkpointed."""
 
         def __init__(self, connection: Connection) -> None:
             self._connection = connection
 
-        def execute(self, statement: str, *values: object) -> Connection:
+        def execute(self, statement: str, values: Values = ()) -> duckdb.DuckDBPyConnection:
             if statement == "COMMIT":
                 reader.start()
                 assert begun.wait(WAIT_S)
             elif "CHECKPOINT" in statement:
                 go_on.set()
-            return self._connection.execute(statement, *values)
+            return self._connection.execute(statement, values)
 
     reader = threading.Thread(target=store.read, args=(ask_slowly,))
     with store.database.snapshot_cursor() as cursor:
-        copied = image.copy_into(Asked(cursor), store.paths.backups / "copy.duckdb")  # type: ignore[arg-type]
+        copied = image.copy_into(Asked(cursor), store.paths.backups / "copy.duckdb")
     reader.join()
     assert copied[0] == 1
 
@@ -153,7 +154,7 @@ def test_a_copy_that_does_not_verify_is_not_kept(
     copy_into = image.copy_into
 
     def lose_a_row(target: Path) -> None:
-        with duckdb.connect(str(target)) as copy:
+        with Connection(duckdb.connect(str(target))) as copy:
             copy.execute("DELETE FROM message WHERE id = 1")
 
     for spoil in (lose_a_row, lambda target: zero(target, 12288)):
@@ -184,7 +185,7 @@ def test_a_backup_that_little_memory_cannot_read_verifies_with_more(
 
 
 def test_a_file_that_is_no_backup_does_not_verify(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "recipes.duckdb")) as other:
+    with Connection(duckdb.connect(str(tmp_path / "recipes.duckdb"))) as other:
         other.execute("CREATE TABLE recipes (name VARCHAR)")
     (tmp_path / "noise.duckdb").write_bytes(os.urandom(9000))
     for name, why in (("recipes", "not a database"), ("noise", "damaged"), ("none", "damaged")):

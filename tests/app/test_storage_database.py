@@ -14,7 +14,8 @@ import pytest
 
 from app.domain.errors import Cancelled, StorageError
 from app.storage.engine import database as database_module
-from app.storage.engine.database import Connection, Database, connect
+from app.storage.engine.connection import Connection
+from app.storage.engine.database import Database, connect
 from app.storage.engine.gate import Gate
 from app.storage.safety.image import copy_into
 

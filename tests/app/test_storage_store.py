@@ -34,8 +34,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.storage.apply import apply_records
 from app.storage.engine import migrations
-from app.storage.engine.aggregate import IGNORE, REPLACE, insert_rows
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import IGNORE, REPLACE, Connection
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -310,7 +309,7 @@ Records = list[tuple[int, tuple[Change, ...]]]
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Connection]:
-    with duckdb.connect(":memory:") as connection:
+    with Connection(duckdb.connect(":memory:")) as connection:
         connection.execute("SET threads = 1")  # small statements: two only wait for each other
         migrations.migrate(connection)
         yield connection
@@ -423,18 +422,18 @@ def test_an_unknown_change_is_a_bug_that_is_raised(database: Connection) -> None
 @pytest.mark.parametrize("how", ["INSERT", REPLACE, IGNORE])
 def test_many_rows_are_inserted_as_few_are(how: str) -> None:
     """Many rows go through an appender, few are bound as lists, one by its values."""
-    with duckdb.connect() as connection:
+    with Connection(duckdb.connect()) as connection:
         written = []
         for at_once in (1_101, 11):
             connection.execute(
                 'CREATE OR REPLACE TABLE t (id BIGINT PRIMARY KEY, "end" VARCHAR, w DOUBLE DEFAULT 7)'
             )
             first = [] if how == "INSERT" else [(5, "here", 1.0)]
-            insert_rows(connection, "t", 'id, "end", w', first)
+            connection.insert_rows("t", 'id, "end", w', first)
             rows = [(number, None if number % 3 else f"é {number}") for number in range(1_101)]
             for start in range(0, len(rows), at_once):
-                insert_rows(connection, "t", 'id, "end"', rows[start : start + at_once], how)
+                connection.insert_rows("t", 'id, "end"', rows[start : start + at_once], how)
             written.append(connection.execute("FROM t ORDER BY id").fetchall())
             with pytest.raises(duckdb.ConstraintException):
-                insert_rows(connection, "t", 'id, "end"', rows[:at_once])
+                connection.insert_rows("t", 'id, "end"', rows[:at_once])
         assert written[0] == written[1]

@@ -19,6 +19,7 @@ from app.domain.passages import Passage, PassageKind, Space
 from app.storage.deletion.erasure import erase_bytes
 from app.storage.deletion.forget import forget
 from app.storage.engine import migrations
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.safety.backup import list_backups
@@ -373,7 +374,7 @@ def test_the_first_schema_is_migrated_after_a_backup(data_dir: Path) -> None:
         assert vectors.put(SMALL, [chunks(store, 1, 1)]) == 1
     versions = set()
     for backup in list_backups(paths.backups):
-        with duckdb.connect(str(backup.path), read_only=True) as found:
+        with Connection(duckdb.connect(str(backup.path), read_only=True)) as found:
             versions.add(migrations.version_of(found))
     assert 1 in versions
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.workers import WorkerName
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.system.paths import DataPaths
 from tests.bench.shared.measuring import Figures, options, print_json, timed
 from tests.fakes.background import part_answer

@@ -9,7 +9,6 @@ import duckdb
 import pytest
 
 from app.storage.deletion.erasure import erase_bytes
-from app.storage.engine.database import Connection
 from app.storage.engine.frames import frames
 from app.storage.engine.store import Store
 
@@ -21,7 +20,7 @@ def plain_databases() -> Iterator[None]:
     """Have databases write text as it is: compressed, it would hide from a search (reliability F6)."""
     connect = duckdb.connect
 
-    def plain(path: str, **options: object) -> Connection:
+    def plain(path: str, **options: object) -> duckdb.DuckDBPyConnection:
         connection = connect(path, **options)  # type: ignore[arg-type]
         connection.execute("SET force_compression = 'uncompressed'")
         return connection

@@ -35,7 +35,7 @@ from app.domain.facts import BY_PATTERNS, Fact, FactCategory
 from app.domain.ids import MessageId, new_uid
 from app.domain.turn_text import turn_passage
 from app.storage.engine import migrations
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 from app.storage.safety.recovery import open_store
 from app.storage.tables.facts import fact_changes
@@ -217,12 +217,12 @@ def execute(store: Store, *statements: str) -> None:
 def make_earlier(path: Path, version: int) -> set[str]:
     """Take a closed database back to an earlier schema; return the tables that are dropped."""
     columns = "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal"
-    with duckdb.connect() as fresh:
+    with Connection(duckdb.connect()) as fresh:
         for step in migrations.STEPS[:version]:
             step(fresh)
         known = set(fresh.execute(columns).fetchall())
     kept = {table for table, *_ in known}
-    with duckdb.connect(str(path)) as file:
+    with Connection(duckdb.connect(str(path))) as file:
         present = set(file.execute(columns).fetchall())
         later = present - known
         dropped = {table for table, *_ in later if table not in kept}

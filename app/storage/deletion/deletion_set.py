@@ -11,8 +11,7 @@ from functools import partial
 
 from app.domain.conversations import Message, ToolResult
 from app.domain.turn_text import RECALL_MODEL, is_recall_reply
-from app.storage.engine.aggregate import column_in, select_in
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import MESSAGE_COLUMNS, message_of
 from app.storage.work.queue import EXCHANGE_STAMPS
 from app.storage.work.summary_work import CONVERSATION_STAMPS
@@ -92,8 +91,8 @@ class DeletionSet:
 def conversation_deletion_set(cursor: Connection, conversation_ids: Sequence[int]) -> DeletionSet:
     """Return the deletion set of conversations, read while their rows exist."""
     ids = list(conversation_ids)
-    own = partial(column_in, cursor, column="id", ids=ids, key="conversation_id")
-    texts = (text for each in _TEXTS for text in column(cursor, each, [ids, RECALL_MODEL]))
+    own = partial(cursor.column_in, column="id", ids=ids, key="conversation_id")
+    texts = (text for each in _TEXTS for text in cursor.column(each, [ids, RECALL_MODEL]))
     return DeletionSet(
         frozenset(ids),
         frozenset(own("exchange")),
@@ -110,7 +109,7 @@ def fact_deletion_set(cursor: Connection, table: str, passage_ids: Collection[in
     statement = f"SELECT text FROM {table} WHERE id IN (SELECT unnest($1))"
     if table == "fact":
         statement += " UNION SELECT text FROM fact_version WHERE fact_id IN (SELECT unnest($1))"
-    texts = column(cursor, statement, [list(passage_ids)])
+    texts = cursor.column(statement, [list(passage_ids)])
     return DeletionSet(
         frozenset(), frozenset(), frozenset(passage_ids), TextFingerprints((), whole=texts)
     )
@@ -121,26 +120,23 @@ def message_deletion_set(
 ) -> DeletionSet:
     """Return the deletion set of messages of a conversation and of what their turns led to."""
     ids = list(message_ids)
-    rows = select_in(cursor, "message", MESSAGE_COLUMNS, ids)
+    rows = cursor.select_in("message", MESSAGE_COLUMNS, ids)
     texts = [text for row in rows for text in _written_texts(message_of(row))]
     turns = exchanges_of(cursor, ids)
-    of_turns = partial(column_in, cursor, ids=turns, key="exchange_id")
+    of_turns = partial(cursor.column_in, ids=turns, key="exchange_id")
     whole = [text for table in _DERIVED for text in of_turns(table, "text")]
-    whole += column(
-        cursor,
+    whole += cursor.column(
         "SELECT text FROM summary WHERE (kind = 'exchange' AND source_id IN (SELECT unnest($1))) "
         "OR (kind <> 'exchange' AND conversation_id = $2)",
         [turns, conversation_id],
     )
-    stamps = select_in(
-        cursor, EXCHANGE_STAMPS, "'exchange', exchange_id, stamp", turns, "exchange_id"
+    stamps = cursor.select_in(
+        EXCHANGE_STAMPS, "'exchange', exchange_id, stamp", turns, "exchange_id"
     )
-    stamps += select_in(
-        cursor, CONVERSATION_STAMPS, "'conversation', conversation_id, stamp", [conversation_id],
+    stamps += cursor.select_in(CONVERSATION_STAMPS, "'conversation', conversation_id, stamp", [conversation_id],
         "conversation_id",
     )  # fmt: skip
-    left = select_in(
-        cursor, "exchange_message", "exchange_id, message_id", turns, "exchange_id",
+    left = cursor.select_in("exchange_message", "exchange_id, message_id", turns, "exchange_id",
         "AND message_id NOT IN (SELECT message_id FROM forgotten_message)",
     )  # fmt: skip
     kept = {turn for turn, message in left if message not in message_ids}
@@ -157,7 +153,7 @@ def message_deletion_set(
 
 def exchanges_of(cursor: Connection, message_ids: Collection[int]) -> list[int]:
     """Return the exchanges that contain some of these messages."""
-    return sorted(column_in(cursor, "exchange_message", "exchange_id", message_ids, "message_id"))
+    return sorted(cursor.column_in("exchange_message", "exchange_id", message_ids, "message_id"))
 
 
 def _written_texts(message: Message) -> Iterable[str]:

@@ -30,8 +30,8 @@ from app.domain.errors import Cancelled, DiskFull, ReadOnlyStorage, StorageError
 from app.storage.apply import apply_records
 from app.storage.deletion.values import value_counts
 from app.storage.engine import migrations
-from app.storage.engine.aggregate import column_in
-from app.storage.engine.database import Connection, Database, connect
+from app.storage.engine.connection import Connection
+from app.storage.engine.database import Database, connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.storage.engine.store import Store
 from app.storage.engine.times import to_db
@@ -114,9 +114,9 @@ def _own_backups(store: Store) -> list[Backup]:
 
 
 def _owed(cursor: Connection) -> Owed:
-    rows = cursor.execute(
+    rows = cursor.rows(
         "SELECT position, changes FROM erasure WHERE changes IS NULL OR changes <> '' ORDER BY position"
-    ).fetchall()
+    )
     return [
         (at, None if changes is None else codec.loads(Changes, changes)) for at, changes in rows
     ]
@@ -151,7 +151,7 @@ def _contains(connection: Connection, change: Change) -> bool:
 
 def _found(connection: Connection, table: str, key: str, keys: Iterable[object]) -> set[object]:
     try:
-        return column_in(connection, table, key, keys, key)
+        return connection.column_in(table, key, keys, key)
     except duckdb.CatalogException:
         return set()  # it is older than the table
 

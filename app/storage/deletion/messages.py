@@ -23,8 +23,7 @@ from app.domain.recall import PlanPart, PlanPartKind
 from app.domain.turn_text import turn_passage
 from app.storage.deletion.deletion_set import DeletionSet, exchanges_of, message_deletion_set
 from app.storage.deletion.redaction import redact_messages, redact_prompts
-from app.storage.engine.aggregate import column_in, delete_where_in, select_in
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import (
     exchanges_where,
     messages_in,
@@ -45,7 +44,7 @@ _Plan = tuple[PlanPart, ...]
 
 def erase_messages(connection: Connection, change: MessagesForgotten, position: int) -> None:
     """Apply the change; `position` is the journal's. Inside the caller's transaction."""
-    ids = list(column_in(connection, "message", "id", change.message_ids))
+    ids = list(connection.column_in("message", "id", change.message_ids))
     if not ids:
         return
     turns = exchanges_of(connection, ids)
@@ -54,8 +53,8 @@ def erase_messages(connection: Connection, change: MessagesForgotten, position: 
     redact_prompts(connection, "memory", list(deleted.passages))
     _redact_own_prompts(connection, change.conversation_id, turns, deleted)
     _erase_contents(connection, change.conversation_id, ids, turns)
-    own_facts = column_in(connection, "fact", "id", turns, "exchange_id")
-    own_facts |= column_in(connection, "fact_version", "fact_id", turns, "exchange_id")
+    own_facts = connection.column_in("fact", "id", turns, "exchange_id")
+    own_facts |= connection.column_in("fact_version", "fact_id", turns, "exchange_id")
     redact_prompts(connection, "fact", list(own_facts))
     changed_facts = delete_facts_where(connection, _OF_TURNS, turns)
     _erase_derived(connection, change.conversation_id, turns, position)
@@ -71,7 +70,7 @@ def erase_messages(connection: Connection, change: MessagesForgotten, position: 
 def _erase_contents(
     connection: Connection, conversation_id: int, ids: list[int], turns: list[int]
 ) -> None:
-    here = column_in(connection, "exchange_message", "message_id", turns, "exchange_id")
+    here = connection.column_in("exchange_message", "message_id", turns, "exchange_id")
     messages = messages_in(connection, here)
     forgotten = set(ids)
     calls = {
@@ -85,7 +84,7 @@ def _erase_contents(
         connection,
         [_without_content(each, calls) for key, each in messages.items() if key in forgotten],
     )
-    delete_where_in(connection, "message_file", "message_id", ids)
+    connection.delete_in("message_file", "message_id", ids)
     connection.execute(
         "INSERT OR IGNORE INTO forgotten_message SELECT exchange_id, message_id, $2 "
         "FROM exchange_message WHERE message_id IN (SELECT unnest($1))",
@@ -110,8 +109,7 @@ def _erase_derived(
     connection: Connection, conversation_id: int, turns: list[int], position: int
 ) -> None:
     """Delete summaries, saved texts, and the tags that a summarizer gave, with their passages."""
-    passages = column(
-        connection,
+    passages = connection.column(
         f"SELECT id FROM passage WHERE ({_OF_TURNS} AND kind IN "
         "('exchange_summary', 'tool_summary', 'memory')) "
         "OR (conversation_id = $2 AND kind = 'conversation_summary')",
@@ -124,14 +122,14 @@ def _erase_derived(
         [turns, conversation_id],
     )
     for table in ("tool_summary", "memory", "memory_write", "extraction"):
-        delete_where_in(connection, table, "exchange_id", turns)
+        connection.delete_in(table, "exchange_id", turns)
     connection.execute("DELETE FROM tag WHERE conversation_id = ? AND automatic", [conversation_id])
 
 
 def renew_turns(connection: Connection, turns: list[int], position: int) -> None:
     """Calculate the passages of turns again, and have those beside them indexed again."""
     known: dict[int, int] = dict(
-        select_in(connection, "passage", "source_id, id", turns, "source_id", "AND kind = 'turn'")
+        connection.select_in("passage", "source_id, id", turns, "source_id", "AND kind = 'turn'")
     )
     gone: list[int] = []
     changed: list[tuple[int, str, int]] = []
@@ -150,8 +148,7 @@ def renew_turns(connection: Connection, turns: list[int], position: int) -> None
             "UPDATE passage SET content_hash = ?, tokens = ? WHERE id = ?",
             [content_hash, tokens, own],
         )
-    beside = column(
-        connection,
+    beside = connection.column(
         "SELECT id FROM passage WHERE kind = 'turn' AND source_id IN (SELECT id FROM exchange "
         "WHERE parent_id IN (SELECT unnest($1)) UNION SELECT parent_id FROM exchange "
         "WHERE id IN (SELECT unnest($1)))",
@@ -165,18 +162,16 @@ def _redact_own_prompts(
     connection: Connection, conversation_id: int, turns: Sequence[int], deleted: DeletionSet
 ) -> None:
     """Delete stored prompt texts that quote the turns, and those that stood for them."""
-    owned = select_in(connection, "prompt_text", "hash, text", [conversation_id], "conversation_id")
+    owned = connection.select_in("prompt_text", "hash, text", [conversation_id], "conversation_id")
     gone = {digest for digest, text in owned if any(map(deleted.text.matches, text.split("\n")))}
-    passages = column_in(connection, "passage", "id", turns, "exchange_id") | deleted.passages
-    quoting = column(
-        connection,
+    passages = connection.column_in("passage", "id", turns, "exchange_id") | deleted.passages
+    quoting = connection.column(
         "SELECT parts FROM prompt WHERE (exchange_id, sent_at) IN (SELECT (exchange_id, sent_at) "
         "FROM recalled WHERE passage_id IN (SELECT unnest($1)) "
         "OR source_exchange_id IN (SELECT unnest($2)))",
         [list(passages), list(turns)],
     )
-    compacted = column(
-        connection,
+    compacted = connection.column(
         "SELECT parts FROM prompt WHERE conversation_id = ? AND contains(parts, ?)",
         [conversation_id, f'"{PlanPartKind.COMPACTION}"'],
     )
@@ -198,11 +193,11 @@ def _parts(plans: Iterable[str]) -> Iterable[PlanPart]:
 
 
 def _replace_title(connection: Connection, change: MessagesForgotten, position: int) -> None:
-    changed = connection.execute(
+    changed = connection.rows(
         "UPDATE conversation SET title = $2, title_origin = $3 WHERE id = $1 AND title <> $2 "
         "AND title_origin IN (SELECT unnest($4)) RETURNING id",
         [change.conversation_id, change.title, TitleOrigin.FIRST_WORDS.value, list(_MADE_TITLES)],
-    ).fetchall()
+    )
     if changed:  # the text index holds the title with each passage
         connection.execute(
             "UPDATE passage SET position = greatest(position, ?) WHERE conversation_id = ?",

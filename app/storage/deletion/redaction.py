@@ -11,8 +11,7 @@ from app.domain.conversations import Block, Message, Role, Text, ToolCall, ToolR
 from app.domain.turn_text import RECALL_MODEL, is_recall_reply
 from app.storage.deletion.deletion_set import DeletionSet
 from app.storage.deletion.quotes import QUOTING_TOOLS, QuoteContext, redact_answer, redact_result
-from app.storage.engine.aggregate import column_in, select_in
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import blocks_of, messages_in, rewrite_messages
 
 _NAMED = " OR ".join(f"contains(m.blocks, '\"{name}\"')" for name in QUOTING_TOOLS)
@@ -31,9 +30,7 @@ def redact_messages(connection: Connection, deleted: DeletionSet, position: int)
     Inside the caller's transaction, while the deleted rows exist. A result may quote a message that
     quotes what is deleted, so this repeats until nothing is found.
     """
-    candidates = connection.execute(
-        _CANDIDATES, [list(deleted.conversations), RECALL_MODEL]
-    ).fetchall()
+    candidates = connection.rows(_CANDIDATES, [list(deleted.conversations), RECALL_MODEL])
     if not candidates:
         return
     imported = _imported(connection, candidates)
@@ -87,7 +84,7 @@ def _imported(connection: Connection, messages: list[tuple[int, int]]) -> set[in
     They were imported alone or with their conversation.
     """
     alone, whole = (
-        column_in(connection, "origin", "local_id", ids, "local_id", f"AND kind = '{kind}'")
+        connection.column_in("origin", "local_id", ids, "local_id", f"AND kind = '{kind}'")
         for kind, ids in zip(("message", "conversation"), zip(*messages, strict=True), strict=True)
     )
     return {each for each, conversation in messages if each in alone or conversation in whole}
@@ -98,7 +95,7 @@ def _with_calls(connection: Connection, ids: list[int]) -> Iterator[tuple[Messag
     for start in range(0, len(ids), _READ_TOGETHER):
         messages = messages_in(connection, ids[start : start + _READ_TOGETHER]).values()
         parents = (each.parent_id for each in messages if each.role is Role.TOOL)
-        rows = select_in(connection, "message", "id, text, blocks", parents)
+        rows = connection.select_in("message", "id, text, blocks", parents)
         calls = {each: call_arguments(blocks_of(text, blocks)) for each, text, blocks in rows}
         for message in messages:
             yield message, calls.get(message.parent_id or 0, {})

@@ -45,7 +45,7 @@ from app.storage.deletion.deletion_set import (
 from app.storage.deletion.quotes import QuoteContext, redact_answer
 from app.storage.deletion.redaction import call_arguments, redact_message
 from app.storage.deletion.values import without_value
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.tables.settings import PROBES, probes_without
 
 _COMPACTION = "context"  # the kind of `SummaryPut` that `app.chat.compactor` writes

@@ -23,8 +23,7 @@ from app.domain.conversations import (
 )
 from app.storage.deletion.deletion_set import exchanges_of
 from app.storage.deletion.messages import renew_turns
-from app.storage.engine.aggregate import column_in
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import Connection
 from app.storage.tables.documents import documents_with, erase_documents
 from app.storage.tables.exchanges import messages_in, rewrite_messages
 from app.storage.tables.fact_rows import delete_facts
@@ -58,7 +57,7 @@ def value_counts(connection: Connection, value: str) -> Mapping[str, int]:
         if table == "appconfig":
             condition = f"key IN {_SETTINGS} AND ({condition})"
         try:
-            (count,) = column(connection, f"SELECT count(*) FROM {table} WHERE {condition}", forms)
+            (count,) = connection.column(f"SELECT count(*) FROM {table} WHERE {condition}", forms)
         except (duckdb.CatalogException, duckdb.BinderException):
             continue  # it is older than the table or the column
         if count:
@@ -76,7 +75,7 @@ def erase_value(connection: Connection, value: str, position: int) -> set[int]:
     _delete_derived(connection, value, position)
     messages = _rewrite_messages(connection, value)
     turns = exchanges_of(connection, messages)
-    changed_in = column_in(connection, "message", "conversation_id", messages)
+    changed_in = connection.column_in("message", "conversation_id", messages)
     titles = _ids(connection, "conversation", "id", _REPLACED["conversation"], value)
     for table, columns in _REPLACED.items():
         condition, forms = _contains(columns, value)
@@ -142,8 +141,7 @@ def _delete_derived(connection: Connection, value: str, position: int) -> None:
     for table in ("memory", "tool_summary"):
         gone.update(_ids(connection, table, "id", ("text",), value))
     condition, forms = _contains(("text",), value)
-    summaries = column(
-        connection,
+    summaries = connection.column(
         "SELECT p.id FROM passage p WHERE p.kind IN ('exchange_summary', 'conversation_summary') AND "
         f"(p.kind, p.source_id) IN (SELECT (kind || '_summary', source_id) FROM summary WHERE {condition})",
         forms,
@@ -156,9 +154,9 @@ def _delete_derived(connection: Connection, value: str, position: int) -> None:
 def _change_settings(connection: Connection, value: str) -> None:
     """Replace the value in the system prompt; drop test questions with it."""
     condition, forms = _contains(("value",), value)
-    rows = connection.execute(
+    rows = connection.rows(
         f"SELECT key, value FROM appconfig WHERE key IN {_SETTINGS} AND ({condition})", forms
-    ).fetchall()
+    )
     for key, stored in rows:
         text = json.loads(stored)
         if key == "system_prompt":
@@ -192,7 +190,7 @@ def _ids(
     connection: Connection, table: str, key: str, columns: Iterable[str], value: str
 ) -> list[int]:
     condition, forms = _contains(columns, value)
-    return column(connection, f"SELECT DISTINCT {key} FROM {table} WHERE {condition}", forms)
+    return connection.column(f"SELECT DISTINCT {key} FROM {table} WHERE {condition}", forms)
 
 
 def _forms(value: str) -> list[str]:

@@ -13,13 +13,14 @@ from app.domain import codec
 from app.domain.conversations import Block, Role, Text
 from app.domain.ids import exchange_uid, summary_uid
 from app.domain.turn_text import RECALL_MODEL, estimate_tokens, is_statement, turn_text
+from app.storage.engine.connection import Connection
 from app.storage.engine.times import from_db
 
-Step = Callable[[duckdb.DuckDBPyConnection], None]
+Step = Callable[[Connection], None]
 
 
 def _script(*statements: str) -> Step:
-    def run(connection: duckdb.DuckDBPyConnection) -> None:
+    def run(connection: Connection) -> None:
         for statement in statements:
             connection.execute(statement)
 
@@ -176,15 +177,15 @@ _PROFILE = _script(
 )
 
 
-def _statements(connection: duckdb.DuckDBPyConnection) -> None:
+def _statements(connection: Connection) -> None:
     """Count the tokens of statements without a reply: they are memory now. Others keep 0."""
-    rows = connection.execute(
+    rows = connection.rows(
         "SELECT p.id, m.role, m.text, m.blocks FROM passage p JOIN exchange e ON e.id = p.source_id "
         "JOIN exchange_message o ON o.exchange_id = e.id JOIN message m ON m.id = o.message_id "
         "WHERE p.kind = 'turn' AND p.tokens = 0 AND e.status <> 'running' "
         "AND m.model IS DISTINCT FROM ? ORDER BY p.id, o.place",
         [RECALL_MODEL],
-    ).fetchall()
+    )
     for passage_id, messages in groupby(rows, lambda row: row[0]):
         words = turn_text(
             (
@@ -237,15 +238,13 @@ _ERASURE = _script(
 )
 
 
-def _fill_uids(connection: duckdb.DuckDBPyConnection) -> None:
+def _fill_uids(connection: Connection) -> None:
     """Give earlier exchanges and summaries the uids that their records would get if replayed."""
     for table, key, source, time, uid_of in (
         ("exchange", "conversation_id", "id", "started_at", exchange_uid),
         ("summary", "kind", "source_id", "made_at", summary_uid),
     ):
-        rows = connection.execute(
-            f"SELECT {key}, {source}, {time} FROM {table} WHERE uid = ''"
-        ).fetchall()
+        rows = connection.rows(f"SELECT {key}, {source}, {time} FROM {table} WHERE uid = ''")
         if rows:
             uids = [uid_of(each, number, from_db(at)) for each, number, at in rows]
             connection.execute(
@@ -321,7 +320,7 @@ STEPS: Sequence[Step] = (
 CURRENT_VERSION = len(STEPS)
 
 
-def version_of(connection: duckdb.DuckDBPyConnection) -> int:
+def version_of(connection: Connection) -> int:
     """Return the schema's version; 0 for a database without our tables."""
     try:  # to ask duckdb_tables() first would load every table: 20 ms
         row = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
@@ -330,7 +329,7 @@ def version_of(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0]) if row else 0
 
 
-def migrate(connection: duckdb.DuckDBPyConnection) -> None:
+def migrate(connection: Connection) -> None:
     """Bring the schema up to date, each step in a transaction of its own.
 
     The caller has made a backup and refused newer versions. Raises duckdb.Error; then the steps

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from app.domain import codec
 from app.domain.changes import Change, ChangeListener, ChangeSet, Deletion, is_background
 from app.domain.errors import DiskFull, StorageError
-from app.storage.engine.aggregate import Batch, Row, read_state
-from app.storage.engine.database import Connection, Database, Values
+from app.storage.engine.aggregate import Batch, read_state
+from app.storage.engine.connection import Connection, Queries, Row, Values
+from app.storage.engine.database import Database
 from app.storage.engine.ids import IdAllocator
 from app.storage.engine.journal import Journal
 from app.storage.engine.space import (
@@ -57,7 +58,7 @@ class _Write:
 
 
 @dataclass(slots=True)
-class Store:
+class Store(Queries):
     """One open data directory.
 
     Thread-safe. Listeners are called on the writer thread, after the commit and before its
@@ -164,15 +165,6 @@ class Store:
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
         """Return the rows of one query; blocking."""
         return self.database.rows(statement, values)
-
-    def row(self, statement: str, values: Values = ()) -> Row | None:
-        """Return the first row of a query, None for none; blocking."""
-        found = self.database.rows(statement, values)
-        return found[0] if found else None
-
-    def column(self, statement: str, values: Values = ()) -> list[Any]:
-        """Return the first value of each row of a query; blocking."""
-        return [row[0] for row in self.database.rows(statement, values)]
 
     def subscribe(self, listener: ChangeListener) -> Callable[[], None]:
         """Call `listener` after every commit; return a function that ends the subscription."""

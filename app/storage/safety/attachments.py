@@ -19,8 +19,7 @@ from app.domain.attachments import files_of, hashes_of
 from app.domain.conversations import File
 from app.domain.errors import NotFound, StorageError
 from app.domain.ids import new_uid
-from app.storage.engine.aggregate import column_in
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import Connection
 from app.storage.engine.errors import from_os_error
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import blocks_of
@@ -95,14 +94,13 @@ class AttachmentFiles:
 
 def referenced_hashes(cursor: Connection) -> set[str]:
     """Return the hashes of all files that messages and drafts refer to."""
-    hashes = column(cursor, "SELECT DISTINCT content_hash FROM message_file")
-    return _hashes_of_drafts(column(cursor, "SELECT files FROM draft")).union(hashes)
+    hashes = cursor.column("SELECT DISTINCT content_hash FROM message_file")
+    return _hashes_of_drafts(cursor.column("SELECT files FROM draft")).union(hashes)
 
 
 def hashes_in(cursor: Connection, conversation_ids: Iterable[int]) -> set[str]:
     """Return the hashes of the files in the messages of conversations."""
-    hashes = column(
-        cursor,
+    hashes = cursor.column(
         "SELECT DISTINCT f.content_hash FROM message_file f JOIN message m ON m.id = f.message_id "
         "WHERE m.conversation_id IN (SELECT unnest(?))",
         [list(conversation_ids)],
@@ -113,13 +111,13 @@ def hashes_in(cursor: Connection, conversation_ids: Iterable[int]) -> set[str]:
 def hashes_to_forget(cursor: Connection, conversation_ids: Iterable[int]) -> set[str]:
     """Return the hashes of the files in the messages and drafts of conversations."""
     ids = list(conversation_ids)
-    drafts = column_in(cursor, "draft", "files", ids, "conversation_id")
+    drafts = cursor.column_in("draft", "files", ids, "conversation_id")
     return hashes_in(cursor, ids) | _hashes_of_drafts(drafts)
 
 
 def hashes_of_messages(cursor: Connection, message_ids: Iterable[int]) -> set[str]:
     """Return the hashes of the files in some messages."""
-    return column_in(cursor, "message_file", "content_hash", message_ids, "message_id")
+    return cursor.column_in("message_file", "content_hash", message_ids, "message_id")
 
 
 def count_as_unused(paths: DataPaths, hashes: Iterable[str]) -> None:
@@ -226,11 +224,11 @@ def restore_files(paths: DataPaths, cursor: Connection, backup: Path) -> None:
 
 def names_of(cursor: Connection, hashes: Collection[str]) -> tuple[str, ...]:
     """Return the names of files in messages, sorted; a file and its smaller copy have one name."""
-    rows = cursor.execute(
+    rows = cursor.rows(
         "SELECT content_hash, min(message_id) FROM message_file "
         "WHERE content_hash IN (SELECT unnest(?)) GROUP BY ALL",
         [list(hashes)],
-    ).fetchall()
+    )
     return tuple(sorted({_name_of(cursor, *row) for row in rows}))
 
 
@@ -288,7 +286,7 @@ def _hashes_of_drafts(drafts: Iterable[str]) -> set[str]:
 
 def _hashes_of_any(cursor: Connection) -> set[str]:
     """Return `referenced_hashes` of a database that may be older than attachments."""
-    names = column(cursor, "SELECT table_name FROM duckdb_tables()")
+    names = cursor.column("SELECT table_name FROM duckdb_tables()")
     return referenced_hashes(cursor) if "message_file" in names else set()
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from app.domain.errors import KnownError, StorageError
 from app.storage.engine.aggregate import read_state
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.safety import image

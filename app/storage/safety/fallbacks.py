@@ -26,7 +26,8 @@ from app.domain.formatting import format_moment
 from app.domain.ids import new_uid
 from app.domain.translation import tr
 from app.storage.engine import migrations
-from app.storage.engine.database import Connection, connect
+from app.storage.engine.connection import Connection
+from app.storage.engine.database import connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.storage.engine.journal import first_position, journal_owner
 from app.storage.engine.space import has_room_for_checkpoint
@@ -233,9 +234,9 @@ def _migrate(paths: DataPaths, connection: Connection, found: image.DatabaseIden
 
 def _identity(paths: DataPaths, connection: Connection) -> tuple[str, str]:
     """Return (uid, generation), created with the database; the uid is the journal's if there is one."""
-    rows = connection.execute(
+    rows = connection.rows(
         "SELECT key, value FROM meta WHERE key IN ('database_uid', 'generation')"
-    ).fetchall()
+    )
     known = dict(rows)
     for key, value in (
         ("database_uid", journal_owner(paths.journal) or new_uid()),

@@ -16,7 +16,8 @@ import duckdb
 from app.domain.errors import Cancelled, DiskFull, StorageError
 from app.domain.ids import new_uid
 from app.storage.engine import migrations
-from app.storage.engine.database import Connection, column, connect
+from app.storage.engine.connection import Connection
+from app.storage.engine.database import connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.system.paths import DataPaths, fsync_file, fsync_folder
 
@@ -92,7 +93,7 @@ def read_all_tables(connection: Connection) -> dict[str, int]:
     counts: dict[str, int] = {}
     for table in _tables(connection):
         statement = f'SELECT count(*), bit_xor(hash(t)) FROM "{table}" AS t'
-        (counts[table],) = column(connection, statement)
+        (counts[table],) = connection.column(statement)
     return counts
 
 
@@ -133,20 +134,20 @@ def check_primary_keys(connection: Connection) -> None:
 
 
 def _primary_keys(connection: Connection) -> dict[str, list[str]]:
-    rows = connection.execute(
+    rows = connection.rows(
         "SELECT table_name, constraint_column_names FROM duckdb_constraints() "
         "WHERE database_name = current_database() AND constraint_type = 'PRIMARY KEY'"
-    ).fetchall()
+    )
     return dict(rows)
 
 
 def _insert_again(connection: Connection, table: str, keys: list[str]) -> str:
     """Return a statement that inserts nothing, because every key exists."""
-    columns = connection.execute(
+    columns = connection.rows(
         "SELECT column_name, data_type FROM duckdb_columns() "
         "WHERE database_name = current_database() AND table_name = ? AND NOT is_nullable",
         [table],
-    ).fetchall()
+    )
     quoted = {name: f'"{name}"' for name, _ in columns}
     values = (
         quoted[name] if name in keys else _CONSTANTS.get(kind, quoted[name])
@@ -279,12 +280,11 @@ def remove(path: Path) -> None:
 
 
 def _tables(connection: Connection) -> list[str]:
-    return column(
-        connection,
+    return connection.column(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() "
         "ORDER BY table_name",
     )
 
 
 def _first(connection: Connection, statement: str) -> Any:
-    return next(iter(column(connection, statement)), None)
+    return next(iter(connection.column(statement)), None)

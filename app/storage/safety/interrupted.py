@@ -26,7 +26,7 @@ from app.domain.conversations import (
 from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
 from app.domain.turn_text import turn_passage
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
 from app.storage.safety.replay import changes_of
@@ -62,8 +62,8 @@ def running_exchanges(store: Store) -> list[tuple[Exchange, int]]:
     """Return the running exchanges, each with the journal position of its record."""
 
     def query(cursor: Connection) -> list[tuple[Exchange, int]]:
-        positions = dict(
-            cursor.execute("SELECT id, position FROM exchange WHERE status = 'running'").fetchall()
+        positions: dict[int, int] = dict(
+            cursor.rows("SELECT id, position FROM exchange WHERE status = 'running'")
         )
         running = exchanges_where(cursor, "status = 'running'", [])
         return [(exchange, positions[exchange.id]) for exchange in running]

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from app.domain.workers import WORKERS, FailedItem, ItemKind, WorkerName
 from app.storage.engine.aggregate import OF_CONVERSATIONS, Aggregate, reader
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store, StoreReader
 from app.storage.engine.times import from_db, to_db
 

@@ -24,14 +24,12 @@ from app.storage.engine.aggregate import (
     State,
     Table,
     columns_of,
-    existing_ids,
     reader,
     reference,
     row_of,
-    select_in,
     unique_uid,
 )
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db
 
@@ -132,7 +130,7 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
     edits, columns = batch.rows["edits"], CONVERSATION_COLUMNS
     changed = {
         row[0]: row_of(reduce(_edited_once, edits[row[0]], conversation_of(row)), columns)
-        for row in (select_in(connection, "conversation", columns, edits) if edits else ())
+        for row in (connection.select_in("conversation", columns, edits) if edits else ())
     }
     # Measured: an update takes 1 ms, an upsert 4 ms for one and 5 ms for 400.
     if len(changed) == 1:
@@ -149,7 +147,7 @@ def _write_origins(connection: Connection, batch: Batch, _state: State) -> None:
     rows = batch.rows["origin"]
     for table in ("message", "conversation"):
         named = {row[3] for row in rows.values() if row[1] == table}
-        present = existing_ids(connection, table, batch.rows[table], named)
+        present = connection.existing_ids(table, batch.rows[table], named)
         rows = {key: row for key, row in rows.items() if row[1] != table or row[3] in present}
     _ORIGIN.write(connection, rows)
 
@@ -253,7 +251,7 @@ class Conversations(StoreReader):
 
     def by_ids(self, ids: Iterable[int]) -> Mapping[ConversationId, Conversation]:
         """Return the conversations that exist among `ids`, by id."""
-        rows = self._store.read(select_in, "conversation", CONVERSATION_COLUMNS, ids)
+        rows = self._store.select_in("conversation", CONVERSATION_COLUMNS, ids)
         return {found.id: found for found in map(conversation_of, rows)}
 
     def tags_of(self, conversation_ids: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
@@ -305,7 +303,7 @@ class Conversations(StoreReader):
 
     def ids_by_uid(self, uids: Iterable[str]) -> Mapping[str, ConversationId]:
         """Return the conversations that have one of these uids, by uid."""
-        return dict(self._store.read(select_in, "conversation", "uid, id", uids, "uid"))
+        return dict(self._store.select_in("conversation", "uid, id", uids, "uid"))
 
 
 conversation_of = reader(Conversation)

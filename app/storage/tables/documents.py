@@ -32,21 +32,8 @@ from app.domain.turn_text import content_hash, estimate_tokens
 from app.domain.workers import WorkerName
 from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints
 from app.storage.deletion.redaction import redact_messages
-from app.storage.engine.aggregate import (
-    REPLACE,
-    Aggregate,
-    Row,
-    Rule,
-    column_in,
-    columns_of,
-    delete_where_in,
-    insert_rows,
-    reader,
-    reference,
-    row_of,
-    select_in,
-)
-from app.storage.engine.database import Connection, column
+from app.storage.engine.aggregate import Aggregate, Rule, columns_of, reader, reference, row_of
+from app.storage.engine.connection import REPLACE, Connection, Row
 from app.storage.engine.store import Store, StoreReader
 from app.storage.tables.passage_rows import remove_passages
 from app.storage.work.queue import Tally, WorkQuery
@@ -94,15 +81,14 @@ def _work(kind: PassageKind) -> WorkQuery:
 
 def erase_documents(connection: Connection, document_ids: list[int], position: int) -> None:
     """Delete documents with their chunks and passages; inside the caller's transaction."""
-    ids = column(
-        connection,
+    ids = connection.column(
         "SELECT p.id FROM passage p JOIN document_chunk c ON c.id = p.source_id WHERE p.kind IN "
         "('man_page', 'document') AND c.document_id IN (SELECT unnest(?))",
         [document_ids],
     )
     try:
-        ids += column_in(connection, "former_passage", "id", document_ids, "document_id")
-        delete_where_in(connection, "former_passage", "document_id", document_ids)
+        ids += connection.column_in("former_passage", "id", document_ids, "document_id")
+        connection.delete_in("former_passage", "document_id", document_ids)
     except duckdb.CatalogException:
         pass  # a backup that is older than the table
     deleted = DeletionSet(frozenset(), frozenset(), frozenset(ids), TextFingerprints(()))
@@ -119,7 +105,7 @@ def erase_documents(connection: Connection, document_ids: list[int], position: i
 def documents_with(connection: Connection, value: str) -> Mapping[int, str]:
     """Return the names of the files whose text contains a value, by id; of a database of any version."""
     try:
-        return dict(connection.execute(_WITH_VALUE, [value, len(value)]).fetchall())
+        return dict(connection.rows(_WITH_VALUE, [value, len(value)]))
     except duckdb.CatalogException:
         return {}  # it is older than the tables
 
@@ -187,7 +173,7 @@ class Documents:
 
         def write(connection: Connection) -> None:
             _delete(connection, list(removed))
-            insert_rows(connection, "document", columns, rows, REPLACE)
+            connection.insert_rows("document", columns, rows, REPLACE)
 
         # The boundaries of projects depend on it.
         self._store.write_derived(write, ChangeSet(passages=True)).result()
@@ -215,7 +201,7 @@ class Documents:
         """Store the text of documents with their passages; those that are no longer listed are skipped."""
         ids = [each.document.id for each in read]
         of_kind = f"AND kind = '{self._kind}'"
-        listed = self._store.read(column_in, "document", "id", ids, "id", of_kind)
+        listed = self._store.column_in("document", "id", ids, "id", of_kind)
         read = [each for each in read if each.document.id in listed]
         rows = {row[0]: row for each in read for row in _chunk_rows(each)}
         known, passages = self._store.read(_stored_chunks, ids, self._kind)
@@ -223,11 +209,11 @@ class Documents:
         def write(connection: Connection) -> None:
             gone = [each for each in known if each not in rows]
             _keep_places(connection, [own for each in gone for own, _ in passages.get(each, ())])
-            delete_where_in(connection, "document_chunk", "id", gone)
+            connection.delete_in("document_chunk", "id", gone)
             # The user may have removed one meanwhile.
-            there = column_in(connection, "document", "id", ids)
+            there = connection.column_in("document", "id", ids)
             chunks = [row for row in rows.values() if row[1] in there]
-            insert_rows(connection, "document_chunk", _CHUNK, chunks, REPLACE)
+            connection.insert_rows("document_chunk", _CHUNK, chunks, REPLACE)
             for each in read:
                 connection.execute(
                     "UPDATE document SET read_stamp = ?, why = ?, pages = ? WHERE id = ?",
@@ -351,8 +337,7 @@ def former_documents(
     cursor: Connection, passage_ids: Iterable[int]
 ) -> Mapping[int, tuple[str, FileState]]:
     """Return (title of the file, what became of it) by passage of a former version."""
-    rows = select_in(
-        cursor, "former_passage f LEFT JOIN document d ON d.id = f.document_id",
+    rows = cursor.select_in("former_passage f LEFT JOIN document d ON d.id = f.document_id",
         "f.id, f.title, d.id IS NOT NULL", passage_ids, "f.id",
     )  # fmt: skip
     return {
@@ -365,8 +350,7 @@ def chunk_texts(
     cursor: Connection, ids: list[int]
 ) -> Mapping[int, tuple[str, str, str, str, int | None]]:
     """Return (title of the document, its name, heading, text, page) by chunk id."""
-    rows = select_in(
-        cursor, "document_chunk c JOIN document d ON d.id = c.document_id",
+    rows = cursor.select_in("document_chunk c JOIN document d ON d.id = c.document_id",
         "c.id, d.title, d.name, c.heading, c.text, c.page", ids, "c.id",
     )  # fmt: skip
     return {row[0]: row[1:] for row in rows}
@@ -397,16 +381,16 @@ def _stored_chunks(
     cursor: Connection, document_ids: list[int], kind: PassageKind
 ) -> tuple[dict[int, str | None], dict[int, list[tuple[int, str]]]]:
     """Return the hashes of the chunks of documents, and the (id, hash) of their passages, by chunk id."""
-    chunks = select_in(cursor, "document_chunk", "id, content_hash", document_ids, "document_id")
+    chunks = cursor.select_in("document_chunk", "id, content_hash", document_ids, "document_id")
     passages: dict[int, list[tuple[int, str]]] = {}
     for at in range(0, len(chunks), _READ_TOGETHER):
         ids = [each for each, _ in chunks[at : at + _READ_TOGETHER]]
         columns, rest = "source_id, id, content_hash", f"AND kind = '{kind}' ORDER BY id"
-        for key, *own in select_in(cursor, "passage", columns, ids, "source_id", rest):
+        for key, *own in cursor.select_in("passage", columns, ids, "source_id", rest):
             passages.setdefault(key, []).append((own[0], own[1]))
     return dict(chunks), passages
 
 
 def _delete(connection: Connection, document_ids: list[int]) -> None:
-    delete_where_in(connection, "document_chunk", "document_id", document_ids)
-    delete_where_in(connection, "document", "id", document_ids)
+    connection.delete_in("document_chunk", "document_id", document_ids)
+    connection.delete_in("document", "id", document_ids)

@@ -19,25 +19,19 @@ from app.domain.conversations import (
 from app.domain.errors import NotFound
 from app.domain.ids import ExchangeId, MessageId, exchange_uid
 from app.storage.engine.aggregate import (
-    IGNORE,
     OF_CONVERSATIONS,
     Aggregate,
     Batch,
-    Row,
     Rule,
     State,
     Table,
-    among,
     columns_of,
-    delete_where_in,
-    insert_rows,
     reader,
     reference,
     row_of,
-    select_in,
     unique_uid,
 )
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import IGNORE, Connection, Row, among
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db
 from app.storage.tables.conversations import conversation_with
@@ -110,8 +104,8 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
             members.append((exchange_id, place, message_id))
     if known:
         # A retry may leave an exchange with fewer messages than it had.
-        delete_where_in(connection, "exchange_message", "exchange_id", known)
-    insert_rows(connection, "exchange_message", _MEMBER.columns, members)
+        connection.delete_in("exchange_message", "exchange_id", known)
+    connection.insert_rows("exchange_message", _MEMBER.columns, members)
 
 
 EXCHANGES = Aggregate(
@@ -210,7 +204,7 @@ def message_of(row: Row) -> Message:
 
 def messages_in(cursor: Connection, ids: Iterable[int]) -> dict[MessageId, Message]:
     """Return the messages that exist among `ids`, by id."""
-    rows = select_in(cursor, "message", MESSAGE_COLUMNS, ids)
+    rows = cursor.select_in("message", MESSAGE_COLUMNS, ids)
     return {message.id: message for message in map(message_of, rows)}
 
 
@@ -287,12 +281,12 @@ class Exchanges(StoreReader):
     def messages_in_each(self, conversation_ids: Sequence[int]) -> Mapping[int, Sequence[Message]]:
         """Return what `messages_in` does for several conversations; those without any are left out."""
         given = ("message", MESSAGE_COLUMNS, conversation_ids, "conversation_id", "ORDER BY id")
-        return grouped(map(message_of, self._store.read(select_in, *given)))
+        return grouped(map(message_of, self._store.select_in(*given)))
 
     def ids_by_uid(self, conversation_ids: Sequence[int]) -> Mapping[int, Mapping[str, MessageId]]:
         """Return the ids of all messages of some conversations, by conversation and uid."""
         given = ("message", "conversation_id, uid, id", conversation_ids, "conversation_id")
-        rows = self._store.read(select_in, *given)
+        rows = self._store.select_in(*given)
         found: dict[int, dict[str, MessageId]] = {each: {} for each in conversation_ids}
         for conversation_id, uid, message_id in rows:
             found[conversation_id][uid] = message_id
@@ -301,7 +295,7 @@ class Exchanges(StoreReader):
     def text_lengths(self, conversation_id: int) -> Mapping[MessageId, int]:
         """Return the length in characters of each message's text, of a whole conversation."""
         given = ("message", "id, length(text)", [conversation_id], "conversation_id")
-        return dict(self._store.read(select_in, *given))
+        return dict(self._store.select_in(*given))
 
     def messages_of(self, exchange: Exchange) -> tuple[Message, ...]:
         """Return an exchange's messages, in path order."""
@@ -342,8 +336,7 @@ def path_to(last: Exchange, exchanges: Iterable[Exchange]) -> tuple[Exchange, ..
 
 def not_shown(cursor: Connection, ids: Collection[int]) -> set[ExchangeId]:
     """Return those of some exchanges that the shown path of their conversation does not hold."""
-    branched = column(
-        cursor,
+    branched = cursor.column(
         "SELECT DISTINCT conversation_id FROM (SELECT conversation_id FROM exchange WHERE "
         "conversation_id IN (SELECT conversation_id FROM exchange WHERE id IN (SELECT unnest(?))) "
         "GROUP BY conversation_id, turn_number HAVING count(*) > 1)",
@@ -359,16 +352,16 @@ def not_shown(cursor: Connection, ids: Collection[int]) -> set[ExchangeId]:
 
 def exchanges_where(cursor: Connection, condition: str, values: Sequence[object]) -> list[Exchange]:
     """Return the exchanges that meet a condition of ours (never the user's text), by id."""
-    rows = cursor.execute(
+    rows = cursor.rows(
         f"SELECT {_EXCHANGE_COLUMNS} FROM exchange WHERE {condition} ORDER BY id", list(values)
-    ).fetchall()
+    )
     if not rows:
         return []
     members = "exchange_id, list(message_id ORDER BY place)"
     ids = [row[0] for row in rows]
     grouped = "GROUP BY exchange_id"
     message_ids: dict[int, list[MessageId]] = dict(
-        select_in(cursor, "exchange_message", members, ids, "exchange_id", grouped)
+        cursor.select_in("exchange_message", members, ids, "exchange_id", grouped)
     )
     return [
         _exchange_of((*row[:_PLACE], tuple(message_ids.get(row[0], ())), *row[_PLACE:]))

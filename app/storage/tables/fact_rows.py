@@ -10,19 +10,17 @@ from datetime import datetime
 from app.domain.changes import ExtractionDone, FactPut
 from app.domain.facts import Fact, FactVersion
 from app.storage.engine.aggregate import (
-    IGNORE,
     OF_CONVERSATIONS,
     Aggregate,
     Batch,
     Rule,
     Table,
     columns_of,
-    delete_where_in,
     puts,
     reference,
     unique_uid,
 )
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import IGNORE, Connection
 from app.storage.tables.fact_visibility import VISIBLE_FACTS
 from app.storage.tables.passage_rows import passage_source
 
@@ -125,10 +123,9 @@ def delete_facts_where(connection: Connection, condition: str, values: list[int]
 
     A fact that was extracted elsewhere too stays, with the latest text it has there.
     """
-    own = column(connection, f"SELECT id FROM fact WHERE {condition}", [values])
+    own = connection.column(f"SELECT id FROM fact WHERE {condition}", [values])
     connection.execute(f"DELETE FROM fact_version WHERE {condition}", [values])
-    changed = column(
-        connection,
+    changed = connection.column(
         "UPDATE fact SET text = v.text, category = v.category, model = v.model, "
         "conversation_id = v.conversation_id, exchange_id = v.exchange_id, "
         "message_id = v.message_id, said_at = v.said_at, made_at = v.made_at "
@@ -147,8 +144,8 @@ def delete_facts(
     """Delete facts; return those that were superseded by them or by facts `moved` to an earlier day."""
     deleted = _chained(connection, "id IN (SELECT unnest(?))", fact_ids)
     freed = _freed(connection, fact_ids, moved)
-    delete_where_in(connection, "fact", "id", fact_ids)
-    delete_where_in(connection, "fact_version", "fact_id", fact_ids)
+    connection.delete_in("fact", "id", fact_ids)
+    connection.delete_in("fact_version", "fact_id", fact_ids)
     current = _chained(
         connection,
         "valid_until IS NULL AND subject <> '' AND subject IN (SELECT unnest(?))",
@@ -209,9 +206,9 @@ def _store(connection: Connection, placed: Iterable[_Chained]) -> None:
 def _chained(
     connection: Connection, condition: str, values: Iterable[object]
 ) -> dict[int, _Chained]:
-    rows = connection.execute(
+    rows = connection.rows(
         "SELECT id, subject, said_at, valid_until, superseded_by, pinned FROM fact "
         f"WHERE {condition}",
         [list(values)],
-    ).fetchall()
+    )
     return {row[0]: _Chained(*row) for row in rows}

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 from app.domain.passages import PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.storage.engine.aggregate import REPLACE, Row, delete_where_in, insert_rows, select_in
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import REPLACE, Connection, Row
 from app.storage.tables import spaces
 from app.storage.tables.passage_rows import PASSAGE_COLUMNS
 
@@ -63,8 +62,7 @@ def update_after_hiding(
     connection: Connection, conversation_ids: Iterable[int], position: int
 ) -> None:
     """Update passages after conversations were hidden or shown again."""
-    ids = column(
-        connection,
+    ids = connection.column(
         "WITH own AS (SELECT id FROM fact WHERE conversation_id IN (SELECT unnest($1)) UNION "
         "SELECT fact_id FROM fact_version WHERE conversation_id IN (SELECT unnest($1))) "
         "SELECT id FROM own UNION SELECT id FROM fact WHERE superseded_by IN (SELECT id FROM own) "
@@ -77,8 +75,7 @@ def update_after_hiding(
 
 def update_after_put(connection: Connection, fact_ids: Iterable[int], position: int) -> None:
     """Update passages after facts were put: of those and of reinstated facts of their subjects."""
-    ids = column(
-        connection,
+    ids = connection.column(
         "SELECT id FROM fact WHERE (id IN (SELECT unnest($1)) OR (subject <> '' AND subject IN "
         "(SELECT subject FROM fact WHERE id IN (SELECT unnest($1))))) AND superseded_by IN "
         f"(SELECT id FROM fact WHERE conversation_id IN ({_HIDDEN}))",
@@ -94,28 +91,28 @@ def update_fact_passages(connection: Connection, fact_ids: Iterable[int], positi
         return
     wanted = {row[0]: row for row in _wanted(connection, ids)}
     columns = "id, conversation_id, exchange_id, content_hash"
-    present = {row[0]: row[1:] for row in select_in(connection, "passage", columns, ids)}
+    present = {row[0]: row[1:] for row in connection.select_in("passage", columns, ids)}
     other = {each: row for each, row in wanted.items() if present.get(each) != row[3:6]}
     removed = [each for each in present if each not in wanted]
     spaces.remove_passages(connection, [*removed, *(each for each in other if each in present)])
-    delete_where_in(connection, "passage", "id", removed)
+    connection.delete_in("passage", "id", removed)
     gone = [(each, position) for each in removed]
-    insert_rows(connection, "passage_gone", "id, position", gone, REPLACE)
-    delete_where_in(connection, "passage_gone", "id", other)
+    connection.insert_rows("passage_gone", "id, position", gone, REPLACE)
+    connection.delete_in("passage_gone", "id", other)
     rows = [(*row, position) for row in other.values()]
-    insert_rows(connection, "passage", f"{PASSAGE_COLUMNS}, position", rows, REPLACE)
+    connection.insert_rows("passage", f"{PASSAGE_COLUMNS}, position", rows, REPLACE)
 
 
 def _wanted(connection: Connection, ids: list[int]) -> list[Row]:
     """Return the passages of current facts, in the order of `PASSAGE_COLUMNS`."""
-    rows = connection.execute(
+    rows = connection.rows(
         "SELECT f.id, coalesce(s.conversation_id, f.conversation_id), "
         "coalesce(s.exchange_id, f.exchange_id), coalesce(s.text, f.text), "
         f"coalesce(s.said_at, f.said_at) FROM fact f LEFT JOIN {VISIBLE_FACTS} s ON s.id = f.id "
         "WHERE f.id IN (SELECT unnest(?)) AND (f.valid_until IS NULL OR "
         "(s.id IS NOT NULL AND s.valid_until IS NULL))",
         [ids],
-    ).fetchall()
+    )
     return [
         (
             own, PassageKind.FACT.value, own, conversation_id, exchange_id, content_hash(text),

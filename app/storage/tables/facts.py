@@ -14,8 +14,8 @@ from app.domain.facts import Fact, FactCategory, FactVersion
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
-from app.storage.engine.aggregate import Row, among, column_in, reader, select_in
-from app.storage.engine.database import Connection
+from app.storage.engine.aggregate import reader
+from app.storage.engine.connection import Connection, Row, among
 from app.storage.engine.store import StoreReader
 from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS
 from app.storage.tables.fact_visibility import VISIBLE_FACTS, visible_facts
@@ -165,9 +165,7 @@ class Facts(StoreReader):
 
     def refused(self, hashes: Iterable[str]) -> frozenset[str]:
         """Return which texts, by their hashes, must not be extracted again."""
-        return frozenset(
-            self._store.read(column_in, "fact_refused", "text_hash", hashes, "text_hash")
-        )
+        return frozenset(self._store.column_in("fact_refused", "text_hash", hashes, "text_hash"))
 
     def _facts(self, condition: str, values: list[object], table: str = "fact f") -> Sequence[Fact]:
         rows = self._store.rows(f"SELECT {FACT_COLUMNS} FROM {table} WHERE {condition}", values)
@@ -184,8 +182,8 @@ def fact_versions(
 ) -> dict[PassageId, list[FactVersion]]:
     """Return the versions (v) of facts by fact; `rest` are further clauses, such as their order."""
     found: dict[PassageId, list[FactVersion]] = {}
-    for row in select_in(
-        cursor, "fact_version v", FACT_VERSION_COLUMNS, fact_ids, "v.fact_id", rest
+    for row in cursor.select_in(
+        "fact_version v", FACT_VERSION_COLUMNS, fact_ids, "v.fact_id", rest
     ):
         version = _version_of(row)
         found.setdefault(version.fact_id, []).append(version)
@@ -220,7 +218,7 @@ def _visible(cursor: Connection, condition: str, values: list[object]) -> list[K
     own = [fact.id for fact in facts]
     columns = "v.fact_id, count(*)"
     counts: dict[int, int] = dict(
-        select_in(cursor, "fact_version v", columns, own, "v.fact_id", seen)
+        cursor.select_in("fact_version v", columns, own, "v.fact_id", seen)
     )
     known = []
     for fact in facts:
@@ -236,4 +234,4 @@ def _by_id(
 ) -> dict[int | None, Row]:
     """Return rows by id: those that the field `name` of facts refers to."""
     wanted = set(map(attrgetter(name), facts)) - {None}
-    return {row[0]: row[1:] for row in select_in(cursor, table, f"id, {columns}", wanted)}
+    return {row[0]: row[1:] for row in cursor.select_in(table, f"id, {columns}", wanted)}

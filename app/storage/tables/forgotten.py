@@ -7,8 +7,8 @@ its source gives it. Messages that were forgotten alone keep their rows, and so 
 from collections.abc import Iterable
 
 from app.domain.changes import UidsRestored
-from app.storage.engine.aggregate import IGNORE, Aggregate, Batch, Table, column_in
-from app.storage.engine.database import Connection
+from app.storage.engine.aggregate import Aggregate, Batch, Table
+from app.storage.engine.connection import IGNORE, Connection
 from app.storage.engine.store import Store
 
 _FORGOTTEN = Table("forgotten_uid", "uid", "uid", how=IGNORE)
@@ -47,4 +47,4 @@ def keep_uids(connection: Connection, table: str, ids: list[int]) -> None:
 
 def forgotten_uids(store: Store, among: Iterable[str]) -> frozenset[str]:
     """Return which uids and keys are of something that was forgotten. Blocking."""
-    return frozenset(store.read(column_in, "forgotten_uid", "uid", among, "uid"))
+    return frozenset(store.column_in("forgotten_uid", "uid", among, "uid"))

@@ -18,14 +18,12 @@ from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
     Table,
-    column_in,
     columns_of,
-    delete_where_in,
     puts,
     reader,
     reference,
 )
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import to_db
 from app.storage.tables.passage_rows import passage_source
@@ -41,11 +39,11 @@ def delete_wordings(connection: Connection, changes: Iterable[CoreMemoryForgotte
     Inside the caller's transaction.
     """
     made_at = [to_db(each) for change in changes for each in change.made_at]
-    gone = column_in(connection, "core_memory", "text", made_at, "made_at")
-    delete_where_in(connection, "core_memory", "made_at", made_at)
+    gone = connection.column_in("core_memory", "text", made_at, "made_at")
+    connection.delete_in("core_memory", "made_at", made_at)
     kept = {
         line
-        for text in column(connection, "SELECT text FROM core_memory")
+        for text in connection.column("SELECT text FROM core_memory")
         for line in text.splitlines()
     }
     lines = {line for text in gone for line in text.splitlines() if line.strip()} - kept

@@ -4,19 +4,15 @@ from app.domain.changes import PassagesPut
 from app.domain.passages import Passage
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
-    REPLACE,
     Aggregate,
     Batch,
     Rule,
     State,
     Table,
     columns_of,
-    delete_where_in,
-    insert_rows,
     reference,
-    select_in,
 )
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import REPLACE, Connection
 from app.storage.tables import spaces
 
 PASSAGE_COLUMNS = columns_of(Passage)
@@ -48,16 +44,16 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
     rows, removed = batch.rows["passage"], batch.rows["passage_gone"]
     present = {key: row[_HASH] for key, row in rows.items() if key <= state.passage}
     if present:
-        before = select_in(connection, "passage", "id, content_hash", present)
+        before = connection.select_in("passage", "id, content_hash", present)
         if stale := [each for each, was in before if present[each] != was]:
             spaces.remove_passages(connection, stale)
     _PASSAGE.write(connection, rows, state)
     if present:
-        delete_where_in(connection, "passage_gone", "id", present)
+        connection.delete_in("passage_gone", "id", present)
     if removed:
         spaces.remove_passages(connection, list(removed))
-        delete_where_in(connection, "passage", "id", removed)
-        insert_rows(connection, "passage_gone", "id, position", removed.values(), REPLACE)
+        connection.delete_in("passage", "id", removed)
+        connection.insert_rows("passage_gone", "id, position", removed.values(), REPLACE)
     if titled := batch.rows["titled"]:
         connection.execute(_RENEW, [list(titled), list(titled.values())])
 
@@ -68,17 +64,17 @@ def _erase(connection: Connection, ids: list[int], position: int) -> None:
         [ids, position],
     )
     spaces.remove_conversations(connection, ids)
-    delete_where_in(connection, "passage", "conversation_id", ids)
+    connection.delete_in("passage", "conversation_id", ids)
 
 
 def remove_passages(connection: Connection, ids: list[int], position: int) -> None:
     """Delete passages with their vectors and verdicts; inside the caller's transaction."""
     if ids:
         spaces.remove_passages(connection, ids)
-        delete_where_in(connection, "passage", "id", ids)
-        delete_where_in(connection, "feedback", "passage_id", ids)
+        connection.delete_in("passage", "id", ids)
+        connection.delete_in("feedback", "passage_id", ids)
         gone = [(each, position) for each in ids]
-        insert_rows(connection, "passage_gone", "id, position", gone, REPLACE)
+        connection.insert_rows("passage_gone", "id, position", gone, REPLACE)
 
 
 def renew_passages(connection: Connection, ids: list[int], position: int) -> None:

@@ -12,8 +12,7 @@ from app.domain.conversations import Block, Role
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, part_id
 from app.domain.passages import PassageKind, PassagePart, PassageText
 from app.domain.turn_text import turn_parts
-from app.storage.engine.aggregate import select_in
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.times import from_db
 from app.storage.tables.documents import chunk_texts
 from app.storage.tables.exchanges import blocks_of, not_shown
@@ -60,7 +59,7 @@ def shown_of(
     wanted = [head.exchange_id for head in read.heads if head.exchange_id is not None]
     exchanges = {
         each: (number, model)
-        for each, number, model in select_in(cursor, "exchange", "id, turn_number, model", wanted)
+        for each, number, model in cursor.select_in("exchange", "id, turn_number, model", wanted)
     }
     beside = not_shown(cursor, wanted) if wanted else ()
     shown = {}
@@ -76,7 +75,7 @@ def questions_of(cursor: Connection, exchange_ids: Iterable[int | None]) -> dict
     rest = "AND m.role = 'user' AND m.text <> '' GROUP BY l.exchange_id"
     table = "exchange_message l JOIN message m ON m.id = l.message_id"
     columns = "l.exchange_id, arg_min(m.text, l.place)"
-    return dict(select_in(cursor, table, columns, exchange_ids, "l.exchange_id", rest))
+    return dict(cursor.select_in(table, columns, exchange_ids, "l.exchange_id", rest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ def passage_contents(
 
 def _summaries(kind: str, cursor: Connection, ids: list[int]) -> Mapping[int, PassageContent]:
     latest = f"AND latest AND kind = '{kind}'"
-    rows = select_in(cursor, "summary", "source_id, text", ids, "source_id", latest)
+    rows = cursor.select_in("summary", "source_id, text", ids, "source_id", latest)
     return {source_id: PassageContent((text,)) for source_id, text in rows}
 
 
@@ -140,7 +139,7 @@ def _documents(cursor: Connection, ids: list[int]) -> Mapping[int, PassageConten
 def _learned(
     table: str, message: str, cursor: Connection, ids: list[int]
 ) -> Mapping[int, PassageContent]:
-    rows = select_in(cursor, table, f"id, text, {message}", ids)
+    rows = cursor.select_in(table, f"id, text, {message}", ids)
     return {each: PassageContent((text,), message_id=message_id) for each, text, message_id in rows}
 
 
@@ -255,7 +254,7 @@ def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _Passa
     exchanges: set[int] = set()
     turns: dict[int, PassageId] = {}
     # In order of ids; the database would take half a millisecond.
-    for row in sorted(select_in(cursor, "passage", columns, ids)):
+    for row in sorted(cursor.select_in("passage", columns, ids)):
         head = _Head(row[0], PassageKind(row[1]), row[2], row[3], row[4], from_db(row[5]))
         heads.append(head)
         if head.conversation_id is not None:
@@ -271,7 +270,7 @@ def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _Passa
         heads,
         {
             row[0]: _Header(*row[1:])
-            for row in select_in(cursor, "conversation", columns, conversations)
+            for row in cursor.select_in("conversation", columns, conversations)
         },
         passage_contents(cursor, ((head.kind, head.source_id) for head in heads)),
         _parts(cursor, turns | around.passages, links),
@@ -283,23 +282,23 @@ def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _Passa
 def _neighbors(cursor: Connection, exchange_ids: list[int]) -> _Around:
     """Return the exchange before each, and the newest that follows it, within its segment."""
     around = _Around()
-    rows = cursor.execute(
+    rows = cursor.rows(
         "SELECT e.id, e.parent_id, pp.id FROM exchange e "
         "JOIN exchange q ON q.id = e.parent_id AND q.segment_number = e.segment_number "
         "JOIN passage pp ON pp.exchange_id = q.id AND pp.kind = 'turn' "
         "WHERE e.id IN (SELECT unnest(?))",
         [exchange_ids],
-    ).fetchall()
+    )
     for each, parent, passage in rows:
         around.before[each] = parent
         around.passages[parent] = passage
-    rows = cursor.execute(
+    rows = cursor.rows(
         "SELECT q.id, max(e.id), arg_max(p.id, e.id) FROM exchange e "
         "JOIN exchange q ON q.id = e.parent_id AND q.segment_number = e.segment_number "
         "JOIN passage p ON p.exchange_id = e.id AND p.kind = 'turn' "
         "WHERE q.id IN (SELECT unnest(?)) GROUP BY q.id",
         [exchange_ids],
-    ).fetchall()
+    )
     for each, child, passage in rows:
         around.after[each] = child
         around.passages[child] = passage
@@ -311,7 +310,7 @@ def _links(cursor: Connection, exchange_ids: Collection[int]) -> list[_Link]:
     if not exchange_ids:
         return []
     columns = "exchange_id, place, message_id"
-    return sorted(select_in(cursor, "exchange_message", columns, exchange_ids, "exchange_id"))
+    return sorted(cursor.select_in("exchange_message", columns, exchange_ids, "exchange_id"))
 
 
 def _parts(
@@ -321,7 +320,7 @@ def _parts(
     wanted = {message for exchange, _, message in links if exchange in turns}
     if not wanted:
         return {}
-    rows = select_in(cursor, "message", "id, role, model, text, blocks", wanted)
+    rows = cursor.select_in("message", "id, role, model, text, blocks", wanted)
     messages = {row[0]: (Role(row[1]), row[2], blocks_of(row[3], row[4])) for row in rows}
     grouped: dict[int, list[tuple[MessageId, int, Role, str | None, Sequence[Block]]]] = {}
     for exchange, place, message in links:

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from app.domain.ids import PARTS_PER_PASSAGE, ConversationId, MessageId, PartId, PassageId
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.turn_text import RECALL_MODEL
-from app.storage.engine.aggregate import select_in
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import to_db
 from app.storage.tables.passage_texts import PassagePlace, questions_of, shown_of, texts_of
@@ -52,7 +51,7 @@ class Passages(StoreReader):
         One write is never divided, so that an index that has done the work is exactly at
         `IndexWork.position`.
         """
-        (until,) = column(cursor, "SELECT position FROM state")
+        (until,) = cursor.column("SELECT position FROM state")
         (count, end) = cursor.execute(
             "SELECT count(*), max(position) FROM (SELECT position FROM passage "
             "WHERE position > ? ORDER BY position LIMIT ?)",
@@ -62,8 +61,7 @@ class Passages(StoreReader):
         end = until if is_last else end
         added, removed = (
             tuple(
-                column(
-                    cursor,
+                cursor.column(
                     f"SELECT id FROM {table} WHERE position > ? AND position <= ? ORDER BY id",
                     [position, end],
                 )
@@ -78,7 +76,7 @@ class Passages(StoreReader):
 
     def hashes(self, ids: Iterable[int]) -> Mapping[PassageId, str]:
         """Return the content hash of the passages that exist among `ids`."""
-        return dict(self._store.read(select_in, "passage", "id, content_hash", list(ids)))
+        return dict(self._store.select_in("passage", "id, content_hash", list(ids)))
 
     def with_turns_before(self, ids: Iterable[int]) -> list[PassageId]:
         """Return passages and the turn before each turn, whose context includes the next turn."""
@@ -166,7 +164,7 @@ class Passages(StoreReader):
     ) -> Mapping[int, Sequence[PassageId]]:
         """Return the passages made from some records, by record; those without any are left out."""
         columns, rest = "source_id, list(id ORDER BY id)", f"AND kind = '{kind}' GROUP BY source_id"
-        return dict(self._store.read(select_in, "passage", columns, source_ids, "source_id", rest))
+        return dict(self._store.select_in("passage", columns, source_ids, "source_id", rest))
 
     def of_kind(self, kind: PassageKind) -> frozenset[PassageId]:
         """Return all passages of one kind."""

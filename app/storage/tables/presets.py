@@ -5,13 +5,13 @@ from app.domain.presets import Preset
 from app.storage.engine.aggregate import (
     Aggregate,
     Batch,
-    Row,
     Table,
     columns_of,
     reader,
     removes,
     unique_name,
 )
+from app.storage.engine.connection import Row
 from app.storage.engine.store import Store
 
 _PRESET = Table("preset", columns_of(Preset), "uid")

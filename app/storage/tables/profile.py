@@ -18,18 +18,8 @@ from app.domain.profile import (
     supported_lines,
 )
 from app.domain.turn_text import content_hash
-from app.storage.engine.aggregate import (
-    IGNORE,
-    Aggregate,
-    Batch,
-    Table,
-    columns_of,
-    delete_where_in,
-    puts,
-    reader,
-    select_in,
-)
-from app.storage.engine.database import Connection
+from app.storage.engine.aggregate import Aggregate, Batch, Table, columns_of, puts, reader
+from app.storage.engine.connection import IGNORE, Connection
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db
 from app.storage.tables.facts import VERSION_SEEN
@@ -87,7 +77,7 @@ def drop_unsupported_lines(connection: Connection) -> None:
                 connection.execute(statement, [codec.dumps(kept), row])
     if dropped:
         connection.execute("UPDATE profile_review SET facts_key = ''")
-        delete_where_in(connection, "prompt_text", "hash", map(content_hash, dropped))
+        connection.delete_in("prompt_text", "hash", map(content_hash, dropped))
 
 
 def _texts(
@@ -97,7 +87,7 @@ def _texts(
     ids = {source.fact_id for line in lines for source in line.sources}
     rest = f"AND {VERSION_SEEN} AND {_OUTSIDE}" if visible else ""
     columns = "v.fact_id, v.made_at, v.text"
-    rows = select_in(cursor, "fact_version v", columns, ids, "v.fact_id", rest) if ids else []
+    rows = cursor.select_in("fact_version v", columns, ids, "v.fact_id", rest) if ids else []
     return {FactSource(fact_id, from_db(made_at)): text for fact_id, made_at, text in rows}
 
 

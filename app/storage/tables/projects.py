@@ -12,7 +12,6 @@ from app.storage.engine.aggregate import (
     puts,
     reader,
     removes,
-    select_in,
     unique_name,
 )
 from app.storage.engine.store import Store
@@ -74,7 +73,7 @@ def bounded_projects(
 ) -> Mapping[ConversationId | None, str]:
     """Return the bounded projects of the conversations that are in one. Blocking."""
     wanted = {each for each in conversation_ids if each is not None}
-    return dict(store.read(select_in, f"{BOUNDED} c", "c.id, c.project", wanted, "c.id"))
+    return dict(store.select_in(f"{BOUNDED} c", "c.id, c.project", wanted, "c.id"))
 
 
 def conversations_within(

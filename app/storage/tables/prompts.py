@@ -16,20 +16,16 @@ from app.domain.passages import PassageKind
 from app.domain.recall import PlanPart, RecalledItem, RecalledItemDetails, StoredPrompt, Verdict
 from app.domain.turn_text import content_hash
 from app.storage.engine.aggregate import (
-    IGNORE,
     OF_CONVERSATIONS,
     Aggregate,
     Batch,
     Rule,
     Table,
-    column_in,
     columns_of,
-    delete_where_in,
     reader,
     reference,
-    select_in,
 )
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import IGNORE, Connection
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables.documents import former_documents
@@ -131,9 +127,9 @@ def delete_prompts_of_exchanges(
 
     Inside the caller's transaction.
     """
-    delete_where_in(connection, "prompt", "exchange_id", exchange_ids)
-    delete_where_in(connection, "recalled", "exchange_id", exchange_ids)
-    delete_where_in(connection, "recalled", "source_exchange_id", forgotten)
+    connection.delete_in("prompt", "exchange_id", exchange_ids)
+    connection.delete_in("recalled", "exchange_id", exchange_ids)
+    connection.delete_in("recalled", "source_exchange_id", forgotten)
     delete_orphaned_texts(connection)
 
 
@@ -201,7 +197,7 @@ class Prompts(StoreReader):
     ) -> tuple[RecalledItemDetails, ...]:
         """Return the items of an exchange's newest prompt with their details, in order."""
         newest = "SELECT max(sent_at) FROM prompt WHERE exchange_id = ?"
-        (sent_at,) = column(cursor, newest, [exchange_id])
+        (sent_at,) = cursor.column(newest, [exchange_id])
         return _details(cursor, _items(cursor, exchange_id).get(sent_at, []))
 
     def placed(self, items: Sequence[RecalledItem]) -> tuple[RecalledItemDetails, ...]:
@@ -216,9 +212,7 @@ class Prompts(StoreReader):
     def notices(self, exchange_ids: Iterable[ExchangeId]) -> Mapping[ExchangeId, str]:
         """Return `StoredPrompt.notice` of the newest prompt of each exchange that has one."""
         columns, rest = "exchange_id, arg_max(notice, sent_at)", "GROUP BY exchange_id"
-        return dict(
-            self._store.read(select_in, "prompt", columns, exchange_ids, "exchange_id", rest)
-        )
+        return dict(self._store.select_in("prompt", columns, exchange_ids, "exchange_id", rest))
 
     def runs(self, exchange_ids: Iterable[ExchangeId]) -> Mapping[ExchangeId, list[StoredPrompt]]:
         """Return the prompts of exchanges, oldest first, without their items and forgotten texts."""
@@ -250,7 +244,7 @@ class Prompts(StoreReader):
     def last_with_prompt(self, exchanges: Sequence[Exchange]) -> Exchange | None:
         """Return the last of some exchanges that has a prompt."""
         ids, key = [each.id for each in exchanges], "exchange_id"
-        known = self._store.read(column_in, "prompt", key, ids, key)
+        known = self._store.column_in("prompt", key, ids, key)
         return next((each for each in reversed(exchanges) if each.id in known), None)
 
 
@@ -259,12 +253,12 @@ def _stored(
 ) -> Mapping[ExchangeId, list[StoredPrompt]]:
     """Return the prompts of exchanges without items, oldest first; `forgotten` replaces deleted texts."""
     columns, rest = columns_of(StoredPrompt).replace("items", "NULL"), "ORDER BY sent_at"
-    runs = list(map(_run, select_in(cursor, "prompt", columns, exchange_ids, "exchange_id", rest)))
+    runs = list(map(_run, cursor.select_in("prompt", columns, exchange_ids, "exchange_id", rest)))
     hashes = {piece.text for run in runs for part in run.parts for piece in part.pieces}
     columns = "hash, conversation_id, text"
     texts = {
         (digest, owner): text
-        for digest, owner, text in select_in(cursor, "prompt_text", columns, hashes, "hash")
+        for digest, owner, text in cursor.select_in("prompt_text", columns, hashes, "hash")
     }
 
     def restored(part: PlanPart) -> PlanPart:
@@ -289,10 +283,10 @@ _run = reader(StoredPrompt)
 
 def _items(cursor: Connection, exchange_id: int) -> dict[object, list[RecalledItem]]:
     """Return the items of an exchange by the time of its prompt, in order."""
-    rows = cursor.execute(
+    rows = cursor.rows(
         f"SELECT {_RECALLED.columns} FROM recalled WHERE exchange_id = ? ORDER BY sent_at, place",
         [exchange_id],
-    ).fetchall()
+    )
     grouped: dict[object, list[RecalledItem]] = {}
     for row in rows:
         grouped.setdefault(row[1], []).append(_item(row[4:]))
@@ -311,10 +305,10 @@ def _details(cursor: Connection, items: Sequence[RecalledItem]) -> tuple[Recalle
     wanted = set(turns) - {None}
     questions = questions_of(cursor, wanted)
     begun = {
-        row[0]: row for row in select_in(cursor, "exchange", "id, turn_number, started_at", wanted)
+        row[0]: row for row in cursor.select_in("exchange", "id, turn_number, started_at", wanted)
     }
     conversations = {item.conversation_id for item in items} - {None}
-    titles: dict[int, str] = dict(select_in(cursor, "conversation", "id, title", conversations))
+    titles: dict[int, str] = dict(cursor.select_in("conversation", "id, title", conversations))
     former = former_documents(cursor, {each.passage_id for each in items} - {*shown})
     details = []
     for item, turn in zip(items, turns, strict=True):

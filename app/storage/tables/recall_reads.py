@@ -8,8 +8,8 @@ from app.domain.conversations import ExchangeStatus
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
-from app.storage.engine.aggregate import column_in, columns_of, reader, select_in
-from app.storage.engine.database import Connection
+from app.storage.engine.aggregate import columns_of, reader
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store, StoreReader, in_snapshot
 from app.storage.engine.times import from_db
 from app.storage.tables import spaces
@@ -45,7 +45,7 @@ class RecallReads(StoreReader):
 
     def heads(self, ids: Iterable[int]) -> Mapping[PassageId, PassageHeader]:
         """Return the headers of the passages that exist among `ids`."""
-        rows = self._store.read(select_in, "passage", columns_of(PassageHeader), ids)
+        rows = self._store.select_in("passage", columns_of(PassageHeader), ids)
         return {row[0]: _header(row) for row in rows}
 
     @in_snapshot
@@ -55,12 +55,12 @@ class RecallReads(StoreReader):
         """Return the headers of the conversations that exist among `ids`."""
         wanted, latest, key = list(ids), "AND latest AND kind = 'conversation'", "conversation_id"
         texts: dict[int, str] = dict(
-            select_in(cursor, "summary", "source_id, text", wanted, "source_id", latest)
+            cursor.select_in("summary", "source_id, text", wanted, "source_id", latest)
         )
         counts: dict[int, int] = dict(
-            select_in(cursor, "exchange", f"{key}, count(*)", wanted, key, "GROUP BY 1")
+            cursor.select_in("exchange", f"{key}, count(*)", wanted, key, "GROUP BY 1")
         )
-        headers = select_in(cursor, "conversation", "id, title, created_at", wanted)
+        headers = cursor.select_in("conversation", "id, title, created_at", wanted)
         return {
             each: ConversationHeader(title, from_db(at), texts.get(each, ""), counts.get(each, 0))
             for each, title, at in headers
@@ -70,7 +70,7 @@ class RecallReads(StoreReader):
         """Return the passages of some exchanges' turns."""
         turns = "AND kind = 'turn'"
         given = ("passage", "id", exchange_ids, "exchange_id", turns)
-        return frozenset(self._store.read(column_in, *given))
+        return frozenset(self._store.column_in(*given))
 
 
 # -- coverage
@@ -112,7 +112,7 @@ def covered_turns(
     """
 
     def query(cursor: Connection) -> tuple[CoveredTurn, ...]:
-        rows = cursor.execute(
+        rows = cursor.rows(
             "SELECT e.id, e.status, c.private, c.deleted_at IS NOT NULL, p.id, "
             "coalesce(p.tokens, 0), coalesce(p.position, 0), coalesce(a.tries, 0), a.next_at, "
             "coalesce(a.error, '') FROM exchange e "
@@ -121,7 +121,7 @@ def covered_turns(
             "LEFT JOIN attempt a ON a.worker = $worker AND a.item_id = p.id "
             "WHERE e.id IN (SELECT unnest($ids)) ORDER BY e.id",
             {"worker": WorkerName.EMBEDDING_PIPELINE.value, "ids": list(exchange_ids)},
-        ).fetchall()
+        )
         has = _vectors(cursor, space_name, [row[4] for row in rows if row[4] is not None])
         return tuple(
             _turn((*row[:7], has.get(row[4]) is False, has.get(row[4]) is True, *row[7:]))
@@ -139,4 +139,4 @@ def _vectors(
         return {}
     table, first = spaces.table_of(space_name), "AND chunk_number = 0"
     columns = "passage_id, vector IS NULL"
-    return dict(select_in(cursor, table, columns, passages, "passage_id", first))
+    return dict(cursor.select_in(table, columns, passages, "passage_id", first))

@@ -14,14 +14,11 @@ from app.storage.engine.aggregate import (
     State,
     Table,
     columns_of,
-    delete_where_in,
-    existing_ids,
     puts,
     reader,
     reference,
-    select_in,
 )
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import to_db
 
@@ -53,13 +50,13 @@ def _write(connection: Connection, batch: Batch, _state: State) -> None:
     A run of a conversation that was forgotten meanwhile keeps its times alone.
     """
     if removed := batch.rows["removed_routine"]:
-        delete_where_in(connection, "routine_run", "routine_uid", removed)
+        connection.delete_in("routine_run", "routine_uid", removed)
     _ROUTINE.write(connection, batch.rows["routine"])
     runs = batch.rows["routine_run"]
     if not runs:
         return
     ids = {row[8] for row in runs.values() if row[8] is not None}
-    present = existing_ids(connection, "exchange", batch.rows["exchange"], ids)
+    present = connection.existing_ids("exchange", batch.rows["exchange"], ids)
     kept = {
         key: row if row[8] is None or row[8] in present else (*row[:7], None, None, row[9])
         for key, row in runs.items()
@@ -168,7 +165,7 @@ class RoutineRows(StoreReader):
     def turns(self, runs: Sequence[RoutineRun]) -> dict[int, int]:
         """Return the turn numbers of runs by the ids of their exchanges."""
         ids = [run.exchange_id for run in runs if run.exchange_id is not None]
-        return dict(self._store.read(select_in, "exchange", "id, turn_number", ids))
+        return dict(self._store.select_in("exchange", "id, turn_number", ids))
 
     def spent_usd(self, uid: str, since: datetime) -> float:
         """Return what the runs of a routine cost since a moment; unknown prices count as nothing."""

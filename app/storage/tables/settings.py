@@ -8,8 +8,8 @@ from app.domain.changes import ChangeSet, ProviderPut, SettingPut
 from app.domain.chat import StoredProvider
 from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import SETTINGS, SettingValue, setting_for
-from app.storage.engine.aggregate import Aggregate, Batch, Table, column_in, columns_of
-from app.storage.engine.database import Connection
+from app.storage.engine.aggregate import Aggregate, Batch, Table, columns_of
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 
 _ENVIRONMENT = {"proxy_url": "COMMONPLACE_PROXY_URL", "ca_bundle": "COMMONPLACE_CA_BUNDLE"}
@@ -36,7 +36,7 @@ def _put_provider(batch: Batch, change: ProviderPut) -> None:
 
 def _erase(connection: Connection, ids: list[int], _position: int) -> None:
     """Drop the test questions about turns of forgotten conversations."""
-    drop_probes(connection, column_in(connection, "exchange", "id", ids, "conversation_id"))
+    drop_probes(connection, connection.column_in("exchange", "id", ids, "conversation_id"))
 
 
 def drop_probes(connection: Connection, exchange_ids: Collection[int]) -> None:

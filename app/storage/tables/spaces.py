@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from app.domain.ids import PARTS_PER_PASSAGE
 from app.storage.engine.aggregate import Aggregate, Rule
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import Connection
 
 _NAME = re.compile(r"[a-z0-9_]{1,100}")
 
@@ -53,13 +53,12 @@ def space_names(connection: Connection) -> list[str]:
     Not by DuckDB's list of tables: asking for that opens a transaction in every attached database,
     and while a write does so a copy that is being made cannot be checkpointed.
     """
-    return column(connection, "SELECT name FROM space ORDER BY name")
+    return connection.column("SELECT name FROM space ORDER BY name")
 
 
 def spaces_to_read(cursor: Connection) -> list[str]:
     """Return the spaces whose tables are there, also in a database that is damaged."""
-    return column(
-        cursor,
+    return cursor.column(
         "SELECT s.name FROM space s JOIN duckdb_tables() t ON t.table_name = 'embedding_' || s.name "
         "WHERE t.database_name = current_database() ORDER BY s.name",
     )

@@ -18,11 +18,10 @@ from app.storage.engine.aggregate import (
     Rule,
     State,
     Table,
-    existing_ids,
     reference,
     removes,
 )
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store, StoreReader
 from app.storage.engine.times import from_db, now, to_db
 
@@ -63,7 +62,7 @@ def _write(connection: Connection, batch: Batch, _state: State) -> None:
     """Keep what was paid for an exchange that no longer exists, without its id."""
     spend = batch.rows["spend"]
     named = {row[-1] for row in spend.values() if row[-1] is not None}
-    present = existing_ids(connection, "exchange", batch.rows["exchange"], named)
+    present = connection.existing_ids("exchange", batch.rows["exchange"], named)
     rows = {key: row if row[-1] in present else (*row[:-1], None) for key, row in spend.items()}
     _SPEND.write(connection, rows)
     _RESERVATION.write(connection, batch.rows["spend_held"])
@@ -204,11 +203,11 @@ def by_month(rows: Iterable[SpentOn]) -> Mapping[tuple[date, str, str], Spent]:
 
 
 def _binned(cursor: Connection, since: datetime) -> list[tuple[datetime, str, str, Spent]]:
-    rows = cursor.execute(
+    rows = cursor.rows(
         f"SELECT min(spent_at), purpose, model, {_SUMS} FROM spend WHERE spent_at >= ? "
         f"GROUP BY epoch(spent_at)::BIGINT // {_BIN_S}, purpose, model",
         [to_db(since)],
-    ).fetchall()
+    )
     return [(at, purpose, model, Spent(*sums)) for at, purpose, model, *sums in rows]
 
 

@@ -22,7 +22,7 @@ from app.storage.engine.aggregate import (
     reference,
     row_of,
 )
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import StoreReader
 from app.storage.tables.passage_rows import passage_source
 

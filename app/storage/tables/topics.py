@@ -17,20 +17,15 @@ from app.domain.passages import Space
 from app.domain.topics import TopicChoice, TopicConversation, TopicId
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
-    REPLACE,
     Aggregate,
     Batch,
-    Row,
     State,
     Table,
-    column_in,
     columns_of,
-    insert_rows,
     reader,
     reference,
-    select_in,
 )
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import REPLACE, Connection, Row
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db
 from app.storage.tables import spaces
@@ -82,7 +77,7 @@ def _chosen(batch: Batch, change: TopicChosen) -> None:
 def _write(connection: Connection, batch: Batch, state: State) -> None:
     _CHOICES.write(connection, batch.rows["topic_choice"], state)
     if members := batch.rows["topic_member"]:
-        shown = column_in(connection, "conversation", "id", members, rest="AND NOT private")
+        shown = connection.column_in("conversation", "id", members, rest="AND NOT private")
         _MEMBERS.write(connection, {each: members[each] for each in shown})
 
 
@@ -251,14 +246,13 @@ class TopicRows(StoreReader):
             "SELECT count(*), count(m.conversation_id) FROM (SELECT DISTINCT p.conversation_id AS id "
             f"FROM {_embedded(space)}) c LEFT JOIN topic_member m ON m.conversation_id = c.id"
         ).fetchone() or (0, 0)
-        (nameless,) = column(
-            cursor,
+        (nameless,) = cursor.column(
             "SELECT count(*) FROM topic WHERE name = '' AND (id IN (SELECT topic_id FROM topic_member m "
             f"JOIN conversation c ON c.id = m.conversation_id WHERE {_VISIBLE}) OR id IN "
             "(SELECT parent_id FROM topic))",
         )
         meta: dict[str, str] = dict(
-            select_in(cursor, "meta", "key, value", ["topics_fitted", "topics_model"], "key")
+            cursor.select_in("meta", "key, value", ["topics_fitted", "topics_model"], "key")
         )
         fitted, model = int(meta.get("topics_fitted", 0)), meta.get("topics_model", "")
         return TopicWork(conversations, conversations - assigned, nameless, fitted, model)
@@ -320,16 +314,16 @@ class TopicRows(StoreReader):
         placed = {each.conversation_id: astuple(each) for each in members}
 
         def write(connection: Connection) -> None:
-            visible = column_in(
-                connection, "conversation c", "c.id", placed, "c.id", f"AND {_VISIBLE}"
+            visible = connection.column_in(
+                "conversation c", "c.id", placed, "c.id", f"AND {_VISIBLE}"
             )
             connection.execute("DELETE FROM topic")
-            insert_rows(connection, "topic", columns_of(StoredTopic), rows)
+            connection.insert_rows("topic", columns_of(StoredTopic), rows)
             _MEMBERS.write(connection, {each: placed[each] for each in visible})
             if len(visible) < len(placed):
                 connection.execute(_NAMELESS)
             given = [(key, str(value)) for key, value in meta if value is not None]
-            insert_rows(connection, "meta", "key, value", given, REPLACE)
+            connection.insert_rows("meta", "key, value", given, REPLACE)
 
         self._store.write_derived(write, ChangeSet(found_topics=True)).result()
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from app.domain.errors import EmbedderUnavailable, KnownError
 from app.domain.ids import PARTS_PER_PASSAGE, PartId, PassageId, part_id
 from app.domain.passages import Space
-from app.storage.engine.aggregate import delete_where_in, insert_rows, select_in
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables import spaces
@@ -137,9 +136,9 @@ def write_vectors(
     wanted |= {each.id: each.content_hash for each in twins}
     valid = _unchanged(connection, wanted)
     table, stamp = spaces.table_of(space.name), _stamp(connection, space)
-    delete_where_in(connection, table, "passage_id", valid)
+    connection.delete_in(table, "passage_id", valid)
     rows = [row for each in embedded if each.id in valid for row in _rows(each, stamp)]
-    insert_rows(connection, table, _COLUMNS, rows)
+    connection.insert_rows(table, _COLUMNS, rows)
     count = sum(each.id in valid for each in embedded)
     return count + _copy(connection, table, [t for t in twins if t.id in valid], stamp)
 
@@ -155,7 +154,7 @@ def _stamp(connection: Connection, space: Space) -> datetime:
 
 def _unchanged(connection: Connection, wanted: Mapping[PassageId, str]) -> set[PassageId]:
     """Return the passages that exist and have the given hash."""
-    rows = select_in(connection, "passage", "id, content_hash", wanted)
+    rows = connection.select_in("passage", "id, content_hash", wanted)
     return {each for each, content_hash in rows if wanted[each] == content_hash}
 
 

@@ -14,8 +14,7 @@ from app.domain.errors import EmbedderUnavailable
 from app.domain.ids import PassageId
 from app.domain.passages import PassageKind, Space
 from app.domain.workers import WorkerName
-from app.storage.engine.aggregate import column_in, insert_rows, select_in
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables import spaces
@@ -94,7 +93,7 @@ class Vectors(StoreReader):
             ).result()
             row = (space.name, space.dimension, space.max_tokens, model, to_db(now()), None)
             self._write(
-                space.name, lambda c: insert_rows(c, "space", _SPACE, [row], "INSERT OR REPLACE")
+                space.name, lambda c: c.insert_rows("space", _SPACE, [row], "INSERT OR REPLACE")
             )
         elif kept.dimension != space.dimension:
             raise EmbedderUnavailable(
@@ -107,7 +106,7 @@ class Vectors(StoreReader):
     def spaces(self, cursor: Connection) -> tuple[StoredSpace, ...]:
         """Return the spaces, by name."""
         there = set(spaces.spaces_to_read(cursor))
-        rows = cursor.execute(f"SELECT {_SPACE} FROM space ORDER BY name").fetchall()
+        rows = cursor.rows(f"SELECT {_SPACE} FROM space ORDER BY name")
         return tuple(
             StoredSpace(Space(*row[:3]), row[3], from_db(row[4]), *row[5:])
             for row in rows
@@ -201,15 +200,15 @@ class Vectors(StoreReader):
     ) -> Mapping[int, EmbeddingCandidate]:
         """Return the passages that exist among `ids`, by id, as embedding needs them."""
         columns = "id, kind, content_hash"
-        own = select_in(cursor, "passage", columns, ids)
+        own = cursor.select_in("passage", columns, ids)
         hashes = {digest for _, _, digest in own}
-        alike = sorted(select_in(cursor, "passage", columns, hashes, "content_hash"))
+        alike = sorted(cursor.select_in("passage", columns, hashes, "content_hash"))
         has: set[int] = set()
         if len(alike) > len(own):
             # A join would read the whole table: 120 ms for a million rows.
             table, others = spaces.table_of(space.name), [each for each, *_ in alike]
             first = "AND chunk_number = 0"
-            has = column_in(cursor, table, "passage_id", others, "passage_id", first)
+            has = cursor.column_in(table, "passage_id", others, "passage_id", first)
         twins = {(kind, digest): each for each, kind, digest in alike if each in has}
         return {
             each: EmbeddingCandidate(each, digest, twins.get((kind, digest)))
@@ -241,8 +240,7 @@ class Vectors(StoreReader):
     ) -> tuple[int, int, int]:
         """Return (vectors, passages that should have some, their tokens) of some kinds."""
         wanted = [kind.value for kind in kinds]
-        (vectors,) = column(
-            cursor,
+        (vectors,) = cursor.column(
             f"SELECT count(*) FROM {_table_to_read(cursor, space_name)} e "
             "JOIN passage p ON p.id = e.passage_id WHERE p.kind IN (SELECT unnest(?))",
             [wanted],

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from app.domain.conversations import Role
 from app.domain.turn_text import RECALL_MODEL, TurnMarkdown, turn_text
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import blocks_of
 
 NO_TEXT = TurnMarkdown("", "")
@@ -18,7 +18,7 @@ def exchange_texts(
     Without written text, the text is that of attachments and tools.
     """
     half = limit_chars // 2
-    rows = cursor.execute(
+    rows = cursor.rows(
         "SELECT l.exchange_id, m.role, CASE WHEN length(m.text) <= $2 THEN m.text "
         "ELSE left(m.text, $3) || chr(10) || chr(10) || right(m.text, $3) END "
         "FROM exchange_message l JOIN message m ON m.id = l.message_id "
@@ -26,7 +26,7 @@ def exchange_texts(
         "AND NOT (m.role = 'assistant' AND m.model IS NOT DISTINCT FROM $4) "
         "ORDER BY l.exchange_id, l.place",
         [list(exchange_ids), limit_chars, half, RECALL_MODEL],
-    ).fetchall()
+    )
     sides: dict[int, tuple[list[str], list[str]]] = {}
     for exchange_id, role, text in rows:
         user, assistant = sides.setdefault(exchange_id, ([], []))
@@ -42,12 +42,12 @@ def exchange_texts(
 def _texts_of_blocks(
     cursor: Connection, exchange_ids: list[int], limit_chars: int
 ) -> dict[int, TurnMarkdown]:
-    rows = cursor.execute(
+    rows = cursor.rows(
         "SELECT l.exchange_id, m.role, m.text, m.blocks FROM exchange_message l "
         "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
         "ORDER BY l.exchange_id, l.place",
         [exchange_ids],
-    ).fetchall()
+    )
     messages: dict[int, list[tuple[Role, str, str | None]]] = {}
     for exchange_id, role, text, blocks in rows:
         messages.setdefault(exchange_id, []).append((Role(role), text, blocks))

@@ -12,8 +12,7 @@ from app.domain.conversations import Role
 from app.domain.facts import BY_USER, Fact, FactVersion
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.turn_text import RECALL_MODEL
-from app.storage.engine.aggregate import select_in
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db
 from app.storage.tables.fact_rows import FACT_COLUMNS
@@ -116,27 +115,26 @@ class ExtractionWork(StoreReader):
             f"AND NOT {COUNTS_BY_MAKER}"
         )
         again = regeneration_values(cursor, FACTS, of_all=True)
-        (count,) = column(cursor, statement, {"user": BY_USER, **again})
+        (count,) = cursor.column(statement, {"user": BY_USER, **again})
         return int(count)
 
     @in_snapshot
     def state(self, cursor: Connection, exchange_ids: Iterable[int]) -> ExtractionState:
         """Return which of some exchanges may have facts, and whose facts theirs replace."""
         wanted = list(exchange_ids)
-        may = column(
-            cursor,
+        may = cursor.column(
             "SELECT i.id FROM exchange i JOIN conversation c ON c.id = i.conversation_id "
             f"WHERE i.status = 'completed' AND {VISIBLE} AND i.id IN (SELECT unnest(?))",
             [wanted],
         )
-        siblings = cursor.execute(
+        siblings = cursor.rows(
             "SELECT a.id, b.id FROM exchange a JOIN exchange b "
             "ON b.conversation_id = a.conversation_id AND b.id <> a.id "
             "AND b.parent_id IS NOT DISTINCT FROM a.parent_id "
             "AND b.segment_number = a.segment_number AND b.status = 'completed' "
             "WHERE a.id IN (SELECT unnest(?)) ORDER BY 1, 2",
             [wanted],
-        ).fetchall()
+        )
         replaced: dict[int, tuple[int, ...]] = {}
         for each, other in siblings:
             if other < each:
@@ -188,7 +186,7 @@ class ExtractionWork(StoreReader):
 def exchanges_to_read(cursor: Connection, found: Sequence[WorkItem]) -> tuple[ExchangeToRead, ...]:
     """Return exchanges with their texts, in the same order; deleted ones are left out."""
     ids = [each for each, _ in found]
-    conversations: dict[int, int] = dict(select_in(cursor, "exchange", "id, conversation_id", ids))
+    conversations: dict[int, int] = dict(cursor.select_in("exchange", "id, conversation_id", ids))
     messages = _messages(cursor, ids)
     openings = _openings(cursor, set(conversations.values()))
     return tuple(
@@ -205,14 +203,14 @@ def exchanges_to_read(cursor: Connection, found: Sequence[WorkItem]) -> tuple[Ex
 
 
 def _messages(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list[MessageToRead]]:
-    rows = cursor.execute(
+    rows = cursor.rows(
         "SELECT l.exchange_id, m.id, m.role, left(m.text, $2), m.created_at "
         "FROM exchange_message l JOIN message m ON m.id = l.message_id "
         "WHERE l.exchange_id IN (SELECT unnest($1)) AND m.role IN ('user', 'assistant') "
         "AND m.text <> '' AND NOT (m.role = 'assistant' AND m.model IS NOT DISTINCT FROM $3) "
         "ORDER BY l.exchange_id, l.place",
         [list(exchange_ids), _MAX_CHARS, RECALL_MODEL],
-    ).fetchall()
+    )
     found: dict[int, list[MessageToRead]] = {}
     for exchange_id, message_id, role, text, at in rows:
         message = MessageToRead(MessageId(message_id), role == Role.USER, text, from_db(at))
@@ -222,10 +220,10 @@ def _messages(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list
 
 def _openings(cursor: Connection, conversation_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
     """Return, by conversation, the beginnings of its messages, oldest first."""
-    rows = cursor.execute(
+    rows = cursor.rows(
         "SELECT conversation_id, list(left(text, CASE role WHEN 'user' THEN $2 ELSE $3 END) ORDER BY id) "
         "FROM message WHERE conversation_id IN (SELECT unnest($1)) AND role IN ('user', 'assistant') "
         "AND text <> '' GROUP BY conversation_id",
         [list(conversation_ids), _OPENING_CHARS, _REPLY_OPENING_CHARS],
-    ).fetchall()
+    )
     return {each: tuple(found) for each, found in rows}

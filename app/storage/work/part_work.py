@@ -14,8 +14,7 @@ from app.domain.conversations import Conversation, Exchange
 from app.domain.ids import ConversationId
 from app.domain.turn_text import TurnMarkdown
 from app.domain.workers import WorkerName
-from app.storage.engine.aggregate import select_in
-from app.storage.engine.database import Connection, column
+from app.storage.engine.connection import Connection
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import to_db
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
@@ -129,7 +128,7 @@ def _unread(cursor: Connection, wanted: WantedResults, *, of_all: bool) -> set[t
         if work is CONVERSATION_SUMMARIES:
             again = regeneration_values(cursor, SUMMARIES, of_all=of_all)
             own = [each for each, _ in rows]
-            rows = cursor.execute(_NOT_COVERED, {**again, "conversations": own}).fetchall()
+            rows = cursor.rows(_NOT_COVERED, {**again, "conversations": own})
         found.update(rows)
     return found
 
@@ -150,8 +149,7 @@ _NOT_COVERED = (
 
 def _postponed(cursor: Connection, worker: WorkerName, at: datetime) -> list[int]:
     """Return the conversations of items that failed and are not to be tried now."""
-    return column(
-        cursor,
+    return cursor.column(
         "SELECT coalesce(e.conversation_id, a.item_id) FROM attempt a LEFT JOIN exchange e "
         "ON e.id = a.item_id AND a.worker <> $conversations "
         f"WHERE a.worker = $worker AND {POSTPONED}",
@@ -171,7 +169,7 @@ def _oldest(cursor: Connection, wanted: WantedResults, left_out: Collection[int]
 
 def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> ConversationPart:
     (head,) = map(
-        conversation_of, select_in(cursor, "conversation", CONVERSATION_COLUMNS, [conversation_id])
+        conversation_of, cursor.select_in("conversation", CONVERSATION_COLUMNS, [conversation_id])
     )
     condition = "conversation_id = ? AND status = 'completed'"
     exchanges = exchanges_where(cursor, condition, [conversation_id])
@@ -245,7 +243,7 @@ def _turns(
     reads = {each.id: each for each in exchanges_to_read(cursor, stamps)}
     texts = exchange_texts(cursor, ids, _CHARS)
     rest = "AND kind = 'exchange' AND latest"
-    rows = select_in(cursor, "summary", "source_id, text", ids, "source_id", rest)
+    rows = cursor.select_in("summary", "source_id, text", ids, "source_id", rest)
     known: dict[int, str] = dict(rows)
     return tuple(
         PartTurn(

@@ -14,8 +14,7 @@ from typing import Any
 
 from app.domain.facts import BY_PATTERNS, BY_USER
 from app.domain.ids import ConversationId
-from app.storage.engine.aggregate import Row
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection, Row
 from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables.settings import Settings
 
@@ -96,7 +95,7 @@ class WorkQuery:
             f"SELECT {columns} {self.items} {self.wanted} "
             f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {condition}) {rest}"
         )
-        return cursor.execute(statement, self._bound(cursor, values, of_all=of_all)).fetchall()
+        return cursor.rows(statement, self._bound(cursor, values, of_all=of_all))
 
     def next_items(
         self,
@@ -154,9 +153,9 @@ def regeneration_values(
 
     With `of_all` as if the user had just requested regeneration.
     """
-    rows = cursor.execute(
+    rows = cursor.rows(
         "SELECT key, value FROM appconfig WHERE key IN (?, ?)", [what.key, _MODEL_KEY]
-    ).fetchall()
+    )
     stored = {key: str(json.loads(value) or "") for key, value in rows}
     moment, _, maker = stored.get(what.key, "").partition(" ")
     makers = {BY_USER, stored.get(_MODEL_KEY) or what.without_model}

@@ -15,8 +15,7 @@ from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.summaries import SummarySource
 from app.domain.turn_text import TurnMarkdown
-from app.storage.engine.aggregate import among, column_in, select_in
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection, among
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
@@ -184,11 +183,11 @@ class SummaryWork(StoreReader):
             PassageKind.CONVERSATION_SUMMARY if of_conversations else PassageKind.EXCHANGE_SUMMARY
         )
         rest = f"AND kind = '{kind}' GROUP BY source_id"
-        passages = select_in(cursor, "passage", "source_id, list(id)", given, "source_id", rest)
+        passages = cursor.select_in("passage", "source_id, list(id)", given, "source_id", rest)
         return Summarizable(
             {each for (each,) in rows},
             {source_id: tuple(own) for source_id, own in passages},
-            column_in(cursor, "tag", "conversation_id", given, "conversation_id")
+            cursor.column_in("tag", "conversation_id", given, "conversation_id")
             if of_conversations
             else (),
         )
@@ -215,7 +214,7 @@ _Heads = Mapping[int, tuple[SummarySource, str, Sequence[ExchangeId]]]
 
 
 def _exchanges(cursor: Connection, ids: list[int]) -> _Heads:
-    rows = select_in(cursor, "exchange", "id, conversation_id, started_at", ids)
+    rows = cursor.select_in("exchange", "id, conversation_id, started_at", ids)
     return {
         each: (SummarySource(conversation_id, each, from_db(at)), "", [each])
         for each, conversation_id, at in rows
@@ -226,7 +225,7 @@ def _conversations(cursor: Connection, ids: list[int]) -> _Heads:
     condition, values = among(ids)
     exchanges = grouped(exchanges_where(cursor, f"conversation_id {condition}", values))
     heads: dict[int, tuple[SummarySource, str, Sequence[ExchangeId]]] = {}
-    for head in map(conversation_of, select_in(cursor, "conversation", CONVERSATION_COLUMNS, ids)):
+    for head in map(conversation_of, cursor.select_in("conversation", CONVERSATION_COLUMNS, ids)):
         every = exchanges.get(head.id, ())
         path = shown_path(head, every) or every
         ended = [each.id for each in path if each.status is ExchangeStatus.COMPLETED]

@@ -6,8 +6,7 @@ from datetime import datetime
 
 from app.domain.conversations import ToolCall, ToolResult
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from app.storage.engine.aggregate import Row
-from app.storage.engine.database import Connection
+from app.storage.engine.connection import Connection, Row
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db
 from app.storage.tables.attempts import CALLS_PER_MESSAGE
@@ -114,12 +113,12 @@ class ToolCallWork(StoreReader):
 
 def _with_texts(cursor: Connection, found: Sequence[Row]) -> tuple[WaitingCall, ...]:
     """Return calls with their arguments and results."""
-    rows = cursor.execute(
+    rows = cursor.rows(
         "SELECT l.exchange_id, m.id, m.role, m.text, m.blocks FROM exchange_message l "
         "JOIN message m ON m.id = l.message_id WHERE l.exchange_id IN (SELECT unnest(?)) "
         "AND m.role IN ('assistant', 'tool') AND m.blocks IS NOT NULL ORDER BY ALL",
         [sorted({row[3] for row in found})],
-    ).fetchall()
+    )
     calls: dict[int, list[ToolCall]] = {}  # of a message; a message is in one exchange
     results: dict[tuple[int, str], ToolResult] = {}
     for exchange_id, message_id, _, text, blocks in rows:

@@ -1,0 +1,138 @@
+"""Connections to DuckDB, with the statements that all tables share."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal, Self
+
+import duckdb
+
+Row = tuple[Any, ...]
+Values = Sequence[object] | Mapping[str, object]
+
+REPLACE = "INSERT OR REPLACE"
+IGNORE = "INSERT OR IGNORE"
+_APPENDER_ACTIONS: Mapping[str, Literal["insert", "upsert"]] = {
+    "INSERT": "insert",
+    REPLACE: "upsert",
+}
+_FEW = 20  # 0.5 ms instead of 1.0 for one, 1.6 instead of 1.2 for a hundred
+_ROWS_AT_ONCE = 1_000
+_APPENDED_ROWS = 20
+
+
+class Queries:
+    """Reads rows by a statement, or of a table by ids. Every method blocks."""
+
+    __slots__ = ()
+
+    def rows(self, statement: str, values: Values = ()) -> list[Row]:
+        """Return the rows of one query."""
+        raise NotImplementedError
+
+    def row(self, statement: str, values: Values = ()) -> Row | None:
+        """Return the first row of a query, None for none."""
+        found = self.rows(statement, values)
+        return found[0] if found else None
+
+    def column(self, statement: str, values: Values = ()) -> list[Any]:
+        """Return the first value of each row of a query."""
+        return [row[0] for row in self.rows(statement, values)]
+
+    def select_in(
+        self, table: str, columns: str, ids: Iterable[Any], key: str = "id", rest: str = ""
+    ) -> list[Row]:
+        """Return columns of the rows whose `key` is one of `ids`; `rest` are further clauses."""
+        condition, values = among(ids)
+        return self.rows(f"SELECT {columns} FROM {table} WHERE {key} {condition} {rest}", values)
+
+    def column_in(
+        self, table: str, column: str, ids: Iterable[Any], key: str = "id", rest: str = ""
+    ) -> set[Any]:
+        """Return the values of a column in the rows whose `key` is one of `ids`."""
+        return {row[0] for row in self.select_in(table, column, ids, key, rest)}
+
+
+class Connection(Queries):
+    """A connection or a cursor, used by one thread at a time. Raises duckdb.Error."""
+
+    def __init__(self, raw: duckdb.DuckDBPyConnection) -> None:
+        self._raw = raw
+
+    def execute(self, statement: str, values: Values = ()) -> duckdb.DuckDBPyConnection:
+        """Execute a statement; return what has its rows."""
+        return self._raw.execute(statement, values)
+
+    def rows(self, statement: str, values: Values = ()) -> list[Row]:
+        """Return the rows of one query."""
+        return self.execute(statement, values).fetchall()
+
+    def insert_rows(
+        self, table: str, columns: str, rows: Iterable[Row], how: str = "INSERT"
+    ) -> None:
+        """Insert rows, a thousand at once; `how` is the verb, such as "INSERT OR REPLACE".
+
+        Measured for a row of `message`: 0.9 ms with an execute for each in one transaction, 0.0070 with a list
+        bound to each column, 0.0033 with an appender, which takes longer for few rows. One row alone takes 0.8 ms
+        with values and 1.1 with lists. DuckDB keeps the interpreter's lock while it reads the rows.
+        """
+        left = iter(rows)
+        while some := list(islice(left, _ROWS_AT_ONCE)):
+            if how in _APPENDER_ACTIONS and len(some) >= _APPENDED_ROWS:
+                action = _APPENDER_ACTIONS[how]
+                self._raw.complete()  # of an earlier statement, whose rows nobody reads
+                names = columns.replace('"', "").split(", ")
+                appender = self._raw.appender(table, columns=names, action=action)
+                try:
+                    appender.append_rows(some)
+                    appender.flush()
+                finally:
+                    appender.clear()
+                continue
+            lists = list(map(list, zip(*some, strict=True)))
+            if len(some) == 1:
+                places, given = f"VALUES ({_places(len(lists))})", list(some[0])
+            else:
+                values = ", ".join(map("unnest(${})".format, range(1, len(lists) + 1)))
+                places, given = f"SELECT {values}", lists
+            self.execute(f"{how} INTO {table} ({columns}) {places}", given)
+
+    def delete_in(self, table: str, column: str, values: Iterable[Any]) -> None:
+        """Delete the rows whose column has one of the values."""
+        condition, given = among(values)
+        self.execute(f"DELETE FROM {table} WHERE {column} {condition}", given)
+
+    def existing_ids(self, table: str, just_written: Iterable[int], ids: set[int]) -> set[int]:
+        """Return which of `ids` a table holds."""
+        known = ids.intersection(just_written)
+        rest = ids - known
+        return known | self.column_in(table, "id", rest) if rest else known
+
+    def cursor(self) -> "Connection":
+        """Return a cursor of the same database."""
+        return Connection(self._raw.cursor())
+
+    def interrupt(self) -> None:
+        """Cancel what another thread executes on it."""
+        self._raw.interrupt()
+
+    def close(self) -> None:
+        """Close it."""
+        self._raw.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def among(values: Iterable[Any]) -> tuple[str, list[Any]]:
+    """Return what follows a column to match any of `values`, and what is bound: few are planned twice as fast."""
+    given = list(values)
+    if 0 < len(given) <= _FEW:
+        return f"IN ({_places(len(given))})", given
+    return "IN (SELECT unnest(?))", [given]
+
+
+def _places(count: int) -> str:
+    return ", ".join("?" * count)
