@@ -147,40 +147,37 @@ def _apply_together(
         else:
             for table in aggregate.tables:
                 table.write(connection, batch.rows[table.name], state)
-    deletions = [
-        (kind, own)
-        for kind in _DELETIONS
-        if (own := [each for each in batch.deletions if isinstance(each, kind)])
-    ]
-    is_unindexed = _are_unindexed(connection, batch.deletions)
-    for kind, own in deletions:
-        _DELETIONS[kind](connection, own, batch)
-    if deletions:
-        _note_deletion(connection, batch.position, is_unindexed)
+    if batch.deletions:
+        _delete(connection, batch)
     _update_hidden(connection, batch)
     _advance(connection, batch)
     return batch
 
 
-def _are_unindexed(connection: Connection, deletions: Sequence[Deletion]) -> bool:
-    """Return whether no index has words of what is forgotten: it is private, or core memory."""
-    ids = [each.conversation_id for each in deletions if isinstance(each, ConversationForgotten)]
-    cores = [each for each in deletions if isinstance(each, CoreMemoryForgotten)]
+# -- deletions
+
+
+def _delete(connection: Connection, batch: Batch) -> None:
+    by_kind: defaultdict[type[Deletion], list[Any]] = defaultdict(list)
+    for each in batch.deletions:
+        by_kind[type(each)].append(each)
+    # No index has words of what is private, or of core memory.
+    ids = [each.conversation_id for each in by_kind[ConversationForgotten]]
     private = connection.column_in("conversation", "id", ids, rest="AND private") if ids else ()
-    return len(private) + len(cores) == len(deletions)
-
-
-def _note_deletion(connection: Connection, position: int, is_unindexed: bool) -> None:
-    if is_unindexed:
+    unindexed = len(private) + len(by_kind[CoreMemoryForgotten])
+    for kind, delete in _DELETIONS.items():
+        if own := by_kind[kind]:
+            delete(connection, own, batch)
+    keys = ["forgotten_at"]
+    if unindexed < len(batch.deletions):
+        keys.append("unindexed_at")
+    else:
         connection.execute(
             "INSERT OR IGNORE INTO meta SELECT 'unindexed_at', "
             "coalesce((SELECT value FROM meta WHERE key = 'forgotten_at'), '0')"
         )
-    keys = ("forgotten_at",) if is_unindexed else ("forgotten_at", "unindexed_at")
-    connection.insert_rows("meta", "key, value", [(each, str(position)) for each in keys], REPLACE)
-
-
-# -- deletions
+    rows = [(each, str(batch.position)) for each in keys]
+    connection.insert_rows("meta", "key, value", rows, REPLACE)
 
 
 def _deletion(batch: Batch, change: Deletion) -> None:
@@ -208,40 +205,28 @@ def _erase_conversations(
     for aggregate in reversed(AGGREGATES):
         if aggregate.erase is not None:
             aggregate.erase(connection, ids, batch.position)
-            continue
         for table in aggregate.tables:
-            if table.erased:
-                connection.execute(f"DELETE FROM {table.name} WHERE {table.erased}", [ids])
+            table.erase(connection, ids)
     update_fact_passages(connection, changed_facts, batch.position)
 
 
-def _erase_facts(connection: Connection, changes: Sequence[FactForgotten], batch: Batch) -> None:
-    ids = _forget_texts(connection, "fact", [each.fact_id for each in changes], batch.position)
-    update_fact_passages(connection, delete_facts(connection, ids), batch.position)
-    drop_unsupported_lines(connection)
-
-
-def _erase_memories(
-    connection: Connection, changes: Sequence[MemoryForgotten], batch: Batch
+def _erase_known(
+    connection: Connection, changes: Sequence[FactForgotten | MemoryForgotten], batch: Batch
 ) -> None:
-    ids = _forget_texts(connection, "memory", [each.memory_id for each in changes], batch.position)
-    connection.delete_in("memory", "id", ids)
-
-
-def _forget_texts(connection: Connection, table: str, ids: list[int], position: int) -> list[int]:
-    """Redact the quotes of facts or memories; keep their uids and delete their verdicts."""
+    """Delete facts or memories with their verdicts and quotes; their uids are kept."""
+    ids: list[int] = [
+        each.fact_id if isinstance(each, FactForgotten) else each.memory_id for each in changes
+    ]
+    table, position = "fact" if isinstance(changes[0], FactForgotten) else "memory", batch.position
     keep_uids(connection, table, ids)
     redact_messages(connection, fact_deletion_set(connection, table, ids), position)
     redact_prompts(connection, table, ids)
     connection.delete_in("feedback", "passage_id", ids)
-    return ids
-
-
-def _erase_messages(
-    connection: Connection, changes: Sequence[MessagesForgotten], batch: Batch
-) -> None:
-    for change in changes:
-        erase_messages(connection, change, batch.position)
+    if table == "memory":
+        connection.delete_in("memory", "id", ids)
+    else:
+        update_fact_passages(connection, delete_facts(connection, ids), position)
+        drop_unsupported_lines(connection)
 
 
 def _erase_values(connection: Connection, changes: Sequence[ValueForgotten], batch: Batch) -> None:
@@ -251,20 +236,17 @@ def _erase_values(connection: Connection, changes: Sequence[ValueForgotten], bat
         batch.announce("messages_in", *conversations)
 
 
-def _erase_documents(
-    connection: Connection, changes: Sequence[DocumentsForgotten], batch: Batch
-) -> None:
-    ids = [each for change in changes for each in change.document_ids]
-    erase_documents(connection, ids, batch.position)
-
-
 _DELETIONS: Mapping[type[Deletion], Callable[[Connection, Any, Batch], None]] = {
     CoreMemoryForgotten: lambda connection, changes, _: delete_wordings(connection, changes),
-    MessagesForgotten: _erase_messages,
+    MessagesForgotten: lambda connection, changes, batch: erase_messages(
+        connection, changes, batch.position
+    ),
     ValueForgotten: _erase_values,
-    DocumentsForgotten: _erase_documents,
-    FactForgotten: _erase_facts,
-    MemoryForgotten: _erase_memories,
+    DocumentsForgotten: lambda connection, changes, batch: erase_documents(
+        connection, [own for each in changes for own in each.document_ids], batch.position
+    ),
+    FactForgotten: _erase_known,
+    MemoryForgotten: _erase_known,
     ConversationForgotten: _erase_conversations,
 }
 """What each deletion does to the rows, in this order; those of one record and kind together."""

@@ -108,12 +108,12 @@ def test_many_threads_pass_the_gate_and_one_closes_it_alone() -> None:
 
 def test_the_gate_is_shut_at_once_only_when_nobody_is_inside() -> None:
     gate = Gate()
-    with gate.passing(), gate.shut_if_empty() as is_alone:
+    with gate.passing(), gate.shut(waits=False) as is_alone:
         assert not is_alone
-    with gate.shut_if_empty() as is_alone:
+    with gate.shut(waits=False) as is_alone:
         assert is_alone
         assert gate._shut
-    with gate.shut(), gate.shut_if_empty() as is_alone:
+    with gate.shut(), gate.shut(waits=False) as is_alone:
         assert not is_alone
     assert not gate._shut
 

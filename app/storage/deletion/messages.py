@@ -42,8 +42,15 @@ _MADE_TITLES = (TitleOrigin.FIRST_WORDS.value, TitleOrigin.SUMMARISER.value)
 _Plan = tuple[PlanPart, ...]
 
 
-def erase_messages(connection: Connection, change: MessagesForgotten, position: int) -> None:
-    """Apply the change; `position` is the journal's. Inside the caller's transaction."""
+def erase_messages(
+    connection: Connection, changes: Iterable[MessagesForgotten], position: int
+) -> None:
+    """Apply changes; `position` is the journal's. Inside the caller's transaction."""
+    for change in changes:
+        _erase_messages(connection, change, position)
+
+
+def _erase_messages(connection: Connection, change: MessagesForgotten, position: int) -> None:
     ids = list(connection.column_in("message", "id", change.message_ids))
     if not ids:
         return

@@ -32,7 +32,6 @@ from app.domain.changes import (
     ValueForgotten,
 )
 from app.domain.conversations import Message, Role, TitleOrigin
-from app.domain.facts import Fact, Memory
 from app.domain.recall import PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.turn_text import is_recall_reply
 from app.storage.deletion.deletion_set import (
@@ -103,22 +102,21 @@ class Tombstones:
 
     def deletions(self, cursor: Connection, changes: Iterable[Change]) -> list[DeletionSet]:
         """Return what changes will delete, read while it is still there."""
-        conversations, known = list[int](), {"fact": list[int](), "memory": list[int]()}
-        found: list[DeletionSet] = []
-        for change in changes:
-            match change:
-                case ConversationForgotten(conversation_id=each):
-                    conversations.append(each)
-                case FactForgotten(fact_id=each):
-                    known["fact"].append(each)
-                case MemoryForgotten(memory_id=each):
-                    known["memory"].append(each)
-                case MessagesForgotten(conversation_id=each, message_ids=messages):
-                    found.append(message_deletion_set(cursor, each, messages))
-        if conversations:
-            found.append(conversation_deletion_set(cursor, conversations))
-        sets = (fact_deletion_set(cursor, table, ids) for table, ids in known.items() if ids)
-        return [*found, *sets]
+        every = tuple(changes)
+        found = [
+            message_deletion_set(cursor, each.conversation_id, each.message_ids)
+            for each in every
+            if isinstance(each, MessagesForgotten)
+        ]
+        if ids := [
+            each.conversation_id for each in every if isinstance(each, ConversationForgotten)
+        ]:
+            found.append(conversation_deletion_set(cursor, ids))
+        if facts := [each.fact_id for each in every if isinstance(each, FactForgotten)]:
+            found.append(fact_deletion_set(cursor, "fact", facts))
+        if memories := [each.memory_id for each in every if isinstance(each, MemoryForgotten)]:
+            found.append(fact_deletion_set(cursor, "memory", memories))
+        return found
 
     def without(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
         """Return `changes` without what would bring deleted data back."""
@@ -132,28 +130,18 @@ class Tombstones:
         The work is found again. A compaction, which has no stamp, is left out for some minutes; a later
         turn prepares it.
         """
-        stale: set[tuple[str, int]] = set()
-        for change in changes:
-            match change:
-                case SummaryPut(kind=kind, source_id=each, source_hash=stamp):
-                    if (kind, each, stamp) in self._stale:
-                        stale.add((kind, each))
-                case ExtractionDone(exchange_id=each, source_hash=stamp):
-                    if ("exchange", each, stamp) in self._stale:
-                        stale.add(("exchange", each))
+        stale = {key[:2] for each in changes if (key := _derived(each)) in self._stale}
         gone: set[int] = set()
         left: list[Change] = []
         for change in changes:
             match change:
-                case SummaryPut(kind=kind, source_id=each):
-                    is_stale = (kind, each) in stale or self._is_late_compaction(change)
-                case ExtractionDone(exchange_id=each):
-                    is_stale = ("exchange", each) in stale
+                case SummaryPut() if self._is_late_compaction(change):
+                    continue
+                case SummaryPut() | ExtractionDone():
+                    is_stale = _derived(change)[:2] in stale
                 case FactPut(fact=fact):
-                    is_stale = (
-                        "exchange",
-                        fact.exchange_id,
-                    ) in stale or fact.message_id in self._messages
+                    is_stale = ("exchange", fact.exchange_id) in stale
+                    is_stale = is_stale or fact.message_id in self._messages
                     gone |= {fact.id} if is_stale else set()
                 case ToolSummaryPut(message_id=each):
                     is_stale = each in self._messages
@@ -188,8 +176,9 @@ class Tombstones:
             case PassagesPut(passages=passages):
                 left = (p for p in passages if p.conversation_id not in self._conversations)
                 return replace(change, passages=tuple(p for p in left if p.id not in self._known))
-            case FactPut() | MemoryPut():
-                return self._kept_known(change)
+            case FactPut(fact=known) | MemoryPut(memory=known):
+                is_deleted = known.conversation_id in self._conversations or known.id in self._known
+                return None if is_deleted else change
             case PromptStored(prompt=prompt) if prompt.conversation_id not in self._conversations:
                 return PromptStored(self._without_quotes(prompt))
             case ReplyGrew(exchange_id=exchange_id):
@@ -200,11 +189,6 @@ class Tombstones:
                 return change
             case _:
                 return None if _conversation_of(change) in self._conversations else change
-
-    def _kept_known(self, change: FactPut | MemoryPut) -> Change | None:
-        known: Fact | Memory = change.fact if isinstance(change, FactPut) else change.memory
-        is_deleted = known.conversation_id in self._conversations or known.id in self._known
-        return None if is_deleted else change
 
     def _redacted(self, messages: Sequence[Message]) -> Iterator[Message]:
         """Yield messages of a reply without quotes of deleted text by tools or Recall."""
@@ -232,16 +216,16 @@ class Tombstones:
                     if piece.conversation_id not in self._conversations
                     and not self._is_known(piece)
                     and not self._quotes_messages(piece)
-                    and not (part.kind is PlanPartKind.PROFILE and self._is_quoted(piece.text))
+                    and not (
+                        part.kind is PlanPartKind.PROFILE
+                        and any(each.text.matches(piece.text) for each in self._deleted)
+                    )
                 ),
             )
             for part in prompt.parts
         )
         items = (each for each in prompt.items if each.conversation_id not in self._conversations)
         return replace(prompt, parts=tuple(parts), items=tuple(items))
-
-    def _is_quoted(self, text: str) -> bool:
-        return any(each.text.matches(text) for each in self._deleted)
 
     def _quotes_messages(self, piece: PromptPiece) -> bool:
         """Return whether a prompt quotes deleted messages of a conversation that stays."""
@@ -255,6 +239,16 @@ class Tombstones:
         """Return whether a prompt quotes a deleted fact or memory, named by its id."""
         known = _KNOWN.match(piece.text)
         return known is not None and any(int(known[1]) in each.passages for each in self._deleted)
+
+
+def _derived(change: Change) -> tuple[str, int, str]:
+    """Return the kind, the source and the stamp of what a change derives; ("", 0, "") for nothing."""
+    match change:
+        case SummaryPut(kind=kind, source_id=each, source_hash=stamp):
+            return kind, each, stamp
+        case ExtractionDone(exchange_id=each, source_hash=stamp):
+            return "exchange", each, stamp
+    return "", 0, ""
 
 
 def _without_passages(change: Change, stale: set[tuple[str, int]], gone: set[int]) -> Change:

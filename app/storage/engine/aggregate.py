@@ -95,8 +95,9 @@ class Table:
     """A table of an aggregate.
 
     `columns` are in the order of its rows, `key` names the primary key. `erased` selects the rows
-    that belong to forgotten conversations, whose ids are $1; "" for none. `counter` is the kind of
-    id that `app.storage.engine.ids` counts for it.
+    that belong to forgotten conversations, whose ids are $1; "" for none. They are deleted, or with
+    `cleared` those columns become NULL. `counter` is the kind of id that `app.storage.engine.ids`
+    counts for it.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Table:
     erased: str = ""
     how: str = REPLACE
     counter: str = ""
+    cleared: str = ""
 
     def put(self, batch: Batch, value: object, **given: object) -> Any:
         """Put the row of a value into a batch; return its key. `given` is as for `row_of`."""
@@ -135,6 +137,14 @@ class Table:
             self.delete(connection, gone)
         connection.insert_rows(self.name, self.columns, fresh)
         connection.insert_rows(self.name, self.columns, known, self.how)
+
+    def erase(self, connection: Connection, conversation_ids: list[int]) -> None:
+        """Delete or clear what belongs to forgotten conversations."""
+        change = f"DELETE FROM {self.name}"
+        if self.cleared:
+            change = f"UPDATE {self.name} SET {self.cleared.replace(', ', ' = NULL, ')} = NULL"
+        if self.erased:
+            connection.execute(f"{change} WHERE {self.erased}", [conversation_ids])
 
     def delete(self, connection: Connection, keys: Iterable[Any]) -> None:
         """Delete rows by their primary keys."""
@@ -186,7 +196,7 @@ class Aggregate:
         tables: Those written from changes or erased with conversations, in the order of writing.
         folds: What each change does to a batch.
         write: Writes a batch inside the caller's transaction; by default the rows of all tables.
-        erase: Deletes what belongs to forgotten conversations; by default `Table.erased`.
+        erase: Deletes what else belongs to forgotten conversations, before `Table.erase` of each.
         rules: What must be true of the tables.
     """
 

@@ -139,7 +139,7 @@ class Database:
         reads, self._reads = self._reads, 0
         if reads > _FEW_READS:
             return
-        with self._gate.shut_if_empty() as is_alone, self._limits:
+        with self._gate.shut(waits=False) as is_alone, self._limits:
             if is_alone:
                 self._limit_memory(_MEMORY_IDLE_MB)
                 self._limit_memory()

@@ -42,24 +42,17 @@ class Gate:
                     self._changed.notify_all()
 
     @contextmanager
-    def shut(self) -> Iterator[None]:
-        """Hold the gate shut for the block, once everyone inside has left."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._shut)
-            self._shut = True
-            self._changed.wait_for(lambda: not self._inside)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._shut = False
-                self._changed.notify_all()
+    def shut(self, *, waits: bool = True) -> Iterator[bool]:
+        """Hold the gate shut for the block, once everyone inside has left.
 
-    @contextmanager
-    def shut_if_empty(self) -> Iterator[bool]:
-        """Hold the gate shut for the block if nobody is inside; give whether that is so. Never waits."""
+        Without `waits` it is held only if nobody is inside; gives whether that is so.
+        """
         with self._changed:
-            is_alone = not (self._shut or self._inside)
+            if waits:
+                self._changed.wait_for(lambda: not self._shut)
+                self._shut = True
+                self._changed.wait_for(lambda: not self._inside)
+            is_alone = waits or not (self._shut or self._inside)
             self._shut = self._shut or is_alone
         try:
             yield is_alone

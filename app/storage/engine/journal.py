@@ -153,18 +153,15 @@ class JournalReader:
     def _by_segment(self) -> Iterator[dict[int, Record]]:
         """Yield the records of each segment; of two with the same position the later one counts."""
         earlier: dict[int, Record] = {}
-        for path in self._wanted_segments():
+        found = segments(self._folder)
+        old = sum(1 for next_first, _ in found[1:] if next_first <= self._after + 1)
+        for _, path in found[old:]:
             later = self._checked(path)
             for position in later.keys() & earlier.keys():
                 del earlier[position]
             yield earlier
             earlier = later
         yield earlier
-
-    def _wanted_segments(self) -> list[Path]:
-        found = segments(self._folder)
-        old = sum(1 for next_first, _ in found[1:] if next_first <= self._after + 1)
-        return [path for _, path in found[old:]]
 
     def _checked(self, path: Path) -> dict[int, Record]:
         content = path.read_bytes()

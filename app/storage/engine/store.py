@@ -240,7 +240,10 @@ class Store(Queries):
         while (first := held or self._queue.get()) is not None:
             held = None
             if first.work is not None:
-                _settle(first, first.work)
+                try:
+                    first.future.set_result(first.work())
+                except Exception as error:  # noqa: BLE001 - the thread must live, the caller gets it
+                    first.future.set_exception(error)
                 continue
             batch, held, ends = self._gather(first)
             self._commit_batch(batch)
@@ -373,10 +376,3 @@ def in_snapshot(
 
     update_wrapper(read, query)
     return read
-
-
-def _settle(write: _Write, work: Callable[[], Any]) -> None:
-    try:
-        write.future.set_result(work())
-    except Exception as error:  # noqa: BLE001 - the thread must live, the caller gets it
-        write.future.set_exception(error)

@@ -210,7 +210,9 @@ def copy_files(hashes: Iterable[str], sources: Sequence[Path], target: Path) -> 
 
 def copy_kept_to(paths: DataPaths, backup: Path) -> int:
     """Copy the files of backups beside a copy of one; return how many are missing or altered."""
-    hashes = (each for each in _names_in(paths.kept_attachments) if not each.endswith(_PART))
+    kept = paths.kept_attachments
+    names = [path.name for path in kept.iterdir()] if kept.exists() else []
+    hashes = (each for each in names if not each.endswith(_PART))
     sources = (paths.kept_attachments, paths.attachments)
     return len(copy_files(hashes, sources, _folder_beside(backup)))
 
@@ -288,10 +290,6 @@ def _hashes_of_any(cursor: Connection) -> set[str]:
     """Return `referenced_hashes` of a database that may be older than attachments."""
     names = cursor.column("SELECT table_name FROM duckdb_tables()")
     return referenced_hashes(cursor) if "message_file" in names else set()
-
-
-def _names_in(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} if folder.exists() else set()
 
 
 def _make(folder: Path) -> None:

@@ -128,24 +128,21 @@ class Attempts:
 
     def settle(self, item_ids: Collection[int]) -> None:
         """Delete the failures of items that succeeded in the end."""
-        self._execute(
-            "DELETE FROM attempt WHERE worker = ? AND item_id IN (SELECT unnest(?))", list(item_ids)
-        )
+        chosen = "DELETE FROM attempt WHERE worker = ? AND item_id IN (SELECT unnest(?))"
+        self._execute(chosen, list(item_ids))
 
     def retry_now(self, at: datetime) -> None:
         """Let items that wait for their next try have it `at` (UTC); abandoned items stay so."""
-        self._execute(
-            "UPDATE attempt SET next_at = $2 WHERE worker = $1 AND next_at IS NOT NULL", to_db(at)
-        )
+        waiting = "UPDATE attempt SET next_at = $2 WHERE worker = $1 AND next_at IS NOT NULL"
+        self._execute(waiting, to_db(at))
 
     def clear_failures(self) -> None:
         """Let every item be tried again at once, as if it had never failed."""
         self._execute("DELETE FROM attempt WHERE worker = ?")
 
     def _execute(self, statement: str, *values: object) -> None:
-        self._store.write_derived(
-            lambda connection: connection.execute(statement, [self._worker, *values])
-        ).result()
+        given = [self._worker, *values]
+        self._store.write_derived(lambda connection: connection.execute(statement, given)).result()
 
 
 class FailedItems(StoreReader):

@@ -51,6 +51,7 @@ _WITH_VALUE = """WITH chunk AS (SELECT document_id, place, contains(text, $1) AS
     SELECT DISTINCT d.id, d.name FROM document d JOIN chunk c ON c.document_id = d.id
     LEFT JOIN chunk n ON n.document_id = c.document_id AND n.place = c.place + 1
     WHERE d.kind = 'document' AND (c.has_value OR contains(c.tail || n.head, $1))"""
+# Where passages of files are, before their chunks are deleted.
 _KEEP_PLACES = """INSERT OR REPLACE INTO former_passage
     SELECT p.id, d.id, c.start, d.name, d.title, d.project FROM passage p
     JOIN document_chunk c ON c.id = p.source_id JOIN document d ON d.id = c.document_id
@@ -147,8 +148,13 @@ class Documents:
         known = {each.id: each for each in self.listed()}
         removed = [each for each in known if each not in wanted]
         # Passages first: a row without a passage is found again, a passage without a row is not.
-        if gone := self._passages_of_others(wanted):
-            self._store.write_derived(lambda connection: _keep_places(connection, gone)).result()
+        gone = self._store.column(
+            "SELECT id FROM passage WHERE kind = $kind AND source_id NOT IN (SELECT c.id "
+            "FROM document_chunk c WHERE c.document_id IN (SELECT unnest($ids)))",
+            {"kind": self._kind.value, "ids": list(wanted)},
+        )
+        if gone:
+            self._store.write_derived(lambda c: c.execute(_KEEP_PLACES, [gone])).result()
             self._store.save(PassagesPut(replaced=tuple(gone)))
         changed = [each for key, each in wanted.items() if each != known.get(key)]
         if removed or changed:
@@ -158,9 +164,7 @@ class Documents:
     def read_again(self, reason: str) -> None:
         """Have the documents read again that were not read in full for a reason with that word."""
         again = "UPDATE document SET read_stamp = NULL WHERE kind = ? AND contains(why, ?)"
-        self._store.write_derived(
-            lambda connection: connection.execute(again, [self._kind.value, reason])
-        ).result()
+        self._store.write_derived(lambda c: c.execute(again, [self._kind.value, reason])).result()
 
     def move(self, documents: Iterable[ListedDocument]) -> None:
         """Store the projects of listed documents."""
@@ -208,7 +212,8 @@ class Documents:
 
         def write(connection: Connection) -> None:
             gone = [each for each in known if each not in rows]
-            _keep_places(connection, [own for each in gone for own, _ in passages.get(each, ())])
+            own = [each for key in gone for each, _ in passages.get(key, ())]
+            connection.execute(_KEEP_PLACES, [own])
             connection.delete_in("document_chunk", "id", gone)
             # The user may have removed one meanwhile.
             there = connection.column_in("document", "id", ids)
@@ -229,16 +234,14 @@ class Documents:
             if own and digest == own[0][1] == known.get(key):
                 kept.add(own[0][0])
             elif digest is not None:
-                made.append(self._passage(key, _searched(heading, text), digest, at[document_id]))
+                tokens = estimate_tokens(_searched(heading, text))
+                of = (self._store.ids.passage(), self._kind, key, None, None)
+                made.append(Passage(*of, digest, at[document_id], tokens))
         replaced = tuple(
             each for each, _ in chain.from_iterable(passages.values()) if each not in kept
         )
         if made or replaced:
             self._store.save(PassagesPut(tuple(made), replaced))
-
-    def _passage(self, chunk_id: int, words: str, digest: str, at: datetime) -> Passage:
-        passage_id, tokens = self._store.ids.passage(), estimate_tokens(words)
-        return Passage(passage_id, self._kind, chunk_id, None, None, digest, at, tokens)
 
     # -- reading
 
@@ -276,13 +279,6 @@ class Documents:
         return tuple(
             DocumentStatus(name, _state(is_read, chunks), *rest)
             for name, is_read, chunks, *rest in rows
-        )
-
-    def _passages_of_others(self, document_ids: Iterable[int]) -> list[int]:
-        return self._store.column(
-            "SELECT id FROM passage WHERE kind = $kind AND source_id NOT IN (SELECT c.id "
-            "FROM document_chunk c WHERE c.document_id IN (SELECT unnest($ids)))",
-            {"kind": self._kind.value, "ids": list(document_ids)},
         )
 
 
@@ -325,12 +321,6 @@ class DocumentTexts(StoreReader):
             )
         _, source, title, *rest = row
         return StoredDocument(source, title, tuple(Chunk(*each) for each in rows), *rest)
-
-
-def _keep_places(connection: Connection, passage_ids: Sequence[int]) -> None:
-    """Note where passages of files are, before their chunks are deleted."""
-    if passage_ids:
-        connection.execute(_KEEP_PLACES, [list(passage_ids)])
 
 
 def former_documents(

@@ -16,7 +16,9 @@ from app.storage.engine.connection import REPLACE, Connection
 from app.storage.tables import spaces
 
 PASSAGE_COLUMNS = columns_of(Passage)
-_PASSAGE = Table("passage", f"{PASSAGE_COLUMNS}, position", counter="passage")
+_PASSAGE = Table(
+    "passage", f"{PASSAGE_COLUMNS}, position", erased=OF_CONVERSATIONS, counter="passage"
+)
 # What left the index, until every index has passed that position.
 _REMOVED = Table("passage_gone", "id, position")
 _HASH = PASSAGE_COLUMNS.split(", ").index("content_hash")
@@ -64,7 +66,6 @@ def _erase(connection: Connection, ids: list[int], position: int) -> None:
         [ids, position],
     )
     spaces.remove_conversations(connection, ids)
-    connection.delete_in("passage", "conversation_id", ids)
 
 
 def remove_passages(connection: Connection, ids: list[int], position: int) -> None:

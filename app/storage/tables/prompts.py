@@ -37,8 +37,13 @@ _PROMPT = Table(
     "exchange_id, sent_at",
     OF_CONVERSATIONS,
 )
+_ORPHANED = "hash NOT IN (SELECT unnest(regexp_extract_all(parts, '[0-9a-f]{32}')) FROM prompt)"
 _TEXT = Table(
-    "prompt_text", "hash, conversation_id, text", "hash, conversation_id", OF_CONVERSATIONS, IGNORE
+    "prompt_text",
+    "hash, conversation_id, text",
+    "hash, conversation_id",
+    f"{OF_CONVERSATIONS} OR {_ORPHANED}",
+    IGNORE,
 )
 _RECALLED = Table(
     "recalled",
@@ -111,15 +116,6 @@ def from_runs(runs: Sequence[MessageId]) -> tuple[MessageId, ...]:
     return tuple(map(MessageId, ids))
 
 
-_ORPHANED = "hash NOT IN (SELECT unnest(regexp_extract_all(parts, '[0-9a-f]{32}')) FROM prompt)"
-
-
-def _erase(connection: Connection, ids: list[int], _position: int) -> None:
-    for table in PROMPTS.tables:
-        connection.execute(f"DELETE FROM {table.name} WHERE {table.erased}", [ids])
-    delete_orphaned_texts(connection)
-
-
 def delete_prompts_of_exchanges(
     connection: Connection, exchange_ids: Collection[int], forgotten: Collection[int]
 ) -> None:
@@ -130,18 +126,12 @@ def delete_prompts_of_exchanges(
     connection.delete_in("prompt", "exchange_id", exchange_ids)
     connection.delete_in("recalled", "exchange_id", exchange_ids)
     connection.delete_in("recalled", "source_exchange_id", forgotten)
-    delete_orphaned_texts(connection)
-
-
-def delete_orphaned_texts(connection: Connection) -> None:
-    """Delete the texts that no prompt has any more; inside the caller's transaction."""
     connection.execute(f"DELETE FROM prompt_text WHERE {_ORPHANED}")
 
 
 PROMPTS = Aggregate(
     (_PROMPT, _TEXT, _RECALLED, _FEEDBACK),
     {PromptStored: _put, FeedbackPut: _feedback},
-    erase=_erase,
     # Verdicts and recalled items may name passages that have been replaced since.
     rules=(
         reference("prompt.exchange_id", "exchange", "delete"),

@@ -23,7 +23,14 @@ from app.storage.engine.store import StoreReader
 from app.storage.engine.times import to_db
 
 _ROUTINE = Table("routine", columns_of(Routine), "uid")
-_RUN = Table("routine_run", columns_of(RoutineRun), "routine_uid, due_at")
+# The times of runs are kept without their conversation, so that none is repeated.
+_RUN = Table(
+    "routine_run",
+    columns_of(RoutineRun),
+    "routine_uid, due_at",
+    OF_CONVERSATIONS,
+    cleared="conversation_id, exchange_id",
+)
 _WITHOUT_ROUTINE = "routine_uid NOT IN (SELECT uid FROM routine)"
 
 
@@ -65,15 +72,6 @@ def _write(connection: Connection, batch: Batch, _state: State) -> None:
     connection.execute(f"DELETE FROM routine_run WHERE {_WITHOUT_ROUTINE}")
 
 
-def _erase(connection: Connection, ids: list[int], _position: int) -> None:
-    """Keep the times of runs, so that none is repeated, without their conversation."""
-    connection.execute(
-        "UPDATE routine_run SET conversation_id = NULL, exchange_id = NULL "
-        f"WHERE {OF_CONVERSATIONS}",
-        [ids],
-    )
-
-
 ROUTINES = Aggregate(
     (_ROUTINE, _RUN),
     {
@@ -82,7 +80,6 @@ ROUTINES = Aggregate(
         RoutineRunPut: _run_put,
     },
     _write,
-    _erase,
     rules=(
         reference("routine_run.conversation_id", "conversation", "clear"),
         reference("routine_run.exchange_id", "exchange", "clear"),

@@ -34,11 +34,6 @@ def _put_provider(batch: Batch, change: ProviderPut) -> None:
     batch.announce("providers", change.name)
 
 
-def _erase(connection: Connection, ids: list[int], _position: int) -> None:
-    """Drop the test questions about turns of forgotten conversations."""
-    drop_probes(connection, connection.column_in("exchange", "id", ids, "conversation_id"))
-
-
 def drop_probes(connection: Connection, exchange_ids: Collection[int]) -> None:
     """Drop the test questions about some turns; inside the caller's transaction."""
     row = connection.execute("SELECT value FROM appconfig WHERE key = ?", [PROBES]).fetchone()
@@ -70,7 +65,9 @@ def probes_without(value_json: str, exchange_ids: Collection[int]) -> str:
 SETTINGS_TABLES = Aggregate(
     (Table("appconfig", "key, value", "key"), _PROVIDER),
     {SettingPut: _put, ProviderPut: _put_provider},
-    erase=_erase,
+    erase=lambda connection, ids, _: drop_probes(
+        connection, connection.column_in("exchange", "id", ids, "conversation_id")
+    ),
 )
 
 

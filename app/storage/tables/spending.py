@@ -33,6 +33,8 @@ _SPEND = Table(
     "position, place, spent_at, purpose, model, input_tokens, output_tokens, cached_tokens, "
     "cost_usd, estimated, exchange_id",
     "position, place",
+    f"exchange_id IN (SELECT id FROM exchange WHERE {OF_CONVERSATIONS})",
+    cleared="exchange_id",
 )
 _RESERVATION = Table(
     "spend_held",
@@ -68,19 +70,10 @@ def _write(connection: Connection, batch: Batch, _state: State) -> None:
     _RESERVATION.write(connection, batch.rows["spend_held"])
 
 
-def _erase(connection: Connection, ids: list[int], _position: int) -> None:
-    connection.execute(
-        "UPDATE spend SET exchange_id = NULL WHERE exchange_id IN "
-        f"(SELECT id FROM exchange WHERE {OF_CONVERSATIONS})",
-        [ids],
-    )
-
-
 SPENDING = Aggregate(
     (_SPEND, _RESERVATION),
     {SpendAdded: _spent, SpendReserved: _reserved, SpendReleased: removes(_RESERVATION)},
     _write,
-    _erase,
     rules=(
         reference("spend.exchange_id", "exchange", "clear"),
         Rule(

@@ -81,11 +81,6 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
         _MEMBERS.write(connection, {each: members[each] for each in shown})
 
 
-def _erase(connection: Connection, ids: list[int], _position: int) -> None:
-    clear_topic_names(connection, ids)
-    connection.execute(f"DELETE FROM topic_member WHERE {OF_CONVERSATIONS}", [ids])
-
-
 def clear_topic_names(connection: Connection, conversation_ids: Collection[int]) -> None:
     """Delete the automatic names that may quote conversations; inside the caller's transaction."""
     connection.execute(
@@ -100,7 +95,7 @@ TOPICS = Aggregate(
     (_CHOICES, _MEMBERS),
     {TopicChosen: _chosen},
     write=_write,
-    erase=_erase,
+    erase=lambda connection, ids, _: clear_topic_names(connection, ids),
     rules=(
         reference("topic_member.conversation_id", "conversation", "delete", label="topic"),
         reference("topic_choice.merged_into", "topic_choice", "clear", label="topic"),

@@ -3,7 +3,7 @@
 numpy is imported on first use, so that opening the program does not wait for it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -134,7 +134,8 @@ def write_vectors(
     """
     wanted = {each.id: each.content_hash for each in embedded}
     wanted |= {each.id: each.content_hash for each in twins}
-    valid = _unchanged(connection, wanted)
+    present = connection.select_in("passage", "id, content_hash", wanted)
+    valid = {each for each, content_hash in present if wanted[each] == content_hash}
     table, stamp = spaces.table_of(space.name), _stamp(connection, space)
     connection.delete_in(table, "passage_id", valid)
     rows = [row for each in embedded if each.id in valid for row in _rows(each, stamp)]
@@ -145,17 +146,9 @@ def write_vectors(
 
 def _stamp(connection: Connection, space: Space) -> datetime:
     """Return the time of a write: later than any before it, even if the clock was set back."""
-    (last,) = connection.execute(
-        f"SELECT max(indexed_at) FROM {spaces.table_of(space.name)}"
-    ).fetchone() or (None,)
+    (last,) = connection.column(f"SELECT max(indexed_at) FROM {spaces.table_of(space.name)}")
     present = to_db(now())
     return present if last is None else max(present, last + timedelta(microseconds=1))
-
-
-def _unchanged(connection: Connection, wanted: Mapping[PassageId, str]) -> set[PassageId]:
-    """Return the passages that exist and have the given hash."""
-    rows = connection.select_in("passage", "id, content_hash", wanted)
-    return {each for each, content_hash in rows if wanted[each] == content_hash}
 
 
 def _rows(embedded: EmbeddedPassage, stamp: datetime) -> list[tuple[Any, ...]]:
@@ -181,11 +174,8 @@ def _copy(
         f"JOIN {table} e ON e.passage_id = w.twin",
         [[each.id for each in twins], [each.twin for each in twins], stamp],
     )
-    row = connection.execute(
-        f"SELECT count(*) FROM {table} WHERE chunk_number = 0 AND passage_id IN (SELECT unnest(?))",
-        [[each.id for each in twins]],
-    ).fetchone()
-    return int(row[0]) if row else 0
+    ids, first = [each.id for each in twins], "AND chunk_number = 0"
+    return len(connection.select_in(table, "passage_id", ids, "passage_id", first))
 
 
 # -- loading
@@ -238,7 +228,7 @@ def _written(cursor: Connection, space: Space, after: datetime | None) -> _Writt
     if begun_at is None:
         return None
     table, since = spaces.table_of(space.name), to_db(after) or _LONG_AGO
-    (until,) = cursor.execute(f"SELECT max(indexed_at) FROM {table}").fetchone() or (None,)
+    (until,) = cursor.column(f"SELECT max(indexed_at) FROM {table}")
     if until is None or until <= since:
         return None
     columns = cursor.execute(
@@ -276,5 +266,5 @@ def _begun_at(cursor: Connection, space: Space) -> datetime | None:
     """Return when a space was begun, as the database has it; None when it is missing."""
     if space.name not in spaces.spaces_to_read(cursor):
         return None
-    row = cursor.execute("SELECT begun_at FROM space WHERE name = ?", [space.name]).fetchone()
-    return row[0] if row else None
+    begun_at = cursor.column("SELECT begun_at FROM space WHERE name = ?", [space.name])
+    return begun_at[0] if begun_at else None

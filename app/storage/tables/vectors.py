@@ -88,9 +88,7 @@ class Vectors(StoreReader):
         known = {kept.space.name: kept.space for kept in self.spaces()}
         if (kept := known.get(space.name)) is None:
             # Never in one transaction; a table without its row is empty.
-            self._store.write_derived(
-                lambda connection: spaces.create_table(connection, space.name)
-            ).result()
+            self._store.write_derived(lambda c: spaces.create_table(c, space.name)).result()
             row = (space.name, space.dimension, space.max_tokens, model, to_db(now()), None)
             self._write(
                 space.name, lambda c: c.insert_rows("space", _SPACE, [row], "INSERT OR REPLACE")
@@ -123,9 +121,7 @@ class Vectors(StoreReader):
 
         # A kill between the two leaves an empty table, without anything forgotten.
         self._write(space_name, empty)
-        self._store.write_derived(
-            lambda connection: spaces.drop_table(connection, space_name)
-        ).result()
+        self._store.write_derived(lambda c: spaces.drop_table(c, space_name)).result()
 
     def drop_kinds(self, space_name: str, kinds: Collection[PassageKind]) -> None:
         """Delete the vectors of some kinds of passages; vectors loaded before are invalid."""
@@ -149,9 +145,7 @@ class Vectors(StoreReader):
     def set_traits(self, space: Space, traits: str) -> None:
         """Store what was measured of a space."""
         statement = "UPDATE space SET traits = ? WHERE name = ?"
-        self._write(
-            space.name, lambda connection: connection.execute(statement, [traits, space.name])
-        )
+        self._write(space.name, lambda c: c.execute(statement, [traits, space.name]))
 
     def _write(self, space_name: str, work: Callable[[Connection], T]) -> T:
         """Write to a space and tell listeners which one."""
@@ -225,10 +219,9 @@ class Vectors(StoreReader):
 
     def tokens(self, least_tokens: int) -> int:
         """Return the estimated tokens of all that should have vectors."""
-        row = self._store.row(
-            f"SELECT coalesce(sum(p.tokens), 0) {_PASSAGES}{_THAT_SHOULD}", {"least": least_tokens}
-        )
-        return int(row[0]) if row else 0
+        statement = f"SELECT coalesce(sum(p.tokens), 0) {_PASSAGES}{_THAT_SHOULD}"
+        (tokens,) = self._store.column(statement, {"least": least_tokens})
+        return int(tokens)
 
     @in_snapshot
     def amount(

@@ -186,6 +186,11 @@ def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> Co
         for place, exchange in enumerate(exchanges)
         if needs_summary and place >= count
     }
+    (has_tags,) = cursor.column(
+        "SELECT EXISTS (SELECT 1 FROM tag WHERE conversation_id = $1) OR EXISTS (SELECT 1 "
+        "FROM summary WHERE kind = 'conversation' AND source_id = $1)",
+        [head.id],
+    )
     lines = missing.get(EXCHANGE_SUMMARIES, {})
     facts = missing.get(EXTRACTIONS, {})
     unread = [each for each in exchanges if each.id in {*covered, *lines, *facts}][:_MOST_TURNS]
@@ -193,7 +198,7 @@ def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> Co
         conversation=head,
         summary=summary,
         wants_summary=bool(covered),
-        wants_tags=bool(covered) and _has_no_tags(cursor, head),
+        wants_tags=bool(covered) and not has_tags,
         turns=_turns(cursor, unread, covered, lines, facts),
     )
 
@@ -220,15 +225,6 @@ def _summary(
 def _stamp(place: int, exchange: Exchange) -> str:
     at = exchange.completed_at or _EPOCH
     return f"{place + 1}:{(at - _EPOCH) // timedelta(microseconds=1)}"
-
-
-def _has_no_tags(cursor: Connection, head: Conversation) -> bool:
-    row = cursor.execute(
-        "SELECT (SELECT count(*) FROM tag WHERE conversation_id = $1), (SELECT count(*) "
-        "FROM summary WHERE kind = 'conversation' AND source_id = $1)",
-        [head.id],
-    ).fetchone()
-    return row == (0, 0)
 
 
 def _turns(
