@@ -204,11 +204,18 @@ class BackgroundModel:
         is_cancelled: IsCancelled,
         schema: Schema | None = None,
     ) -> Answer:
-        ref = self._ref()
+        if not (chosen := self.model):
+            raise Blocked(
+                tr("No model is chosen for background work"), tr("Choose one in Settings.")
+            )
+        ref = ModelRef.parse(chosen)
         provider = self._provider(ref)
         request = self._request(ref, prompt, schema)
         input_tokens = self._usage.input_tokens(ref, request) + _ENVELOPE_TOKENS
-        most = self._max_usage(ref, round(input_tokens * _SLACK), request.max_output_tokens or 0)
+        given, made = round(input_tokens * _SLACK), request.max_output_tokens or 0
+        written = UsageReported(given, made, cache_write_tokens=given)
+        cost = self._prices.cost(ref, written)  # what costs most is a prompt written to the cache
+        most = MaxUsage(given, made, cost.cost_usd)
         reservation = self._limits.reserve(purpose, str(ref), most)
         reply = PartialReply(MessageId(0))
         try:
@@ -221,7 +228,10 @@ class BackgroundModel:
             else:  # the server has charged for it
                 spent = self._spent(reservation, ref, purpose, reply, request)
                 self._limits.settle(reservation, spent)
-                self._store_quietly(spent)
+                try:
+                    self._store.save(spent)
+                except StorageError:  # the request's own error is more important
+                    _log.warning("the cost of a failed request could not be stored")
             raise
         spent = self._spent(reservation, ref, purpose, reply, request)
         self._limits.settle(reservation, spent)
@@ -230,11 +240,6 @@ class BackgroundModel:
             self.write_off(answer)
             raise fault
         return answer
-
-    def _max_usage(self, ref: ModelRef, input_tokens: int, output_tokens: int) -> MaxUsage:
-        written = UsageReported(input_tokens, output_tokens, cache_write_tokens=input_tokens)
-        cost = self._prices.cost(ref, written)  # what costs most is a prompt written to the cache
-        return MaxUsage(input_tokens, output_tokens, cost.cost_usd)
 
     def _request(self, ref: ModelRef, prompt: Prompt, schema: Schema | None) -> ChatRequest:
         message = Message(
@@ -268,21 +273,7 @@ class BackgroundModel:
             reported.cached_tokens, cost.cost_usd, held=reservation.uid, is_estimated=reply.finished is None,
         )  # fmt: skip
 
-    def _store_quietly(self, spent: SpendAdded) -> None:
-        """Store the cost of a failed request; its error is more important than a storage error."""
-        try:
-            self._store.save(spent)
-        except StorageError:
-            _log.warning("the cost of a failed request could not be stored")
-
     # -- the provider
-
-    def _ref(self) -> ModelRef:
-        if not (chosen := self.model):
-            raise Blocked(
-                tr("No model is chosen for background work"), tr("Choose one in Settings.")
-            )
-        return ModelRef.parse(chosen)
 
     def _provider(self, ref: ModelRef) -> RemoteProvider:
         """Return the model's provider, rebuilt after a change. Raises Blocked."""

@@ -216,12 +216,14 @@ class WorkerBoard:
         Abandoned items and work that waits for the user are left. A worker that is hosted already
         goes on there; the others get a thread until the end. Blocking. Raises NotFound.
         """
-        chosen = [self._worker(name) for name in names or self._enabled()]
+        on = [name for name in self._workers if self._settings.flag(WORKERS[name].enabled_key)]
+        chosen = [self._worker(name) for name in names or on]
         arrived = threading.Event()
         unsubscribe = self.subscribe(lambda _: arrived.set())
         was_listening = self._unsubscribe is not None
         self._listen()
-        runs = self._run_here([worker for worker in chosen if not self._is_hosted(worker.name)])
+        hosted = {name for name, run in self._runs.items() if not run.stop.is_set()}
+        runs = self._run_here([worker for worker in chosen if worker.name not in hosted])
         self.wake([worker.name for worker in chosen])
         try:
             while not (is_drained := self._are_drained(chosen)) and not is_cancelled():
@@ -258,9 +260,6 @@ class WorkerBoard:
             )
         return worker
 
-    def _enabled(self) -> list[WorkerName]:
-        return [name for name in self._workers if self._settings.flag(WORKERS[name].enabled_key)]
-
     def _follow(self, name: WorkerName) -> None:
         """Start or stop a worker according to its setting; never waits."""
         worker = self._workers[name]
@@ -288,17 +287,13 @@ class WorkerBoard:
         if self._reader is not None and name in READERS:
             self._reader.running.start(name)
 
-    def _is_hosted(self, name: WorkerName) -> bool:
-        run = self._runs.get(name)
-        return run is not None and not run.stop.is_set()
-
     def _run_here(self, workers: Sequence[WorkerLoop[Any, Any]]) -> dict[WorkerName, _Run]:
         runs = {worker.name: _Run() for worker in workers}
         for worker in workers:
             self._note_running(worker.name)
         for worker in workers:
-            target = partial(self._serve, worker, runs[worker.name])
-            threading.Thread(target=target, name=worker.name, daemon=True).start()
+            given = (worker, runs[worker.name])
+            threading.Thread(target=self._serve, args=given, name=worker.name, daemon=True).start()
         return runs
 
     def _end(self, runs: Mapping[WorkerName, _Run], timeout_s: float) -> tuple[WorkerName, ...]:

@@ -180,13 +180,18 @@ class WorkerLoop(Generic[Item, Result]):
             return self._blocked(block)
         except Exception as error:  # noqa: BLE001 - the edge of the worker: the program must go on
             found = classify(error, self._failures.in_a_row)
-            return self._broken(error) if found is None else self._blocked(found)
+            if found is not None:
+                return self._blocked(found)
+            _log.error("%s failed: %s", self.name, format_traceback(error))
+            self._progress.counts.last_error = screen_message(error)
+            return self._backoff.broken(self._settled)
         self._backoff.record_success()
-        tally = self._progress.tally
+        tally, wait_s = self._progress.tally, self._job.poll_interval_s()
         if not tally.waiting_retry and not tally.abandoned:
             self._progress.counts.last_error = ""  # cured
-        is_drained = not tally.waiting_retry
-        return IdleWait(WorkerState.IDLE, self._idle_s(), is_drained)
+        if tally.next_attempt_at is not None:
+            wait_s = min(wait_s, (tally.next_attempt_at - self._clock.now()).total_seconds())
+        return IdleWait(WorkerState.IDLE, max(0.0, wait_s), not tally.waiting_retry)
 
     def _batch(self, items: Sequence[Item]) -> bool:
         """Work on items; return whether any is done or has failed."""
@@ -202,7 +207,9 @@ class WorkerLoop(Generic[Item, Result]):
             if self._stop.is_set():
                 break
             self._make(some)
-            if self._save_is_due():
+            count = sum(len(made) for made, _ in self._unsaved)
+            is_late = self._clock.monotonic() - self._saved_at >= self._job.pace.save_s
+            if count >= self._job.pace.save_items or (is_late and count):
                 self._save()
         self._save()
         return self._settled > before
@@ -269,12 +276,6 @@ class WorkerLoop(Generic[Item, Result]):
 
     # -- saving
 
-    def _save_is_due(self) -> bool:
-        pace = self._job.pace
-        count = sum(len(items) for items, _ in self._unsaved)
-        late = self._clock.monotonic() - self._saved_at >= pace.save_s
-        return count >= pace.save_items or (late and count > 0)
-
     def _save(self) -> None:
         """Store results; those that an outage keeps from being stored are stored the next time."""
         self._saved_at = self._clock.monotonic()
@@ -306,12 +307,6 @@ class WorkerLoop(Generic[Item, Result]):
 
     # -- waiting
 
-    def _idle_s(self) -> float:
-        wait_s = self._job.poll_interval_s()
-        if (next_at := self._progress.tally.next_attempt_at) is not None:
-            wait_s = min(wait_s, (next_at - self._clock.now()).total_seconds())
-        return max(0.0, wait_s)
-
     def _blocked(self, block: Blocked) -> IdleWait:
         text = screen_message(block)
         if self._progress.counts.last_error != text:
@@ -319,11 +314,6 @@ class WorkerLoop(Generic[Item, Result]):
         self._progress.counts.blocked_by = text
         self._progress.counts.last_error = text
         return self._backoff.blocked(block, self._settled)
-
-    def _broken(self, error: Exception) -> IdleWait:
-        _log.error("%s failed: %s", self.name, format_traceback(error))
-        self._progress.counts.last_error = screen_message(error)
-        return self._backoff.broken(self._settled)
 
     def _wait(self, rest: IdleWait) -> None:
         """Wait until woken, stopped, or the time has passed."""
@@ -370,10 +360,8 @@ class WorkerLoop(Generic[Item, Result]):
             _log.warning("%s: spending could not be read: %s", self.name, error)
 
     def _enter(self, state: WorkerState) -> None:
-        if state is not self._state:
-            self._state = state
-            self._publish()
-        elif self._made_status() != self._status:
+        is_other, self._state = state is not self._state, state
+        if is_other or self._made_status() != self._status:
             self._publish()
 
     def _publish_sometimes(self, *, at_once: bool = False) -> None:

@@ -51,10 +51,10 @@ MODEL_WORKERS = (
 class Workload:
     """The estimated work that waits for one worker: turns, requests and tokens."""
 
-    turns: int
-    requests: int
-    input_tokens: int
-    output_tokens: int
+    turns: int = 0
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 class Workloads:
@@ -73,8 +73,7 @@ class Workloads:
 
     def parts(self) -> Workload:
         """Return the work of the summarizers and the extractor, which read conversations together."""
-        lines, summaries = self._least_sizes()
-        flag = self._settings.flag
+        (lines, summaries), flag = self._least_sizes(), self._settings.flag
         wanted = WantedResults(
             lines if flag("summarizer_exchange_enabled") else None,
             summaries if flag("summarizer_conversation_enabled") else None,
@@ -111,14 +110,16 @@ class Workloads:
         turns = sum(sizes)
         requests = sum(math.ceil(size / _MOST_TURNS_OF_A_PART) for size in sizes)
         around = _PART_PROMPT_TOKENS + _SUMMARY_TOKENS + wanted.facts * _OFFERED_FACTS_TOKENS
-        read = turns * self._mean(_TURN_READS_TOKENS) + requests * around
+        mean = "SELECT coalesce(avg(least(tokens, $1)), 0) FROM passage WHERE kind = 'turn'"
+        (turn_tokens,) = self._store.column(mean, [_TURN_READS_TOKENS])
+        read = turns * turn_tokens + requests * around
         made = turns * _TURN_ANSWER_TOKENS + requests * _PART_ANSWER_TOKENS
         return Workload(turns, requests, round(read), made)
 
     def tool_calls(self) -> Workload:
         """Return the work of the tool-call summarizer."""
         if not self._settings.flag("tool_summarizer_enabled"):
-            return Workload(0, 0, 0, 0)
+            return Workload()
         tally = ToolCallWork(self._store).tally()
         count = tally.total - tally.done
         requests = math.ceil(count / _CALLS_OF_A_REQUEST)
@@ -127,7 +128,7 @@ class Workloads:
     def topic_names(self, model: str) -> Workload:
         """Return the work of naming topics, from titles."""
         if not self._settings.flag("topic_finder_enabled"):
-            return Workload(0, 0, 0, 0)
+            return Workload()
         count = TopicRows(self._store).names_wanted(model)
         requests = math.ceil(count / TOPICS_OF_A_REQUEST)
         read = requests * _NAMES_PROMPT_TOKENS + count * _TOPIC_READS_TOKENS
@@ -138,22 +139,13 @@ class Workloads:
 
         None without turns that wait to be read.
         """
-        flag = self._settings.flag
-        if not (flag(ENABLED) and flag("knowledge_extractor_enabled")):
-            return Workload(0, 0, 0, 0)
-        if not (new_tokens := turns * _FACT_TOKENS):
-            return Workload(0, 0, 0, 0)
-        row = self._store.row("SELECT sum(tokens) FROM passage WHERE kind = 'fact'")
-        known_tokens = int(row[0] or 0) if row else 0
+        flag, new_tokens = self._settings.flag, turns * _FACT_TOKENS
+        if not (flag(ENABLED) and flag("knowledge_extractor_enabled") and new_tokens):
+            return Workload()
+        known = "SELECT coalesce(sum(tokens), 0)::BIGINT FROM passage WHERE kind = 'fact'"
+        (known_tokens,) = self._store.column(known)
         read = _PROFILE_PROMPT_TOKENS + min(_PROFILE_READS_TOKENS, known_tokens + new_tokens)
         return Workload(0, 1, read, 2 * self._settings.number("profile_max_tokens"))
-
-    def _mean(self, limit: int) -> float:
-        """Return the mean tokens of a turn, each up to `limit`."""
-        row = self._store.row(
-            "SELECT avg(least(tokens, $1)) FROM passage WHERE kind = 'turn'", [limit]
-        )
-        return float(row[0]) if row and row[0] is not None else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,10 +231,10 @@ class Vectors(StoreReader):
         least_tokens: int,
         kinds: Collection[PassageKind],
     ) -> tuple[int, int, int]:
-        """Return (vectors, passages that should have some, their tokens) of some kinds."""
-        wanted = [kind.value for kind in kinds]
+        """Return (vectors, passages that should have some, their tokens) of some kinds, or (empty) all."""
+        wanted = [kind.value for kind in kinds or PassageKind]
         (vectors,) = cursor.column(
-            f"SELECT count(*) FROM {_table_to_read(cursor, space_name)} e "
+            f"SELECT count(e.vector) FROM {_table_to_read(cursor, space_name)} e "
             "JOIN passage p ON p.id = e.passage_id WHERE p.kind IN (SELECT unnest(?))",
             [wanted],
         )

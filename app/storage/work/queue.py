@@ -42,6 +42,11 @@ class Tally:
     abandoned: int = 0
     next_attempt_at: datetime | None = None
 
+    @property
+    def has_left(self) -> bool:
+        """Whether anything is to be done that was not abandoned."""
+        return self.done + self.abandoned < self.total
+
 
 @dataclass(frozen=True, slots=True)
 class RegeneratedKind:

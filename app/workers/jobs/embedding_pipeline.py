@@ -201,7 +201,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
             name: str | None = space_name_of(embedder)
         except KnownError:
             name = self._space.name if self._space else None  # the last one, better than none
-        tally = self._vectors.tally(name, self._settings.number("min_message_tokens"))
+        tally = self._vectors.tally(name, self._least_tokens)
         self._find_lacking_tokens(embedder, now())
         return replace(tally, done=max(0, tally.done - len(self._lacking_tokens)))
 
@@ -222,12 +222,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
     def amount(self, kinds: Collection[PassageKind] = ()) -> EmbeddingAmount:
         """Return what `start_over` would delete and embed again. Blocking; raises as `active` does."""
         name = space_name_of(self._active())
-        least = self._settings.number("min_message_tokens")
-        if kinds:
-            return EmbeddingAmount(name, *self._vectors.amount(name, least, kinds))
-        _, vectors = self._vectors.count(name)
-        total = self._vectors.tally(name, least).total
-        return EmbeddingAmount(name, vectors, total, self._vectors.tokens(least))
+        return EmbeddingAmount(name, *self._vectors.amount(name, self._least_tokens, kinds))
 
     def start_over(self, kinds: Collection[PassageKind] = ()) -> None:
         """Delete the vectors of the active space, or of these kinds in it. Blocking.
@@ -258,8 +253,11 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
 
     def _missing(self, space: Space, at: datetime) -> Sequence[PassageId]:
         self._vectors.ensure(space, self._settings.text("embedder"))
-        least = self._settings.number("min_message_tokens")
-        return self._vectors.missing(space, least, _PREFETCH, at)
+        return self._vectors.missing(space, self._least_tokens, _PREFETCH, at)
+
+    @property
+    def _least_tokens(self) -> int:
+        return self._settings.number("min_message_tokens")
 
     def _find_lacking_tokens(self, embedder: Embedder | None, at: datetime) -> None:
         """Find the passages with vectors that lack those of their tokens, if there may be any."""
@@ -271,7 +269,7 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         index = indexes.index_for(space, model)
         if not self._is_lacking_known or index is not self._lacking_in:
             self._is_lacking_known = True
-            ids = self._vectors.embedded(space, self._settings.number("min_message_tokens"), at)
+            ids = self._vectors.embedded(space, self._least_tokens, at)
             self._lacking_tokens = indexes.lacking(space, model, ids)
             self._lacking_in = indexes.index_for(space, model)
 

@@ -230,7 +230,10 @@ class PartReader:
                     (WorkerName.EXCHANGE_SUMMARIZER, self._of_exchanges),
                     (WorkerName.KNOWLEDGE_EXTRACTOR, self._of_facts),
                 ):
-                    if kind in running and not self._is_superseded(kind, each):
+                    # They may have been requested of another model since this one was asked.
+                    what = FACTS if kind is WorkerName.KNOWLEDGE_EXTRACTOR else SUMMARIES
+                    given = (what, each.begun_at, each.model)
+                    if kind in running and not self._store.read(is_superseded, *given):
                         made, count = store(each)
                         changes += made
                         counts[kind] += count
@@ -242,11 +245,6 @@ class PartReader:
         saved = self._store.on_writer(commit).result()
         self.on_stored([each for each in READERS if each in self._stored_for])
         return saved
-
-    def _is_superseded(self, worker: WorkerName, read: PartRead) -> bool:
-        """Return whether a worker's results were requested of another model since this one was asked."""
-        what = FACTS if worker is WorkerName.KNOWLEDGE_EXTRACTOR else SUMMARIES
-        return self._store.read(is_superseded, what, read.begun_at, read.model)
 
     # -- what is asked
 
@@ -352,7 +350,7 @@ class ReadingJob(Job[Any, Any]):
     def find(self, at: datetime) -> Sequence[Any]:
         """Return one part, or own items."""
         if self._reader is not None and self._reader.is_chosen:
-            return self._reader.find(self.name, at, self._has_work)
+            return self._reader.find(self.name, at, lambda: self.tally().has_left)
         return self.find_own(at)
 
     def describe(self, item: Any) -> str:
@@ -375,10 +373,6 @@ class ReadingJob(Job[Any, Any]):
         if self._reader is not None and isinstance(results[0], PartRead):
             return self._reader.save(self.name, results)
         return self.save_own(results)
-
-    def _has_work(self) -> bool:
-        tally = self.tally()
-        return tally.done + tally.abandoned < tally.total
 
     find_own, describe_own, make_own, save_own = Job.find, Job.describe, Job.make, Job.save
 
