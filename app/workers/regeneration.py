@@ -1,7 +1,7 @@
 """Regeneration of summaries, facts and vectors: what it would do and cost, and its start.
 
 Front ends show `plan().text` and call `begin` after a yes; the workers then do the work. The
-queries that find what is to be made again are in `app.storage.work.regeneration`.
+queries that find what is to be made again are in `app.storage.work.queue`.
 """
 
 from collections.abc import Sequence

@@ -333,7 +333,7 @@ class Store(Queries):
 
     def _is_applied(self, position: int) -> bool:
         try:
-            return int(self.read(read_state)[0]) >= position
+            return self.read(read_state).position >= position
         except StorageError:
             return False
 

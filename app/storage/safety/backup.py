@@ -64,6 +64,11 @@ def backups_of(folder: Path, database_uid: str) -> list[Backup]:
     return sorted(own, key=lambda backup: (backup.position, backup.made_at), reverse=True)
 
 
+def newest_backup(store: Store) -> Backup | None:
+    """Return the newest backup of a store's database."""
+    return next(iter(backups_of(store.paths.backups, store.uid)), None)
+
+
 def make_backup(store: Store) -> Backup:
     """Make a backup, delete expired ones and cut the journal behind the second-newest. Blocking.
 
@@ -94,10 +99,9 @@ def back_up_first(store: Store) -> Backup | None:
 
     Return the newest one, made now unless nothing was written since; None when none can be made.
     """
-    newest = backups_of(store.paths.backups, store.uid)[:1]
-    position = int(store.read(read_state)[0])
-    if newest and newest[0].position == position:
-        return newest[0]
+    newest = newest_backup(store)
+    if newest is not None and newest.position == store.read(read_state).position:
+        return newest
     return try_backup(store)
 
 

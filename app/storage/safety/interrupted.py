@@ -26,7 +26,6 @@ from app.domain.conversations import (
 from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
 from app.domain.turn_text import turn_passage
-from app.storage.engine.connection import Connection
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
 from app.storage.safety.replay import changes_of
@@ -60,15 +59,11 @@ def end_running_replies(store: Store) -> int:
 
 def running_exchanges(store: Store) -> list[tuple[Exchange, int]]:
     """Return the running exchanges, each with the journal position of its record."""
-
-    def query(cursor: Connection) -> list[tuple[Exchange, int]]:
-        positions: dict[int, int] = dict(
-            cursor.rows("SELECT id, position FROM exchange WHERE status = 'running'")
-        )
-        running = exchanges_where(cursor, "status = 'running'", [])
-        return [(exchange, positions[exchange.id]) for exchange in running]
-
-    return store.read(query)
+    running = store.read(exchanges_where, "status = 'running'", [])
+    positions: dict[int, int] = dict(
+        store.select_in("exchange", "id, position", [each.id for each in running])
+    )
+    return [(each, positions[each.id]) for each in running]
 
 
 def grown_since(store: Store, running: list[tuple[Exchange, int]]) -> dict[int, list[ReplyGrew]]:
@@ -110,7 +105,10 @@ def _ending(
             changes.append(shown)
     changes.append(ExchangePut(ended))
     if conversation is not None and not conversation.private:
-        changes += _passages(store, ended, [*known, *fresh])
+        passage = turn_passage(store.ids.passage(), ended, [*known, *fresh])
+        if passage is not None:
+            earlier = Passages(store).of_source(PassageKind.TURN, ended.id)
+            changes.append(PassagesPut((passage,), replaced=tuple(earlier)))
     return changes
 
 
@@ -145,11 +143,3 @@ def _blocks(parts: list[ReplyGrew]) -> tuple[Block, ...]:
         elif part.text:
             blocks.append(kind(part.text))
     return tuple(blocks)
-
-
-def _passages(store: Store, ended: Exchange, messages: list[Message]) -> list[Change]:
-    passage = turn_passage(store.ids.passage(), ended, messages)
-    if passage is None:
-        return []
-    earlier = Passages(store).of_source(PassageKind.TURN, ended.id)
-    return [PassagesPut((passage,), replaced=tuple(earlier))]

@@ -21,7 +21,7 @@ from app.storage.engine.space import disk_is_full
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.safety.attachments import remove_unreferenced
-from app.storage.safety.backup import backups_of, make_backup, try_backup
+from app.storage.safety.backup import backups_of, make_backup, newest_backup, try_backup
 from app.storage.safety.image import read_all_tables
 
 _log = logging.getLogger(__name__)
@@ -160,11 +160,10 @@ class Maintenance:
         Once a day the trash is emptied, a backup made, if something changed, and forgotten text removed, of a
         small library always.
         """
-        newest = backups_of(self._store.paths.backups, self._store.uid)[:1]
-        position = int(self._store.read(read_state)[0])
-        if newest:
-            age = self._clock.now() - newest[0].made_at
-            is_due = age > _DAY and position > newest[0].position
+        newest, position = newest_backup(self._store), self._store.read(read_state).position
+        if newest is not None:
+            age = self._clock.now() - newest.made_at
+            is_due = age > _DAY and position > newest.position
         else:  # until then the journal has everything
             is_due = position > _RECORDS_WITHOUT_BACKUP
         if is_due:
@@ -241,17 +240,15 @@ class Maintenance:
             self.notify(disk_is_full())
 
     def _back_up(self) -> None:
-        position = int(self._store.read(read_state)[0])
-        newest = backups_of(self._store.paths.backups, self._store.uid)[:1]
-        if position > (newest[0].position if newest else 0):
+        newest = newest_backup(self._store)
+        if self._store.read(read_state).position > (newest.position if newest else 0):
             make_backup(self._store)
 
     def _until_backup_s(self) -> float:
         """Return when the first backup is due, so that a short session leaves it to the next one."""
-        newest = backups_of(self._store.paths.backups, self._store.uid)[:1]
-        if not newest:
+        if (newest := newest_backup(self._store)) is None:
             return QUIET_S
-        age_s = (self._clock.now() - newest[0].made_at).total_seconds()
+        age_s = (self._clock.now() - newest.made_at).total_seconds()
         return BACKUP_EVERY_S - age_s if 0 <= age_s < BACKUP_EVERY_S else QUIET_S
 
     def _read_all(self) -> None:

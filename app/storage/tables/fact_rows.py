@@ -4,11 +4,11 @@ Queries are in `app.storage.tables.facts`; which facts are visible is `fact_visi
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 
 from app.domain.changes import ExtractionDone, FactPut
 from app.domain.facts import Fact, FactVersion
+from app.domain.ids import PassageId
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
@@ -17,10 +17,11 @@ from app.storage.engine.aggregate import (
     Table,
     columns_of,
     puts,
+    reader,
     reference,
     unique_uid,
 )
-from app.storage.engine.connection import IGNORE, Connection
+from app.storage.engine.connection import IGNORE, Connection, Queries
 from app.storage.tables.fact_visibility import VISIBLE_FACTS
 from app.storage.tables.passage_rows import passage_source
 
@@ -106,18 +107,6 @@ FACTS = Aggregate(
 # -- deletion
 
 
-@dataclass(frozen=True, slots=True)
-class _Chained:
-    """A fact and its place in the chain of facts that superseded each other."""
-
-    id: int
-    subject: str
-    said_at: datetime
-    valid_until: datetime | None
-    superseded_by: int | None
-    pinned: bool
-
-
 def delete_facts_where(connection: Connection, condition: str, values: list[int]) -> set[int]:
     """Delete the facts from sources that meet a condition; return those that stay and have changed.
 
@@ -142,16 +131,13 @@ def delete_facts(
     connection: Connection, fact_ids: Collection[int], moved: Collection[int] = ()
 ) -> set[int]:
     """Delete facts; return those that were superseded by them or by facts `moved` to an earlier day."""
-    deleted = _chained(connection, "id IN (SELECT unnest(?))", fact_ids)
+    deleted = facts_in(connection, fact_ids)
     freed = _freed(connection, fact_ids, moved)
     connection.delete_in("fact", "id", fact_ids)
     connection.delete_in("fact_version", "fact_id", fact_ids)
-    current = _chained(
-        connection,
-        "valid_until IS NULL AND subject <> '' AND subject IN (SELECT unnest(?))",
-        {each.subject for each in freed.values()},
-    )
-    holders: dict[str, list[_Chained]] = {}
+    subjects = {each.subject for each in freed.values()} - {""}
+    current = facts_in(connection, subjects, "subject", "AND valid_until IS NULL")
+    holders: dict[str, list[Fact]] = {}
     for each in current.values():
         if each.id not in freed:
             holders.setdefault(each.subject, []).append(each)
@@ -169,11 +155,11 @@ def delete_facts(
 
 def _freed(
     connection: Connection, deleted: Collection[int], moved: Collection[int]
-) -> dict[int, _Chained]:
+) -> dict[PassageId, Fact]:
     """Return the facts whose successor has to be determined again."""
-    freed = _chained(connection, "superseded_by IN (SELECT unnest(?))", deleted)
-    earlier = _chained(connection, "id IN (SELECT unnest(?))", moved)
-    for each in _chained(connection, "superseded_by IN (SELECT unnest(?))", moved).values():
+    freed = facts_in(connection, deleted, "superseded_by")
+    earlier = facts_in(connection, moved)
+    for each in facts_in(connection, moved, "superseded_by").values():
         if each.superseded_by and each.said_at > earlier[each.superseded_by].said_at:
             freed[each.id] = each
     for each in earlier.values():
@@ -182,7 +168,9 @@ def _freed(
     return {key: each for key, each in freed.items() if key not in deleted}
 
 
-def _after(fact: _Chained, deleted: Mapping[int, _Chained], moved: Collection[int]) -> int | None:
+def _after(
+    fact: Fact, deleted: Mapping[PassageId, Fact], moved: Collection[int]
+) -> PassageId | None:
     """Return the nearest successor of a fact that stays; None when there is none."""
     after, seen = fact.superseded_by, set[int]()
     while after is not None and after in deleted and after not in seen:
@@ -191,7 +179,7 @@ def _after(fact: _Chained, deleted: Mapping[int, _Chained], moved: Collection[in
     return None if after in moved or after in deleted or after == fact.id else after
 
 
-def _store(connection: Connection, placed: Iterable[_Chained]) -> None:
+def _store(connection: Connection, placed: Iterable[Fact]) -> None:
     """Store the successors of facts; a fact ends when its successor was said."""
     ends = [(each.id, each.superseded_by) for each in placed]
     connection.execute(
@@ -203,12 +191,13 @@ def _store(connection: Connection, placed: Iterable[_Chained]) -> None:
     )
 
 
-def _chained(
-    connection: Connection, condition: str, values: Iterable[object]
-) -> dict[int, _Chained]:
-    rows = connection.rows(
-        "SELECT id, subject, said_at, valid_until, superseded_by, pinned FROM fact "
-        f"WHERE {condition}",
-        [list(values)],
-    )
-    return {row[0]: _Chained(*row) for row in rows}
+fact_of = reader(Fact)
+"""Of a row of `FACT_COLUMNS`."""
+
+
+def facts_in(
+    cursor: Queries, values: Iterable[object], key: str = "id", rest: str = ""
+) -> dict[PassageId, Fact]:
+    """Return the facts whose `key` is one of `values`, by id; `rest` are further clauses."""
+    rows = cursor.select_in("fact", FACT_COLUMNS, values, key, rest)
+    return {row[0]: fact_of(row) for row in rows}

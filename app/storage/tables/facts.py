@@ -17,7 +17,7 @@ from app.domain.turn_text import content_hash, estimate_tokens
 from app.storage.engine.aggregate import reader
 from app.storage.engine.connection import Connection, Row, among
 from app.storage.engine.store import StoreReader
-from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS
+from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS, fact_of
 from app.storage.tables.fact_visibility import VISIBLE_FACTS, visible_facts
 from app.storage.tables.projects import BOUNDED
 
@@ -172,8 +172,6 @@ class Facts(StoreReader):
         return [fact_of(row) for row in rows]
 
 
-fact_of = reader(Fact)
-"""Of a row of `FACT_COLUMNS`."""
 _version_of = reader(FactVersion)
 
 

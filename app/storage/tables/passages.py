@@ -52,11 +52,11 @@ class Passages(StoreReader):
         `IndexWork.position`.
         """
         (until,) = cursor.column("SELECT position FROM state")
-        (count, end) = cursor.execute(
+        ((count, end),) = cursor.rows(
             "SELECT count(*), max(position) FROM (SELECT position FROM passage "
             "WHERE position > ? ORDER BY position LIMIT ?)",
             [position, limit],
-        ).fetchone() or (0, None)
+        )
         is_last = count < limit
         end = until if is_last else end
         added, removed = (
@@ -203,31 +203,28 @@ class Passages(StoreReader):
 
         They are equal when nothing was written since.
         """
-        row = self._store.row(
+        ((least, all_now, gone_since),) = self._store.rows(
             "SELECT count(*) FILTER (position <= $1), count(*), "
             "(SELECT count(*) FROM passage_gone WHERE position > $1) FROM passage",
             [position],
         )
-        least, all_now, gone_since = row or (0, 0, 0)
         return least, all_now + gone_since
 
     def history_at(self, position: int) -> tuple[int, int]:
         """Return how many passages were written up to `position` and in total, without the manual."""
-        row = self._store.row(
+        ((written, total),) = self._store.rows(
             "SELECT count(*) FILTER (position <= ?), count(*) FROM passage WHERE kind <> ?",
             [position, PassageKind.MAN_PAGE.value],
         )
-        written, total = row or (0, 0)
         return written, total
 
     def forgetting(self) -> tuple[int, int]:
         """Return (the journal position of the last deletion of indexed words or 0, the present one)."""
-        row = self._store.row(
+        ((forgotten_at, position),) = self._store.rows(
             "SELECT coalesce((SELECT value FROM meta WHERE key = 'unindexed_at'), "
-            "(SELECT value FROM meta WHERE key = 'forgotten_at')), position FROM state"
+            "(SELECT value FROM meta WHERE key = 'forgotten_at'), '0'), position FROM state"
         )
-        forgotten_at, position = row or (None, 0)
-        return int(forgotten_at or 0), position
+        return int(forgotten_at), position
 
     def count_by_kind(self) -> Mapping[PassageKind, int]:
         """Return how many passages there are of each kind; kinds without any are absent."""

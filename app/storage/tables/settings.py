@@ -36,12 +36,10 @@ def _put_provider(batch: Batch, change: ProviderPut) -> None:
 
 def drop_probes(connection: Connection, exchange_ids: Collection[int]) -> None:
     """Drop the test questions about some turns; inside the caller's transaction."""
-    row = connection.execute("SELECT value FROM appconfig WHERE key = ?", [PROBES]).fetchone()
-    if row is None:
-        return
-    kept = probes_without(row[0], exchange_ids)
-    if kept != row[0]:
-        connection.execute("UPDATE appconfig SET value = ? WHERE key = ?", [kept, PROBES])
+    for value in connection.column_in("appconfig", "value", [PROBES], "key"):
+        kept = probes_without(value, exchange_ids)
+        if kept != value:
+            connection.execute("UPDATE appconfig SET value = ? WHERE key = ?", [kept, PROBES])
 
 
 def probes_without(value_json: str, exchange_ids: Collection[int]) -> str:
@@ -76,8 +74,8 @@ SETTINGS_TABLES = Aggregate(
 
 def stored_text(store: Store, key: str) -> str:
     """Return a text setting as stored, "" if it is not; for one read without `Settings`. Blocking."""
-    row = store.row("SELECT value FROM appconfig WHERE key = ?", [key])
-    return str(json.loads(row[0]) or "") if row else ""
+    found = store.column_in("appconfig", "value", [key], "key")
+    return "".join(str(json.loads(value) or "") for value in found)
 
 
 class SettingValues:

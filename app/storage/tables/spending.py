@@ -175,8 +175,8 @@ class Spending(StoreReader):
         return tuple(sorted(rows, key=lambda row: (-row.day.toordinal(), row.purpose, row.model)))
 
     def _spent(self, condition: str, *values: object) -> Spent:
-        row = self._store.row(f"SELECT {_SUMS} FROM spend WHERE {condition}", [*values])
-        return Spent(*row or ())
+        (sums,) = self._store.rows(f"SELECT {_SUMS} FROM spend WHERE {condition}", [*values])
+        return Spent(*sums)
 
 
 _SUMS = (

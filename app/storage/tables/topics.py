@@ -167,13 +167,12 @@ class TopicRows(StoreReader):
 
     def names_wanted(self, model: str) -> int:
         """Return how many topics a model would be asked to name; before any was found, about how many."""
-        row = self._store.row(
+        ((found, unnamed, asked, conversations),) = self._store.rows(
             "SELECT (SELECT count(*) FROM topic), (SELECT count(*) FROM topic t LEFT JOIN topic_choice o "
             "ON o.id = t.id WHERE t.named_by = '' AND coalesce(o.name, '') = '' AND o.merged_into IS NULL), "
             "(SELECT max(value) FROM meta WHERE key = 'topics_model'), "
             f"(SELECT count(*) FROM conversation c WHERE {_VISIBLE})",
         )
-        found, unnamed, asked, conversations = row or (0, 0, "", 0)
         if found:
             return 0 if asked == model else int(unnamed)
         enough = conversations >= LEAST_CONVERSATIONS
@@ -237,10 +236,10 @@ class TopicRows(StoreReader):
         """Return what there is to do with the vectors of a space."""
         if space.name not in spaces.spaces_to_read(cursor):
             return TopicWork(0, 0, 0, 0)
-        conversations, assigned = cursor.execute(
+        ((conversations, assigned),) = cursor.rows(
             "SELECT count(*), count(m.conversation_id) FROM (SELECT DISTINCT p.conversation_id AS id "
             f"FROM {_embedded(space)}) c LEFT JOIN topic_member m ON m.conversation_id = c.id"
-        ).fetchone() or (0, 0)
+        )
         (nameless,) = cursor.column(
             "SELECT count(*) FROM topic WHERE name = '' AND (id IN (SELECT topic_id FROM topic_member m "
             f"JOIN conversation c ON c.id = m.conversation_id WHERE {_VISIBLE}) OR id IN "

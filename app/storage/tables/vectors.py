@@ -238,11 +238,11 @@ class Vectors(StoreReader):
             "JOIN passage p ON p.id = e.passage_id WHERE p.kind IN (SELECT unnest(?))",
             [wanted],
         )
-        passages, tokens = cursor.execute(
+        ((passages, tokens),) = cursor.rows(
             f"SELECT count(*), coalesce(sum(p.tokens), 0) {_PASSAGES}{_THAT_SHOULD}"
             "AND p.kind IN (SELECT unnest($kinds))",
             {"least": least_tokens, "kinds": wanted},
-        ).fetchone() or (0, 0)
+        )
         return int(vectors), int(passages), int(tokens)
 
     # -- writing
@@ -273,11 +273,11 @@ class Vectors(StoreReader):
     @in_snapshot
     def count(self, cursor: Connection, space_name: str) -> tuple[int, int]:
         """Return how many passages have a vector in a space, and how many vectors there are."""
-        row = cursor.execute(
+        ((passages, vectors),) = cursor.rows(
             "SELECT count(DISTINCT passage_id), count(*) "
             f"FROM {_table_to_read(cursor, space_name)} WHERE vector IS NOT NULL"
-        ).fetchone()
-        return row or (0, 0)
+        )
+        return passages, vectors
 
     def load(self, space: Space, after: datetime | None = None) -> Iterator[LoadedRows]:
         """Yield all vectors of a space by passage, or those written after the moment `after`.

@@ -15,8 +15,8 @@ from app.domain.turn_text import RECALL_MODEL
 from app.storage.engine.connection import Connection
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db
-from app.storage.tables.fact_rows import FACT_COLUMNS
-from app.storage.tables.facts import fact_of, fact_versions
+from app.storage.tables.fact_rows import FACT_COLUMNS, fact_of, facts_in
+from app.storage.tables.facts import fact_versions
 from app.storage.work.queue import (
     COMPLETED,
     COUNTS_BY_MAKER,
@@ -161,18 +161,16 @@ class ExtractionWork(StoreReader):
 
     def learned_from(self, exchange_ids: Iterable[int]) -> Sequence[Fact]:
         """Return the current facts that were last extracted from some exchanges."""
-        return self._facts(
-            "valid_until IS NULL AND exchange_id IN (SELECT unnest(?)) ORDER BY id",
-            [list(exchange_ids)],
-        )
+        rest = "AND valid_until IS NULL ORDER BY id"
+        return [*facts_in(self._store, exchange_ids, "exchange_id", rest).values()]
 
     def by_id(self, fact_ids: Iterable[int]) -> Sequence[Fact]:
         """Return the facts that exist among `fact_ids`."""
-        return self._facts("id IN (SELECT unnest(?)) ORDER BY id", [list(fact_ids)])
+        return [*facts_in(self._store, fact_ids, rest="ORDER BY id").values()]
 
     def superseded_by(self, fact_ids: Iterable[int]) -> Sequence[Fact]:
         """Return the facts that were superseded by some others."""
-        return self._facts("superseded_by IN (SELECT unnest(?)) ORDER BY id", [list(fact_ids)])
+        return [*facts_in(self._store, fact_ids, "superseded_by", "ORDER BY id").values()]
 
     def versions(self, fact_ids: Iterable[int]) -> Mapping[PassageId, Sequence[FactVersion]]:
         """Return all versions of facts, by fact, oldest first."""

@@ -211,11 +211,11 @@ def _summary(
     None is used that is to be made again, or of which a turn was deleted or changed.
     """
     values = {**regeneration_values(cursor, SUMMARIES), "own": head.id}
-    row = cursor.execute(
+    row = cursor.row(
         "SELECT text, source_hash FROM summary d WHERE kind = 'conversation' AND source_id = $own "
         f"AND {IS_CURRENT}",
         values,
-    ).fetchone()
+    )
     text, stamp = row or ("", "0:0")
     count = int(stamp.partition(":")[0])
     is_prefix = 0 < count <= len(exchanges) and _stamp(count - 1, exchanges[count - 1]) == stamp

@@ -118,14 +118,13 @@ class WorkQuery:
 
     def tally(self, cursor: Connection, /, *, of_all: bool = False, **values: Any) -> Tally:
         """Return how many items there are, how many have a result, and what delays the others."""
-        row = cursor.execute(
+        ((done, total, waiting, abandoned, next_at),) = cursor.rows(
             f"SELECT count(d.{self.key}), count(*), count(a.next_at), "
             f"count(a.item_id) - count(a.next_at), min(a.next_at) {self.items} "
             f"LEFT JOIN {self.result} LEFT JOIN attempt a ON a.worker = '{self.worker}' "
             f"AND a.item_id = {self.item} AND d.{self.key} IS NULL {self.wanted}",
             self._bound(cursor, values, of_all=of_all),
-        ).fetchone()
-        done, total, waiting, abandoned, next_at = row or (0, 0, 0, 0, None)
+        )
         return Tally(done, total, waiting, abandoned, from_db(next_at))
 
     def _bound(
@@ -153,7 +152,7 @@ def request_regeneration(settings: Settings, what: RegeneratedKind) -> None:
 
 def regeneration_values(
     cursor: Connection, what: RegeneratedKind, *, of_all: bool = False
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return `again` (a TIMESTAMP) and `makers`, which the work queries bind.
 
     With `of_all` as if the user had just requested regeneration.
@@ -177,11 +176,8 @@ def is_superseded(
 ) -> bool:
     """Return whether another maker was asked for what `model` began to make at that time."""
     values = regeneration_values(cursor, what)
-    row = cursor.execute(
-        "SELECT $begun < $again AND NOT list_contains($makers, $model)",
-        {**values, "begun": to_db(begun_at), "model": model},
-    ).fetchone()
-    return bool(row and row[0])
+    is_later = to_db(begun_at) < values["again"]
+    return is_later and model not in values["makers"]
 
 
 COUNTS_BY_MAKER = "(d.made_at >= $again OR list_contains($makers, d.model))"

@@ -83,7 +83,9 @@ class FactWriter:
         self, kept: Sequence[ReadExchange], state: ExtractionState, project: str
     ) -> list[Change]:
         """Return what stores the facts of exchanges of one bounded project; "": of none."""
-        refused = self._refused(kept)
+        texts = (content_hash(fact.stated.text) for each in kept for fact in each.facts)
+        read = (blocked_message_hash(own.id) for each in kept for own in each.exchange.messages)
+        refused = self._facts.refused([*texts, *read])
         known = self._known(kept, state, project)
         done: list[Change] = []
         for each in sorted(kept, key=lambda one: one.exchange.id):
@@ -103,13 +105,6 @@ class FactWriter:
                 )
             )  # fmt: skip
         return [*known.changes(), *done]
-
-    def _refused(self, kept: Sequence[ReadExchange]) -> frozenset[str]:
-        texts = (fact.stated.text for each in kept for fact in each.facts)
-        messages = (
-            blocked_message_hash(message.id) for each in kept for message in each.exchange.messages
-        )
-        return self._facts.refused([*map(content_hash, texts), *messages])
 
     def _known(
         self, kept: Sequence[ReadExchange], state: ExtractionState, project: str

@@ -3,12 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-import numpy as np
-import numpy.typing as npt
-
 from app.domain.errors import KnownError
-from app.domain.facts import BY_PATTERNS, Fact
-from app.domain.ids import PassageId
+from app.domain.facts import BY_PATTERNS
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.sentences import content_terms
@@ -112,10 +108,12 @@ class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead], ReadingJ
         except KnownError:
             return [Compared(one) for one in said]
         least = embedder.same_cosine
-        return [
-            Compared(one, _same(vectors, one, facts, least), vectors[one.text], least)
-            for one, facts in zip(said, likely, strict=True)
-        ]
+        compared = []
+        for one, facts in zip(said, likely, strict=True):
+            own = vectors[one.text]
+            same = tuple(each.id for each in facts if float(vectors[each.text] @ own) >= least)
+            compared.append(Compared(one, same, own, least))
+        return compared
 
 
 def _first_messages(waiting: Sequence[ExchangeToRead]) -> int:
@@ -126,16 +124,6 @@ def _first_messages(waiting: Sequence[ExchangeToRead]) -> int:
         if total > _MOST_MESSAGES:
             return max(1, place)
     return len(waiting)
-
-
-def _same(
-    vectors: dict[str, npt.NDArray[np.float32]],
-    said: ExtractedFact,
-    known: Sequence[Fact],
-    least: float,
-) -> tuple[PassageId, ...]:
-    own = vectors[said.text]
-    return tuple(fact.id for fact in known if float(vectors[fact.text] @ own) >= least)
 
 
 build = KnowledgeExtractor

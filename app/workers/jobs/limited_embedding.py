@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 class LimitedEmbedding:
     """Embeds texts within the spend limits and records what servers charge."""
 
-    def __init__(self, store: Store, settings: Settings, limits: SpendLimits | None = None) -> None:
+    def __init__(self, store: Store, settings: Settings, limits: SpendLimits | None) -> None:
         self._store = store
         self._settings = settings
         self._limits = limits or SpendLimits(store, settings)

@@ -1,10 +1,9 @@
 """The tool-call summarizer: one searchable line for each tool call."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from app.domain.changes import Change, PassagesPut, SpendAdded, ToolSummaryPut
 from app.domain.ids import PassageId
@@ -82,12 +81,6 @@ def _shown(call: WaitingCall) -> str:
     return f"{call.call.name} {call.call.arguments[:_ARGUMENTS_READ_CHARS]}\n-> {answer}"
 
 
-def _lines_of(fields: Mapping[str, Any]) -> dict[int, str]:
-    return {
-        each["call"]: one_line(clean(each["text"]), LINE_LIMIT_CHARS) for each in fields["lines"]
-    }
-
-
 _BATCH = 10
 
 
@@ -136,7 +129,10 @@ class ToolSummarizer(Job[WaitingCall, Summed]):
         quoted = [Quoted(f"call {number}", _shown(call)) for number, call in enumerate(calls, 1)]
         prompt = fill_prompt("tool_calls", quoted)
         answer = model.ask(prompt, self.name, is_cancelled, _SCHEMA)
-        found = _lines_of(answer.fields)
+        found = {
+            each["call"]: one_line(clean(each["text"]), LINE_LIMIT_CHARS)
+            for each in answer.fields["lines"]
+        }
         lines = tuple(
             (found[number], answer.model) if found.get(number) else line
             for number, line in enumerate(own, 1)
