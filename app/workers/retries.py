@@ -54,19 +54,21 @@ def classify(error: Exception, failures_in_a_row: int) -> Blocked | None:
     `failures_in_a_row` counts items that failed with no success between: after three, a broken
     connection blocks the worker.
     """
-    if isinstance(error, Blocked):
-        return error
-    if isinstance(error, _USER_MUST_ACT):
-        return Blocked(error.title, error.hint, log_text=error.log_text)
+    if isinstance(error, Blocked) or not isinstance(error, KnownError):
+        return error if isinstance(error, Blocked) else None
+    must_act = isinstance(error, _USER_MUST_ACT)
     is_outage = isinstance(error, _OUTAGE) or (
         isinstance(error, _MAYBE_OUTAGE) and failures_in_a_row >= 2
     )
-    if is_outage and isinstance(error, KnownError):
-        server_wait_s = error.retry_after_s if isinstance(error, ProviderError) else None
-        return Blocked(
-            error.title, error.hint, retry_after_s=server_wait_s or 0.0, log_text=error.log_text
-        )
-    return None
+    if not must_act and not is_outage:
+        return None
+    wait_s = None if must_act else _server_wait_s(error)
+    return Blocked(error.title, error.hint, retry_after_s=wait_s, log_text=error.log_text)
+
+
+def _server_wait_s(error: Exception) -> float:
+    """Return the wait that a server asks for, 0 for none."""
+    return (error.retry_after_s or 0.0) if isinstance(error, ProviderError) else 0.0
 
 
 def item_retry_delay(tries: int, error: Exception, jitter: Jitter) -> timedelta:
@@ -75,8 +77,7 @@ def item_retry_delay(tries: int, error: Exception, jitter: Jitter) -> timedelta:
     Full jitter below 1, 2, 4, 8, 16, 32 s; never less than the server asks for.
     """
     wait_s = jitter(min(_MAX_ITEM_WAIT_S, 2.0 ** (tries - 1)))
-    server_wait_s = error.retry_after_s if isinstance(error, ProviderError) else None
-    return timedelta(seconds=max(wait_s, server_wait_s or 0.0))
+    return timedelta(seconds=max(wait_s, _server_wait_s(error)))
 
 
 def blocked_wait_s(blocks_in_a_row: int, block: Blocked, jitter: Jitter) -> float | None:
@@ -268,11 +269,8 @@ class Failures:
         """Store a failure; return whether the item is abandoned now."""
         tries = self._tries.get(item_id, 0) + 1
         is_abandoned = tries > retries
-        next_at = (
-            None
-            if is_abandoned
-            else self._clock.now() + item_retry_delay(tries, error, self._jitter)
-        )
+        delay = item_retry_delay(tries, error, self._jitter)
+        next_at = None if is_abandoned else self._clock.now() + delay
         _log.warning(
             "%s: item %d failed, try %d: %s", self._worker, item_id, tries, format_traceback(error)
         )

@@ -103,17 +103,9 @@ class SpendLimits:
                     self._check(limit, limit_usd, model, most.cost_usd, at)
             reservation = Reservation(new_uid(), model, most.cost_usd or 0.0, at)
             self._reservations.append(reservation)
-        record = SpendReserved(
-            reservation.uid,
-            at,
-            purpose,
-            model,
-            most.input_tokens,
-            most.output_tokens,
-            most.cost_usd,
-        )
+        usage = (most.input_tokens, most.output_tokens, most.cost_usd)
         try:
-            self._store.save(record)
+            self._store.save(SpendReserved(reservation.uid, at, purpose, model, *usage))
         except BaseException:
             self._drop(reservation)
             raise
@@ -122,9 +114,8 @@ class SpendLimits:
     def settle(self, reservation: Reservation, spent: SpendAdded) -> None:
         """Count the real cost of a request from now on, until it is stored."""
         with self._lock:
-            reservation.spent = spent
+            reservation.spent, reservation.at = spent, spent.at
             reservation.most_usd = spent.cost_usd or 0.0
-            reservation.at = spent.at
 
     def release(self, reservation: Reservation) -> None:
         """Cancel the reservation of a request that cost nothing. Blocking: a commit."""
@@ -189,16 +180,12 @@ class SpendLimits:
 
     def _drop_stored(self) -> None:
         """Drop reservations whose cost is stored by now."""
-        settled = [each.spent for each in self._reservations if each.spent is not None]
-        recorded = set()
-        for purpose in {each.purpose for each in settled}:
-            moments = [each.at for each in settled if each.purpose == purpose]
-            stored = self._spending.are_stored(purpose, moments)
-            recorded |= {(purpose, at) for at in stored}
+        settled = [each for each in self._reservations if each.spent is not None]
+        stored = self._spending.are_stored([each.at for each in settled])
         self._reservations = [
             each
             for each in self._reservations
-            if each.spent is None or (each.spent.purpose, each.spent.at) not in recorded
+            if each.spent is None or (each.spent.purpose, each.at) not in stored
         ]
 
 

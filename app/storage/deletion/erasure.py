@@ -72,7 +72,8 @@ def erase_bytes(store: Store, is_cancelled: Callable[[], bool] = lambda: False) 
         if is_cancelled():
             raise Cancelled("Forgotten text is removed from the files later")
         with store.backup_lock:
-            uncleaned = (each for each in _own_backups(store) if each.path not in clean)
+            backups = backups_of(store.paths.backups, store.uid)
+            uncleaned = (each for each in backups if each.path not in clean)
             if (backup := next(uncleaned, None)) is None:
                 _replace_database(store, pending)
                 return True
@@ -109,10 +110,6 @@ def owed_in(path: Path, backups: Path, database_uid: str) -> Owed:
 # -- backups
 
 
-def _own_backups(store: Store) -> list[Backup]:
-    return backups_of(store.paths.backups, store.uid)
-
-
 def _owed(cursor: Connection) -> Owed:
     rows = cursor.rows(
         "SELECT position, changes FROM erasure WHERE changes IS NULL OR changes <> '' ORDER BY position"
@@ -124,8 +121,9 @@ def _owed(cursor: Connection) -> Owed:
 
 def _contained(connection: Connection, owed: Owed) -> Changes:
     """Return what is owed and still in a database of any version."""
-    changes = (each for _, together in owed for each in together or ())
-    return tuple(each for each in changes if _contains(connection, each))
+    return tuple(
+        each for _, changes in owed for each in changes or () if _contains(connection, each)
+    )
 
 
 def _contains(connection: Connection, change: Change) -> bool:
@@ -167,8 +165,9 @@ def _clean_backup(store: Store, backup: Backup, owed: Owed) -> None:
     folder = store.paths.backups
     copied, cleaned = folder / _COPIED, folder / _CLEANED
     try:
-        if _is_clean(backup, owed):
-            return
+        with connect(backup.path, folder, read_only=True) as connection:
+            if not _contained(connection, owed):
+                return
         _remove(folder, _COPIED, _CLEANED)
         shutil.copyfile(backup.path, copied)
         copied.chmod(0o600)
@@ -188,12 +187,6 @@ def _clean_backup(store: Store, backup: Backup, owed: Owed) -> None:
     finally:
         _remove(folder, _COPIED, _CLEANED)
         fsync_folder(folder)
-
-
-def _is_clean(backup: Backup, owed: Owed) -> bool:
-    """Return whether nothing that was forgotten is in a backup; raises duckdb.Error."""
-    with connect(backup.path, backup.path.parent, read_only=True) as connection:
-        return not _contained(connection, owed)
 
 
 def _remove(folder: Path, *names: str) -> None:

@@ -7,7 +7,7 @@ fact, memory or document, or is a list item that begins with it; earlier version
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -165,10 +165,9 @@ def redact_answer(text: str, context: QuoteContext) -> str:
 def _is_cited_deleted(section: list[str], context: QuoteContext) -> bool:
     """Return whether a quote with its citation in the last line is deleted."""
     source = _CITATION.match(section[-1])
-    linked, exchange, *known = source.group(2, 3, 1, 4) if source is not None else (None, None)
     rest = section[-1][source.end() :] if source is not None else section[-1]
     texts = [line.lstrip("> ").strip() for line in section[:-1]] + [rest.lstrip(">: ·-")]
-    return _is_deleted(linked, exchange, known, texts, context)
+    return _is_deleted(source, texts, context)
 
 
 def _in_section(line: str) -> bool:
@@ -196,22 +195,17 @@ def _section_without(section: list[str], context: QuoteContext) -> list[str]:
 
 def _is_old_deleted(quote: list[str], context: QuoteContext, *, is_known: bool) -> bool:
     """Return whether a quote below its source is deleted; one that `is_known` has a fact's or memory's id."""
-    source = _SOURCE.match(quote[0])
-    linked, exchange, *known = source.group(2, 3, 1, 4) if source is not None else (None, None)
     texts = [line.removeprefix(">").strip() for line in quote[1:]]
-    return _is_deleted(linked, exchange, known if is_known else (), texts, context)
+    return _is_deleted(_SOURCE.match(quote[0]), texts, context, is_known=is_known)
 
 
 def _is_deleted(
-    linked: str | None,
-    exchange: str | None,
-    known: Iterable[str | None],
-    texts: list[str],
-    context: QuoteContext,
+    source: re.Match[str] | None, texts: list[str], context: QuoteContext, *, is_known: bool = True
 ) -> bool:
-    """Return whether texts are deleted: of a linked conversation or exchange, or of a `known` fact or memory."""
+    """Return whether texts are deleted: of a linked conversation or exchange, or of a known fact or memory."""
+    known, linked, exchange, other = source.groups() if source is not None else (None,) * 4
     named = int(linked) if linked is not None and linked.isdecimal() else None
-    learned = next((int(each) for each in known if each is not None), None)
+    learned = int(known or other or 0) if is_known and (known or other) else None
     if context.knows_ids:
         deleted = context.deleted
         if named in deleted.conversations or learned in deleted.passages:

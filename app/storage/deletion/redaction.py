@@ -55,9 +55,17 @@ def redact_message(message: Message, calls: Mapping[str, str], host: QuoteContex
     `calls` are the arguments of the tool calls that its results answer, by call id.
     """
     if message.role is Role.TOOL:
-        blocks = tuple(_result(block, calls, host) for block in message.blocks)
+        blocks = tuple(
+            replace(each, text=redact_result(each, calls.get(each.call_id, ""), host))
+            if isinstance(each, ToolResult)
+            else each
+            for each in message.blocks
+        )
     elif is_recall_reply(message.role, message.model):
-        blocks = tuple(_answer(block, host) for block in message.blocks)
+        blocks = tuple(
+            Text(redact_answer(each.text, host)) if isinstance(each, Text) else each
+            for each in message.blocks
+        )
     else:
         return message
     return message if blocks == message.blocks else replace(message, blocks=blocks)
@@ -66,16 +74,6 @@ def redact_message(message: Message, calls: Mapping[str, str], host: QuoteContex
 def call_arguments(blocks: Iterable[Block]) -> dict[str, str]:
     """Return the arguments of the calls among blocks, by the calls' ids."""
     return {block.call_id: block.arguments for block in blocks if isinstance(block, ToolCall)}
-
-
-def _result(block: Block, calls: Mapping[str, str], host: QuoteContext) -> Block:
-    if not isinstance(block, ToolResult):
-        return block
-    return replace(block, text=redact_result(block, calls.get(block.call_id, ""), host))
-
-
-def _answer(block: Block, host: QuoteContext) -> Block:
-    return Text(redact_answer(block.text, host)) if isinstance(block, Text) else block
 
 
 def _imported(connection: Connection, messages: list[tuple[int, int]]) -> set[int]:

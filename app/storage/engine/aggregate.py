@@ -90,6 +90,10 @@ class Rule:
         return bool(self.repair) or self.drops_passages
 
 
+Fold = Callable[[Batch, Any], None]
+"""What a change does to a batch."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of an aggregate.
@@ -115,6 +119,30 @@ class Table:
         key = row[places[0]] if len(places) == 1 else tuple(row[each] for each in places)
         batch.rows[self.name][key] = row
         return key
+
+    def puts(self, of: str = "", announce: str = "", mark: Sequence[str] = ()) -> Fold:
+        """Return the fold of a change with a value, its field `of`, or that is one: it puts a row.
+
+        The key is announced in one set of the `ChangeSet`, and some of its flags are set.
+        """
+
+        def fold(batch: Batch, change: Any) -> None:
+            key = self.put(batch, getattr(change, of) if of else change)
+            if announce:
+                batch.announce(announce, key)
+            batch.mark(*mark)
+
+        return fold
+
+    def removes(self, announce: str = "") -> Fold:
+        """Return the fold of a change that removes the row of its `uid`."""
+
+        def fold(batch: Batch, change: Any) -> None:
+            batch.rows[self.name][change.uid] = None
+            if announce:
+                batch.announce(announce, change.uid)
+
+        return fold
 
     def write(
         self, connection: Connection, rows: Mapping[Any, Row | None], state: State | None = None
@@ -156,36 +184,6 @@ class Table:
         connection.execute(
             f"DELETE FROM {self.name} WHERE ({self.key}) IN (SELECT {values})", lists
         )
-
-
-Fold = Callable[[Batch, Any], None]
-"""What a change does to a batch."""
-
-
-def puts(table: Table, of: str = "", announce: str = "", mark: Sequence[str] = ()) -> Fold:
-    """Return the fold of a change with a value, its field `of`, or that is one: it puts a row.
-
-    The key is announced in one set of the `ChangeSet`, and some of its flags are set.
-    """
-
-    def fold(batch: Batch, change: Any) -> None:
-        key = table.put(batch, getattr(change, of) if of else change)
-        if announce:
-            batch.announce(announce, key)
-        batch.mark(*mark)
-
-    return fold
-
-
-def removes(table: Table, announce: str = "") -> Fold:
-    """Return the fold of a change that removes the row of its `uid`."""
-
-    def fold(batch: Batch, change: Any) -> None:
-        batch.rows[table.name][change.uid] = None
-        if announce:
-            batch.announce(announce, change.uid)
-
-    return fold
 
 
 @dataclass(frozen=True, slots=True)

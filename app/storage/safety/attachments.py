@@ -226,11 +226,8 @@ def restore_files(paths: DataPaths, cursor: Connection, backup: Path) -> None:
 
 def names_of(cursor: Connection, hashes: Collection[str]) -> tuple[str, ...]:
     """Return the names of files in messages, sorted; a file and its smaller copy have one name."""
-    rows = cursor.rows(
-        "SELECT content_hash, min(message_id) FROM message_file "
-        "WHERE content_hash IN (SELECT unnest(?)) GROUP BY ALL",
-        [list(hashes)],
-    )
+    columns = "content_hash, min(message_id)"
+    rows = cursor.select_in("message_file", columns, hashes, "content_hash", "GROUP BY ALL")
     return tuple(sorted({_name_of(cursor, *row) for row in rows}))
 
 

@@ -105,8 +105,8 @@ def _recovery_steps(opening: OpeningState, failure: list[Exception]) -> Iterator
     paths = opening.paths
     known = _has_history(paths)
     if paths.database.exists():
-        full_read = paths.unclean.exists() or _full_read_is_due(paths)
-        yield full_read
+        read_at = paths.checked.stat().st_mtime if paths.checked.exists() else time.time()
+        yield paths.unclean.exists() or time.time() - read_at > _FULL_READ_EVERY_S
         if quarantine(paths, [paths.wal]):
             opening.notices.append(_LOG_QUARANTINED)
             yield True
@@ -119,7 +119,10 @@ def _recovery_steps(opening: OpeningState, failure: list[Exception]) -> Iterator
         quarantine(paths, [paths.wal])  # DuckDB would delete it
         if known:
             opening.notices.append(tr("The database file was missing."))
-    for backup in _candidates(paths):
+    # Only those of the journal's database, if it has any.
+    owner = journal_owner(paths.journal)
+    own = backups_of(paths.backups, owner) if owner is not None else []
+    for backup in own or list_backups(paths.backups):
         if _put_in_place(opening, backup):
             made_at = format_moment(backup.made_at)
             notice = tr("The backup of {moment} was restored.").format(moment=made_at)
@@ -202,9 +205,9 @@ def _refuse_foreign(
 ) -> None:
     """Raise _Unusable for a file that is not ours, or is older than its backups and journal."""
     if found.version == 0:
-        row = connection.execute("SELECT count(*) FROM duckdb_tables()").fetchone()
+        (tables,) = connection.column("SELECT count(*) FROM duckdb_tables()")
         # A first start that was killed leaves only a file without tables.
-        if (row and row[0]) or (not is_new and _has_history(opening.paths)):
+        if tables or (not is_new and _has_history(opening.paths)):
             raise _Unusable(
                 tr(
                     "The database file was not created by this program; it was moved to the folder 'damaged'."
@@ -234,10 +237,7 @@ def _migrate(paths: DataPaths, connection: Connection, found: image.DatabaseIden
 
 def _identity(paths: DataPaths, connection: Connection) -> tuple[str, str]:
     """Return (uid, generation), created with the database; the uid is the journal's if there is one."""
-    rows = connection.rows(
-        "SELECT key, value FROM meta WHERE key IN ('database_uid', 'generation')"
-    )
-    known = dict(rows)
+    known = dict(connection.select_in("meta", "key, value", ["database_uid", "generation"], "key"))
     for key, value in (
         ("database_uid", journal_owner(paths.journal) or new_uid()),
         ("generation", new_uid()),
@@ -271,13 +271,6 @@ def _has_history(paths: DataPaths) -> bool:
     return bool(list_backups(paths.backups)) or first_position(paths.journal) is not None
 
 
-def _candidates(paths: DataPaths) -> list[Backup]:
-    """Return the backups to try, best first: only those of the journal's database, if it has any."""
-    owner = journal_owner(paths.journal)
-    own = backups_of(paths.backups, owner) if owner is not None else []
-    return own or list_backups(paths.backups)
-
-
 def _put_in_place(opening: OpeningState, backup: Backup) -> bool:
     """Restore a backup unless it is damaged; what was there before goes into quarantine."""
     paths = opening.paths
@@ -295,8 +288,3 @@ def _put_in_place(opening: OpeningState, backup: Backup) -> bool:
     image.replace_database(paths, coming)
     opening.restored = True
     return True
-
-
-def _full_read_is_due(paths: DataPaths) -> bool:
-    stamp = paths.checked
-    return stamp.exists() and time.time() - stamp.stat().st_mtime > _FULL_READ_EVERY_S

@@ -16,7 +16,6 @@ from app.storage.engine.aggregate import (
     Rule,
     Table,
     columns_of,
-    puts,
     reader,
     reference,
     unique_uid,
@@ -58,7 +57,7 @@ FACTS = Aggregate(
         Table("fact_refused", "text_hash", "text_hash", how=IGNORE),
         _EXTRACTION,
     ),
-    {FactPut: _put, ExtractionDone: puts(_EXTRACTION)},
+    {FactPut: _put, ExtractionDone: _EXTRACTION.puts()},
     rules=(
         unique_uid("fact"),
         reference("fact.conversation_id", "conversation", "delete", by_row=True),

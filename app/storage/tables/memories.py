@@ -19,7 +19,6 @@ from app.storage.engine.aggregate import (
     Aggregate,
     Table,
     columns_of,
-    puts,
     reader,
     reference,
 )
@@ -64,9 +63,9 @@ def delete_wordings(connection: Connection, changes: Iterable[CoreMemoryForgotte
 MEMORIES = Aggregate(
     (_MEMORY, _CORE, _WRITE),
     {
-        MemoryPut: puts(_MEMORY, "memory", mark=["memory"]),
-        CoreMemoryPut: puts(_CORE, mark=["memory"]),
-        MemoryWritePut: puts(_WRITE, "write", mark=["memory"]),
+        MemoryPut: _MEMORY.puts("memory", mark=["memory"]),
+        CoreMemoryPut: _CORE.puts(mark=["memory"]),
+        MemoryWritePut: _WRITE.puts("write", mark=["memory"]),
     },
     rules=(
         reference("memory.conversation_id", "conversation", "delete", by_row=True),

@@ -4,7 +4,7 @@ Each table is read by ids alone: in a join DuckDB would hash whole tables, 100 M
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
@@ -205,28 +205,19 @@ class _PassageRows:
     def text(self, head: _Head) -> PassageText:
         """Return the text of a passage."""
         content, near, own = self._content(head), self.around, head.exchange_id
-        title = content.title
-        if title is None:
-            title = self.headers.get(head.conversation_id, _NO_HEADER).title
-        text = PassageText(head.id, head.kind, head.conversation_id, title, (), head.created_at)
-        if head.kind is PassageKind.TURN:
-            return replace(
-                text,
-                parts=self.parts.get(own, ()),
-                before=self.parts.get(near.before.get(own), ())[-_NEAR_PARTS:],
-                after=self.parts.get(near.after.get(own), ())[:_NEAR_PARTS],
+        parts = self.parts.get(own, ())
+        if head.kind is not PassageKind.TURN:
+            part = partial(PassagePart, calls=content.headings, message_id=content.message_id)
+            parts = tuple(
+                part(part_id(head.id, number), Role.ASSISTANT, each)
+                for number, each in enumerate(content.texts)
             )
-        parts = (
-            PassagePart(
-                part_id(head.id, number),
-                Role.ASSISTANT,
-                each,
-                content.headings,
-                message_id=content.message_id,
-            )
-            for number, each in enumerate(content.texts)
-        )
-        return replace(text, parts=tuple(parts))
+            own = None
+        return PassageText(
+            head.id, head.kind, head.conversation_id, self._title(head, content), parts,
+            head.created_at, before=self.parts.get(near.before.get(own), ())[-_NEAR_PARTS:],
+            after=self.parts.get(near.after.get(own), ())[:_NEAR_PARTS],
+        )  # fmt: skip
 
     def place(
         self, head: _Head, turn_number: int | None, model: str | None, *, is_shown: bool
@@ -236,12 +227,17 @@ class _PassageRows:
         content = self._content(head)
         return PassagePlace(
             head.id, head.kind, head.conversation_id,
-            header.title if content.title is None else content.title,
+            self._title(head, content),
             header.source if content.source is None else content.source,
             header.archived, head.exchange_id, turn_number,
             self.first_messages.get(head.exchange_id),
             header.model if model is None else model, head.created_at, is_shown,
         )  # fmt: skip
+
+    def _title(self, head: _Head, content: PassageContent) -> str:
+        if content.title is not None:
+            return content.title
+        return self.headers.get(head.conversation_id, _NO_HEADER).title
 
     def _content(self, head: _Head) -> PassageContent:
         return self.contents.get((head.kind, head.source_id), _NO_CONTENT)

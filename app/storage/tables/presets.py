@@ -8,7 +8,6 @@ from app.storage.engine.aggregate import (
     Table,
     columns_of,
     reader,
-    removes,
     unique_name,
 )
 from app.storage.engine.connection import Row
@@ -24,7 +23,7 @@ def _put(batch: Batch, change: PresetPut) -> None:
 
 PRESETS = Aggregate(
     (_PRESET,),
-    {PresetPut: _put, PresetRemoved: removes(_PRESET, "presets")},
+    {PresetPut: _put, PresetRemoved: _PRESET.removes("presets")},
     rules=(unique_name("preset"),),
 )
 

@@ -18,7 +18,7 @@ from app.domain.profile import (
     supported_lines,
 )
 from app.domain.turn_text import content_hash
-from app.storage.engine.aggregate import Aggregate, Batch, Table, columns_of, puts, reader
+from app.storage.engine.aggregate import Aggregate, Batch, Table, columns_of, reader
 from app.storage.engine.connection import IGNORE, Connection
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db
@@ -55,7 +55,7 @@ PROFILES = Aggregate(
         Table("profile_rejected", "text_hash", "text_hash", how=IGNORE),
     ),
     {
-        ProfilePut: puts(_PROFILE, "profile", mark=["memory"]),
+        ProfilePut: _PROFILE.puts("profile", mark=["memory"]),
         ProfileReviewPut: _review,
         ProfileLinesRejected: _rejected,
     },

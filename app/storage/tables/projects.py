@@ -9,9 +9,7 @@ from app.storage.engine.aggregate import (
     Aggregate,
     Table,
     columns_of,
-    puts,
     reader,
-    removes,
     unique_name,
 )
 from app.storage.engine.store import Store
@@ -27,8 +25,8 @@ BOUNDED = (
 PROJECTS = Aggregate(
     (_PROJECT,),
     {
-        ProjectPut: puts(_PROJECT, "project", "projects"),
-        ProjectRemoved: removes(_PROJECT, "projects"),
+        ProjectPut: _PROJECT.puts("project", "projects"),
+        ProjectRemoved: _PROJECT.removes("projects"),
     },
     rules=(unique_name("project"),),
 )

@@ -14,7 +14,6 @@ from app.storage.engine.aggregate import (
     State,
     Table,
     columns_of,
-    puts,
     reader,
     reference,
 )
@@ -75,7 +74,7 @@ def _write(connection: Connection, batch: Batch, _state: State) -> None:
 ROUTINES = Aggregate(
     (_ROUTINE, _RUN),
     {
-        RoutinePut: puts(_ROUTINE, "routine", "routines"),
+        RoutinePut: _ROUTINE.puts("routine", "routines"),
         RoutineRemoved: _removed,
         RoutineRunPut: _run_put,
     },

@@ -10,6 +10,10 @@ from app.domain.ids import PARTS_PER_PASSAGE
 from app.storage.engine.aggregate import Aggregate, Rule
 from app.storage.engine.connection import Connection
 
+_INCOMPLETE = (
+    "count(*) <> max(chunk_number) + 1 OR min(chunk_number) <> 0 "
+    "OR (count(vector) <> count(*) AND count(*) > 1)"
+)
 _NAME = re.compile(r"[a-z0-9_]{1,100}")
 
 
@@ -86,36 +90,32 @@ def rules_of_space(name: str, dimension: int) -> tuple[Rule, ...]:
     """Return the rules of a space's vectors; the embedding pipeline makes deleted ones again."""
     table = table_of(name)
     repair = f"DELETE FROM {table} WHERE passage_id IN (SELECT unnest($1))"
-    return (
-        Rule(
-            "vector.passage_id",
-            f"The space {name} has vectors of passage {{}}, which does not exist.",
-            f"SELECT DISTINCT e.passage_id FROM {table} e "
-            "ANTI JOIN passage p ON p.id = e.passage_id",
-            repair,
+    rules = {
+        "passage_id": (
+            "has vectors of passage {}, which does not exist.",
+            "e ANTI JOIN passage p ON p.id = e.passage_id",
         ),
-        Rule(
-            "vector.dimension",
-            f"The space {name} has vectors of passage {{}} whose dimension is not {dimension}.",
-            f"SELECT DISTINCT passage_id FROM {table} "
-            f"WHERE octet_length(vector) <> {bytes_of(dimension)}",
-            repair,
+        "dimension": (
+            f"has vectors of passage {{}} whose dimension is not {dimension}.",
+            f"e WHERE octet_length(vector) <> {bytes_of(dimension)}",
         ),
-        Rule(
-            "vector.chunk_number",
-            f"The space {name} lacks some vectors of passage {{}}.",
-            f"SELECT passage_id FROM {table} GROUP BY passage_id "
-            "HAVING count(*) <> max(chunk_number) + 1 OR min(chunk_number) <> 0 "
-            "OR (count(vector) <> count(*) AND count(*) > 1)",
-            repair,
+        "chunk_number": (
+            "lacks some vectors of passage {}.",
+            f"e GROUP BY passage_id HAVING {_INCOMPLETE}",
         ),
-        Rule(
-            "vector.part",
-            f"The space {name} assigns vectors of passage {{}} to parts of another.",
-            f"SELECT DISTINCT passage_id FROM {table} "
-            f"WHERE part // {PARTS_PER_PASSAGE} <> passage_id",
-            repair,
+        "part": (
+            "assigns vectors of passage {} to parts of another.",
+            f"e WHERE part // {PARTS_PER_PASSAGE} <> passage_id",
         ),
+    }
+    return tuple(
+        Rule(
+            f"vector.{key}",
+            f"The space {name} {problem}",
+            f"SELECT DISTINCT e.passage_id FROM {table} {broken}",
+            repair,
+        )
+        for key, (problem, broken) in rules.items()
     )
 
 

@@ -19,7 +19,6 @@ from app.storage.engine.aggregate import (
     State,
     Table,
     reference,
-    removes,
 )
 from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store, StoreReader
@@ -72,7 +71,7 @@ def _write(connection: Connection, batch: Batch, _state: State) -> None:
 
 SPENDING = Aggregate(
     (_SPEND, _RESERVATION),
-    {SpendAdded: _spent, SpendReserved: _reserved, SpendReleased: removes(_RESERVATION)},
+    {SpendAdded: _spent, SpendReserved: _reserved, SpendReleased: _RESERVATION.removes()},
     _write,
     rules=(
         reference("spend.exchange_id", "exchange", "clear"),
@@ -157,13 +156,11 @@ class Spending(StoreReader):
         """Return what all workers together have spent since a moment."""
         return self._spent("spent_at >= ? AND purpose <> ?", to_db(moment), CHAT)
 
-    def are_stored(self, purpose: str, moments: Iterable[datetime]) -> frozenset[datetime]:
-        """Return which of some moments have a request of `purpose` on record."""
-        found = self._store.column(
-            "SELECT spent_at FROM spend WHERE purpose = ? AND spent_at IN (SELECT unnest(?))",
-            [purpose, [to_db(each) for each in moments]],
-        )
-        return frozenset(map(from_db, found))
+    def are_stored(self, moments: Iterable[datetime]) -> frozenset[tuple[str, datetime]]:
+        """Return the requests on record of some moments, each as its purpose and moment."""
+        columns, given = "purpose, spent_at", map(to_db, moments)
+        rows = self._store.select_in("spend", columns, given, "spent_at")
+        return frozenset((purpose, from_db(at)) for purpose, at in rows)
 
     def by_day(self, since: datetime) -> tuple[SpentOn, ...]:
         """Return what was spent since a moment, by day, purpose and model; the latest day first."""

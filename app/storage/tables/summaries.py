@@ -17,7 +17,6 @@ from app.storage.engine.aggregate import (
     State,
     Table,
     columns_of,
-    puts,
     reader,
     reference,
     row_of,
@@ -58,7 +57,7 @@ def _write(connection: Connection, batch: Batch, _state: State) -> None:
 
 SUMMARIES = Aggregate(
     (_SUMMARY, _TOOL_SUMMARY),
-    {SummaryPut: _put, ToolSummaryPut: puts(_TOOL_SUMMARY)},
+    {SummaryPut: _put, ToolSummaryPut: _TOOL_SUMMARY.puts()},
     _write,
     rules=(
         reference("summary.conversation_id", "conversation", "delete"),

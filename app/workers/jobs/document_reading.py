@@ -31,11 +31,7 @@ class Listed:
     documents: Sequence[ListedDocument]
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentsRead:
-    """Documents with their text."""
-
-    texts: Sequence[DocumentText]
+DocumentsRead = Sequence[DocumentText]
 
 
 class DocumentJob(Job[Item, Listed | DocumentsRead]):
@@ -96,7 +92,7 @@ class DocumentJob(Job[Item, Listed | DocumentsRead]):
         try:
             if not documents:
                 return Listed(self.all_documents(is_cancelled))
-            return DocumentsRead(self._read(documents, is_cancelled))
+            return self._read(documents, is_cancelled)
         except Cancelled:
             self.list_again()
             raise
@@ -108,7 +104,7 @@ class DocumentJob(Job[Item, Listed | DocumentsRead]):
             if isinstance(made, Listed):
                 self._documents.replace_list(made.documents)
             else:
-                texts += made.texts
+                texts += made
         self._documents.put(texts)
         completed = sum(bool(each.chunks) for each in texts)
         return Saved(completed, len(texts) - completed)
