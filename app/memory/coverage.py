@@ -59,7 +59,7 @@ class TurnCoverage:
     ) -> Mapping[ExchangeId, TurnSearchStatus]:
         """Return the status of each turn; turns that do not exist are absent."""
         space = self._answering()
-        turns = covered_turns(self._store, exchange_ids, space.name if space else None)
+        turns = self._store.read(covered_turns, exchange_ids, space.name if space else None)
         return {turn.exchange_id: self._searchable(turn, space) for turn in turns}
 
     def _searchable(self, turn: CoveredTurn, space: Space | None) -> TurnSearchStatus:

@@ -172,7 +172,7 @@ class Explainer:
         found += _rank_obstacles(case, is_left_out=bool(found))
         lacks_vector = case.is_by_meaning and case.best is not None and case.best.cosine is None
         if lacks_vector and not is_unanswered:
-            turns = covered_turns(self._store, [case.exchange.id], None)
+            turns = self._store.read(covered_turns, [case.exchange.id], None)
             why = next((why_no_vector(turn, self._settings) for turn in turns), "")
             words = tr("It is found by its words only. {value}").format(
                 value=why or tr("The search model has not read it yet.")

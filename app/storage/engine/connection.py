@@ -1,11 +1,13 @@
 """Connections to DuckDB, with the statements that all tables share."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import duckdb
 
+K = TypeVar("K")
+V = TypeVar("V")
 Row = tuple[Any, ...]
 Values = Sequence[object] | Mapping[str, object]
 
@@ -124,6 +126,14 @@ class Connection(Queries):
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+
+def grouped(values: Iterable[V], key: Callable[[V], K]) -> dict[K, list[V]]:
+    """Return values by their key, in their order."""
+    groups: dict[K, list[V]] = {}
+    for each in values:
+        groups.setdefault(key(each), []).append(each)
+    return groups
 
 
 def among(values: Iterable[Any]) -> tuple[str, list[Any]]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 
-from app.domain import codec
 from app.domain.changes import (
     ConversationEdited,
     ConversationPut,
@@ -13,7 +12,7 @@ from app.domain.changes import (
     OriginsAdded,
     TagsChanged,
 )
-from app.domain.conversations import Conversation, Draft, File, TitleOrigin
+from app.domain.conversations import Conversation, Draft, TitleOrigin
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
 from app.storage.engine.aggregate import (
@@ -29,7 +28,7 @@ from app.storage.engine.aggregate import (
     row_of,
     unique_uid,
 )
-from app.storage.engine.connection import Connection
+from app.storage.engine.connection import Connection, Queries
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db
 
@@ -209,32 +208,26 @@ class Conversations(StoreReader):
 
     def get(self, conversation_id: int) -> Conversation:
         """Return one conversation, in the trash or not; raise NotFound."""
-        return self._store.read(conversation_with, conversation_id)
+        return conversation_with(self._store, conversation_id)
 
     def exists(self, conversation_id: int) -> bool:
         """Return whether there is such a conversation, in the trash or not."""
-        found = "SELECT 1 FROM conversation WHERE id = ?"
-        return self._store.row(found, [conversation_id]) is not None
+        return bool(self._store.column_in("conversation", "id", [conversation_id]))
 
     def listed(self, which: ListFilter = ListFilter()) -> tuple[Conversation, ...]:
         """Return the conversations of a list: pinned first, then by last change, newest first."""
-        conditions = ["deleted_at IS NOT NULL" if which.trash else "deleted_at IS NULL"]
-        values: list[object] = []
-        if which.archived is not None and not which.trash:
-            conditions.append("archived = ?")
-            values.append(which.archived)
-        if which.tag is not None:
-            conditions.append(
-                "id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?))"
-            )
-            values.append(which.tag)
-        if which.project is not None:
-            conditions.append("project = ?")
-            values.append(which.project)
+        tagged = "id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?))"
+        conditions = {
+            "archived = ?": None if which.trash else which.archived,
+            tagged: which.tag,
+            "project = ?": which.project,
+        }
+        given = {each: value for each, value in conditions.items() if value is not None}
         rows = self._store.rows(
-            f"SELECT {CONVERSATION_COLUMNS} FROM conversation WHERE {' AND '.join(conditions)} "
+            f"SELECT {CONVERSATION_COLUMNS} FROM conversation WHERE (deleted_at IS NOT NULL) = ? "
+            f"{' '.join(f'AND {each}' for each in given)} "
             "ORDER BY pinned DESC, updated_at DESC, id DESC",
-            values,
+            [which.trash, *given.values()],
         )
         return tuple(map(conversation_of, rows))
 
@@ -247,7 +240,7 @@ class Conversations(StoreReader):
             "SELECT id, title, updated_at FROM conversation "
             "WHERE NOT private AND deleted_at IS NULL ORDER BY updated_at DESC, id DESC"
         )
-        return [(ConversationId(each), title, from_db(at)) for each, title, at in rows]
+        return [(each, title, from_db(at)) for each, title, at in rows]
 
     def by_ids(self, ids: Iterable[int]) -> Mapping[ConversationId, Conversation]:
         """Return the conversations that exist among `ids`, by id."""
@@ -286,8 +279,8 @@ class Conversations(StoreReader):
     def draft(self, conversation_id: ConversationId | None) -> Draft:
         """Return the unsent message of a conversation; None is one that has not begun."""
         key = conversation_id or _NO_CONVERSATION
-        row = self._store.row("SELECT text, files FROM draft WHERE conversation_id = ?", [key])
-        return Draft(str(row[0]), codec.loads(tuple[File, ...], row[1])) if row else Draft()
+        rows = self._store.select_in("draft", "text, files", [key], "conversation_id")
+        return next(map(_draft_of, rows), Draft())
 
     def imported_ids(self, source: str, kind: str, source_ids: Iterable[str]) -> Mapping[str, int]:
         """Return our id for each of the source's ids that was imported before.
@@ -306,17 +299,16 @@ class Conversations(StoreReader):
         return dict(self._store.select_in("conversation", "uid, id", uids, "uid"))
 
 
+_draft_of = reader(Draft)
 conversation_of = reader(Conversation)
 """Of a row of CONVERSATION_COLUMNS."""
 
 
-def conversation_with(cursor: Connection, conversation_id: int) -> Conversation:
+def conversation_with(cursor: Queries, conversation_id: int) -> Conversation:
     """Return one conversation; raise NotFound."""
-    row = cursor.execute(
-        f"SELECT {CONVERSATION_COLUMNS} FROM conversation WHERE id = ?", [conversation_id]
-    ).fetchone()
-    if row is None:
+    rows = cursor.select_in("conversation", CONVERSATION_COLUMNS, [conversation_id])
+    if not rows:
         raise NotFound(
             f"There is no conversation {conversation_id}", "The list shows the existing ones."
         )
-    return conversation_of(row)
+    return conversation_of(rows[0])

@@ -45,6 +45,11 @@ _WORKERS = {
 _LISTED = columns_of(ListedDocument)
 _CHUNK = "id, document_id, place, start, page, heading, text, content_hash"
 _READ_TOGETHER = 500
+_STATE = (
+    f"CASE WHEN read_stamp IS NULL THEN '{DocumentState.WAITING}' WHEN read_stamp <> stamp "
+    f"THEN '{DocumentState.CHANGED}' WHEN c.chunks > 0 THEN '{DocumentState.READ}' "
+    f"ELSE '{DocumentState.SKIPPED}' END"
+)
 # Chunks follow each other, so that the value may stand in two of them.
 _WITH_VALUE = """WITH chunk AS (SELECT document_id, place, contains(text, $1) AS has_value,
         left(text, $2) AS head, right(text, $2) AS tail FROM document_chunk)
@@ -270,16 +275,13 @@ class Documents:
     def statuses(self) -> tuple[DocumentStatus, ...]:
         """Return what became of each document, by name."""
         rows = self._store.rows(
-            "SELECT name, read_stamp = stamp, coalesce(c.chunks, 0), why, pages, coalesce(c.passages, 0), "
+            f"SELECT name, {_STATE}, why, pages, coalesce(c.passages, 0), "
             "project, TRY_CAST(split_part(stamp, ':', 2) AS BIGINT) FROM document LEFT JOIN (SELECT document_id, "
             "count(*) AS chunks, count(content_hash) AS passages FROM document_chunk "
             "GROUP BY document_id) c ON c.document_id = document.id WHERE kind = ? ORDER BY name",
             [self._kind.value],
         )
-        return tuple(
-            DocumentStatus(name, _state(is_read, chunks), *rest)
-            for name, is_read, chunks, *rest in rows
-        )
+        return tuple(map(reader(DocumentStatus), rows))
 
 
 class DocumentTexts(StoreReader):
@@ -344,12 +346,6 @@ def chunk_texts(
         "c.id, d.title, d.name, c.heading, c.text, c.page", ids, "c.id",
     )  # fmt: skip
     return {row[0]: row[1:] for row in rows}
-
-
-def _state(is_read: bool | None, chunks: int) -> DocumentState:
-    if not is_read:
-        return DocumentState.WAITING if is_read is None else DocumentState.CHANGED
-    return DocumentState.READ if chunks else DocumentState.SKIPPED
 
 
 def _chunk_rows(read: DocumentText) -> Iterable[Row]:

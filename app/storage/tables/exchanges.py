@@ -1,7 +1,7 @@
 """Exchanges and messages: rows, the shown path, branches, the messages of a turn."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
+from operator import attrgetter
 
 from app.domain import codec
 from app.domain.attachments import hashes_of
@@ -31,12 +31,11 @@ from app.storage.engine.aggregate import (
     row_of,
     unique_uid,
 )
-from app.storage.engine.connection import IGNORE, Connection, Row, among
+from app.storage.engine.connection import IGNORE, Connection, Row, among, grouped
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import from_db
 from app.storage.tables.conversations import conversation_with
 
-OfConversation = TypeVar("OfConversation", Exchange, Message)
 MESSAGE_COLUMNS = "id, uid, conversation_id, parent_id, role, text, blocks, created_at, model, raw"
 _EXCHANGE_COLUMNS = columns_of(Exchange).replace(" message_ids,", "")
 _MESSAGE = Table("message", MESSAGE_COLUMNS, erased=OF_CONVERSATIONS, how=IGNORE, counter="message")
@@ -263,7 +262,8 @@ class Exchanges(StoreReader):
     def of_each(self, conversation_ids: Sequence[int]) -> Mapping[int, Sequence[Exchange]]:
         """Return what `of` does for several conversations; those without any are left out."""
         condition, values = among(conversation_ids)
-        return grouped(self._store.read(exchanges_where, f"conversation_id {condition}", values))
+        found = self._store.read(exchanges_where, f"conversation_id {condition}", values)
+        return grouped(found, attrgetter("conversation_id"))
 
     def messages(self, ids: Iterable[int]) -> Mapping[MessageId, Message]:
         """Return the messages that exist among `ids`, by id."""
@@ -281,7 +281,8 @@ class Exchanges(StoreReader):
     def messages_in_each(self, conversation_ids: Sequence[int]) -> Mapping[int, Sequence[Message]]:
         """Return what `messages_in` does for several conversations; those without any are left out."""
         given = ("message", MESSAGE_COLUMNS, conversation_ids, "conversation_id", "ORDER BY id")
-        return grouped(map(message_of, self._store.select_in(*given)))
+        messages = map(message_of, self._store.select_in(*given))
+        return grouped(messages, attrgetter("conversation_id"))
 
     def ids_by_uid(self, conversation_ids: Sequence[int]) -> Mapping[int, Mapping[str, MessageId]]:
         """Return the ids of all messages of some conversations, by conversation and uid."""
@@ -301,14 +302,6 @@ class Exchanges(StoreReader):
         """Return an exchange's messages, in path order."""
         found = self.messages(exchange.message_ids)
         return tuple(filter(None, map(found.get, exchange.message_ids)))
-
-
-def grouped(rows: Iterable[OfConversation]) -> Mapping[int, Sequence[OfConversation]]:
-    """Return rows by conversation, in their order."""
-    groups: dict[int, list[OfConversation]] = {}
-    for each in rows:
-        groups.setdefault(each.conversation_id, []).append(each)
-    return groups
 
 
 def shown_path(conversation: Conversation, exchanges: Sequence[Exchange]) -> tuple[Exchange, ...]:

@@ -15,7 +15,7 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.turn_text import content_hash, estimate_tokens
 from app.storage.engine.aggregate import reader
-from app.storage.engine.connection import Connection, Row, among
+from app.storage.engine.connection import Connection, Row, among, grouped
 from app.storage.engine.store import StoreReader
 from app.storage.tables.fact_rows import FACT_COLUMNS, FACT_VERSION_COLUMNS, fact_of
 from app.storage.tables.fact_visibility import VISIBLE_FACTS, visible_facts
@@ -179,29 +179,19 @@ def fact_versions(
     cursor: Connection, fact_ids: Iterable[int], rest: str
 ) -> dict[PassageId, list[FactVersion]]:
     """Return the versions (v) of facts by fact; `rest` are further clauses, such as their order."""
-    found: dict[PassageId, list[FactVersion]] = {}
-    for row in cursor.select_in(
-        "fact_version v", FACT_VERSION_COLUMNS, fact_ids, "v.fact_id", rest
-    ):
-        version = _version_of(row)
-        found.setdefault(version.fact_id, []).append(version)
-    return found
+    rows = cursor.select_in("fact_version v", FACT_VERSION_COLUMNS, fact_ids, "v.fact_id", rest)
+    return grouped(map(_version_of, rows), attrgetter("fact_id"))
 
 
 def _condition(which: FactFilter) -> tuple[str, list[object]]:
-    conditions, values = ["true"], list[object]()
-    if not which.ended:
-        conditions.append("f.valid_until IS NULL")
-    if which.category is not None:
-        conditions.append("f.category = ?")
-        values.append(which.category.value)
-    if which.conversation_id is not None:
-        conditions.append("f.conversation_id = ?")
-        values.append(which.conversation_id)
-    for word in which.text.split():
-        conditions.append("contains(lower(f.text), lower(?))")
-        values.append(word)
-    return " AND ".join(conditions), values
+    words = which.text.split()
+    conditions = [
+        "true" if which.ended else "f.valid_until IS NULL",
+        "f.category = coalesce(?, f.category)",
+        "f.conversation_id IS NOT DISTINCT FROM coalesce(?, f.conversation_id)",
+        *("contains(lower(f.text), lower(?))" for _ in words),
+    ]
+    return " AND ".join(conditions), [which.category, which.conversation_id, *words]
 
 
 def _visible(cursor: Connection, condition: str, values: list[object]) -> list[KnownFact]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from app.domain.changes import (
     CoreMemoryForgotten,
@@ -22,7 +23,7 @@ from app.storage.engine.aggregate import (
     reader,
     reference,
 )
-from app.storage.engine.connection import Connection
+from app.storage.engine.connection import Connection, grouped
 from app.storage.engine.store import StoreReader
 from app.storage.engine.times import to_db
 from app.storage.tables.passage_rows import passage_source
@@ -178,10 +179,8 @@ class MemoryWrites(StoreReader):
         self, exchange_ids: Iterable[int]
     ) -> Mapping[ExchangeId, Sequence[MemoryWrite]]:
         """Return what was written in exchanges, oldest first."""
-        found: dict[ExchangeId, list[MemoryWrite]] = {}
-        for write in self._where("exchange_id IN (SELECT unnest(?))", list(exchange_ids)):
-            found.setdefault(write.exchange_id, []).append(write)
-        return found
+        found = self._where("exchange_id IN (SELECT unnest(?))", list(exchange_ids))
+        return grouped(found, attrgetter("exchange_id"))
 
     def listed(self) -> Sequence[MemoryWrite]:
         """Return what is in force or proposed: proposals first, then the newest first."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from app.domain.conversations import OWN_SOURCE
 from app.domain.ids import MessageId
 from app.domain.portable import PortableMemory, PortableOrigin, PortableSpend
+from app.storage.engine.aggregate import reader
 from app.storage.engine.store import Store
-from app.storage.engine.times import from_db
 
 _VISIBLE = "(SELECT id, uid FROM conversation WHERE deleted_at IS NULL)"
 _SPENT = "spent_at, purpose, model, input_tokens, output_tokens, cached_tokens, cost_usd, estimated"
@@ -19,7 +19,7 @@ def portable_memories(store: Store) -> tuple[PortableMemory, ...]:
         f"LEFT JOIN {_VISIBLE} c ON c.id = m.conversation_id LEFT JOIN exchange e "
         "ON e.id = m.exchange_id WHERE m.conversation_id IS NULL OR c.id IS NOT NULL ORDER BY m.id"
     )
-    return tuple(PortableMemory(uid, text, from_db(at), *of) for uid, text, at, *of in rows)
+    return tuple(map(reader(PortableMemory), rows))
 
 
 def portable_spend(store: Store) -> tuple[PortableSpend, ...]:
@@ -30,7 +30,7 @@ def portable_spend(store: Store) -> tuple[PortableSpend, ...]:
         f"ON e.id = s.exchange_id AND e.conversation_id IN (SELECT id FROM {_VISIBLE}) "
         "ORDER BY s.spent_at, s.position, s.place"
     )
-    return tuple(PortableSpend(from_db(at), *rest) for at, *rest in rows)
+    return tuple(map(reader(PortableSpend), rows))
 
 
 def portable_settings(store: Store) -> tuple[tuple[str, str], ...]:

@@ -7,6 +7,7 @@ the conversation removes it.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 
 from app.domain.changes import FeedbackPut, PromptStored
 from app.domain.conversations import FORGOTTEN, Exchange
@@ -25,7 +26,7 @@ from app.storage.engine.aggregate import (
     reader,
     reference,
 )
-from app.storage.engine.connection import IGNORE, Connection
+from app.storage.engine.connection import IGNORE, Connection, grouped
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables.documents import former_documents
@@ -261,11 +262,8 @@ def _stored(
         )
         return replace(part, pieces=pieces, message_ids=from_runs(part.message_ids))
 
-    found: dict[ExchangeId, list[StoredPrompt]] = {}
-    for run in runs:
-        whole = replace(run, parts=tuple(map(restored, run.parts)), items=())
-        found.setdefault(run.exchange_id, []).append(whole)
-    return found
+    whole = (replace(run, parts=tuple(map(restored, run.parts)), items=()) for run in runs)
+    return grouped(whole, attrgetter("exchange_id"))
 
 
 _run = reader(StoredPrompt)

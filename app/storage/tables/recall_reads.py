@@ -10,7 +10,7 @@ from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
 from app.storage.engine.aggregate import columns_of, reader
 from app.storage.engine.connection import Connection
-from app.storage.engine.store import Store, StoreReader, in_snapshot
+from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db
 from app.storage.tables import spaces
 
@@ -104,31 +104,27 @@ _turn = reader(CoveredTurn)
 
 
 def covered_turns(
-    store: Store, exchange_ids: Collection[int], space_name: str | None
+    cursor: Connection, exchange_ids: Collection[int], space_name: str | None
 ) -> tuple[CoveredTurn, ...]:
-    """Return the search coverage of the exchanges that exist, by id. Blocking.
+    """Return the search coverage of the exchanges that exist, by id.
 
     `space_name` is None when no space is in use.
     """
-
-    def query(cursor: Connection) -> tuple[CoveredTurn, ...]:
-        rows = cursor.rows(
-            "SELECT e.id, e.status, c.private, c.deleted_at IS NOT NULL, p.id, "
-            "coalesce(p.tokens, 0), coalesce(p.position, 0), coalesce(a.tries, 0), a.next_at, "
-            "coalesce(a.error, '') FROM exchange e "
-            "JOIN conversation c ON c.id = e.conversation_id "
-            "LEFT JOIN passage p ON p.exchange_id = e.id AND p.kind = 'turn' "
-            "LEFT JOIN attempt a ON a.worker = $worker AND a.item_id = p.id "
-            "WHERE e.id IN (SELECT unnest($ids)) ORDER BY e.id",
-            {"worker": WorkerName.EMBEDDING_PIPELINE.value, "ids": list(exchange_ids)},
-        )
-        has = _vectors(cursor, space_name, [row[4] for row in rows if row[4] is not None])
-        return tuple(
-            _turn((*row[:7], has.get(row[4]) is False, has.get(row[4]) is True, *row[7:]))
-            for row in rows
-        )
-
-    return store.read(query)
+    rows = cursor.rows(
+        "SELECT e.id, e.status, c.private, c.deleted_at IS NOT NULL, p.id, "
+        "coalesce(p.tokens, 0), coalesce(p.position, 0), coalesce(a.tries, 0), a.next_at, "
+        "coalesce(a.error, '') FROM exchange e "
+        "JOIN conversation c ON c.id = e.conversation_id "
+        "LEFT JOIN passage p ON p.exchange_id = e.id AND p.kind = 'turn' "
+        "LEFT JOIN attempt a ON a.worker = $worker AND a.item_id = p.id "
+        "WHERE e.id IN (SELECT unnest($ids)) ORDER BY e.id",
+        {"worker": WorkerName.EMBEDDING_PIPELINE.value, "ids": list(exchange_ids)},
+    )
+    has = _vectors(cursor, space_name, [row[4] for row in rows if row[4] is not None])
+    return tuple(
+        _turn((*row[:7], has.get(row[4]) is False, has.get(row[4]) is True, *row[7:]))
+        for row in rows
+    )
 
 
 def _vectors(

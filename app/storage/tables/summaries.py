@@ -6,6 +6,7 @@ What still lacks a summary is in `app.storage.work`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from app.domain.changes import SummaryPut, ToolSummaryPut
 from app.domain.ids import summary_uid
@@ -21,7 +22,7 @@ from app.storage.engine.aggregate import (
     reference,
     row_of,
 )
-from app.storage.engine.connection import Connection
+from app.storage.engine.connection import Connection, grouped
 from app.storage.engine.store import StoreReader
 from app.storage.tables.passage_rows import passage_source
 
@@ -123,7 +124,4 @@ class Summaries(StoreReader):
             "AND source_id IN (SELECT unnest(?)) ORDER BY source_id, latest DESC, made_at DESC",
             [kind, list(source_ids)],
         )
-        found: dict[int, list[Summary]] = {}
-        for row in rows:
-            found.setdefault(row[0], []).append(_summary(row))
-        return found
+        return grouped(map(_summary, rows), attrgetter("source_id"))

@@ -9,17 +9,18 @@ were forgotten.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 
 from app.domain.conversations import Exchange, ExchangeStatus
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.summaries import SummarySource
 from app.domain.turn_text import TurnMarkdown
-from app.storage.engine.connection import Connection, among
+from app.storage.engine.connection import Connection, among, grouped
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
-from app.storage.tables.exchanges import exchanges_where, grouped, shown_path
+from app.storage.tables.exchanges import exchanges_where, shown_path
 from app.storage.work.exchange_texts import NO_TEXT, exchange_texts
 from app.storage.work.queue import (
     COMPLETED,
@@ -223,7 +224,8 @@ def _exchanges(cursor: Connection, ids: list[int]) -> _Heads:
 
 def _conversations(cursor: Connection, ids: list[int]) -> _Heads:
     condition, values = among(ids)
-    exchanges = grouped(exchanges_where(cursor, f"conversation_id {condition}", values))
+    found = exchanges_where(cursor, f"conversation_id {condition}", values)
+    exchanges = grouped(found, attrgetter("conversation_id"))
     heads: dict[int, tuple[SummarySource, str, Sequence[ExchangeId]]] = {}
     for head in map(conversation_of, cursor.select_in("conversation", CONVERSATION_COLUMNS, ids)):
         every = exchanges.get(head.id, ())

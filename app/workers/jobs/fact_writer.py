@@ -23,6 +23,7 @@ from app.memory.fact_matching import (
     may_be_same,
     similar_facts,
 )
+from app.storage.engine.connection import grouped
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.facts import Facts, fact_changes
@@ -68,10 +69,7 @@ class FactWriter:
         state = self._work.state(each.exchange.id for each in read)
         kept = [each for each in read if each.exchange.id in state.may_be_read]
         bounded = bounded_projects(self._store, {one.exchange.conversation_id for one in kept})
-        by_project: dict[str, list[ReadExchange]] = {}
-        for each in kept:
-            project = bounded.get(each.exchange.conversation_id, "")
-            by_project.setdefault(project, []).append(each)
+        by_project = grouped(kept, lambda each: bounded.get(each.exchange.conversation_id, ""))
         changes = [
             change
             for project, own in by_project.items()
