@@ -78,10 +78,12 @@ class Job(Generic[Item, Result]):
     Attributes:
         name: The worker's name.
         concerned: Keys of settings whose change may cause work.
+        poll_s: The idle time between two polls, where `poll_interval_s` does not calculate it.
     """
 
     name: WorkerName
     concerned: frozenset[str] = frozenset()
+    poll_s = 60.0
 
     def __init__(self, parts: "JobParts") -> None:
         """Take what the job needs of the parts."""
@@ -124,7 +126,7 @@ class Job(Generic[Item, Result]):
 
     def poll_interval_s(self) -> float:
         """Return the idle time between two polls."""
-        return 60.0
+        return self.poll_s
 
     def wakes_for(self, changed: ChangeSet) -> bool:
         """Return whether a change may have caused work; called on the writer thread, never waits."""

@@ -41,7 +41,9 @@ def fill_prompt(name: str, quoted: Sequence[Quoted], **values: str) -> Prompt:
     last is followed by such a line: quoted text can neither end the quotation nor change its
     labels.
     """
-    mark = _mark(quoted)
+    mark = secrets.token_hex(_MARK_BYTES)
+    while any(mark in each.text for each in quoted):
+        mark = secrets.token_hex(_MARK_BYTES)
     before, _, after = _file(name).partition(_DIVIDER)
     filled = values | {"quotation": Template(_file("quotation")).substitute(mark=mark).strip()}
     pieces = [f"[{mark} {each.label}]\n{each.text}\n" for each in quoted]
@@ -67,13 +69,6 @@ def with_schema(prompt: Prompt, schema: Mapping[str, Any]) -> Prompt:
 def with_json_reminder(prompt: Prompt) -> Prompt:
     """Return a prompt that says that the previous answer was not JSON."""
     return replace(prompt, user=f"{prompt.user}\n{_file('json_again').strip()}")
-
-
-def _mark(quoted: Sequence[Quoted]) -> str:
-    while True:
-        mark = secrets.token_hex(_MARK_BYTES)
-        if not any(mark in each.text for each in quoted):
-            return mark
 
 
 @cache

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from app.domain.conversations import Message, ToolResult
+from app.domain.conversations import ToolResult
 from app.domain.turn_text import RECALL_MODEL, is_recall_reply
 from app.storage.engine.connection import Connection
-from app.storage.tables.exchanges import MESSAGE_COLUMNS, message_of
+from app.storage.tables.exchanges import messages_in
 from app.storage.work.queue import EXCHANGE_STAMPS
 from app.storage.work.summary_work import CONVERSATION_STAMPS
 
@@ -120,8 +120,11 @@ def message_deletion_set(
 ) -> DeletionSet:
     """Return the deletion set of messages of a conversation and of what their turns led to."""
     ids = list(message_ids)
-    rows = cursor.select_in("message", MESSAGE_COLUMNS, ids)
-    texts = [text for row in rows for text in _written_texts(message_of(row))]
+    texts = []
+    for message in messages_in(cursor, ids).values():
+        if not is_recall_reply(message.role, message.model):  # which quotes
+            texts.append(message.text)
+        texts += [each.text for each in message.blocks if isinstance(each, ToolResult)]
     turns = exchanges_of(cursor, ids)
     of_turns = partial(cursor.column_in, ids=turns, key="exchange_id")
     whole = [text for table in _DERIVED for text in of_turns(table, "text")]
@@ -154,15 +157,6 @@ def message_deletion_set(
 def exchanges_of(cursor: Connection, message_ids: Collection[int]) -> list[int]:
     """Return the exchanges that contain some of these messages."""
     return sorted(cursor.column_in("exchange_message", "exchange_id", message_ids, "message_id"))
-
-
-def _written_texts(message: Message) -> Iterable[str]:
-    """Yield the texts of a message, of tools too, but not quotes by Recall."""
-    if not is_recall_reply(message.role, message.model):
-        yield message.text
-    for block in message.blocks:
-        if isinstance(block, ToolResult):
-            yield block.text
 
 
 def _normalized(text: str) -> bytes:

@@ -26,6 +26,7 @@ _KNOWN_NAMES = (  # as earlier versions wrote them: what they name has an id of 
 _KNOWN = r"(?:Fact|Memory) (\d+) · [^\[\]]+"
 _LINK = r"commonplace://(\w+)/\d+(?:\?exchange=(\d+))?"
 _SOURCE = re.compile(rf"(?:\[(?:{_KNOWN}|.*)\]\({_LINK}\)|{_KNOWN}) · \d+%")
+_SECTION = re.compile(rf"$|> |>$|{_SOURCE.pattern}")
 _LABEL = r"(?:\\.|[^\\\[\]])*?"
 _ID = r" · (?:fact|memory|document) (\d+)"
 _CITATION = re.compile(  # as `app.providers.vendors.recall` writes it
@@ -145,7 +146,7 @@ def redact_answer(text: str, context: QuoteContext) -> str:
     while place < len(lines):
         line = lines[place]
         if _NAME.match(line):
-            section = [line, *takewhile(_in_section, lines[place + 1 :])]
+            section = [line, *takewhile(_SECTION.match, lines[place + 1 :])]
             kept += _section_without(section, context)
         elif line.startswith(">"):
             section = list(takewhile(lambda each: each.startswith(">"), lines[place:]))
@@ -170,10 +171,6 @@ def _is_cited_deleted(section: list[str], context: QuoteContext) -> bool:
     return _is_deleted(source, texts, context)
 
 
-def _in_section(line: str) -> bool:
-    return not line or line.startswith("> ") or line == ">" or _SOURCE.match(line) is not None
-
-
 def _section_without(section: list[str], context: QuoteContext) -> list[str]:
     """Return a section's title and quotes with a placeholder for each deleted quote."""
     starts = [place for place, line in enumerate(section) if _SOURCE.match(line)]
@@ -183,7 +180,9 @@ def _section_without(section: list[str], context: QuoteContext) -> list[str]:
     stay: list[str] = []
     removed = 0
     for quote in quotes:
-        if _is_old_deleted(quote, context, is_known=section[0] in _KNOWN_NAMES):
+        texts = [line.removeprefix(">").strip() for line in quote[1:]]
+        is_known = section[0] in _KNOWN_NAMES
+        if _is_deleted(_SOURCE.match(quote[0]), texts, context, is_known=is_known):
             removed += 1
             stay += [f"> {FORGOTTEN}", ""]
         else:
@@ -191,12 +190,6 @@ def _section_without(section: list[str], context: QuoteContext) -> list[str]:
     if not removed:
         return section
     return [f"*{FORGOTTEN}*", ""] if removed == len(quotes) else [*section[: starts[0]], *stay]
-
-
-def _is_old_deleted(quote: list[str], context: QuoteContext, *, is_known: bool) -> bool:
-    """Return whether a quote below its source is deleted; one that `is_known` has a fact's or memory's id."""
-    texts = [line.removeprefix(">").strip() for line in quote[1:]]
-    return _is_deleted(_SOURCE.match(quote[0]), texts, context, is_known=is_known)
 
 
 def _is_deleted(

@@ -33,7 +33,14 @@ def redact_messages(connection: Connection, deleted: DeletionSet, position: int)
     candidates = connection.rows(_CANDIDATES, [list(deleted.conversations), RECALL_MODEL])
     if not candidates:
         return
-    imported = _imported(connection, candidates)
+    # Ids in what was imported, alone or with its conversation, are not ours.
+    alone, whole = (
+        connection.column_in("origin", "local_id", ids, "local_id", f"AND kind = '{kind}'")
+        for kind, ids in zip(
+            ("message", "conversation"), zip(*candidates, strict=True), strict=True
+        )
+    )
+    imported = {each for each, own in candidates if each in alone or own in whole}
     suspect: set[int] = set(deleted.within)
     while True:
         changed: list[Message] = []
@@ -74,18 +81,6 @@ def redact_message(message: Message, calls: Mapping[str, str], host: QuoteContex
 def call_arguments(blocks: Iterable[Block]) -> dict[str, str]:
     """Return the arguments of the calls among blocks, by the calls' ids."""
     return {block.call_id: block.arguments for block in blocks if isinstance(block, ToolCall)}
-
-
-def _imported(connection: Connection, messages: list[tuple[int, int]]) -> set[int]:
-    """Return which messages, given as (id, conversation), were imported: ids in them are not ours.
-
-    They were imported alone or with their conversation.
-    """
-    alone, whole = (
-        connection.column_in("origin", "local_id", ids, "local_id", f"AND kind = '{kind}'")
-        for kind, ids in zip(("message", "conversation"), zip(*messages, strict=True), strict=True)
-    )
-    return {each for each, conversation in messages if each in alone or conversation in whole}
 
 
 def _with_calls(connection: Connection, ids: list[int]) -> Iterator[tuple[Message, dict[str, str]]]:

@@ -135,8 +135,9 @@ class Tombstones:
         left: list[Change] = []
         for change in changes:
             match change:
-                case SummaryPut() if self._is_late_compaction(change):
-                    continue
+                case SummaryPut(kind=kind, conversation_id=own) if kind == _COMPACTION:
+                    deleted_at = self._deleted_within_at.get(own, float("-inf"))
+                    is_stale = time.monotonic() - deleted_at < _COMPACTED_WITHIN_S
                 case SummaryPut() | ExtractionDone():
                     is_stale = _derived(change)[:2] in stale
                 case FactPut(fact=fact):
@@ -162,11 +163,6 @@ class Tombstones:
             return False
         text = codec.dumps((change,))
         return any(without_value(text, each) != text for each in self._values)
-
-    def _is_late_compaction(self, change: SummaryPut) -> bool:
-        deleted_at = self._deleted_within_at.get(change.conversation_id, float("-inf"))
-        is_late = time.monotonic() - deleted_at < _COMPACTED_WITHIN_S
-        return change.kind == _COMPACTION and is_late
 
     def _kept(self, change: Change) -> Change | None:
         match change:

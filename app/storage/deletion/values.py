@@ -8,6 +8,7 @@ not followed any more. Attached files and those of documents are not changed.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import duckdb
 
@@ -31,6 +32,7 @@ from app.storage.tables.fact_visibility import update_fact_passages
 from app.storage.tables.passage_rows import remove_passages
 from app.storage.tables.profile import drop_unsupported_lines
 
+_REPLACE = f"replace({{}}, ${{}}, '{FORGOTTEN}')"
 _NESTED = 2  # arguments of a tool call are JSON in JSON
 _MESSAGE = ("text", "blocks", "raw")
 _REPLACED: Mapping[str, Sequence[str]] = {
@@ -79,7 +81,10 @@ def erase_value(connection: Connection, value: str, position: int) -> set[int]:
     titles = _ids(connection, "conversation", "id", _REPLACED["conversation"], value)
     for table, columns in _REPLACED.items():
         condition, forms = _contains(columns, value)
-        changed = ", ".join(f"{each} = {_without(each, len(forms))}" for each in columns)
+        changed = ", ".join(
+            f"{each} = {reduce(_REPLACE.format, range(1, len(forms) + 1), each)}"
+            for each in columns
+        )
         connection.execute(f"UPDATE {table} SET {changed} WHERE {condition}", forms)
     for table, columns in _DELETED.items():
         condition, forms = _contains(columns, value)
@@ -213,11 +218,3 @@ def _contains(columns: Iterable[str], value: str) -> tuple[str, list[str]]:
         for number in range(1, len(forms) + 1)
     )
     return " OR ".join(tests), forms
-
-
-def _without(column: str, forms: int) -> str:
-    """Return the expression of a column without any form."""
-    expression = column
-    for number in range(1, forms + 1):
-        expression = f"replace({expression}, ${number}, '{FORGOTTEN}')"
-    return expression

@@ -134,13 +134,14 @@ class Table:
 
         return fold
 
-    def removes(self, announce: str = "") -> Fold:
-        """Return the fold of a change that removes the row of its `uid`."""
+    def removes(self, announce: str = "", of: str = "") -> Fold:
+        """Return the fold of a change that removes the row of its `uid`, or those in its field `of`."""
 
         def fold(batch: Batch, change: Any) -> None:
-            batch.rows[self.name][change.uid] = None
+            keys = getattr(change, of) if of else (change.uid,)
+            batch.rows[self.name].update(dict.fromkeys(keys))
             if announce:
-                batch.announce(announce, change.uid)
+                batch.announce(announce, *keys)
 
         return fold
 

@@ -64,6 +64,9 @@ _FORGOTTEN = Table(
 
 # -- changes
 
+# The text stays in the journal alone, for `app.storage.safety.interrupted`; the id is used up.
+_REPLY = Table("running_message", "message_id", "message_id").puts()
+
 
 def _messages(batch: Batch, change: MessagesAdded) -> None:
     for message in change.messages:
@@ -85,11 +88,6 @@ def _exchange(batch: Batch, change: ExchangePut) -> None:
         batch.announce("turns_completed", exchange.id)
 
 
-def _reply(batch: Batch, change: ReplyGrew) -> None:
-    """Keep the text in the journal alone, for `app.storage.safety.interrupted`; the id is used up."""
-    batch.rows["running_message"][change.message_id] = ()
-
-
 def _write(connection: Connection, batch: Batch, state: State) -> None:
     _MESSAGE.write(connection, batch.rows["message"], state)
     _FILE.write(connection, batch.rows["message_file"])
@@ -109,7 +107,7 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
 
 EXCHANGES = Aggregate(
     (_FILE, _FORGOTTEN, _MEMBER, _MESSAGE, _EXCHANGE),
-    {MessagesAdded: _messages, ExchangePut: _exchange, ReplyGrew: _reply},
+    {MessagesAdded: _messages, ExchangePut: _exchange, ReplyGrew: _REPLY},
     _write,
     rules=(
         reference("message.conversation_id", "conversation", by_row=True),

@@ -7,7 +7,7 @@ its source gives it. Messages that were forgotten alone keep their rows, and so 
 from collections.abc import Iterable
 
 from app.domain.changes import UidsRestored
-from app.storage.engine.aggregate import Aggregate, Batch, Table
+from app.storage.engine.aggregate import Aggregate, Table
 from app.storage.engine.connection import IGNORE, Connection
 from app.storage.engine.store import Store
 
@@ -15,11 +15,7 @@ _FORGOTTEN = Table("forgotten_uid", "uid", "uid", how=IGNORE)
 _KEEP = "INSERT OR IGNORE INTO forgotten_uid SELECT uid FROM "
 
 
-def _restored(batch: Batch, change: UidsRestored) -> None:
-    batch.rows["forgotten_uid"].update(dict.fromkeys(change.uids))
-
-
-FORGOTTEN_UIDS = Aggregate((_FORGOTTEN,), {UidsRestored: _restored})
+FORGOTTEN_UIDS = Aggregate((_FORGOTTEN,), {UidsRestored: _FORGOTTEN.removes(of="uids")})
 
 
 def source_key(source: str, source_id: str) -> str:

@@ -10,7 +10,6 @@ from app.storage.engine.aggregate import (
     reader,
     unique_name,
 )
-from app.storage.engine.connection import Row
 from app.storage.engine.store import Store
 
 _PRESET = Table("preset", columns_of(Preset), "uid")
@@ -31,12 +30,9 @@ PRESETS = Aggregate(
 def stored_presets(store: Store) -> tuple[Preset, ...]:
     """Return the presets that were stored, by name. Blocking."""
     rows = store.rows(f"SELECT {_PRESET.columns} FROM preset ORDER BY lower(name), uid")
-    return tuple(map(_preset, rows))
-
-
-def _preset(row: Row) -> Preset:
-    *values, tools = row
-    return _read((*values, None if tools is None else tuple(tools.split())))
+    return tuple(
+        _read((*values, None if tools is None else tuple(tools.split()))) for *values, tools in rows
+    )
 
 
 _read = reader(Preset)

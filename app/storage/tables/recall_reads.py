@@ -120,19 +120,13 @@ def covered_turns(
         "WHERE e.id IN (SELECT unnest($ids)) ORDER BY e.id",
         {"worker": WorkerName.EMBEDDING_PIPELINE.value, "ids": list(exchange_ids)},
     )
-    has = _vectors(cursor, space_name, [row[4] for row in rows if row[4] is not None])
+    passages = [row[4] for row in rows if row[4] is not None]
+    has: dict[int | None, bool] = {}  # whether there was nothing in it to embed
+    if passages and space_name is not None and space_name in spaces.spaces_to_read(cursor):
+        table, rest = spaces.table_of(space_name), "AND chunk_number = 0"
+        columns = "passage_id, vector IS NULL"
+        has = dict(cursor.select_in(table, columns, passages, "passage_id", rest))
     return tuple(
         _turn((*row[:7], has.get(row[4]) is False, has.get(row[4]) is True, *row[7:]))
         for row in rows
     )
-
-
-def _vectors(
-    cursor: Connection, space_name: str | None, passages: list[int]
-) -> Mapping[int | None, bool]:
-    """Return, by passage that was embedded, whether there was nothing in it to embed."""
-    if not passages or space_name is None or space_name not in spaces.spaces_to_read(cursor):
-        return {}
-    table, first = spaces.table_of(space_name), "AND chunk_number = 0"
-    columns = "passage_id, vector IS NULL"
-    return dict(cursor.select_in(table, columns, passages, "passage_id", first))

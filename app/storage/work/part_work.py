@@ -99,7 +99,16 @@ class PartWork(StoreReader):
         Left out: private conversations and those in the trash, the one `skipped`, and those in
         which an item of `worker` was abandoned or is tried again after `at` (UTC). None for none.
         """
-        left_out = _postponed(cursor, worker, at)
+        left_out = cursor.column(
+            "SELECT coalesce(e.conversation_id, a.item_id) FROM attempt a LEFT JOIN exchange e "
+            "ON e.id = a.item_id AND a.worker <> $conversations "
+            f"WHERE a.worker = $worker AND {POSTPONED}",
+            {
+                "worker": worker,
+                "conversations": WorkerName.CONVERSATION_SUMMARIZER,
+                "at": to_db(at),
+            },
+        )
         if skipped is not None:
             left_out.append(skipped)
         found = _oldest(cursor, wanted, left_out)
@@ -145,16 +154,6 @@ _NOT_COVERED = (
     "SELECT own, id FROM turn LEFT JOIN covered USING (own) "
     "WHERE place > coalesce(count, 0) AND own IN (SELECT unnest($conversations))"
 )
-
-
-def _postponed(cursor: Connection, worker: WorkerName, at: datetime) -> list[int]:
-    """Return the conversations of items that failed and are not to be tried now."""
-    return cursor.column(
-        "SELECT coalesce(e.conversation_id, a.item_id) FROM attempt a LEFT JOIN exchange e "
-        "ON e.id = a.item_id AND a.worker <> $conversations "
-        f"WHERE a.worker = $worker AND {POSTPONED}",
-        {"worker": worker, "conversations": WorkerName.CONVERSATION_SUMMARIZER, "at": to_db(at)},
-    )
 
 
 def _oldest(cursor: Connection, wanted: WantedResults, left_out: Collection[int]) -> int | None:

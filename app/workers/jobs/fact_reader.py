@@ -8,7 +8,7 @@ from app.domain.errors import Cancelled
 from app.domain.facts import FactCategory
 from app.domain.ids import MessageId, PassageId
 from app.language.statements.extraction import extract_statements
-from app.storage.work.extraction_work import ExchangeToRead, MessageToRead
+from app.storage.work.extraction_work import ExchangeToRead
 from app.workers.job import IsCancelled
 
 
@@ -42,17 +42,15 @@ def read_by_patterns(
         facts = []
         for message in exchange.messages:
             if message.by_user:
+                # What was said before its own opening, the last one like it.
+                openings = exchange.openings
+                own = [at for at, each in enumerate(openings) if message.text.startswith(each)]
+                before = openings[: own[-1]] if own else openings
                 facts += [
                     ExtractedFact(
                         one.text, one.category, one.subject, one.value, message.id, message.said_at
                     )
-                    for one in extract_statements(message.text, _before(message, exchange.openings))
+                    for one in extract_statements(message.text, before)
                 ]
         found.append(tuple(facts))
     return found
-
-
-def _before(message: MessageToRead, openings: Sequence[str]) -> Sequence[str]:
-    """Return the openings before a message's own, the last one like it."""
-    own = [place for place, each in enumerate(openings) if message.text.startswith(each)]
-    return openings[: own[-1]] if own else openings

@@ -19,7 +19,6 @@ MOST_TOKENS = 8_000
 
 _TOGETHER = 32
 _RETRIES = 2  # a page that fails twice fails again
-_POLL_S = 86_400.0
 _MOST_WANTED = "1857"  # sections: commands, administration, files, overviews
 
 
@@ -29,6 +28,7 @@ class ManIndexer(DocumentJob):
     name = WorkerName.MAN_INDEXER
     pace = Pace(_TOGETHER, save_items=_TOGETHER, retries=_RETRIES)
     listing = "listing the manual"
+    poll_s = 86_400.0  # it changes when something is installed
     processes = 4  # of 0.1-0.2 s each
     list_after = timedelta(minutes=1)  # listing takes 0.6 s
 
@@ -60,10 +60,6 @@ class ManIndexer(DocumentJob):
         """Return the order of the page's section."""
         section = document.name.rpartition(".")[2][0]
         return _MOST_WANTED.index(section) if section in _MOST_WANTED else len(_MOST_WANTED)
-
-    def poll_interval_s(self) -> float:
-        """Return a day: the manual changes when something is installed."""
-        return _POLL_S
 
 
 def build(parts: JobParts) -> ManIndexer:

@@ -12,7 +12,6 @@ from app.domain.text import clean, one_line
 from app.language.sentences import shorten_middle
 from app.providers.pricing.estimated_tokens import estimated_tokens
 from app.storage.engine.times import now
-from app.storage.work.extraction_work import MessageToRead
 from app.storage.work.part_work import ConversationPart, PartTurn
 from app.storage.work.summary_work import THINKING
 from app.workers.background_model import UnusableAnswer
@@ -130,7 +129,9 @@ class PartRequest:
             until = _date(each.get("valid_to"))
             text = "" if operation == "end" else _label(each.get("text") or "", _FACT_LIMIT_CHARS)
             text = text and text_until(text, until, now())
-            source = _speaking(turn) if turn.wants_facts else None
+            own = (each for each in turn.exchange.messages if each.by_user and turn.wants_facts)
+            # The first message in which the user says something in their own words.
+            source = next((each for each in own if _QUOTED.sub("", each.text).strip()), None)
             if source is None or not (text or (operation == "end" and known)):
                 continue
             found.setdefault(place, []).append(
@@ -224,12 +225,6 @@ def _pieces(number: int, turn: PartTurn, room_tokens: int) -> Iterator[Quoted]:
         yield Quoted(f"{at}, user", own)
     if answered.strip():
         yield Quoted(f"{at}, assistant", answered)
-
-
-def _speaking(turn: PartTurn) -> MessageToRead | None:
-    """Return the first message in which the user says something in their own words."""
-    own = (message for message in turn.exchange.messages if message.by_user)
-    return next((message for message in own if _QUOTED.sub("", message.text).strip()), None)
 
 
 def _known_line(fact: Fact) -> str:

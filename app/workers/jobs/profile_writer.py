@@ -41,7 +41,6 @@ _LEAST_FACT_TOKENS = 500
 _WORDS_PER_TOKEN = 0.6
 _MARK_TOKENS = 20  # of a piece
 _BULLETS = "-*•– "
-_POLL_S = 600.0
 _SCHEMA = list_schema(
     "lines", text={"type": "string"}, facts={"type": "array", "items": {"type": "integer"}}
 )
@@ -81,6 +80,7 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
 
     name = WorkerName.PROFILE_WRITER
     pace = PAID
+    poll_s = 600.0  # until the day may have changed
     concerned = MODEL_KEYS.union((ENABLED, "profile_max_tokens"))
 
     def __init__(self, parts: JobParts) -> None:
@@ -104,12 +104,11 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
         is_stale = review is not None and not review.facts_key
         if review is not None and not is_stale and _day_number(review.made_at) == day:
             return ()
-        if (
-            not self._settings.flag(ENABLED)
-            or self._attempts.is_postponed(day, at)
-            or self._is_early(at)
-        ):
+        flag, opened = self._settings.flag, self._opened
+        if not flag(ENABLED) or self._attempts.is_postponed(day, at):
             return ()
+        if flag(_EXTRACTOR_KEY) and self._extraction.exchange_ids(1, opened.skipped(at), at):
+            return ()  # conversations are still to be read for facts
         basis, facts_key = self._profile.basis()
         if review is not None and review.facts_key == facts_key:
             return ()
@@ -153,19 +152,9 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
         was_made = self._rows.review() is not None
         return Tally(int(was_made and not is_due), int(was_made or is_due))
 
-    def poll_interval_s(self) -> float:
-        """Return the time until the day may have changed."""
-        return _POLL_S
-
     def wakes_for(self, changed: ChangeSet) -> bool:
         """Return whether facts, the profile or what decides about it changed."""
         return bool(changed.memory or changed.providers or changed.settings & self.concerned)
-
-    def _is_early(self, at: datetime) -> bool:
-        """Return whether conversations are still to be read for facts."""
-        if not self._settings.flag(_EXTRACTOR_KEY):
-            return False
-        return bool(self._extraction.exchange_ids(1, self._opened.skipped(at), at))
 
 
 def _request(basis: ProfileBasis, model: ModelClient) -> tuple[Prompt, Mapping[int, Fact]]:

@@ -73,8 +73,12 @@ class TopicJob(Job[DueTopics, FoundTopics]):
             return ()
         due = self._due()
         self._found = (due,)
-        is_due = due is not None and self._finder.is_due(due.work, self._chosen())
-        return () if due is None or not is_due or self._is_early(due.space, at) else (due,)
+        if due is None or not self._finder.is_due(due.work, self._chosen()):
+            return ()
+        least = self._settings.number("min_message_tokens")
+        if self._settings.flag(_PIPELINE_KEY) and self._vectors.missing(due.space, least, 1, at):
+            return ()  # turns are still to be embedded
+        return (due,)
 
     def describe(self, item: DueTopics) -> str:
         """Return the number of conversations."""
@@ -143,13 +147,6 @@ class TopicJob(Job[DueTopics, FoundTopics]):
                 if name and 1 <= given["number"] <= len(some) and name not in names.values():
                     names[some[given["number"] - 1]] = name
         return names
-
-    def _is_early(self, space: Space, at: datetime) -> bool:
-        """Return whether turns are still to be embedded."""
-        if not self._settings.flag(_PIPELINE_KEY):
-            return False
-        least = self._settings.number("min_message_tokens")
-        return bool(self._vectors.missing(space, least, 1, at))
 
     def _due(self) -> DueTopics | None:
         try:
