@@ -150,7 +150,7 @@ class _Phrase:
 
     def __init__(self, text: str) -> None:
         self._left = text
-        self._is_late = self._is_early = False
+        self._is_late = False
 
     def unread(self) -> str:
         """Return the first word that was not understood, "" for none."""
@@ -230,7 +230,7 @@ class _Phrase:
     def _times(self) -> tuple[int, str]:
         """Return the minute and the hours."""
         self._is_late = bool(self._take(_LATE_DAY))
-        self._is_early = bool(self._take(_EARLY_DAY))
+        self._take(_EARLY_DAY)
         times = [(_NOON_HOUR, 0)] if self._take(_NOON) else []
         times += [(0, 0)] if self._take(_MIDNIGHT) else []
         found = self._take(_TIME)
