@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache, partial
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from app.domain import codec
@@ -115,8 +116,7 @@ class Table:
     def put(self, batch: Batch, value: object, **given: object) -> Any:
         """Put the row of a value into a batch; return its key. `given` is as for `row_of`."""
         row = row_of(value, self.columns, **given)
-        places = _key_places(self.columns, self.key)
-        key = row[places[0]] if len(places) == 1 else tuple(row[each] for each in places)
+        key = _key_of(self.columns, self.key)(row)
         batch.rows[self.name][key] = row
         return key
 
@@ -221,8 +221,13 @@ def columns_of(kind: type) -> str:
 
 
 @cache
-def _key_places(columns: str, key: str) -> Sequence[int]:
-    return list(map(columns.split(", ").index, key.split(", ")))
+def _names(columns: str) -> Sequence[str]:
+    return columns.split(", ")
+
+
+@cache
+def _key_of(columns: str, key: str) -> Callable[[Row], Any]:
+    return itemgetter(*map(_names(columns).index, _names(key)))
 
 
 def row_of(value: object, columns: str, **given: object) -> Row:
@@ -231,10 +236,12 @@ def row_of(value: object, columns: str, **given: object) -> Row:
     `given` are the values of columns with another name or another source. Values that are dataclasses
     or tuples are stored as JSON.
     """
-    return tuple(
-        _stored(given[name] if name in given else getattr(value, name))
-        for name in columns.split(", ")
-    )
+    names = _names(columns)
+    values = [given[name] if name in given else getattr(value, name) for name in names]
+    return tuple([each if type(each) in _PLAIN else _stored(each) for each in values])
+
+
+_PLAIN = frozenset((int, str, bool, float, type(None)))
 
 
 def _stored(value: Any) -> Any:

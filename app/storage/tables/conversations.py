@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 
+from app.domain import codec
 from app.domain.changes import (
     ConversationEdited,
     ConversationPut,
@@ -12,7 +13,7 @@ from app.domain.changes import (
     OriginsAdded,
     TagsChanged,
 )
-from app.domain.conversations import Conversation, Draft, TitleOrigin
+from app.domain.conversations import Conversation, Draft, File, TitleOrigin
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
 from app.storage.engine.aggregate import (
@@ -279,8 +280,8 @@ class Conversations(StoreReader):
     def draft(self, conversation_id: ConversationId | None) -> Draft:
         """Return the unsent message of a conversation; None is one that has not begun."""
         key = conversation_id or _NO_CONVERSATION
-        rows = self._store.select_in("draft", "text, files", [key], "conversation_id")
-        return next(map(_draft_of, rows), Draft())
+        row = self._store.row("SELECT text, files FROM draft WHERE conversation_id = ?", [key])
+        return Draft(row[0], codec.loads(tuple[File, ...], row[1])) if row else Draft()
 
     def imported_ids(self, source: str, kind: str, source_ids: Iterable[str]) -> Mapping[str, int]:
         """Return our id for each of the source's ids that was imported before.
@@ -299,7 +300,6 @@ class Conversations(StoreReader):
         return dict(self._store.select_in("conversation", "uid, id", uids, "uid"))
 
 
-_draft_of = reader(Draft)
 conversation_of = reader(Conversation)
 """Of a row of CONVERSATION_COLUMNS."""
 

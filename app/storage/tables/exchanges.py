@@ -186,8 +186,9 @@ EXCHANGES = Aggregate(
 
 def message_row(message: Message) -> Row:
     """Return the row of MESSAGE_COLUMNS; a message that is only its text keeps no blocks."""
-    blocks = None if message.blocks == (Text(message.text),) else message.blocks
-    return row_of(message, MESSAGE_COLUMNS, blocks=blocks)
+    text = message.text
+    blocks = None if message.blocks == (Text(text),) else message.blocks
+    return row_of(message, MESSAGE_COLUMNS, text=text, blocks=blocks)
 
 
 def message_of(row: Row) -> Message:
