@@ -65,7 +65,7 @@ def _new(segments: SegmentBreaks, call: CommandCall) -> Outcome:
     if last is None:
         return Outcome(tr("This conversation has no messages yet."))
     if segments.is_after(last):
-        return Outcome(tr("The next message already starts a new segment."))
+        return Outcome(tr("The next message already begins with a clean slate."))
     segments.begin_after(last)
     return Outcome()  # the transcript shows the break
 

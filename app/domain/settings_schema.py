@@ -273,7 +273,7 @@ _ALL = (
             "The number of days after which what was said counts half. 0 turns this off.", minimum=0, maximum=36_500,
             unit="days"),
     _flag("auto_rag_enabled", True, _P.RECALL, "Recall from earlier in the conversation",
-          "Add earlier messages of this segment that are no longer sent in full."),
+          "Add earlier messages of this conversation that are no longer sent in full."),
     _count("auto_rag_top_k", 3, _P.RECALL, "Earlier messages",
            "The maximum number of earlier messages.", maximum=20),
     _count("auto_rag_max_tokens", 400, _P.RECALL, "Token budget for earlier messages",

@@ -394,8 +394,8 @@ def test_a_note_shows_the_summary_of_older_messages(show: Show) -> None:
         (1, "Fork from here", "fork_requested", [1]),
         (1, "Inspect", "inspect_requested", [1]),
         (1, "Regenerate with another model\N{HORIZONTAL ELLIPSIS}", "other_model_requested", [1]),
-        (0, "Quote in the composer", "quote_requested", ["C"]),
-        (1, "Quote in the composer", "quote_requested", ["D"]),
+        (0, "Quote in my message", "quote_requested", ["C"]),
+        (1, "Quote in my message", "quote_requested", ["D"]),
         (0, "Why wasn't this recalled?\N{HORIZONTAL ELLIPSIS}", "why_requested", [1]),
         (1, "Is this found by search?", "coverage_requested", [1]),
         (1, "Forget this turn\N{HORIZONTAL ELLIPSIS}", "forget_requested", [1]),
@@ -422,7 +422,7 @@ def test_an_action_requests_what_its_label_says(
     footer.fill_menu(menu)
     run = [each.click for each in footer.buttons if each.text() == label]
     run += [each.trigger for each in menu.actions() if each.text() == label]
-    is_rare = label.endswith(("?", "\N{HORIZONTAL ELLIPSIS}", "composer"))
+    is_rare = label.endswith(("?", "\N{HORIZONTAL ELLIPSIS}", "message"))
     assert len(run) == (1 if is_rare else 2)
     for activate in run:
         with qtbot.waitSignal(getattr(shown.view.events, signal)) as requested:

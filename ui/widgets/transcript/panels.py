@@ -34,7 +34,7 @@ _PROVIDER_PROBLEMS = frozenset((
     "key_missing", "key_rejected", "permission_refused", "payment_required", "unreachable",
     "timed_out", "nonsense_reply", "endpoint_missing", "invalid_input",
 ))  # fmt: skip
-NEW_SEGMENT_TEXT = tr("New segment \N{EN DASH} earlier turns are kept and searchable")
+NEW_SEGMENT_TEXT = tr("Clean slate \N{EN DASH} what is above is kept and found, but no longer sent")
 
 
 class ProblemPanel(Panel):

@@ -92,8 +92,8 @@ def _turn_actions(
     """Yield actions by their signals, and one that quotes a text in the composer."""
     events, is_read_only = context.events, context.is_read_only
     if not is_read_only:
-        tip = tr("Put the text into the composer as a quotation")
-        quote = tr("Quote in the composer")
+        tip = tr("Put the text into your message as a quotation")
+        quote = tr("Quote in my message")
         yield Action(quote, tip, lambda: events.quote_requested.emit(text()), only_in_menu=True)
     for name in names:
         if name not in _CHANGES or not is_read_only:
