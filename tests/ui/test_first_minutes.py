@@ -34,8 +34,9 @@ FOUND = (
 def test_exports_are_looked_for_by_a_newcomer_and_imported_on_request(parts: Parts) -> None:
     welcome, find, imported = Welcome(), Recorder(__call__=FOUND), list[list[Path]]()
     presenter = parts.make(
-        WelcomePresenter, find_exports=find, welcome=welcome, import_files=imported.append
-    )
+        WelcomePresenter, find_exports=find, welcome=welcome, import_files=imported.append,
+        settings=FakeSettings(),
+    )  # fmt: skip
     presenter.look_for_exports()
     assert find.calls == [], "the page is not shown"
     welcome.show()
@@ -72,11 +73,13 @@ def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(
     welcome.show()
     presenter.look_for_servers()
     assert "Ollama is running" in welcome.server.text()
+    assert not welcome.model.isHidden()
     welcome.server.click()
     assert opened == ["ollama"]
     settings.values["default_model"] = "ollama:m"
     parts.bridge.changed.emit(ChangeSet(settings=frozenset(("default_model",))))
     assert welcome.server.isHidden()
+    assert welcome.model.isHidden(), "there is nothing to set up"
 
 
 @pytest.mark.parametrize("turns", [0, 3])

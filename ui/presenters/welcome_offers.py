@@ -9,6 +9,7 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
 from app.domain.formatting import format_day, format_size
 from app.domain.translation import tr, trn
+from app.domain.turn_text import RECALL_MODEL
 from app.providers.gallery import title_of
 from app.storage.tables.settings import Settings
 from app.transfer.found_exports import FoundExport
@@ -43,6 +44,8 @@ class WelcomePresenter(Presenter):
             pause = QTimer(self._welcome, singleShot=True, interval=after_ms)
             pause.timeout.connect(look)
             self._welcome.shown.connect(pause.start)
+        self._welcome.shown.connect(self._show_setup)
+        self._bridge.subscribe(lambda _: self._show_setup(), "default_model")
         self._bridge.subscribe(lambda _: self.look_for_servers(), "default_model")
         self._welcome.found_requested.connect(lambda: self._import_files(self._exports))
         self._welcome.server_requested.connect(lambda: self._connect(self._server))
@@ -63,9 +66,17 @@ class WelcomePresenter(Presenter):
             tr("Import {programs} from Downloads").format(programs=programs) if found else "", files
         )
 
+    @property
+    def _has_model(self) -> bool:
+        return self._settings.text("default_model") != RECALL_MODEL
+
+    def _show_setup(self) -> None:
+        """Offer to set up a model, unless one is chosen."""
+        self._welcome.model.setVisible(not self._has_model)
+
     def look_for_servers(self) -> None:
         """Look for servers, unless a model is chosen or the page is gone."""
-        if self._welcome.isVisible() and self._settings.text("default_model") == "recall:":
+        if self._welcome.isVisible() and not self._has_model:
             self._bridge.start("welcome servers", self._look_for_servers())
         else:
             self._welcome.offer_server("")
