@@ -171,11 +171,10 @@ def wrong_form(call: CommandCall, forms: Sequence[Form]) -> CommandUsageError:
     """Return the error that lists the forms of a command."""
     typed = f"/{call.name} {call.rest}".strip()
     *others, last = map(str, forms)
-    written = tr("{join} or {last}").format(join=", ".join(others), last=last) if others else last
-    return CommandUsageError(
-        tr("'{typed}' is not a form of /{name}").format(typed=typed, name=call.name),
-        tr("Write {written}.").format(written=written),
+    written = (
+        tr("{others} or {last}").format(others=", ".join(others), last=last) if others else last
     )
+    return CommandUsageError(f"'{typed}' is not a form of /{call.name}", f"Write {written}.")
 
 
 def is_command(text: str) -> bool:

@@ -84,8 +84,8 @@ def _export(store: Store, call: CommandCall) -> Outcome:
 
     if not path.exists():
         return write()
-    question = tr("The file {escape_markdown} exists and would be replaced.").format(
-        escape_markdown=escape_markdown(str(path))
+    question = tr("The file {path} exists and would be replaced.").format(
+        path=escape_markdown(str(path))
     )
     return Outcome(question, on_confirmed=write)
 
@@ -95,10 +95,7 @@ def _import(call: CommandCall) -> Outcome:
         raise wrong_form(call, _IMPORT_FORMS)
     path = path_in(call.rest)
     if not path.exists():
-        raise NotFound(
-            tr("There is no file '{path}'").format(path=path),
-            tr("Name an export, or a folder of exports."),
-        )
+        raise NotFound(f"There is no file '{path}'", "Name an export, or a folder of exports.")
     return Outcome(action=ImportFiles((path,)))
 
 
@@ -128,16 +125,12 @@ def path_in(text: str) -> Path:
     try:
         return Path.home() / Path(path).expanduser()
     except RuntimeError as error:
-        raise NotFound(
-            tr("There is no folder for '{path}'").format(path=path), tr("Write the whole path.")
-        ) from error
+        raise NotFound(f"There is no folder for '{path}'", "Write the whole path.") from error
 
 
 def _opened(call: CommandCall) -> ConversationId:
     if call.context.conversation_id is None:
-        raise InvalidInput(
-            tr("This conversation has no messages yet"), tr("Write a message first.")
-        )
+        raise InvalidInput("This conversation has no messages yet", "Write a message first.")
     return call.context.conversation_id
 
 
@@ -147,10 +140,7 @@ def _existing(tags: Sequence[str], names: Sequence[str]) -> list[str]:
     for name in names:
         if name.casefold() not in spelled:
             has = ", ".join(tags) or "none"
-            raise NotFound(
-                tr("This conversation has no tag '{name}'").format(name=name[:60]),
-                tr("Its tags: {has}.").format(has=has),
-            )
+            raise NotFound(f"This conversation has no tag '{name[:60]}'", f"Its tags: {has}.")
     return [spelled[name.casefold()] for name in names]
 
 
@@ -161,6 +151,5 @@ def _format_of(path: Path) -> ExportFormat:
     except ValueError as error:
         endings = ", ".join(f".{each.value}" for each in ExportFormat)
         raise InvalidInput(
-            tr("'{name}' does not end in a known format").format(name=path.name),
-            tr("Use one of {endings}.").format(endings=endings),
+            f"'{path.name}' does not end in a known format", f"Use one of {endings}."
         ) from error

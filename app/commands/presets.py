@@ -23,7 +23,7 @@ def preset_command(presets: Presets, library: Library) -> Command:
             if conversation_id is None:
                 return Outcome(action=ChoosePreset(chosen.uid))
             library.choose_preset(conversation_id, chosen)
-            return Outcome(tr("This conversation uses {line}").format(line=_line(chosen)))
+            return Outcome(tr("This conversation uses {preset}").format(preset=_line(chosen)))
         current = presets.default()
         if conversation_id is not None:
             current = presets.of(library.open(conversation_id).conversation)

@@ -59,7 +59,9 @@ def project_command(projects: Projects, library: Library) -> Command:
             return put(None, tr("This conversation is in no project."))
         is_new = word == "add" and bool(name.strip())
         chosen = projects.save(Project("", name)) if is_new else projects.named(call.rest)
-        return put(chosen.uid, tr("This conversation is in {line}").format(line=_line(chosen)))
+        return put(
+            chosen.uid, tr("This conversation is in {project}").format(project=_line(chosen))
+        )
 
     return Command("project", tr("The project of this conversation"), _FORMS, run)
 

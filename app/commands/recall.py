@@ -86,33 +86,33 @@ def _status(settings: Settings, overview: OverviewService, inspector: Inspection
 
 
 def _switch_text(settings: Settings) -> str:
-    return tr("Recall is **{value}**.").format(
-        value="on" if settings.flag("rag_enabled") else "off"
+    return tr("Recall is **{state}**.").format(
+        state="on" if settings.flag("rag_enabled") else "off"
     )
 
 
 def _vote(inspector: InspectionService, number: str, verdict: Verdict) -> str:
     if not number.isdecimal():
         raise InvalidInput(
-            tr("'{number}' is not the number of a passage").format(number=number),
-            tr("`/rag try QUESTION` shows passages by number."),
+            f"'{number}' is not the number of a passage",
+            "`/rag try QUESTION` shows passages by number.",
         )
     place = inspector.judge_passage(PassageId(int(number)), verdict)
     kind = escape_markdown(place.kind.value.replace("_", " "))
     title = place.conversation_title
-    of = tr(" of “{escape_markdown}”").format(escape_markdown=escape_markdown(title))
-    return tr("Passage {number} ({kind}{value}) {VOTE_TEXTS} from now on.").format(
-        number=number, kind=kind, value=of if title else "", VOTE_TEXTS=tr(_VOTE_TEXTS[verdict])
+    of = tr(" of “{title}”").format(title=escape_markdown(title))
+    return tr("Passage {number} ({kind}{of_title}) {effect} from now on.").format(
+        number=number, kind=kind, of_title=of if title else "", effect=tr(_VOTE_TEXTS[verdict])
     )
 
 
 def _configuration(settings: Settings) -> str:
     return "\n".join(
-        tr("- `{key}`: **{escape_markdown}** · {escape_markdown2}, default {format_value}").format(
+        tr("- `{key}`: **{value}** · {allowed}, default {default}").format(
             key=each.key,
-            escape_markdown=escape_markdown(each.format_value(settings.get(each.key))),
-            escape_markdown2=escape_markdown(each.allowed),
-            format_value=each.format_value(each.default),
+            value=escape_markdown(each.format_value(settings.get(each.key))),
+            allowed=escape_markdown(each.allowed),
+            default=each.format_value(each.default),
         )
         for each in _keys()
     )  # no table: its columns would break the longer keys in the middle of a word
@@ -121,19 +121,14 @@ def _configuration(settings: Settings) -> str:
 def _set(settings: Settings, key: str, text: str) -> str:
     setting = setting_for(key)
     if setting.page is SettingPage.INTERNAL or key == "embedder":
-        raise InvalidInput(
-            tr("{key} cannot be set here").format(key=key),
-            tr("See Settings in the Conversation menu."),
-        )
+        raise InvalidInput(f"{key} cannot be set here", "See Settings in the Conversation menu.")
     before = setting.format_value(settings.get(key))
     value = setting.format_value(settings.set_text(key, text))
     remarks = settings.remarks(key)
     return " ".join(
         (
-            tr("`{key}` is {escape_markdown}, was {escape_markdown2}.").format(
-                key=key,
-                escape_markdown=escape_markdown(value),
-                escape_markdown2=escape_markdown(before),
+            tr("`{key}` is {value}, was {before}.").format(
+                key=key, value=escape_markdown(value), before=escape_markdown(before)
             ),
             *remarks,
         )

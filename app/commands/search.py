@@ -108,12 +108,8 @@ class _SearchCommands:
             self._library.open(conversation_id)
         except NotFound as error:
             raise NotFound(
-                tr(
-                    "There is no result {conversation_id} and no conversation {conversation_id2}"
-                ).format(conversation_id=conversation_id, conversation_id2=conversation_id),
-                tr("The last search has {results} results; /search finds others.").format(
-                    results=len(self._results)
-                ),
+                f"There is no result {conversation_id} and no conversation {conversation_id}",
+                f"The last search has {len(self._results)} results; /search finds others.",
             ) from error
         return Outcome(action=OpenTurn(conversation_id))
 
@@ -121,7 +117,7 @@ class _SearchCommands:
         if result.kind in DOCUMENT_KINDS:
             return OpenDocument(result.place, result.conversation_title)
         if result.conversation_id is None:
-            raise InvalidInput(tr("This result has no turn to open"), tr("Choose another result."))
+            raise InvalidInput("This result has no turn to open", "Choose another result.")
         return OpenTurn(result.conversation_id, result.exchange_id)
 
 

@@ -84,16 +84,12 @@ class CommandTable:
             else tr("/help lists the commands.")
         )
         raise NotFound(
-            tr("There is no command '/{name}'").format(name=one_line(name, _SHOWN_CHARS)),
-            f"{hint} {tr(_ESCAPE)}.",
+            f"There is no command '/{one_line(name, _SHOWN_CHARS)}'", f"{hint} {tr(_ESCAPE)}."
         )
 
     def _help(self, call: CommandCall) -> Outcome:
         if len(call.words) > 1:
-            raise CommandUsageError(
-                tr("'{rest}' is more than one command").format(rest=call.rest),
-                tr("Name one, or none."),
-            )
+            raise CommandUsageError(f"'{call.rest}' is more than one command", "Name one, or none.")
         if call.words:
             command = self._find(call.words[0].removeprefix("/"))
             forms = [(str(form), tr(form.help)) for form in command.forms]
@@ -101,8 +97,8 @@ class CommandTable:
         commands = _code_table(tr("Command"), [(f"/{each.name}", each.help) for each in self])
         return Outcome(
             tr(
-                "Commands run on this computer: they are not stored or sent to a model.\n\n{commands}\n\n`/help COMMAND` lists its forms. {ESCAPE}."
-            ).format(commands=commands, ESCAPE=tr(_ESCAPE))
+                "Commands run on this computer: they are not stored or sent to a model.\n\n{commands}\n\n`/help COMMAND` lists its forms. {escape}."
+            ).format(commands=commands, escape=tr(_ESCAPE))
         )
 
 

@@ -82,8 +82,8 @@ def worker_commands(
                     found = tr("{share} of the passages can be found by meaning.").format(
                         share=format_percent(embedded.share)
                     )
-                text = tr("Embedder: {escape_markdown}. {found}").format(
-                    escape_markdown=escape_markdown(embedders.describe()), found=found
+                text = tr("Embedder: {embedder}. {found}").format(
+                    embedder=escape_markdown(embedders.describe()), found=found
                 )
                 return Outcome(f"{status_text(workers, [_PIPELINE])}\n\n{text}")
             case ("on" | "off" as word,):

@@ -145,8 +145,7 @@ def _checked(text: str, limit: int) -> str:
         )
     if len(asked) < MIN_CHARS and not (asked and is_one_character_word(asked)):
         raise InvalidInput(
-            f"The query '{asked}' is too short",
-            f"Type {MIN_CHARS} to {MAX_CHARS} characters.",
+            f"The query '{asked}' is too short", f"Type {MIN_CHARS} to {MAX_CHARS} characters."
         )
     return asked
 

@@ -108,10 +108,7 @@ def with_relevance(
 
 
 def signals(
-    ranked: Sequence[Ranked],
-    table: CandidateTable,
-    background: Background | None,
-    passages: int,
+    ranked: Sequence[Ranked], table: CandidateTable, background: Background | None, passages: int
 ) -> dict[str, float]:
     """Return the known signals of a ranking that is not empty: those of one of PROFILES."""
     best = _best_rows(ranked, table, passages)

@@ -74,10 +74,7 @@ class TextSnapshot:
     """
 
     def __init__(
-        self,
-        searcher: tantivy.Searcher,
-        schema: tantivy.Schema,
-        likely_languages: tuple[str, ...],
+        self, searcher: tantivy.Searcher, schema: tantivy.Schema, likely_languages: tuple[str, ...]
     ) -> None:
         self._searcher = searcher
         self._schema = schema

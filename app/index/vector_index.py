@@ -97,11 +97,7 @@ class ExactVectorIndex:
                 self._snapshot = _VectorSnapshot(tuple(self._tidy(blocks)), count)
 
     def search(
-        self,
-        vector: Float,
-        limit: int,
-        allowed: IdSet | None = None,
-        excluded: IdSet = _NOTHING,
+        self, vector: Float, limit: int, allowed: IdSet | None = None, excluded: IdSet = _NOTHING
     ) -> Sequence[VectorHit]:
         """Return the parts nearest to `vector`, (dim,), by their best chunk, best first.
 

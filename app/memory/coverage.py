@@ -72,8 +72,8 @@ class TurnCoverage:
         status = next((s for s in self._statuses() if s.name == _PIPELINE), None)
         why = why_no_vector(turn, self._settings)
         if not why and status is not None and status.state is WorkerState.BLOCKED:
-            why = tr("The search model has not read it yet: {as_sentence}").format(
-                as_sentence=_as_sentence(status.blocked_by)
+            why = tr("The search model has not read it yet: {reason}").format(
+                reason=_as_sentence(status.blocked_by)
             )
         why = why or (_WAITING if space is not None else tr("No search model is available now."))
         return TurnSearchStatus(in_index, meaning=False, why=why)
@@ -83,9 +83,7 @@ def why_no_vector(turn: CoveredTurn, settings: Settings) -> str:
     """Return why a turn that may be indexed has no vector, "" when it only has to be embedded."""
     least = settings.number("min_message_tokens")
     if not turn.tokens:
-        return tr("The turn is incomplete: {STATUS_TEXTS}.").format(
-            STATUS_TEXTS=_STATUS_TEXTS[turn.status]
-        )
+        return tr("The turn is incomplete: {reason}.").format(reason=_STATUS_TEXTS[turn.status])
     if turn.tokens < least:
         return tr(
             "It has about {tokens} tokens; turns with fewer than {least} are found by words only."
@@ -94,14 +92,14 @@ def why_no_vector(turn: CoveredTurn, settings: Settings) -> str:
         return tr("It has no text.")
     if turn.error and turn.next_at is None:
         tries = "once" if turn.tries == 1 else tr("{tries} times").format(tries=turn.tries)
-        return tr("It was skipped after the search model failed {tries}: {as_sentence}").format(
-            tries=tries, as_sentence=_as_sentence(turn.error)
+        return tr("It was skipped after the search model failed {tries}: {reason}").format(
+            tries=tries, reason=_as_sentence(turn.error)
         )
     if turn.error and turn.next_at is not None:
         at = f"{turn.next_at.astimezone():%H:%M}"
-        return tr(
-            "The search model could not read it and tries again at {at}: {as_sentence}"
-        ).format(at=at, as_sentence=_as_sentence(turn.error))
+        return tr("The search model could not read it and tries again at {at}: {reason}").format(
+            at=at, reason=_as_sentence(turn.error)
+        )
     if not settings.flag("embedding_pipeline_enabled"):
         return tr("The search model has not read it yet, and search by meaning is off.")
     return ""
@@ -124,9 +122,7 @@ def _never(turn: CoveredTurn) -> str:
     if turn.is_in_trash:
         return tr("Its conversation is in the trash.")
     if turn.passage_id is None:
-        return tr("The turn is incomplete: {STATUS_TEXTS}.").format(
-            STATUS_TEXTS=_STATUS_TEXTS[turn.status]
-        )
+        return tr("The turn is incomplete: {reason}.").format(reason=_STATUS_TEXTS[turn.status])
     return ""
 
 

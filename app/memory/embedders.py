@@ -130,9 +130,7 @@ class EmbedderDirectory:
         if (folder := _BUILT_IN_FOLDERS.get(value)) is not None:
             return tr("{name}, built in").format(name=folder.name)
         if value.startswith(ONNX):
-            return tr("the ONNX model in “{removeprefix}”").format(
-                removeprefix=value.removeprefix(ONNX)
-            )
+            return tr("the ONNX model in “{folder}”").format(folder=value.removeprefix(ONNX))
         ref = ModelRef.parse(value)
         return tr("{model} at {provider}").format(model=ref.model, provider=ref.provider)
 
@@ -229,12 +227,8 @@ class EmbedderDirectory:
         base_url = config.url()
         if not self._is_agreed(value, base_url):
             raise ConsentMissing(
-                tr("'{value}' would send your history to {text}").format(
-                    value=value, text=base_url.text
-                ),
-                tr(
-                    "Agree to that in Settings, or with 'commonplace config set embedder {value} --yes', or choose another embedder."
-                ).format(value=value),
+                f"'{value}' would send your history to {base_url.text}",
+                f"Agree to that in Settings, or with 'commonplace config set embedder {value} --yes', or choose another embedder.",
             )
         stamp = (config, self._registry.network())
         with self._lock:  # the same embedder as long as its configuration stays
@@ -274,17 +268,12 @@ class EmbedderDirectory:
             config.url()
         except KnownError as error:
             raise EmbedderUnavailable(
-                tr("The embedder '{value}' cannot be used: {title}").format(
-                    value=value, title=error.title
-                ),
-                error.hint,
+                f"The embedder '{value}' cannot be used: {error.title}", error.hint
             ) from error
         if not config.vendor.has_embeddings:
             raise EmbedderUnavailable(
-                tr("The embedder '{value}' cannot be used: {name} has no embedding models").format(
-                    value=value, name=name
-                ),
-                tr("Choose builtin or builtin-multilingual, or a model of another provider."),
+                f"The embedder '{value}' cannot be used: {name} has no embedding models",
+                "Choose builtin or builtin-multilingual, or a model of another provider.",
             )
         return config
 
@@ -320,9 +309,7 @@ def _folder(value: str) -> Path:
         folder = Path(value.removeprefix(ONNX))
     if not folder.is_absolute():
         raise EmbedderUnavailable(
-            tr("The embedder '{value}' does not have the full path of its folder").format(
-                value=value
-            ),
-            tr("Enter an absolute path, such as onnx:/home/me/models/my-model."),
+            f"The embedder '{value}' does not have the full path of its folder",
+            "Enter an absolute path, such as onnx:/home/me/models/my-model.",
         )
     return folder

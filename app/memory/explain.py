@@ -16,12 +16,7 @@ from app.domain.translation import tr
 from app.index.ranking import FEATURES, Ranked, features, weights
 from app.index.text_index import TantivyTextIndex
 from app.memory.coverage import why_no_vector
-from app.memory.search import (
-    RankingInput,
-    SearchInspection,
-    SearchService,
-    ranked_with_relevance,
-)
+from app.memory.search import RankingInput, SearchInspection, SearchService, ranked_with_relevance
 from app.memory.search_scope import CANDIDATES
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -174,8 +169,8 @@ class Explainer:
         if lacks_vector and not is_unanswered:
             turns = self._store.read(covered_turns, [case.exchange.id], None)
             why = next((why_no_vector(turn, self._settings) for turn in turns), "")
-            words = tr("It is found by its words only. {value}").format(
-                value=why or tr("The search model has not read it yet.")
+            words = tr("It is found by its words only. {reason}").format(
+                reason=why or tr("The search model has not read it yet.")
             )
             found.append(Obstacle(ObstacleCause.NO_VECTOR, words))
         floor = self._settings.real("rag_min_similarity")
@@ -184,11 +179,11 @@ class Explainer:
                 Obstacle(
                     ObstacleCause.WEAK,
                     tr(
-                        "Its relevance of {relevance} is below {floor}: a search shows it as a weak match, and recall {weak_outcome}."
+                        "Its relevance of {relevance} is below {floor}: a search shows it as a weak match, and recall {outcome}."
                     ).format(
                         relevance=format_percent(case.best.relevance),
                         floor=format_percent(floor),
-                        weak_outcome=self._weak_outcome(case.best),
+                        outcome=self._weak_outcome(case.best),
                     ),
                     tr("The settings are rag_min_similarity and rag_hint_similarity."),
                 )
@@ -338,7 +333,7 @@ def _rank_obstacles(case: _Case, *, is_left_out: bool) -> Iterator[Obstacle]:
             by = tr("by its words or by the words around it")
         yield Obstacle(
             ObstacleCause.NOT_A_CANDIDATE,
-            tr("It is not among the best {CANDIDATES} {by}.").format(CANDIDATES=CANDIDATES, by=by),
+            tr("It is not among the best {count} {by}.").format(count=CANDIDATES, by=by),
         )
 
 
