@@ -66,10 +66,10 @@ from app.memory.probes import ProbeQuestions
 from app.memory.profile import ProfileService
 from app.memory.recall import RecallService
 from app.memory.search import SearchService
+from app.memory.secrets import ValueService
 from app.memory.spaces import SpaceService
 from app.memory.summaries import SummaryService
 from app.memory.topics.service import TopicService
-from app.memory.values import ValueService
 from app.memory.vector_search import VectorSearch
 from app.privacy import PrivacyService
 from app.providers.http.endpoint import check_ca_bundle, check_proxy_url

@@ -20,7 +20,7 @@ from app.domain.ids import ExchangeId
 from app.domain.recall import PlanPartKind, StoredPrompt
 from app.domain.turn_text import TurnMarkdown, content_hash
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import MODEL
+from app.language.extractive import MODEL
 from app.language.sentences import shorten_middle
 from app.memory.compaction import (
     FULL_SHARE,

@@ -16,7 +16,7 @@ from app.domain.facts import BY_USER
 from app.domain.ids import PassageId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.domain.turn_text import TurnMarkdown, turn_text
-from app.language.extractive.summaries import summarize_conversation
+from app.language.extractive import summarize_conversation
 from app.memory.compaction import (
     FULL_SHARE,
     LEFT_SHARE,

@@ -142,9 +142,9 @@ class Library:
         """Pin a conversation to the top of the list, or unpin it."""
         self._edit(conversation_id, pinned=pinned)
 
-    def archive(self, conversation_id: ConversationId, archived: bool) -> None:
-        """Take a conversation out of list, search and recall, or return it."""
-        self._edit(conversation_id, archived=archived)
+    def archive(self, conversation_ids: Sequence[ConversationId], archived: bool) -> None:
+        """Take conversations out of list, search and recall, or return them, in one transaction."""
+        self._edit(*conversation_ids, archived=archived)
 
     def use_memory(self, conversation_id: ConversationId, used: bool) -> None:
         """Switch recall in a conversation on or off."""
@@ -159,10 +159,6 @@ class Library:
         model = None if preset.model is None else ""
         self._edit(conversation_id, preset=preset.uid, model=model)
 
-    def archive_all(self, conversation_ids: Sequence[ConversationId], archived: bool) -> None:
-        """Do what `archive` does to several conversations, in one transaction."""
-        self._edit(*conversation_ids, archived=archived)
-
     def delete(self, *conversation_ids: ConversationId) -> None:
         """Move conversations to the trash, in one transaction: out of list, search and workers at once."""
         self._edit(*conversation_ids, deleted_at=now())
@@ -172,18 +168,12 @@ class Library:
         self._edit(*conversation_ids, restored=True)
 
     def tag(
-        self, conversation_id: ConversationId, added: Sequence[str], removed: Sequence[str] = ()
-    ) -> None:
-        """Add and remove tags; raise InvalidInput for an empty or too long one."""
-        self.tag_all([conversation_id], added, removed)
-
-    def tag_all(
         self,
         conversation_ids: Sequence[ConversationId],
         added: Sequence[str],
         removed: Sequence[str] = (),
     ) -> None:
-        """Do what `tag` does to several conversations, in one transaction."""
+        """Add and remove tags, in one transaction; raise InvalidInput for an empty or too long one."""
         for each in conversation_ids:
             self._conversations.get(each)
         names = tuple(" ".join(clean(name).split()) for name in added)

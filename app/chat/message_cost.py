@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from app.chat.context_fetcher import ContextFetcher
-from app.chat.planner import NewConversation, Planner
+from app.chat.planner import NewConversation, unsaved_planner
 from app.chat.presets import Presets
 from app.chat.request_builder import RequestBuilder
 from app.domain.chat import ModelRef, UsageReported
@@ -16,14 +16,12 @@ from app.domain.conversations import Block, Message, Role, Text
 from app.domain.ids import ConversationId, MessageId
 from app.domain.presets import Preset
 from app.memory.compaction import message_tokens
-from app.storage.engine.ids import IdAllocator
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.settings import Settings
 
 SHOWN_FROM_USD = 0.01
-_UNSAVED = (-(2**62),) * 4  # ids of what is never stored
 _PLACEHOLDER = (Text("."),)
 _PRICED_TOKENS = 1_000_000
 
@@ -60,7 +58,7 @@ class MessageCosts:
         self._settings = settings
         self._price_of = price_of
         self._conversations = Conversations(store)
-        self._planner = Planner(store, settings, ids=IdAllocator(*_UNSAVED))
+        self._planner = unsaved_planner(store, settings)
         self._known: tuple[_Place, int] | None = None
 
     def cost_usd(

@@ -357,6 +357,11 @@ class Planner:
         return own or self._settings.text("default_model")
 
 
+def unsaved_planner(store: Store, settings: Settings) -> Planner:
+    """Return a planner of exchanges that are never stored: their ids are out of range."""
+    return Planner(store, settings, IdAllocator(*[-(2**62)] * 4))
+
+
 def _title_of(blocks: tuple[Block, ...]) -> str:
     """Return the first words of a message, else the names of its files."""
     names = ", ".join(file.name for file in files_of(blocks))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.chat.context_fetcher import ContextFetcher, FetchedContext, RecallQuery
-from app.chat.planner import NewConversation, Planner
+from app.chat.planner import NewConversation, unsaved_planner
 from app.chat.request_builder import PromptDraft, RequestBuilder
 from app.domain.chat import ModelRef
 from app.domain.conversations import Text
@@ -26,15 +26,15 @@ from app.domain.recall import (
 from app.domain.settings_schema import SettingValue
 from app.domain.text import clean
 from app.memory.narrowing import narrowed
+from app.memory.recall_items import prompt_position
 from app.providers.vendors.recall import RECALL
-from app.storage.engine.ids import IdAllocator
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
 from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import OverriddenSettings, Settings, SettingValues
 
 PREVIEW_LIMIT_S = 10.0  # no reply waits for a preview
-_UNSAVED = (-(2**62),) * 4  # ids of what is never stored
+_RECENT_QUESTIONS = 20
 _HALF_LIFE = "rag_recency_half_life_days"
 _BUDGETS = (
     ("rag_max_tokens", (PlanPartKind.FACTS, PlanPartKind.RELATED)),
@@ -53,16 +53,6 @@ _LIMITS = {
     RecallLayer.HINT: "rag_hint_similarity",
     RecallLayer.DOCUMENT: "rag_document_max_tokens",
     RecallLayer.EARLIER: "auto_rag_top_k",
-}
-_GROUPS = {  # the order of the prompt
-    RecallLayer.MENTION: 0,
-    RecallLayer.FACT: 0,
-    RecallLayer.CONVERSATION: 1,
-    RecallLayer.EXCHANGE: 1,
-    RecallLayer.HISTORY: 2,
-    RecallLayer.HINT: 3,
-    RecallLayer.DOCUMENT: 4,
-    RecallLayer.EARLIER: 5,
 }
 _NO_PROMPT = "Recall, the built-in model, receives no prompt: this is what another model would get."
 _PRIVATE = "Nothing is recalled in this conversation."
@@ -135,7 +125,7 @@ class RecallPreviews:
         self._fetcher = fetcher
         self._prompts = Prompts(store)
         self._passages = Passages(store)
-        self._planner = Planner(store, settings, ids=IdAllocator(*_UNSAVED))
+        self._planner = unsaved_planner(store, settings)
 
     def fetch(
         self,
@@ -201,9 +191,9 @@ class RecallPreviews:
             _changed(places, before),
         )
 
-    def recent(self, limit: int = 20) -> Sequence[str]:
+    def recent(self) -> Sequence[str]:
         """Return recent questions, newest first, without duplicates."""
-        return self._passages.recent_questions(limit)
+        return self._passages.recent_questions(_RECENT_QUESTIONS)
 
 
 def is_changed(preview: Preview, place: RecalledItemDetails) -> bool:
@@ -260,7 +250,7 @@ def _with_dropped(
         for each in before.injected
         if _source_of(each.item) not in present
     ]
-    return sorted([*places, *dropped], key=lambda place: _GROUPS[place.item.layer])
+    return sorted([*places, *dropped], key=lambda place: prompt_position(place.item.layer))
 
 
 def _reason(place: RecalledItemDetails, settings: SettingValues) -> str:

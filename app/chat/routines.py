@@ -42,6 +42,7 @@ _MOST_COUNTED = 10_000
 _PROMPT_TOKENS, _ANSWER_TOKENS = 3_000, 1_000  # usual: instructions with tools, an answer
 _RUNS_SEEN = 5
 _RUNS_READ = 20
+_TIMES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,6 @@ class RoutineState:
     Attributes:
         next_at: When it is due next; None while it is off.
         last: The last run that ended and was not skipped.
-        newest: The last record, also of a skipped due time or of a run under way.
         failures: How many of the last runs failed in a row.
         is_running: Whether a run is under way.
     """
@@ -59,7 +59,6 @@ class RoutineState:
     routine: Routine
     next_at: datetime | None
     last: RoutineRun | None
-    newest: RoutineRun | None
     failures: int
     is_running: bool
 
@@ -174,14 +173,9 @@ class Routines:
         own = (routine.prompt, projects.get(routine.project or "", ""))
         tokens += sum(estimated_tokens(each, ref.model) for each in own)
         run_usd, _ = self._models.price_of(ref, UsageReported(tokens, _ANSWER_TOKENS))
-        done = (run for run in self._rows.runs(routine.uid, _RUNS_READ))
-        known = self._exchanges.by_ids(
-            [
-                run.exchange_id
-                for run in done
-                if run.exchange_id and run.outcome is Outcome.COMPLETED
-            ]
-        )
+        runs = self._rows.runs(routine.uid, _RUNS_READ)
+        done = [run.exchange_id for run in runs if run.outcome is Outcome.COMPLETED]
+        known = self._exchanges.by_ids(each for each in done if each is not None)
         costs = [
             each.usage.cost_usd
             for each in known.values()
@@ -242,7 +236,6 @@ class Routines:
             routine,
             next(due_times(routine.cron, now()), None) if is_on else None,
             next(ended, None),
-            runs[0] if runs else None,
             failures_in_a_row(runs),
             any(run.outcome is None for run in runs) and self._runs.is_running(routine.uid),
         )
@@ -270,9 +263,9 @@ def run_text(run: RoutineRun) -> str:
     return f"{format_moment(at)}: {outcome_text(run)}"
 
 
-def next_times(cron: str, count: int = 3) -> tuple[datetime, ...]:
-    """Return the next times at which an expression is due, UTC."""
-    return tuple(islice(due_times(cron, now()), count))
+def next_times(cron: str) -> tuple[datetime, ...]:
+    """Return the next three times at which an expression is due, UTC."""
+    return tuple(islice(due_times(cron, now()), _TIMES_SHOWN))
 
 
 def plan_text(plan: RoutinePlan) -> str:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from app.chat.context_fetcher import FetchedContext, Retrieve
-from app.chat.planner import NewConversation, Planner
+from app.chat.planner import NewConversation, unsaved_planner
 from app.chat.request_builder import RequestBuilder
 from app.domain.changes import ChangeSet
 from app.domain.conversations import Draft, Text
@@ -27,7 +27,6 @@ from app.language.analyzer import surface_words_of
 from app.memory.mentions import Mention, Mentions
 from app.memory.recall_refusals import NOT_THIS_TIME
 from app.memory.recalled_text import best_of_summary, best_sentence
-from app.storage.engine.ids import IdAllocator
 from app.storage.engine.store import Store
 from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import Settings
@@ -36,7 +35,6 @@ MIN_WORDS = 3
 _KEPT = 8
 _KEPT_S = 120.0
 _POLL_S = 0.02  # whether a caller that waits is cancelled
-_UNSAVED = (-(2**62),) * 4  # ids of what is never stored
 
 _Key = tuple[str, ConversationId | None, SegmentContext, RecallSettings]
 
@@ -196,7 +194,7 @@ class TypedRecall:
         self._builder = builder
         self._cache = cache
         self._prompts = Prompts(store)
-        self._planner = Planner(store, settings, ids=IdAllocator(*_UNSAVED))
+        self._planner = unsaved_planner(store, settings)
 
     def prepare(
         self,

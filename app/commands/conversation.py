@@ -106,10 +106,10 @@ def _tag(library: Library, call: CommandCall) -> Outcome:
         raise wrong_form(call, _TAG_FORMS)
     conversation_id = _opened(call)
     if action == "add":
-        library.tag(conversation_id, names)
+        library.tag([conversation_id], names)
     elif action == "remove":
         tags = library.open(conversation_id).tags
-        library.tag(conversation_id, (), _existing(tags, names))
+        library.tag([conversation_id], (), _existing(tags, names))
     tags = library.open(conversation_id).tags
     text = ", ".join(map(escape_markdown, tags))
     return Outcome(

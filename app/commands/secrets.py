@@ -8,8 +8,7 @@ from app.domain.ids import MessageId
 from app.domain.links import link_to
 from app.domain.text import escape_markdown, one_line, parse_whole_number
 from app.domain.translation import tr
-from app.memory.secret_places import SecretPlace, secret_places
-from app.memory.values import ValueService, places_text
+from app.memory.secrets import SecretPlace, ValueService, places_text, secret_places
 from app.storage.engine.store import Store
 
 _SHOWN = 50

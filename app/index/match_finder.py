@@ -7,6 +7,7 @@ word not yet found are skipped: 10 MB take about 100 ms.
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from os.path import commonprefix
 
 from app.domain.passages import SearchQuery
@@ -161,6 +162,12 @@ class WordFinder:
                 if number is not None:
                     place = (start + at, start + at + width) if even else (start, end)
                     yield WordMatch(*place, number)
+
+
+@lru_cache(maxsize=16)
+def word_finder(query: SearchQuery, language: str) -> WordFinder:
+    """Return the finder of a query's words in a language; the last ones are cached."""
+    return WordFinder(query, language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from app.domain.passages import SearchQuery
-from app.index.match_finder import WordFinder, WordMatch
+from app.index.match_finder import WordMatch, word_finder
 from app.language.languages import language_of
 from app.language.plain_lines import strip_markdown
 
@@ -44,7 +43,7 @@ def matching_snippet(
     text: str, query: SearchQuery, limit_chars: int = SNIPPET_CHARS
 ) -> Snippet | None:
     """Return the best excerpt as `snippet` does; None without a match."""
-    finder = _finder(query, language_of(text))
+    finder = word_finder(query, language_of(text))
     matches = finder.matches(text)
     if not matches:
         return None
@@ -68,7 +67,7 @@ class Marks:
 
 def marks_in(text: str, query: SearchQuery) -> Marks:
     """Return the matches of the words and phrases of `query` in a text. Thread-safe."""
-    matches = _finder(query, language_of(text)).matches(text)
+    matches = word_finder(query, language_of(text)).matches(text)
     if not matches:
         return Marks()
     return Marks(_marks(matches, 0, text), _best_window(matches, SNIPPET_CHARS))
@@ -76,18 +75,13 @@ def marks_in(text: str, query: SearchQuery) -> Marks:
 
 def best_region(text: str, query: SearchQuery, limit_chars: int) -> str:
     """Return about `limit_chars` of a long text around the words of the query, else its beginning."""
-    matches = _finder(query, language_of(text)).matches(text)
+    matches = word_finder(query, language_of(text)).matches(text)
     if not matches:
         return text[:limit_chars]
     start, end = _best_window(matches, limit_chars // 2)
     first = max(0, (start + end - limit_chars) // 2)
     begin = text.find("\n", first, start) + 1 if first else 0
     return text[begin or first : (begin or first) + limit_chars]
-
-
-@lru_cache(maxsize=16)
-def _finder(query: SearchQuery, language: str) -> WordFinder:
-    return WordFinder(query, language)
 
 
 def _region(text: str, start: int, end: int) -> str:

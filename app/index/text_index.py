@@ -119,11 +119,7 @@ class TantivyTextIndex:
             self._index = self._reader = self._answering = None
             self.needs_rebuild = RebuildReason.MISSING
             clear_folder(self._folder)
-            self._manifest, self._languages = self._new_manifest(clean), Counter()
-            self._highest_put = 0
-            files = self._folder / self._manifest.files
-            files.mkdir(mode=0o700)
-            self._use(tantivy.Index(self._schema, path=str(files)))
+            self._begin(clean)
             write_manifest(self._folder, self._manifest)
             self.needs_rebuild = None
 
@@ -136,10 +132,7 @@ class TantivyTextIndex:
             self._answering = self._answering or self._manifest
             self._writer, self._dirty = None, False
             remove_files(self._folder, self._answering.files)
-            self._manifest, self._languages = self._new_manifest(clean), Counter()
-            files = self._folder / self._manifest.files
-            files.mkdir(mode=0o700)
-            self._use(tantivy.Index(self._schema, path=str(files)))
+            self._begin(clean)
 
     def finish(self) -> None:
         """Have searches see what was made since `start_anew`, if it was called, and delete the rest."""
@@ -286,6 +279,13 @@ class TantivyTextIndex:
             _log.warning("text index in %s is damaged: %s", self._folder, error)
             self._index = self._reader = None
             self.needs_rebuild = RebuildReason.DAMAGED
+
+    def _begin(self, clean: int) -> None:
+        """Create empty files and write to them from now on."""
+        self._manifest, self._languages = self._new_manifest(clean), Counter()
+        files = self._folder / self._manifest.files
+        files.mkdir(mode=0o700)
+        self._use(tantivy.Index(self._schema, path=str(files)))
 
     def _use(self, index: tantivy.Index) -> None:
         index.config_reader("manual", 0)  # otherwise a thread of tantivy watches the folder

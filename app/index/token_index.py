@@ -140,11 +140,12 @@ class TokenIndex:
         rows = snapshot.rows[_rows_of(snapshot.parts, np.array([passage], np.int64))]
         if not len(rows):
             return None
-        return {
-            PartId(int(row["part"])): snapshot.tokens[_place(row)].astype(np.float32)
-            / np.float32(_SCALE)
-            for row in rows
-        }
+        found = {}
+        for row in rows:
+            first, count = int(row["first"]), int(row["count"])
+            codes = snapshot.tokens[first : first + count].astype(np.float32)
+            found[PartId(int(row["part"]))] = codes / np.float32(_SCALE)
+        return found
 
     def stamps(self, passages: Int64) -> dict[PassageId, int]:
         """Return the stamp of the text of each of `passages` that is in the index."""
@@ -160,7 +161,7 @@ class TokenIndex:
         for each in passages:
             stamp = stamp_of(each.content_hash)
             for part, vectors in (each.parts or {part_id(each.id, 0): _NO_VECTORS}).items():
-                codes.append(_codes(vectors))
+                codes.append(np.rint(vectors[:MAX_PART_TOKENS] * _SCALE).astype(np.int8))
                 made.append((part, stamp, 0, len(codes[-1]), 0))
         rows = np.array(made, _ROW)
         with self._changing:
@@ -343,14 +344,6 @@ def _best_windows(products: Float, starts: Int64, weights: Numbers) -> Numbers:
     nearest[:-1][has_next] = np.maximum(nearest[:-1], nearest[1:])[has_next]
     best: Numbers = np.maximum.reduceat(nearest @ weights, firsts)
     return best
-
-
-def _codes(vectors: Float) -> Int8:
-    return np.rint(vectors[:MAX_PART_TOKENS] * _SCALE).astype(np.int8)
-
-
-def _place(row: Any) -> slice:
-    return slice(int(row["first"]), int(row["first"]) + int(row["count"]))
 
 
 def _prefetch(mapped: mmap.mmap | None, rows: Rows) -> None:

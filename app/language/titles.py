@@ -17,7 +17,7 @@ _FENCES = ("```", "~~~")
 _MARKS = "`#>|*=~_ \t"
 
 
-def first_words(messages: Iterable[str], limit_chars: int = TITLE_LIMIT_CHARS) -> str:
+def first_words(messages: Iterable[str]) -> str:
     """Return the first sentence of a user's messages that is more than a greeting, cut at a word.
 
     Of messages that only greet, the first one; "" if none has a word.
@@ -27,8 +27,8 @@ def first_words(messages: Iterable[str], limit_chars: int = TITLE_LIMIT_CHARS) -
         lines = _sentences(text[:_READ_CHARS])
         title = next((found for each in lines if (found := _without_greeting(each))), "")
         if title:
-            return one_line(title, limit_chars).rstrip(".。:：,; ")
-        greeting = greeting or one_line(" ".join(lines), limit_chars)
+            return one_line(title, TITLE_LIMIT_CHARS).rstrip(".。:：,; ")
+        greeting = greeting or one_line(" ".join(lines), TITLE_LIMIT_CHARS)
     return greeting
 
 

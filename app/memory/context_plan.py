@@ -34,12 +34,8 @@ from app.memory.recall_selection import select_recalled
 from app.memory.recalled_text import cut_at_sentence, cut_lines
 from app.memory.token_budget import BYTES_PER_TOKEN, RecallRoom, tokens_of
 
-_RELATED_SHARE, _EARLIER_SHARE, _DOCUMENT_SHARE, _COMPACTION_SHARE = (
-    0.15,
-    0.1,
-    0.1,
-    0.15,
-)  # of a small ceiling
+# Shares of a small ceiling.
+_RELATED_SHARE, _EARLIER_SHARE, _DOCUMENT_SHARE, _COMPACTION_SHARE = 0.15, 0.1, 0.1, 0.15
 _TAGGED = (PlanPartKind.PROFILE, PlanPartKind.CORE_MEMORY, PlanPartKind.COMPACTION)
 _QUOTED = (
     PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.DOCUMENTS, PlanPartKind.EARLIER
@@ -48,18 +44,15 @@ _QUOTED = (
 
 def recall_room(settings: RecallSettings, ceiling_tokens: int, left_tokens: int) -> RecallRoom:
     """Return the room below a ceiling, of which so many tokens are left."""
-    related = min(settings.rag_max_tokens, int(ceiling_tokens * _RELATED_SHARE), left_tokens)
-    related = max(0, related)
-    earlier = min(
-        settings.auto_rag_max_tokens, int(ceiling_tokens * _EARLIER_SHARE), left_tokens - related
-    )
-    earlier = max(0, earlier)
-    documents = min(
-        settings.rag_document_max_tokens,
-        int(ceiling_tokens * _DOCUMENT_SHARE),
-        left_tokens - related - earlier,
-    )
-    return RecallRoom(related, earlier, max(0, documents))
+    rooms: list[int] = []
+    for limit_tokens, share in (
+        (settings.rag_max_tokens, _RELATED_SHARE),
+        (settings.auto_rag_max_tokens, _EARLIER_SHARE),
+        (settings.rag_document_max_tokens, _DOCUMENT_SHARE),
+    ):
+        rest = left_tokens - sum(rooms)
+        rooms.append(max(0, min(limit_tokens, int(ceiling_tokens * share), rest)))
+    return RecallRoom(*rooms)
 
 
 def compaction_tokens(most_tokens: int, ceiling_tokens: int) -> int:
@@ -163,9 +156,8 @@ def fixed_parts(
         parts.append(part_of(PlanPartKind.SYSTEM_PROMPT, PromptPiece(sanitize(system_prompt))))
     lines = within_tokens(profile, settings.profile_max_tokens) if settings.profile_enabled else ()
     if lines:
-        pieces = (
-            PromptPiece(line.in_prompt) for line in lines
-        )  # apart, so that one can be forgotten
+        # Pieces of their own, so that one can be forgotten.
+        pieces = (PromptPiece(line.in_prompt) for line in lines)
         intro = PromptPiece(recalled_text.PROFILE_INTRO)
         parts.append(part_of(PlanPartKind.PROFILE, intro, *pieces))
     intro = PromptPiece(recalled_text.CORE_MEMORY_INTRO)

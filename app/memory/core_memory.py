@@ -101,7 +101,7 @@ class CoreMemoryService:
 
     def check(self, text: str) -> None:
         """Raise InvalidInput for a text that is too long to be stored."""
-        most, tokens = self._settings.number(_LIMIT), estimate_tokens(text) if text else 0
+        most, tokens = self.max_tokens, estimate_tokens(text) if text else 0
         if tokens > most and len(text) >= len(self.text()):
             raise InvalidInput(
                 f"Core memory would be {tokens:,} tokens long, {_LIMIT} allows {most:,}",

@@ -83,7 +83,7 @@ def why_no_vector(turn: CoveredTurn, settings: Settings) -> str:
     """Return why a turn that may be indexed has no vector, "" when it only has to be embedded."""
     least = settings.number("min_message_tokens")
     if not turn.tokens:
-        return tr("The turn is incomplete: {reason}.").format(reason=_STATUS_TEXTS[turn.status])
+        return _incomplete_text(turn)
     if turn.tokens < least:
         return tr(
             "It has about {tokens} tokens; turns with fewer than {least} are found by words only."
@@ -121,9 +121,11 @@ def _never(turn: CoveredTurn) -> str:
         return tr("Private conversations are excluded from search and recall.")
     if turn.is_in_trash:
         return tr("Its conversation is in the trash.")
-    if turn.passage_id is None:
-        return tr("The turn is incomplete: {reason}.").format(reason=_STATUS_TEXTS[turn.status])
-    return ""
+    return _incomplete_text(turn) if turn.passage_id is None else ""
+
+
+def _incomplete_text(turn: CoveredTurn) -> str:
+    return tr("The turn is incomplete: {reason}.").format(reason=_STATUS_TEXTS[turn.status])
 
 
 def _as_sentence(text: str) -> str:

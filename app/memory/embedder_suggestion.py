@@ -16,10 +16,9 @@ _FOREIGN_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSuggestion:
-    """An embedder that suits the library better; `foreign_share` (0-1) of it is not in English."""
+    """An embedder that suits the library better, and why."""
 
     choice: str
-    foreign_share: float
     reason: str
 
 
@@ -38,9 +37,8 @@ class EmbedderSuggestions:
 
         Judged by a sample of the messages, in some 30 ms.
         """
-        if self._settings.text("embedder") != BUILT_IN or not self._settings.flag(
-            "suggest_embedder"
-        ):
+        is_wanted = self._settings.flag("suggest_embedder")
+        if not is_wanted or self._settings.text("embedder") != BUILT_IN:
             return None
         judged = [is_english(text) for text in self._passages.sample_messages(_SAMPLE)]
         known = [each for each in judged if each is not None]
@@ -50,7 +48,7 @@ class EmbedderSuggestions:
         reason = tr(
             "{share} of your messages are not in English, but search by meaning uses a model that reads only English. Another one, which reads some 100 languages, is built in."
         ).format(share=format_percent(share))
-        return EmbedderSuggestion(MULTILINGUAL, share, reason)
+        return EmbedderSuggestion(MULTILINGUAL, reason)
 
     def accept(self, suggestion: EmbedderSuggestion) -> None:
         """Make the suggested embedder the chosen one; raises StorageError."""

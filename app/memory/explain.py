@@ -339,11 +339,9 @@ def _rank_obstacles(case: _Case, *, is_left_out: bool) -> Iterator[Obstacle]:
 
 def _single_filters(query: SearchQuery) -> Iterator[tuple[str, SearchQuery]]:
     """Yield each filter as typed, with a query of that filter alone."""
-    yield from ((f"title:{each}", SearchQuery(titles=(each,))) for each in query.titles)
-    yield from ((f"tag:{each}", SearchQuery(tags=(each,))) for each in query.tags)
-    yield from ((f"model:{each}", SearchQuery(models=(each,))) for each in query.models)
-    yield from ((f"source:{each}", SearchQuery(sources=(each,))) for each in query.sources)
-    yield from ((f"project:{each}", SearchQuery(projects=(each,))) for each in query.projects)
+    for key in ("title", "tag", "model", "source", "project", "topic"):
+        for each in getattr(query, f"{key}s"):
+            yield f"{key}:{each}", SearchQuery(**{f"{key}s": (each,)})  # type: ignore[arg-type]
     if query.after is not None:
         yield f"after:{query.after.astimezone():%Y-%m-%d}", SearchQuery(after=query.after)
     if query.before is not None:

@@ -17,7 +17,8 @@ from app.domain.recall import (
 from app.language.sentences import content_terms
 from app.memory import recalled_text
 from app.memory.fact_matching import may_be_same
-from app.memory.token_budget import TokenBudget, size_of
+from app.memory.recalled_text import size_of
+from app.memory.token_budget import TokenBudget
 
 _LEAST_WORTH = 0.1  # of a further unit, times the relevance of its turn
 _COMPLETED = 0.9  # of the best relevance

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from app.domain.ids import ConversationId, PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind
-from app.domain.recall import MatchScore, RetrievedConversation, Verdict
+from app.domain.recall import RetrievedConversation, Verdict
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.memory.boundaries import Boundary
@@ -22,6 +22,7 @@ from app.storage.tables.recall_reads import PassageHeader, RecallReads
 
 _TURNS = 3  # that are quoted of a conversation
 _READABLE = 0.2  # relevance at which a turn is divided into sentences
+_SURE = Ranked(PartId(0), 0.0, 1.0, None, 0.0)  # a summary that is quoted whatever the question
 _AT = re.compile(r"(?<!\w)@(?=\S)")
 _MOST = 5  # mentions in a message
 
@@ -149,7 +150,7 @@ class MentionReader:
             turns = tuple(made[each] for each in ranked if each in made)
             found.append(
                 RetrievedConversation(
-                    match=turns[0].match if summary is None else _match(summary),
+                    match=turns[0].match if summary is None else match_score(_SURE, summary, {}),
                     conversation_id=each,
                     title=talk.title,
                     started_at=talk.started_at,
@@ -199,9 +200,4 @@ class MentionReader:
             if len(ranked) == _TURNS:
                 break
         newest = sorted(turns, key=lambda each: heads[each].created_at, reverse=True)
-        rest = {each: Ranked(PartId(0), 0.0, _READABLE, None, 0.0) for each in newest[:_TURNS]}
-        return ranked or rest
-
-
-def _match(summary: PassageHeader) -> MatchScore:
-    return match_score(Ranked(PartId(0), 0.0, 1.0, None, 0.0), summary, {})
+        return ranked or dict.fromkeys(newest[:_TURNS], _SURE.with_relevance(_READABLE))

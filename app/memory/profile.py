@@ -104,7 +104,8 @@ class ProfileService:
 
     def basis(self) -> tuple[ProfileBasis, str]:
         """Return what a new profile is made from, and the key of its facts."""
-        facts, lines, rejected = self._lasting(), self.lines(), self._rows.rejected()
+        facts = self._facts.lasting(LASTING, _MOST_FACTS)
+        lines, rejected = self.lines(), self._rows.rejected()
         review = self._rows.review()
         waiting = None if review is None else review.proposal
         if waiting is not None and waiting.author == BY_IMPORT:  # an import cannot be read again
@@ -198,9 +199,6 @@ class ProfileService:
     @property
     def _max_tokens(self) -> int:
         return self._settings.number(_LIMIT)
-
-    def _lasting(self) -> Sequence[Fact]:
-        return self._facts.lasting(LASTING, _MOST_FACTS)
 
     def _waiting(self, made_at: datetime | None) -> tuple[ProfileReview, Profile]:
         review = self._rows.review()

@@ -10,11 +10,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from app.domain.passages import SearchQuery
 from app.domain.recall import QuoteUnit
-from app.index.match_finder import WordFinder
+from app.index.match_finder import word_finder
 from app.index.snippets import best_region
 from app.language.languages import language_of
 from app.language.sentences import lead_chars, sentence_ends
@@ -141,7 +140,7 @@ def _word_shares(
     text: str, units: Sequence[_Span], query: SearchQuery, weights: Mapping[str, float]
 ) -> list[float]:
     """Return for each unit the share (0-1) of the query's weight that its words have."""
-    finder = _finder(query, language_of(text))
+    finder = word_finder(query, language_of(text))
     total = sum(weights.values()) or 1.0
     starts = [start for _, start, _ in units]
     held: list[set[str]] = [set() for _ in units]
@@ -181,8 +180,3 @@ def _fullness(unit: QuoteUnit) -> float:
     if _RULE.match(unit.text) or _FENCE.match(unit.text):
         return 0.0
     return min(1.0, len(unit.text.encode()) / _SHORT_CHARS)
-
-
-@lru_cache(maxsize=16)
-def _finder(query: SearchQuery, language: str) -> WordFinder:
-    return WordFinder(query, language)

@@ -7,8 +7,7 @@ budget goes to further sentences, the best first, until none is worth anything.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.domain.passages import PassageKind
+from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.recall import (
     MatchScore,
     PlanPart,
@@ -32,6 +31,7 @@ from app.memory.growing_quotation import (
     quotation_of_turn,
 )
 from app.memory.recall_budget import budget_share
+from app.memory.recall_items import ItemList, Source
 from app.memory.recall_refusals import (
     IN_PROMPT,
     LEFT_OUT,
@@ -42,15 +42,11 @@ from app.memory.recall_refusals import (
     SelectionContext,
     is_by_summary,
 )
-from app.memory.recalled_text import cut_at_sentence
-from app.memory.token_budget import RecallRoom, TokenBudget, size_of, tokens_of
+from app.memory.recalled_text import cut_at_sentence, size_of
+from app.memory.token_budget import RecallRoom, TokenBudget, tokens_of
 
 _MIN_EXCERPT_BYTES = 80  # of an earlier message; less than a sentence says nothing
 _MAX_HINTS = 3
-_GROUPS = (
-    RecallLayer.MENTION, RecallLayer.FACT, RecallLayer.CONVERSATION, RecallLayer.HISTORY, RecallLayer.HINT,
-    RecallLayer.DOCUMENT, RecallLayer.EARLIER,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +86,14 @@ def select_within(
     selector.select_facts(found.facts)
     selector.select_hints()
     selector.extend_quotations()
-    parts = budget.parts(selector.items(), selector.cut())
+    parts = budget.parts(selector.items.in_order(), selector.cut())
     selector.begin(TokenBudget(room.document_tokens, "" if parts else introduction))
     selector.select_documents(found.documents)
-    parts += selector.budget.parts(selector.items(), selector.cut())
+    parts += selector.budget.parts(selector.items.in_order(), selector.cut())
     selector.begin(TokenBudget(room.earlier_tokens, "" if parts else introduction))
     selector.select_earlier(found.earlier)
-    items = selector.items()
+    items = selector.items.in_order()
     return Selection((*parts, *selector.budget.parts(items)), items)
-
-
-@dataclass(slots=True)
-class _Entry:
-    """An item, and what it adds to the block: its quotation, or the line that may hint at it instead."""
-
-    item: RecalledItem
-    quotation: GrowingQuotation | None = None
-    hint: PromptPiece | None = None
-
-    def leave_out(self, reason: str) -> None:
-        """Note that the item is left out."""
-        self.item = replace(self.item, injected=False, dropped_by=reason)
 
 
 class _Selector:
@@ -131,23 +114,13 @@ class _Selector:
         self._why_not = Refusals(settings, context, found)
         self._quotations: dict[PassageId, GrowingQuotation] = {}
         self._exchanges: set[ExchangeId] = set()
-        self._texts: set[str] = set()
-        self._entries: list[_Entry] = []
+        self.items = ItemList()
         self.budget = budget
 
     def begin(self, budget: TokenBudget) -> None:
         """Begin another block, with a budget of its own."""
         self.budget = budget
         self._quotations = {}
-
-    def items(self) -> tuple[RecalledItem, ...]:
-        """Return all items in the order of the prompt."""
-        items = sorted((each.item for each in self._entries), key=_order)
-        hints = (item for item in items if item.layer is RecallLayer.HINT)
-        hinted = {(item.passage_id, item.exchange_id): item for item in hints}
-        return tuple(
-            item for item in items if hinted.get((item.passage_id, item.exchange_id), item) is item
-        )
 
     def cut(self) -> frozenset[PassageId]:
         """Return the passages that are quoted in part."""
@@ -164,16 +137,14 @@ class _Selector:
                 why_not = self._why_not.unwanted(each.match, each.conversation_id)
                 why_not = why_not or self._quoted(each.match, summary, heading)
                 source = (each.conversation_id, None, None)
-                self._note(layer, each.match, source, header, why_not).quotation = summary
+                self.items.add(layer, each.match, source, summary, why_not)
                 before = [] if not why_not else before
             for turn in each.exchanges:
                 quotation = replace(quotation_of_turn(turn, None), relevance=1.0)
                 why_not = self._why_not.unwanted(turn.match, turn.conversation_id)
                 why_not = why_not or self._quoted(turn.match, quotation, heading, *before)
-                turn_source = (turn.conversation_id, turn.exchange_id, turn.message_id)
-                entry = self._note(layer, turn.match, turn_source, quotation.piece(), why_not)
-                entry.quotation = quotation
-                if entry.item.injected:
+                self.items.add(layer, turn.match, _source_of(turn), quotation, why_not)
+                if not why_not:
                     before = []
                     self._exchanges.add(turn.exchange_id)
 
@@ -192,17 +163,19 @@ class _Selector:
                 why_not = why_not or SUMMARY_ALONE
             if has_summary and not why_not:
                 why_not = self._quoted(each.match, quotation, recalled_text.RELATED)
-            source = (each.conversation_id, None, None)
-            entry = self._note(RecallLayer.CONVERSATION, each.match, source, header, why_not)
-            if has_summary:
-                entry.quotation = quotation
-                entry.hint = recalled_text.conversation_hint(each, self._said)
+            entry = self.items.add(
+                RecallLayer.CONVERSATION, each.match, (each.conversation_id, None, None),
+                quotation if has_summary else header, why_not,
+                hint=recalled_text.conversation_hint(each, self._said) if has_summary else None,
+            )  # fmt: skip
             has_turn = self.select_turns(
                 RecallLayer.EXCHANGE, each.exchanges, "rag_exchange_limit_per_conversation",
-                blocked=why_not and (why_not if why_not == NOT_THIS_TIME else LEFT_OUT), header=None if has_summary else header,
+                blocked=why_not and (why_not if why_not == NOT_THIS_TIME else LEFT_OUT),
+                header=None if has_summary else header,
             )  # fmt: skip
             if entry.item.injected and not (has_summary or has_turn):
-                entry.leave_out(self._why_not.no_room())
+                no_room = self._why_not.no_room()
+                entry.item = replace(entry.item, injected=False, dropped_by=no_room)
             if entry.item.injected or why_not == NOT_THIS_TIME:
                 taken.add(each.conversation_id)
 
@@ -222,9 +195,10 @@ class _Selector:
         is_single = layer is RecallLayer.HISTORY
         heading = recalled_text.HISTORY if is_single else recalled_text.RELATED
         taken, has_any = 0, False
-        settings, least = self._settings, "rag_min_similarity"
+        least = "rag_min_similarity"
         if not is_single and self._answers(turns):
-            least = min("rag_hint_similarity", least, key=lambda key: float(getattr(settings, key)))
+            keys = ("rag_hint_similarity", least)
+            least = min(keys, key=lambda key: float(getattr(self._settings, key)))
         for turn in turns:
             title = self._titles.get(turn.conversation_id, "")
             quotation = quotation_of_turn(turn, title if is_single else None)
@@ -238,12 +212,10 @@ class _Selector:
             if not why_not:
                 before = [] if header is None or has_any else [header]
                 why_not = self._quoted(turn.match, quotation, heading, *before)
-            source = (turn.conversation_id, turn.exchange_id, turn.message_id)
-            entry = self._note(layer, turn.match, source, quotation.piece(), why_not, text)
-            entry.quotation = quotation
-            entry.hint = recalled_text.exchange_hint(turn, title, self._said)
-            taken += entry.item.injected or why_not == NOT_THIS_TIME
-            if entry.item.injected:
+            hint = recalled_text.exchange_hint(turn, title, self._said)
+            self.items.add(layer, turn.match, _source_of(turn), quotation, why_not, text, hint)
+            taken += why_not in ("", NOT_THIS_TIME)
+            if not why_not:
                 has_any = True
                 self._exchanges.add(turn.exchange_id)
         return has_any
@@ -252,9 +224,8 @@ class _Selector:
         """Select facts; for one that a quoted turn says, that turn's sentence is quoted instead."""
         taken = 0
         for fact in facts:
-            number = None
-            if fact.exchange_id is not None:
-                number = self._context.turn_numbers.get(fact.exchange_id)
+            numbers = self._context.turn_numbers
+            number = numbers.get(fact.exchange_id) if fact.exchange_id is not None else None
             piece = recalled_text.fact_piece(fact, number)
             why_not = (
                 self._why_not.refused(fact.match)
@@ -265,10 +236,9 @@ class _Selector:
             )
             if not why_not and self.budget.put(recalled_text.FACTS, piece) is None:
                 why_not = self._why_not.no_room()
-            source = (fact.conversation_id, fact.exchange_id, fact.message_id)
-            entry = self._note(RecallLayer.FACT, fact.match, source, piece, why_not, fact.text)
-            entry.hint = piece
-            taken += entry.item.injected or why_not == NOT_THIS_TIME
+            source, layer = _source_of(fact), RecallLayer.FACT
+            self.items.add(layer, fact.match, source, piece, why_not, fact.text, hint=piece)
+            taken += why_not in ("", NOT_THIS_TIME)
 
     def select_hints(self) -> None:
         """Select the best of what is relevant and left out, as one line for each turn, fact or summary.
@@ -278,10 +248,7 @@ class _Selector:
         self.budget.introduce(recalled_text.INTRO_TO_HINTS)
         shown: set[tuple[bool, int]] = {(True, each) for each in self._exchanges}
         most = len(shown) + _MAX_HINTS
-        waiting = [
-            each for each in self._entries if each.hint and self._why_not.may_hint(each.item)
-        ]
-        for entry in sorted(waiting, key=_hint_order):
+        for entry in self.items.hints(self._why_not.may_hint):
             item, line = entry.item, entry.hint
             key = (item.exchange_id is not None, item.exchange_id or item.passage_id)
             if key in shown or line is None or line.text in self._context.lines:
@@ -289,9 +256,9 @@ class _Selector:
             if self.budget.put(recalled_text.HINTS, line) is None:
                 continue
             shown.add(key)
-            size = tokens_of(size_of(line.text))
+            tokens = tokens_of(size_of(line.text))
             entry.item = replace(
-                item, layer=RecallLayer.HINT, tokens=size, injected=True, dropped_by=""
+                item, layer=RecallLayer.HINT, tokens=tokens, injected=True, dropped_by=""
             )
             if len(shown) == most:
                 break
@@ -299,10 +266,7 @@ class _Selector:
     def extend_quotations(self) -> None:
         """Quote further sentences, the best first, as far as the budget goes."""
         extend_quotations([*self._quotations.values()], self.budget)
-        for entry in self._entries:
-            if entry.quotation is not None and entry.item.injected and entry.quotation.chosen:
-                size = size_of(entry.quotation.piece().text)
-                entry.item = replace(entry.item, tokens=tokens_of(size))
+        self.items.update_sizes()
 
     def select_documents(self, documents: Sequence[RetrievedDocument]) -> None:
         """Select passages of documents, and quote them as far as their budget goes."""
@@ -315,9 +279,9 @@ class _Selector:
                 why_not = self._why_not.no_room("rag_document_max_tokens")
             if not why_not:
                 self._quotations[each.match.passage_id] = quotation
-            source, piece = (None, None, None), quotation.piece()
-            entry = self._note(RecallLayer.DOCUMENT, each.match, source, piece, why_not, text)
-            entry.quotation = quotation
+            self.items.add(
+                RecallLayer.DOCUMENT, each.match, (None, None, None), quotation, why_not, text
+            )
         self.extend_quotations()
 
     def select_earlier(self, messages: Sequence[RetrievedMessage]) -> None:
@@ -338,7 +302,8 @@ class _Selector:
                 piece, why_not = self._place_excerpt(message, still_wanted)
             source = (self._context.conversation_id, message.exchange_id, message.message_id)
             layer, text = RecallLayer.EARLIER, message.text
-            taken += self._note(layer, message.match, source, piece, why_not, text).item.injected
+            self.items.add(layer, message.match, source, piece, why_not, text)
+            taken += not why_not
 
     def _place_excerpt(
         self, message: RetrievedMessage, still_wanted: int
@@ -362,7 +327,7 @@ class _Selector:
     # -- reasons; "" for none
 
     def _repeated(self, text: str) -> str:
-        return QUOTED if _normalized(text) in self._texts else ""
+        return QUOTED if self.items.is_repeated(text) else ""
 
     def _quoted(
         self, match: MatchScore, quotation: GrowingQuotation, heading: str, *before: PromptPiece
@@ -381,37 +346,6 @@ class _Selector:
         """Return whether one of some turns is relevant enough to be quoted."""
         return any(not self._why_not.refused(each.match, each.conversation_id) for each in turns)
 
-    def _note(
-        self,
-        layer: RecallLayer,
-        match: MatchScore,
-        source: tuple[ConversationId | None, ExchangeId | None, MessageId | None],
-        piece: PromptPiece,
-        why_not: str,
-        text: str | None = None,
-    ) -> _Entry:
-        """Add an item; remember its `text` if it was selected."""
-        if not why_not and text is not None:
-            self._texts.add(_normalized(text))
-        item = RecalledItem(
-            layer, match.kind, match.passage_id, *source, match.relevance, match.cosine,
-            match.coverage, tokens_of(size_of(piece.text)), injected=not why_not, dropped_by=why_not,
-        )  # fmt: skip
-        self._entries.append(_Entry(item))
-        return self._entries[-1]
 
-
-def _hint_order(entry: _Entry) -> tuple[bool, float]:
-    item = entry.item
-    return item.kind is PassageKind.CONVERSATION_SUMMARY, -item.relevance
-
-
-def _order(item: RecalledItem) -> tuple[int, float]:
-    """Return the place of an item in the prompt: hints are ranked, others are as they were noted."""
-    is_inner = item.layer is RecallLayer.EXCHANGE
-    group = _GROUPS.index(RecallLayer.CONVERSATION if is_inner else item.layer)
-    return group, -item.relevance if item.layer is RecallLayer.HINT else 0.0
-
-
-def _normalized(text: str) -> str:
-    return " ".join(text.casefold().split())
+def _source_of(found: RetrievedExchange | RetrievedFact) -> Source:
+    return found.conversation_id, found.exchange_id, found.message_id

@@ -195,7 +195,7 @@ def cut_at_sentence(text: str, most_bytes: int, question: str = "") -> str:
     word fits.
     """
     text = text.strip()
-    if _size(text) <= most_bytes:
+    if size_of(text) <= most_bytes:
         return text
     sentences = [each for part in _SENTENCE_END.split(text) if (each := part.strip())]
     wanted = {word for word in re.findall(r"\w+", question.casefold()) if len(word) > 3}
@@ -206,13 +206,13 @@ def cut_at_sentence(text: str, most_bytes: int, question: str = "") -> str:
             -place,
         ),
     )
-    room = most_bytes - 2 * _size(f"{CUT} ")
-    if _size(sentences[best]) > room:
+    room = most_bytes - 2 * size_of(f"{CUT} ")
+    if size_of(sentences[best]) > room:
         return _cut_at_word(sentences[best], most_bytes)
     first, last = best, best + 1
-    while last < len(sentences) and _size(" ".join(sentences[first : last + 1])) <= room:
+    while last < len(sentences) and size_of(" ".join(sentences[first : last + 1])) <= room:
         last += 1
-    while first > 0 and _size(" ".join(sentences[first - 1 : last])) <= room:
+    while first > 0 and size_of(" ".join(sentences[first - 1 : last])) <= room:
         first -= 1
     before = f"{CUT} " if first else ""
     behind = f" {CUT}" if last < len(sentences) else ""
@@ -223,7 +223,7 @@ def cut_lines(text: str, most_bytes: int) -> str:
     """Return the lines of `text` that fit, the last one cut at a sentence."""
     kept: list[str] = []
     for line in text.strip().splitlines():
-        room = most_bytes - sum(_size(each) + 1 for each in kept)
+        room = most_bytes - sum(size_of(each) + 1 for each in kept)
         kept.append(cut_at_sentence(line, room) if room > 0 else "")
         if kept[-1] != line.strip():
             break
@@ -231,9 +231,9 @@ def cut_lines(text: str, most_bytes: int) -> str:
 
 
 def _cut_at_word(text: str, most_bytes: int) -> str:
-    if _size(text) <= most_bytes:
+    if size_of(text) <= most_bytes:
         return text
-    room = most_bytes - _size(CUT)
+    room = most_bytes - size_of(CUT)
     if room <= 0:
         return ""
     cut = text.encode("utf-8")[:room].decode("utf-8", "ignore")
@@ -241,8 +241,9 @@ def _cut_at_word(text: str, most_bytes: int) -> str:
     return (cut[:at_word] if at_word > len(cut) // 2 else cut).rstrip() + CUT
 
 
-def _size(text: str) -> int:
-    return len(text.encode("utf-8"))
+def size_of(text: str) -> int:
+    """Return the size of a text in bytes."""
+    return len(text.encode())
 
 
 def _title(title: str, chars: int = _TITLE_CHARS) -> str:

@@ -1,7 +1,6 @@
 """Traits of embedding spaces: read where they are stored, else measured by the space's embedder."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 
@@ -40,7 +39,6 @@ class SpaceMeasurements:
         self._retry_s = retry_s
         self._limit_s = limit_s
         self._known: dict[tuple[Space, object], SpaceTraits] = {}
-        self._lock = threading.Lock()
         self.problem = ""
         self._tries = 0
         self._again_at = 0.0  # on the monotonic clock
@@ -54,17 +52,14 @@ class SpaceMeasurements:
         if (stored := self._stored(space)) is None:
             return None
         key = (space, stored.begun_at)
-        with self._lock:
-            known = self._known.get(key)
-        if known is not None:
+        if (known := self._known.get(key)) is not None:
             return known
         if stored.traits is None:
             traits = measure_space(self._with_limit(embedder), self._is_cancelled)
             self._vectors.set_traits(space, codec.dumps(traits))
         else:
             traits = codec.loads(SpaceTraits, stored.traits)
-        with self._lock:
-            self._known[key] = traits
+        self._known[key] = traits
         return traits
 
     def try_new(self, embedder: Callable[[], Embedder]) -> None:

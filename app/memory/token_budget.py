@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from app.domain.ids import PassageId
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, RecalledItem, RecallLayer
 from app.memory import recalled_text
+from app.memory.recalled_text import size_of
 
 BYTES_PER_TOKEN = 4
 _QUOTING = {
@@ -44,11 +45,6 @@ class RecallRoom:
 def tokens_of(size_bytes: int) -> int:
     """Return the estimated tokens of so many bytes, rounded up."""
     return -(-size_bytes // BYTES_PER_TOKEN)
-
-
-def size_of(text: str) -> int:
-    """Return the size of a text in bytes."""
-    return len(text.encode("utf-8"))
 
 
 class TokenBudget:

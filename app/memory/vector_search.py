@@ -198,12 +198,12 @@ class VectorSearch:
 
         2 to 5 ms for a sentence. Never raises.
         """
-        answering = self._answering
-        if answering is None or not _is_local_for(answering.embedder, question) or not texts:
+        embedder = None if self._answering is None else self._answering.embedder
+        if not (texts and isinstance(embedder, LocalEmbedder) and embedder.reads(question)):
             return ()
         try:
-            of_texts = answering.embedder.embed(texts, self._stopping.is_set)
-            vector, _ = self._questions.embedded(answering.embedder, question)
+            of_texts = embedder.embed(texts, self._stopping.is_set)
+            vector, _ = self._questions.embedded(embedder, question)
         except KnownError:
             return ()
         cosines: list[float] = (np.asarray(of_texts, np.float32) @ vector).tolist()
@@ -339,10 +339,6 @@ class VectorSearch:
     def _on_changed(self, changed: ChangeSet) -> None:
         if changed.settings & _RELEVANT_SETTINGS or changed.providers or changed.vectors:
             self._wake.set()
-
-
-def _is_local_for(embedder: Embedder, question: str) -> bool:
-    return isinstance(embedder, LocalEmbedder) and embedder.reads(question)
 
 
 def _reads(embedder: Embedder, question: str) -> bool:

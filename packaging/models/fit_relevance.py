@@ -4,10 +4,7 @@
 
 Runs in the project's environment with scipy 1.18 added, after `fit_ranking.py`: relevance depends on the ranking.
 
-Each set is stored as two libraries that hold half of its conversations; each is asked all questions, so those of the
-other half have no answer in it. Sets whose speakers have names are stored once more with all speakers renamed to
-the same two: in a real library a name tells little. Small libraries of 1 to 5 conversations are drawn as well. Sets in
-other scripts than the built-in embedder knows are asked with the multilingual one too.
+`asked_questions` asks the questions of each set in libraries of several kinds, with and without an answer.
 
 There are profiles of signals with and without token matches and by words alone. Their weights are those of a logistic
 regression of whether there is an answer; libraries of a kind, and questions with and without an answer, count equally,
@@ -19,79 +16,29 @@ The file contains, for each kind of library, the share of questions that pass, a
 """
 
 import json
-import random
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from asked_questions import ASKED_KINDS, Asked, Numbers, asked_of
 from scipy.optimize import minimize
 from scipy.stats import rankdata
 
-from app.bootstrap import RunMode, Services, build
-from app.domain.errors import InvalidInput
-from app.domain.ids import MessageId, PassageId, passage_id_of
-from app.index.query import MAX_CHARS, sentence_query
-from app.index.ranking import Ranked, rank
-from app.index.relevance import MAX_LOG_ODDS, PROFILES, fall_factor, lacks, profile_of, signals
-from app.memory.embedders import MULTILINGUAL
-from app.memory.search import RankingInput
-from app.memory.search_scope import SearchScope
-from app.system.paths import DataPaths
-from tests.bench.evaluation import (
-    Evaluation,
-    Question,
-    Talk,
-    few_of,
-    fill,
-    has_words,
-    read_evaluation,
-    renamed,
-    stored_before,
-    with_keywords,
-)
+from app.index.relevance import MAX_LOG_ODDS, PROFILES, fall_factor, profile_of
 from tests.bench.shared.measuring import options
-
-Numbers = npt.NDArray[np.float64]
 
 TARGET = Path(__file__).resolve().parents[2] / "resources" / "relevance.json"
 VERSION = 1
 THRESHOLD = 0.7  # the default of the setting `rag_min_similarity`
 FALSE_SHARE = 0.09  # a bit less than the goal, .10: other data differs
-ASKED_KINDS = {"question": "question_tokens", "keywords": "keywords_meaning"}  # usual profiles
-DRAWN = {1: 6, 2: 3, 5: 2}  # conversations of a small library: libraries
-MOST_ASKED = 400  # questions of a set, in a library of half of it
-ASKED = 25  # questions of either kind in a small library
-TURNS = 8  # that a prompt quotes at most, by the default settings
 KEPT = 0.9  # a miss costs more than a superfluous turn
 FALLS = np.arange(0.1, 1.5, 0.025)
 LEAST_AREA = 0.8  # under the curve
 PENALTY = 1e-4  # of the sum of the squared weights
 SIGNS = {"always": (None, None), "length": (None, 0.0)}  # of the other signals: not negative
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A question asked in a library.
-
-    `kind` names the set and the kind of library; `has_answer` tells whether it has evidence there. `gaps` are the
-    distances of the best hits, one for each passage, from the best score, `lacks` what each lacks of the words that
-    the best contains; `right` whether each is evidence.
-    `asked` is one of ASKED_KINDS.
-    """
-
-    of_set: str
-    kind: str
-    asked: str
-    signals: Mapping[str, float]
-    has_answer: bool
-    gaps: Numbers
-    lacks: Numbers
-    right: Numbers
 
 
 def main() -> None:
@@ -103,8 +50,8 @@ def main() -> None:
         rest = [each for file in given.report or () for each in asked_of(folder, file)]
     profiles = {name: fitted(fitted_to, name) for name in PROFILES}
     falls = {
-        asked: fall(_of_kind(fitted_to, asked), profiles[ASKED_KINDS[asked]])
-        for asked in ASKED_KINDS
+        asked: fall(_of_kind(fitted_to, asked), profiles[profile])
+        for asked, profile in ASKED_KINDS.items()
     }
     sets = sorted({each.of_set for each in fitted_to})
     written = {
@@ -125,7 +72,7 @@ def main() -> None:
                     kind: found
                     for left in sets
                     for kind, found in passing(
-                        _of(fitted_to, left),
+                        [each for each in fitted_to if each.of_set == left],
                         name,
                         fitted([each for each in fitted_to if each.of_set != left], name),
                     ).items()
@@ -139,132 +86,8 @@ def main() -> None:
     print(json.dumps(written, indent=1))
 
 
-def _of(given: Sequence[Asked], of_set: str) -> list[Asked]:
-    return [each for each in given if each.of_set == of_set]
-
-
 def _of_kind(given: Sequence[Asked], asked: str) -> list[Asked]:
     return [each for each in given if each.asked == asked]
-
-
-# -- questions asked in libraries
-
-
-def asked_of(folder: Path, file: Path) -> Iterator[Asked]:
-    """Yield the questions of a set, asked in libraries of every kind."""
-    plain = read_evaluation(file)
-    of_kind = {"halves": plain}
-    if _names_speakers(plain, renamed(plain)):
-        of_kind["renamed"] = renamed(plain)
-    for kind, whole in of_kind.items():
-        found = list(_halves(folder, whole, plain.name, kind, None))
-        yield from found
-        if not any("nearest" in each.signals for each in found):
-            other = _halves(folder, whole, plain.name, f"{kind}, {MULTILINGUAL}", MULTILINGUAL)
-            yield from (each for each in other if "nearest" in each.signals)
-    drawing = random.Random(7)
-    for count, libraries in DRAWN.items():
-        for _ in range(libraries):
-            few = few_of(plain, count, drawing)
-            known = {talk.id for talk in few.talks}
-            others = [pair for pair in plain.asked if pair[0].id not in known]
-            drawn = [
-                pair
-                for pairs in (few.asked, others)
-                for pair in drawing.sample(pairs, min(len(pairs), ASKED))
-            ]
-            drawn += _searches(plain, few, ASKED)
-            with tempfile.TemporaryDirectory() as scratch:
-                yield from _asked_in(Path(scratch), few, drawn, plain.name, "few")
-
-
-def _halves(
-    folder: Path, whole: Evaluation, of_set: str, kind: str, embedder: str | None
-) -> Iterator[Asked]:
-    for half in (0, 1):
-        own = replace(whole, talks=whole.talks[half::2])
-        place = folder / f"{of_set}-{kind}-{half}"
-        every = -(-len(whole.asked) // MOST_ASKED)
-        asked = whole.asked[::every] + _searches(whole, own, MOST_ASKED // 2)
-        yield from _asked_in(place, own, asked, of_set, kind, embedder)
-
-
-def _searches(whole: Evaluation, own: Evaluation, count: int) -> list[tuple[Talk, Question]]:
-    """Return keyword searches: `count` with an answer in the part `own` of a set, and as many without."""
-    known = {talk.id for talk in own.talks}
-    without = [
-        (talk, question)
-        for talk, question in with_keywords(whole, 4 * count, random.Random(7)).asked
-        if talk.id not in known and not has_words(own.talks, question.text)
-    ]
-    return with_keywords(own, count, random.Random(7)).asked + without[:count]
-
-
-def _names_speakers(plain: Evaluation, other: Evaluation) -> bool:
-    """Return whether most questions name a speaker: only they differ in `other`, which is renamed."""
-    changed = [
-        one.text != two.text for (_, one), (_, two) in zip(plain.asked, other.asked, strict=True)
-    ]
-    return sum(changed) > len(changed) / 2
-
-
-def _asked_in(
-    folder: Path,
-    evaluation: Evaluation,
-    asked: Iterable[tuple[Talk, Question]],
-    of_set: str,
-    kind: str,
-    embedder: str | None = None,
-) -> Iterator[Asked]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with closing(build(DataPaths(folder), RunMode.COMMAND_LINE)) as services:
-        for key in ("embedder", "embedder_before") if embedder else ():
-            services.settings.set(key, embedder)
-        stored = stored_before(services.store, evaluation) or fill(services, [evaluation])[0][0]
-        services.index_sync.catch_up()
-        for talk, question in asked:
-            own = stored.talks.get(talk.id)
-            evidence = own.evidence(question) if own else frozenset()
-            if own and not evidence:
-                continue
-            right = {stored.exchange_of[each] for each in evidence}
-            for found in _inputs(services, question):
-                ranked = rank(found.question, found.table, found.nearness)
-                best: dict[PassageId, Ranked] = {}
-                for each in ranked:
-                    best.setdefault(passage_id_of(each.part_id), each)
-                hits = list(best.values())[:TURNS]
-                messages = services.passages.messages_of([each.part_id for each in hits])
-                exchanges = [
-                    stored.exchange_of.get(messages.get(each.part_id, MessageId(0)))
-                    for each in hits
-                ]
-                yield Asked(
-                    of_set, f"{of_set}, {kind}{', keywords' * question.is_keywords}",
-                    list(ASKED_KINDS)[question.is_keywords], has_answer=bool(evidence),
-                    signals=signals(ranked, found.table, found.background, found.passages),
-                    gaps=np.array([hits[0].score - each.score for each in hits]),
-                    lacks=np.array([lacks(hits[0], each) for each in hits]),
-                    right=np.array([float(each in right) for each in exchanges]),
-                )  # fmt: skip
-
-
-def _inputs(services: Services, question: Question) -> Iterator[RankingInput]:
-    """Yield what is ranked for a question, by meaning and by words alone; nothing without candidates."""
-    search = services.search
-    try:
-        query = sentence_query(question.text[:MAX_CHARS])
-    except InvalidInput:
-        return
-    query = replace(query, is_message=not question.is_keywords)
-    vector = search.query_vector(query)
-    for each in (vector, None) if vector is not None else (None,):
-        found = search.ranking_input(query, each, SearchScope(None, search.pools().excluded))
-        if len(found.table.parts):
-            yield found
-
-
-# -- fitting
 
 
 def fitted(given: Sequence[Asked], profile: str) -> Numbers:
@@ -292,11 +115,23 @@ def fitted(given: Sequence[Asked], profile: str) -> Numbers:
 
 
 def _fitted(used: Sequence[Asked], profile: str) -> Numbers:
+    """Return the weights of a logistic regression; zeros without questions."""
     if not used:
         return np.zeros(len(PROFILES[profile]))
-    table, has_answer, share = _table(used, profile)
+    table, wanted, share = _table(used, profile)
+    share = share / share.sum()
+
+    def loss(weights: Numbers) -> tuple[float, Numbers]:
+        odds = table @ weights
+        chance = 1 / (1 + np.exp(-odds))
+        value = (share * (np.logaddexp(0, odds) - wanted * odds)).sum()
+        gradient = table.T @ (share * (chance - wanted))
+        return value + PENALTY * weights @ weights, gradient + 2 * PENALTY * weights
+
     bounds = [SIGNS.get(each, (0.0, None)) for each in PROFILES[profile]]
-    return _logistic(table, has_answer, share, bounds)
+    start = np.zeros(table.shape[1])
+    found: Numbers = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return found
 
 
 def fall(given: Sequence[Asked], weights: Numbers) -> float:
@@ -391,27 +226,6 @@ def _table(used: Sequence[Asked], profile: str) -> tuple[Numbers, Numbers, Numbe
     groups = [(each.kind, each.has_answer) for each in used]
     share = np.array([1 / groups.count(group) for group in groups])
     return table, np.array([float(each.has_answer) for each in used]), share
-
-
-def _logistic(
-    table: Numbers,
-    wanted: Numbers,
-    share: Numbers,
-    bounds: Sequence[tuple[float | None, float | None]],
-) -> Numbers:
-    share = share / share.sum()
-
-    def loss(weights: Numbers) -> tuple[float, Numbers]:
-        odds = table @ weights
-        chance = 1 / (1 + np.exp(-odds))
-        value = (share * (np.logaddexp(0, odds) - wanted * odds)).sum()
-        gradient = table.T @ (share * (chance - wanted))
-        return value + PENALTY * weights @ weights, gradient + 2 * PENALTY * weights
-
-    found: Numbers = minimize(
-        loss, np.zeros(table.shape[1]), jac=True, method="L-BFGS-B", bounds=bounds
-    ).x
-    return found
 
 
 def _area(odds: Numbers, answered: npt.NDArray[np.bool_]) -> float:

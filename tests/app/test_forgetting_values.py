@@ -26,7 +26,7 @@ from app.domain.ids import MessageId, new_uid
 from app.domain.presets import Preset
 from app.domain.profile import FactSource, Profile, ProfileLine
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
-from app.memory.values import ValueService
+from app.memory.secrets import ValueService
 from app.storage.deletion import values
 from app.storage.deletion.erasure import deletions_owed, erase_bytes
 from app.storage.deletion.forget import forget, forget_value, value_places

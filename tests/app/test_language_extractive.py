@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.turn_text import TurnMarkdown
-from app.language.extractive.centrality import Sentence
-from app.language.extractive.summaries import (
+from app.language.extractive import (
     CONVERSATION_LIMIT_CHARS,
     EXCHANGE_LIMIT_CHARS,
     SENTENCE_LIMIT,
+    Sentence,
     central_sentences,
     conversation_sentences,
     outcome,
@@ -135,10 +135,8 @@ def test_what_is_said_already_adds_nothing_and_the_rest_comes_next() -> None:
 @pytest.mark.parametrize("sentences", CASES["dated"])
 def test_a_date_outlasts_small_talk_in_any_language(sentences: tuple[str, str, str]) -> None:
     dated, question, reply = sentences
-    summary = summarize_conversation(
-        [TurnMarkdown(dated, reply), TurnMarkdown(question, reply)], None, 1
-    )
-    assert summary == dated
+    read = conversation_sentences([TurnMarkdown(dated, reply), TurnMarkdown(question, reply)])
+    assert read[central_sentences(read, 1)[0]].text == dated
 
 
 def test_names_of_speakers_stay_with_their_sentences_but_other_words_with_colons_do_not() -> None:
@@ -211,7 +209,7 @@ def test_a_summary_keeps_the_order_of_its_conversation() -> None:
 def test_summaries_of_any_text_are_bounded_and_deterministic(pairs: list[tuple[str, str]]) -> None:
     turns = [TurnMarkdown(asked, answered) for asked, answered in pairs]
     summary, title = summarize_conversation(turns), first_words(turn.asked for turn in turns)
-    assert summary == summarize_conversation(turns, conversation_sentences(turns))
+    assert summary == summarize_conversation(turns)
     assert len(summary) <= CONVERSATION_LIMIT_CHARS
     assert len(title) <= TITLE_LIMIT_CHARS
     assert all(len(summarize_exchange(turn)) <= EXCHANGE_LIMIT_CHARS for turn in turns)

@@ -186,8 +186,9 @@ def test_what_prevents_recall_is_noted(services: Services) -> None:
         previews.fetch(QUESTION, ConversationId(999))
     assert previews.preview(previews.fetch(QUESTION)).notice == ""
     where = send(services, "How do I grow   mint?").conversation_id
-    recent = previews.recent(4)
-    assert (recent[0], len(set(recent)), len(recent)) == ("How do I grow mint?", 4, 4)
+    recent = previews.recent()
+    assert recent[0] == "How do I grow mint?"
+    assert len(set(recent)) == len(recent) > 3
     services.store.save(ConversationEdited(where, recalls=False))
     preview = previews.preview(previews.fetch(QUESTION, where))
     assert (preview.places, "in this conversation" in preview.notice) == ((), True)

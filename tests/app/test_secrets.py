@@ -7,7 +7,7 @@ import string
 import pytest
 
 from app.language.secrets import find_secrets, masked
-from app.memory.secret_places import secret_places
+from app.memory.secrets import secret_places
 from app.storage.engine.store import Store
 from app.transfer.exporting import ExportFormat, write_export
 from tests.fakes.stored import add_conversation

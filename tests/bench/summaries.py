@@ -21,8 +21,8 @@ from typing import Any
 
 from app.domain.conversations import Role
 from app.domain.turn_text import TurnMarkdown
-from app.language.extractive.centrality import Sentence
-from app.language.extractive.summaries import (
+from app.language.extractive import (
+    Sentence,
     central_sentences,
     conversation_sentences,
     summarize_conversation,

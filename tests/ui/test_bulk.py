@@ -54,7 +54,7 @@ def test_archiving_several_is_one_call_and_has_one_undo(bulk: Bulk, archived: bo
     bulk.run(0, archived=archived)
     bulk.undo()
     assert bulk.library.calls == [
-        ("archive_all", [ONE, TWO], not archived), ("archive_all", [ONE, TWO], archived),
+        ("archive", [ONE, TWO], not archived), ("archive", [ONE, TWO], archived),
     ]  # fmt: skip
     assert bulk.parts.open.view is not None
 
@@ -79,7 +79,7 @@ def test_several_are_tagged_together(bulk: Bulk) -> None:
     (dialog,) = bulk.parts.banner.findChildren(QInputDialog)
     dialog.setTextValue("work, to read,")
     dialog.accept()
-    assert bulk.library.calls == [("tag_all", [ONE, TWO], ["work", "to read"])]
+    assert bulk.library.calls == [("tag", [ONE, TWO], ["work", "to read"])]
 
 
 def test_several_are_forgotten_from_the_trash_after_a_yes(bulk: Bulk) -> None:
@@ -126,8 +126,8 @@ def test_several_are_changed_in_one_record_of_the_journal(data_dir: Path) -> Non
         ids = [add_conversation(store, "x", title=str(each)).conversation.id for each in range(3)]
         library, stored = Library(store), Conversations(store)
         before = store.journal.last_position
-        library.archive_all(ids, True)
-        library.tag_all(ids, ["work"])
+        library.archive(ids, True)
+        library.tag(ids, ["work"])
         library.delete(*ids[:2])
         library.restore(ids[0])
         assert store.journal.last_position - before == 4

@@ -24,10 +24,8 @@ ROUTINE = Routine("r", "Report", "What is new?", "0 9 * * 1-5", AT, AT)
 RUN = RoutineRun(
     "r", AT, AT, AT, Outcome.COMPLETED, conversation_id=ConversationId(3), exchange_id=ExchangeId(5)
 )
-STATE = RoutineState(ROUTINE, AT, RUN, RUN, 0, is_running=False)
-OFF = RoutineState(
-    Routine("s", "Sums", "Add.", "0 8 * * *", AT), None, None, None, 0, is_running=False
-)
+STATE = RoutineState(ROUTINE, AT, RUN, 0, is_running=False)
+OFF = RoutineState(Routine("s", "Sums", "Add.", "0 8 * * *", AT), None, None, 0, is_running=False)
 PLAN = RoutinePlan("far:m", "https://far.example", 22, 0.01)
 
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QMessageBox
 
 from app.domain.errors import NotFound, StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from app.memory.secret_places import SecretPlace
+from app.memory.secrets import SecretPlace
 from tests.fakes.screens import AT, Parts, Recorder, fixture_of, press
 from ui.presenters.secrets import SecretsPresenter
 

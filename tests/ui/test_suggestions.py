@@ -21,9 +21,7 @@ from ui.presenters.suggestions import (
 )
 from ui.widgets.banner import Banner
 
-EMBEDDER = EmbedderSuggestion(
-    "builtin-multilingual", 0.4, "40 % of your messages are not in English."
-)
+EMBEDDER = EmbedderSuggestion("builtin-multilingual", "40 % of your messages are not in English.")
 FOUND = SourceState(SourceName.CLAUDE_CODE, False, "/home/me/.claude", 1120, 60_000_000, 0, 0)
 
 

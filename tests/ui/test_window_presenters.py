@@ -96,12 +96,12 @@ def test_actions_fit_the_open_conversation(commands: Commands) -> None:
     [
         ("pin", {}, [("pin", TALK, True)], None),
         ("pin", {"pinned": True}, [("pin", TALK, False)], None),
-        ("archive", {}, [("archive_all", [TALK], True)], ("archive_all", [TALK], False)),
+        ("archive", {}, [("archive", [TALK], True)], ("archive", [TALK], False)),
         (
             "archive",
             {"archived": True},
-            [("archive_all", [TALK], False)],
-            ("archive_all", [TALK], True),
+            [("archive", [TALK], False)],
+            ("archive", [TALK], True),
         ),
         ("delete", {}, [], ("restore", TALK)),
         ("restore", {"deleted_at": AT}, [("restore", TALK)], None),

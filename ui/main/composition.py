@@ -15,7 +15,7 @@ from app.domain.conversations import Conversation, Draft
 from app.domain.ids import ConversationId
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
-from app.memory.secret_places import secret_places
+from app.memory.secrets import secret_places
 from app.memory.starter_questions import StarterQuestions
 from app.system.window_state import FIRST_SETTINGS, store_state
 from app.transfer.exporting import export

@@ -173,7 +173,7 @@ class ConversationCommands(Presenter):
         ids = [each.id for each in conversations if each.archived != archived]
 
         def archive(on: bool) -> None:
-            self._bridge.save(lambda: self._library.archive_all(ids, on))
+            self._bridge.save(lambda: self._library.archive(ids, on))
 
         archive(archived)
         one, several = (
@@ -234,7 +234,7 @@ class ConversationCommands(Presenter):
         )
 
         def add(text: str) -> None:
-            self._bridge.save(lambda: self._library.tag_all(ids, _names(text)))
+            self._bridge.save(lambda: self._library.tag(ids, _names(text)))
 
         ask_for_text(self._messages.window(), tr("Add tags"), label, "", add)
 
@@ -243,7 +243,7 @@ class ConversationCommands(Presenter):
             wanted = _names(text)
             added = [name for name in wanted if name not in present]
             removed = [name for name in present if name not in wanted]
-            self._bridge.save(lambda: self._library.tag(conversation_id, added, removed))
+            self._bridge.save(lambda: self._library.tag([conversation_id], added, removed))
 
         label = tr("Tags, separated by commas:")
         ask_for_text(self._messages.window(), tr("Tags"), label, ", ".join(present), save)

@@ -4,8 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from app.domain.translation import tr
-from app.memory.secret_places import SecretPlace
-from app.memory.values import ValueService, places_text
+from app.memory.secrets import SecretPlace, ValueService, places_text
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import confirm_removal, deletion_details

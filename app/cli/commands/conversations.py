@@ -98,8 +98,8 @@ def _show_conversation(
 
 
 _CHANGES: Mapping[str, tuple[str, Callable[[Library, ConversationId], None]]] = {
-    "archive": ("archived", lambda library, each: library.archive(each, True)),
-    "unarchive": ("unarchived", lambda library, each: library.archive(each, False)),
+    "archive": ("archived", lambda library, each: library.archive([each], True)),
+    "unarchive": ("unarchived", lambda library, each: library.archive([each], False)),
     "delete": ("deleted", Library.delete),
     "undelete": ("restored", Library.restore),
 }
@@ -129,7 +129,7 @@ def tag(
     conversation_id = ConversationId(given.id)
     conversations.get(conversation_id)
     if given.names or given.remove:
-        library.tag(conversation_id, given.names, given.remove)
+        library.tag([conversation_id], given.names, given.remove)
     tags = conversations.tags_of([conversation_id]).get(conversation_id, ())
     terminal.show({"conversation_id": conversation_id, "tags": list(tags)}, " ".join(tags))
 

@@ -18,7 +18,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.text import one_line, parse_whole_number
 from app.index.text_sync import TextIndexSync
 from app.memory.facts import FactService, parse_fact_id
-from app.memory.values import ValueService, places_text
+from app.memory.secrets import ValueService, places_text
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from app.cli.terminal import Terminal
 from app.domain.formatting import format_count, local_moment
-from app.memory.secret_places import SecretPlace, secret_places
+from app.memory.secrets import SecretPlace, secret_places
 from app.storage.engine.store import Store
 
 

@@ -1,7 +1,7 @@
 """The conversation summarizer: two or three sentences, one of them on how it ended."""
 
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import summarize_conversation
+from app.language.extractive import summarize_conversation
 from app.storage.work.summary_work import CONVERSATION_SUMMARIES
 from app.workers.jobs.summarizers import Summarize, SummaryJob
 

@@ -4,7 +4,7 @@ They say what was asked, what was done, and how it ended.
 """
 
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import summarize_exchange
+from app.language.extractive import summarize_exchange
 from app.storage.work.summary_work import EXCHANGE_SUMMARIES
 from app.workers.jobs.summarizers import Summarize, SummaryJob
 

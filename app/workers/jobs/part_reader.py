@@ -19,7 +19,7 @@ from app.domain.facts import Fact
 from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import (
+from app.language.extractive import (
     MODEL,
     summarize_exchange,
 )

@@ -11,7 +11,7 @@ from app.domain.formatting import format_count
 from app.domain.profile import LINE_LIMIT_CHARS, ProfileDiff, ProfileLine, profile_diff
 from app.domain.text import clean, one_line
 from app.domain.workers import WORKERS, WorkerName
-from app.language.extractive.summaries import MODEL
+from app.language.extractive import MODEL
 from app.memory.profile import ENABLED, ProfileService
 from app.memory.profile_lines import (
     ProfileBasis,

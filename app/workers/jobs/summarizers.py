@@ -10,7 +10,7 @@ from app.domain.summaries import SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.turn_text import TurnMarkdown
 from app.domain.workers import WORKERS
-from app.language.extractive.summaries import MODEL
+from app.language.extractive import MODEL
 from app.storage.engine.times import now
 from app.storage.work.queue import SUMMARIES, Tally, WorkQuery, is_superseded
 from app.storage.work.summary_work import SummaryWork, Unsummarized

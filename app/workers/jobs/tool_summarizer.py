@@ -11,7 +11,7 @@ from app.domain.passages import PassageKind
 from app.domain.text import clean, one_line
 from app.domain.turn_text import text_passage
 from app.domain.workers import WorkerName
-from app.language.extractive.summaries import MODEL
+from app.language.extractive import MODEL
 from app.storage.engine.times import now
 from app.storage.work.queue import Tally
 from app.storage.work.tool_call_work import ToolCallWork, WaitingCall

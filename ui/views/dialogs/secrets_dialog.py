@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.domain.formatting import format_day
 from app.domain.translation import tr, trn
-from app.memory.secret_places import SecretPlace
+from app.memory.secrets import SecretPlace
 from ui.widgets.controls import button, closing_buttons, column_in, key_edit, row_of
 from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import plain_label

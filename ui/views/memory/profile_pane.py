@@ -12,7 +12,7 @@ from app.domain.facts import BY_IMPORT
 from app.domain.formatting import format_moment
 from app.domain.profile import Profile, ProfileDiff, ProfileLine
 from app.domain.translation import tr, trn
-from app.language.extractive.summaries import MODEL
+from app.language.extractive import MODEL
 from app.memory.profile import ProfileState
 from ui.theme import Theme, current_theme
 from ui.views.memory.standing_text_pane import StandingTextPane

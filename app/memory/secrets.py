@@ -1,18 +1,82 @@
-"""Values, such as keys and passwords, that are forgotten wherever they are stored."""
+"""Secrets in the library, such as keys and passwords: found by reading, and forgotten wherever stored."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 
+from app.domain.conversations import Conversation, Exchange, Message, ToolCall, ToolResult
 from app.domain.errors import NotFound
-from app.domain.ids import MessageId
+from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.translation import trn
 from app.language.secrets import find_secrets
-from app.memory.secret_places import secret_texts
 from app.storage.deletion.forget import value_places
 from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges
+
+_READ_TOGETHER = 64  # conversations
+
+
+@dataclass(frozen=True, slots=True)
+class SecretPlace:
+    """A message with a secret: its kinds, and the place of its turn. `said_at` is UTC."""
+
+    conversation_id: ConversationId
+    title: str
+    turn_number: int | None
+    exchange_id: ExchangeId | None
+    message_id: MessageId
+    kinds: tuple[str, ...]
+    said_at: datetime
+
+
+def secret_places(
+    store: Store, is_cancelled: Callable[[], bool] = lambda: False
+) -> Iterator[SecretPlace]:
+    """Yield the messages with secrets, conversation by conversation, private ones too. Blocking."""
+    exchanges = Exchanges(store)
+    every = Conversations(store).listed(ListFilter(archived=None))
+    for start in range(0, len(every), _READ_TOGETHER):
+        if is_cancelled():
+            return
+        some = every[start : start + _READ_TOGETHER]
+        ids = [each.id for each in some]
+        turns_of, messages_of = exchanges.of_each(ids), exchanges.messages_in_each(ids)
+        for each in some:
+            yield from _in(each, turns_of.get(each.id, ()), messages_of.get(each.id, ()))
+
+
+def _in(
+    conversation: Conversation, exchanges: Sequence[Exchange], messages: Sequence[Message]
+) -> Iterator[SecretPlace]:
+    turns = {message_id: each for each in exchanges for message_id in each.message_ids}
+    for message in messages:
+        kinds = dict.fromkeys(
+            each.kind for text in _texts_of(message) for each in find_secrets(text)
+        )
+        if kinds:
+            turn = turns.get(message.id)
+            yield SecretPlace(
+                conversation.id,
+                conversation.title,
+                turn.turn_number if turn else None,
+                turn.id if turn else None,
+                message.id,
+                tuple(kinds),
+                message.created_at,
+            )
+
+
+def _texts_of(message: Message) -> Iterator[str]:
+    yield message.text
+    for block in message.blocks:
+        if isinstance(block, ToolCall):
+            yield block.arguments
+        elif isinstance(block, ToolResult):
+            yield block.text
 
 
 class ValueService:
@@ -31,7 +95,7 @@ class ValueService:
         messages = Exchanges(self._store).messages(ids)
         values: dict[str, None] = {}
         for each in ids:
-            texts = secret_texts(messages[each]) if each in messages else ()
+            texts = _texts_of(messages[each]) if each in messages else ()
             found = [value for text in texts for value in _values_in(text)]
             if not found:
                 raise NotFound(

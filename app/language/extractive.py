@@ -11,11 +11,11 @@ what the last answer concludes. Embeddings were measured and do not improve the 
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from app.domain.text import one_line
 from app.domain.turn_text import TurnMarkdown
-from app.language.extractive.centrality import Sentence, TfIdfSpace
 from app.language.sentences import content_terms, shorten_middle, split_sentences
 from app.language.word_lists import read_phrases
 
@@ -23,6 +23,7 @@ MODEL = "extractive"
 SENTENCE_LIMIT = 300
 EXCHANGE_LIMIT_CHARS = 340
 CONVERSATION_LIMIT_CHARS = 540
+_CONVERSATION_SENTENCES = 3
 _TURN_LIMIT = 60
 _EXCHANGE_READS_CHARS = 8_000  # of each side; central statements are repeated
 _CONVERSATION_READS_CHARS = 2_000  # of each side of each turn
@@ -49,6 +50,46 @@ _SPEAKER = re.compile(r"\s*([^\W\d_][^\n:：]{0,30})[:：](?=\s*\S)")
 
 
 _Raw = tuple[str, bool, bool, float, int]  # text, asks, is_item, depth, turn
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence and its terms.
+
+    Attributes:
+        asks: Whether the user wrote it.
+        is_item: Whether it is an item of a list.
+        depth: Its position in the text, from 0 at the start to 1 at the end.
+        turn: The number of its turn among those read, from 0.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    asks: bool
+    is_item: bool
+    depth: float
+    turn: int = 0
+
+
+class TfIdfSpace:
+    """Sentences as TF-IDF vectors; linear in the length of the text."""
+
+    def __init__(self, sentences: Sequence[Sentence]) -> None:
+        seen_in = Counter(term for each in sentences for term in set(each.terms))
+        rarity = {term: math.log(1 + len(sentences) / count) for term, count in seen_in.items()}
+        self._vectors = [_unit(_weights(each.terms, rarity)) for each in sentences]
+
+    def centrality(self) -> Sequence[float]:
+        """Return the cosine of each sentence to the sum of all."""
+        total: dict[str, float] = {}
+        for vector in self._vectors:
+            for term, weight in vector.items():
+                total[term] = total.get(term, 0.0) + weight
+        center = _unit(total)
+        return [
+            sum([weight * center[term] for term, weight in vector.items()])
+            for vector in self._vectors
+        ]
 
 
 def summarize_exchange(turn: TurnMarkdown) -> str:
@@ -89,23 +130,18 @@ def conversation_sentences(turns: Sequence[TurnMarkdown]) -> Sequence[Sentence]:
     return _understood(_sampled(raw))
 
 
-def summarize_conversation(
-    turns: Sequence[TurnMarkdown],
-    sentences: Sequence[Sentence] | None = None,
-    most_sentences: int = 3,
-) -> str:
-    """Return the most representative sentences in their original order; "" for a text without words.
+def summarize_conversation(turns: Sequence[TurnMarkdown]) -> str:
+    """Return the three most representative sentences in their order; "" for a text without words.
 
-    At most `CONVERSATION_LIMIT_CHARS`; one of them is the user's if there is one, and one the outcome.
-    `sentences` are those of `conversation_sentences`, if already computed.
+    At most `CONVERSATION_LIMIT_CHARS`; one is the user's if there is one, and one the outcome.
     """
-    read = conversation_sentences(turns) if sentences is None else sentences
+    read = conversation_sentences(turns)
     if not read:
         return _joined([_first_line(turn.asked or turn.answered) for turn in turns[:1]], 200)
-    chosen = central_sentences(read, most_sentences)
+    chosen = central_sentences(read, _CONVERSATION_SENTENCES)
     ending = outcome(read)
-    if ending is not None and ending not in chosen and most_sentences > 1:
-        chosen = [*chosen[: most_sentences - 1], ending]
+    if ending is not None and ending not in chosen:
+        chosen = [*chosen[: _CONVERSATION_SENTENCES - 1], ending]
     return _joined([read[each].text for each in sorted(chosen)], CONVERSATION_LIMIT_CHARS)
 
 
@@ -261,3 +297,15 @@ def _ended(sentence: str) -> str:
         return sentence
     stop = "。" if "\u3040" <= bare[-1:] <= "\u9fff" else "."
     return sentence.rstrip(",;:-–、：； ") + stop
+
+
+def _weights(terms: Sequence[str], rarity: Mapping[str, float]) -> dict[str, float]:
+    counts = Counter(terms)
+    if len(counts) == len(terms):
+        return {term: rarity[term] for term in counts}
+    return {term: (1 + math.log(count)) * rarity[term] for term, count in counts.items()}
+
+
+def _unit(vector: dict[str, float]) -> dict[str, float]:
+    length = math.sqrt(sum([weight * weight for weight in vector.values()]))
+    return {term: weight / length for term, weight in vector.items()} if length else vector

@@ -1,1 +1,0 @@
-"""Extractive summaries: the most central sentences of a text, and the one that says how it ended."""
