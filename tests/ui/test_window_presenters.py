@@ -151,7 +151,7 @@ def test_tags_are_edited_as_a_list(commands: Commands) -> None:
     assert dialog.width() >= 300
     dialog.setTextValue(" new, kept,, ")
     dialog.accept()
-    assert commands.library.calls == [("tag", TALK, ["new"], ["old"])]
+    assert commands.library.calls == [("tag", [TALK], ["new"], ["old"])]
 
 
 @pytest.mark.parametrize("remains", [(), ("Two backups remain.",)])
