@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QListView
 from pytestqt.qtbot import QtBot
 
@@ -152,3 +153,21 @@ def test_rows_are_of_one_height_and_a_new_one_has_no_other_measured(
     heights = {view.visualRect(view.model().index(row, 0)).height() for row in range(10)}
     assert len(heights) == 1
     assert heights.pop() > 0
+
+
+def test_a_row_has_a_sign_for_its_menu_which_does_not_open_it(qtbot: QtBot) -> None:
+    sidebar, opened, asked = Sidebar(), list[Conversation](), list[Conversation]()
+    qtbot.addWidget(sidebar)
+    sidebar.resize(300, 700)
+    sidebar.show()
+    sidebar.conversation_chosen.connect(opened.append)
+    sidebar.menu_requested.connect(lambda each, _at: asked.append(each))
+    rows = [conversation(each, datetime.now(UTC)) for each in (1, 2)]
+    sidebar.show_conversations(rows, "")
+    view = sidebar.conversation_list
+    place = view.visualRect(sidebar.conversations.row_of(rows[1].id))
+    for x, result in ((place.right() - 8, ([], [2])), (place.left() + 20, ([2], [2]))):
+        QTest.mouseClick(
+            view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(x, place.center().y())
+        )
+        assert ([each.id for each in opened], [each.id for each in asked]) == result

@@ -1,9 +1,28 @@
 """Delegates that draw list rows: headings, conversations, facts and memories."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QTextLayout, QTextOption
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+)
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QMouseEvent,
+    QPainter,
+    QPen,
+    QTextLayout,
+    QTextOption,
+)
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.domain.conversations import Conversation
@@ -18,7 +37,8 @@ AT_TOP_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
 _AT_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _AT_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _AT_FOOT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignBottom
-PAD_PX = 10
+PAD_PX, MENU_PX = 10, 30
+_DOT_PX = 2.5
 GAP_PX = 3
 _LOCK_SHARE = 0.9  # of the height of a line
 _LINES = 2  # of a snippet and of a fact
@@ -50,11 +70,16 @@ class _Style:
 
 
 class RowDelegate(QStyledItemDelegate):
-    """Draws conversations and headings of `GroupedListModel`s."""
+    """Draws conversations and headings of `GroupedListModel`s.
+
+    Attributes:
+        open_menu: Opens the menu of a row. A conversation under the mouse has a sign for it at its end.
+    """
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._made = _Style(current_theme())
+        self.open_menu: Callable[[Index], object] | None = None
 
     @property
     def _style(self) -> _Style:
@@ -81,7 +106,27 @@ class RowDelegate(QStyledItemDelegate):
             self._heading(painter, area, str(index.data()))
             return
         self._background(painter, area, option)
+        if self.open_menu is not None and option.state & QStyle.StateFlag.State_MouseOver:
+            painter.setPen(QPen(self._style.muted, _DOT_PX, c=Qt.PenCapStyle.RoundCap))
+            middle = QPointF(area.right() - MENU_PX / 2, area.center().y())
+            painter.drawPoints([middle + QPointF(2 * at * _DOT_PX, 0) for at in (-1, 0, 1)])
+            area.adjust(0, 0, PAD_PX - MENU_PX, 0)
         self._title(painter, area, value, str(index.data(ListRole.TRAILING) or ""))
+
+    def editorEvent(
+        self,
+        event: QEvent,
+        model: QAbstractItemModel,
+        option: QStyleOptionViewItem,
+        index: Index,
+    ) -> bool:
+        """Open the menu of a row whose sign for it is clicked."""
+        is_click = event.type() is QEvent.Type.MouseButtonRelease and self.open_menu is not None
+        if not is_click or not isinstance(event, QMouseEvent):
+            return super().editorEvent(event, model, option, index)
+        if event.position().x() > option.rect.right() - MENU_PX and self.open_menu is not None:
+            self.open_menu(index)
+        return False
 
     def _heading(self, painter: QPainter, area: QRectF, words: str) -> None:
         painter.setFont(self._style.heading)

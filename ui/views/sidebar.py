@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import repeat
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import (
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    Qt,
+    QTimer,
+    Signal,
+)
 from PySide6.QtWidgets import QGridLayout, QListView, QPushButton, QStackedWidget, QWidget
 
 from app.domain.conversations import Conversation
@@ -15,7 +23,7 @@ from app.index.query import filters_in
 from ui.models.conversations import ConversationListModel
 from ui.views.project_list import ProjectList
 from ui.views.result_list import ResultList, ResultsPlace
-from ui.views.rows import RowDelegate
+from ui.views.rows import MENU_PX, RowDelegate
 from ui.widgets.announce import announce
 from ui.widgets.controls import button, column_in, combo_box, list_view
 from ui.widgets.plain_label import PlainLabel, plain_label
@@ -92,6 +100,8 @@ class Sidebar(QWidget):
         self.empty_trash.hide()
         self.conversations = ConversationListModel(self)
         self._delegate = RowDelegate(self)
+        self._delegate.open_menu = self._on_sign_clicked
+        self._opens_menu = False
         self.conversation_list = self._made_list()
         # Without it each row inserted or removed asks Python for the sizes of all: 17 ms for 100,
         # and ten times that while other threads hold the interpreter.
@@ -287,9 +297,17 @@ class Sidebar(QWidget):
         self._opens_best = False
         self._debounce.start()
 
+    def _on_sign_clicked(self, index: QModelIndex | QPersistentModelIndex) -> None:
+        """Open the menu of a row, which is not opened by this click."""
+        self._opens_menu = True
+        row = self.conversation_list.visualRect(index)
+        self._on_menu_requested(row.bottomRight() - QPoint(MENU_PX, 0))
+
     def _on_list_chosen(self, index: QModelIndex) -> None:
         value = self.conversations.value_at(index)
-        if isinstance(value, Conversation) and len(self.selected_conversations) <= 1:
+        if self._opens_menu:
+            self._opens_menu = False
+        elif isinstance(value, Conversation) and len(self.selected_conversations) <= 1:
             self.conversation_chosen.emit(value)
 
     def _on_menu_requested(self, position: QPoint) -> None:
