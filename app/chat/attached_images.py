@@ -27,9 +27,9 @@ class AttachedImages:
     def __call__(self, ref: ModelRef, messages: Sequence[Message]) -> Mapping[str, bytes]:
         """Return `ChatRequest.images`: none for a model without vision; the newest ones if too many.
 
-        When one more would be too many, the oldest are left out until half of what fits is free, so that the
-        requests after it begin with the same images again. A file that is missing is left out, so that its
-        name is sent.
+        When one more would be too many, the oldest are left out until half of what fits is free, so
+        that the requests after it begin with the same images again. A file that is missing is left
+        out, so that its name is sent.
         """
         if self._sees_images(ref) is False:
             return {}

@@ -1,8 +1,8 @@
 """The compactor: it prepares the text that will stand for the oldest turns of a long conversation.
 
-This happens after a turn, never while a message is sent: from 70 % of the ceiling on, for as many turns
-as will be left out at 85 %. Messages stay as they are; a `SummaryPut` of the kind "context" names the last
-exchange that it covers. `history` uses it once a prompt is full.
+This happens after a turn, never while a message is sent: from 70 % of the ceiling on, for as many
+turns as will be left out at 85 %. Messages stay as they are; a `SummaryPut` of the kind "context"
+names the last exchange that it covers. `history` uses it once a prompt is full.
 """
 
 import logging

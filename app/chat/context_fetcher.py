@@ -1,8 +1,8 @@
 """The context fetcher: it loads what a prompt needs from memory, within time limits.
 
-Words are searched first, which is fast, then words and meaning. Sending waits for meaning a second at most, longer
-for the first question while the embedder is loaded; then what words found decides, however busy the machine is.
-A notice names what is missing.
+Words are searched first, which is fast, then words and meaning. Sending waits for meaning a second
+at most, longer for the first question while the embedder is loaded; then what words found decides,
+however busy the machine is. A notice names what is missing.
 """
 
 import logging
@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 _WORDS_ONLY = "Recall used words only: meaning took too long"
 _MAX_THREADS = 4  # fetches that hang; until one ends, nothing more is recalled
 
-# The function is polled during the search: whether it must return what it has. The flag is whether meaning is
-# searched too.
+# The function is polled during the search: whether it must return what it has. The flag is whether
+# meaning is searched too.
 Retrieve = Callable[
     [str, ConversationId, SegmentContext, RecallSettings, Callable[[], bool], bool], RetrievalResult
 ]
@@ -34,8 +34,8 @@ Retrieve = Callable[
 class RecallLimits:
     """How long sending waits after Enter, in seconds.
 
-    For meaning; for the first question while the embedder is loaded; and for words, which only a search that
-    hangs exceeds.
+    For meaning; for the first question while the embedder is loaded; and for words, which only a
+    search that hangs exceeds.
     """
 
     meaning_s: float = 1.0
@@ -89,8 +89,8 @@ class ContextFetcher:
     ) -> None:
         """Without `retrieve` nothing is recalled.
 
-        `wait_for_meaning` waits some seconds until meaning can be searched, or it is known that it cannot, and
-        returns whether that is so.
+        `wait_for_meaning` waits some seconds until meaning can be searched, or it is known that it
+        cannot, and returns whether that is so.
         """
         self._core_memory = core_memory
         self._retrieve = retrieve

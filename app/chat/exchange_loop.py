@@ -89,9 +89,9 @@ class ExchangeLoop:
     ) -> "Future[Reply]":
         """Send a message in a conversation, or (None) in a new one, `private`, `recalls`, `project` as given.
 
-        `model` (PROVIDER:MODEL) and `preset` (a uid) become the conversation's; `choice` is what memory may
-        bring to the message. Fails with InvalidInput when the message is empty or a reply is running there,
-        NotFound, StorageError.
+        `model` (PROVIDER:MODEL) and `preset` (a uid) become the conversation's; `choice` is what
+        memory may bring to the message. Fails with InvalidInput when the message is empty or a
+        reply is running there, NotFound, StorageError.
         """
         new = NewConversation(model, private, recalls, preset, project)
         return self._start(

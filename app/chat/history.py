@@ -1,8 +1,8 @@
 """The history of a request: which past turns it repeats, and the compaction that stands for earlier ones.
 
-What a request repeats is read from the stored prompt before it, so that it begins with that prompt, also
-after a restart. Only a full prompt is compacted: with the text that was prepared, else with sentences of
-the turns.
+What a request repeats is read from the stored prompt before it, so that it begins with that prompt,
+also after a restart. Only a full prompt is compacted: with the text that was prepared, else with
+sentences of the turns.
 """
 
 from collections.abc import Sequence

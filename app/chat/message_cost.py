@@ -71,8 +71,8 @@ class MessageCosts:
     ) -> float | None:
         """Return the cost of sending a message of `blocks` in a conversation, or (None) in a new one.
 
-        `model`, `preset` and `project` are those of a new conversation, None for the defaults. Returns None when
-        the price is unknown or nothing. Raises NotFound, StorageError.
+        `model`, `preset` and `project` are those of a new conversation, None for the defaults.
+        Returns None when the price is unknown or nothing. Raises NotFound, StorageError.
         """
         leaf = None
         if conversation_id is not None:

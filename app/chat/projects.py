@@ -94,8 +94,8 @@ class Projects:
     ) -> Mapping[ConversationId, str | None]:
         """Move conversations to a project, by its uid, or (None) out of theirs, in one transaction.
 
-        Returns the projects they had, for `put_back`. Raises NotFound for a conversation or project that
-        does not exist.
+        Returns the projects they had, for `put_back`. Raises NotFound for a conversation or project
+        that does not exist.
         """
         if project is not None and all(each.uid != project for each in self.listed()):
             raise NotFound("This project does not exist any more", "Choose another one.")

@@ -1,6 +1,7 @@
 """Recall previews: what would be recalled for a question, fetched once and planned for any settings.
 
-The prompt is drafted like that of a message, with settings that are tried. Nothing is sent or stored.
+The prompt is drafted like that of a message, with settings that are tried. Nothing is sent or
+stored.
 """
 
 from collections.abc import Mapping, Sequence

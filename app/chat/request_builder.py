@@ -1,8 +1,8 @@
 """The request builder: it makes the first request for a message and the record of its prompt.
 
-A request is the system part, the history as it was sent before (`history`), and the new turn: its block
-with the date and what `context_fetcher` recalled, then the user's words. `app.memory.context_plan` sets
-the budgets. Tool rounds append to the request.
+A request is the system part, the history as it was sent before (`history`), and the new turn: its
+block with the date and what `context_fetcher` recalled, then the user's words.
+`app.memory.context_plan` sets the budgets. Tool rounds append to the request.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Runs of routines: each is a turn in the routine's own conversation, stored together with its record.
 
-A run has a segment of its own and sees the last completed runs, the core memory and the request; nothing
-is recalled by itself, and only tools that neither write nor ask are offered.
+A run has a segment of its own and sees the last completed runs, the core memory and the request;
+nothing is recalled by itself, and only tools that neither write nor ask are offered.
 """
 
 import threading
@@ -113,7 +113,8 @@ class RoutineRuns:
         """Run a routine, or go on with its run of that due time; return the record at the end.
 
         It is unfinished if it was cancelled, or failed for a passing reason and `may_retry`. Raises
-        InvalidInput while a run, or another reply in the conversation, is under way, and StorageError.
+        InvalidInput while a run, or another reply in the conversation, is under way, and
+        StorageError.
         """
         with self._only_one(routine):
             record = RoutineRun(routine.uid, due_at, now(), is_manual=is_manual)

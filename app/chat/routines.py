@@ -1,7 +1,8 @@
 """Routines as the user keeps them: listed with their state, saved with consent, removed, switched, run.
 
-Saving a routine whose model is on another computer is the consent to send it there: `RoutinePlan` is shown
-before. The consent is to that model at that server; a routine that would go elsewhere does not run.
+Saving a routine whose model is on another computer is the consent to send it there: `RoutinePlan`
+is shown before. The consent is to that model at that server; a routine that would go elsewhere does
+not run.
 """
 
 from collections.abc import Callable
@@ -188,9 +189,9 @@ class Routines:
     def save(self, routine: Routine, *, agreed: bool) -> Routine:
         """Add or change a routine and return it as stored; an empty uid adds one.
 
-        `agreed` is the consent to what `plan` says. Due times count from now on when the schedule changed
-        or it was switched on. Raises InvalidInput, NotFound, StorageError, and ConsentMissing for a model
-        on another computer without consent.
+        `agreed` is the consent to what `plan` says. Due times count from now on when the schedule
+        changed or it was switched on. Raises InvalidInput, NotFound, StorageError, and
+        ConsentMissing for a model on another computer without consent.
         """
         before = next((each for each in self._rows.listed() if each.uid == routine.uid), None)
         routine = self.checked(routine)

@@ -74,8 +74,8 @@ _LAST_ROUND = (
     "You have used all tool calls available for this message. Answer now with what you have found, "
     "and say what is missing."
 )
-# Returns the first request for a message and the record of its prompt; called once for each message,
-# in a worker thread: it may block.
+# Returns the first request for a message and the record of its prompt; called once for each
+# message, in a worker thread: it may block.
 Prepare = Callable[[ExchangePlan], tuple[ChatRequest, StoredPrompt | None]]
 
 

@@ -1,7 +1,8 @@
 """Turns as they were sent: the user's message after its block, the answer, and what we asked for in between.
 
-A turn is rebuilt from its stored messages and prompts, so that every later request repeats it byte for
-byte. Only forgetting and the verdict "never" change it: they remove what they concern from its block.
+A turn is rebuilt from its stored messages and prompts, so that every later request repeats it byte
+for byte. Only forgetting and the verdict "never" change it: they remove what they concern from its
+block.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,8 +31,9 @@ _RESULT_CHARS = int(SETTINGS["tool_output_max_chars"].default)  # type: ignore[a
 class SentTurn:
     """A past turn.
 
-    `stored` are its messages, `whole` the same as they are sent, `short` with one line for each tool
-    result; `quoted` are the passages that its block quotes in full, `lines` the texts of what it recalls.
+    `stored` are its messages, `whole` the same as they are sent, `short` with one line for each
+    tool result; `quoted` are the passages that its block quotes in full, `lines` the texts of what
+    it recalls.
     """
 
     exchange: Exchange

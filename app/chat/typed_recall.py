@@ -52,8 +52,8 @@ class _TypedSearch:
 class RetrievalCache:
     """Retrieves, and keeps complete results by meaning for the same question a while. Thread-safe; blocking.
 
-    A result is dropped when a conversation that it quotes changes, or anything that is recalled. Who asks
-    for what is being searched for waits for that search.
+    A result is dropped when a conversation that it quotes changes, or anything that is recalled.
+    Who asks for what is being searched for waits for that search.
     """
 
     def __init__(self, store: Store, retrieve: Retrieve) -> None:
@@ -205,8 +205,8 @@ class TypedRecall:
     ) -> TypedContribution:
         """Search for a text in a conversation, or (None) in a new one of a project, as sending it would.
 
-        Nothing is searched for fewer than three words without a mention, and where memory is off. Raises
-        NotFound, StorageError.
+        Nothing is searched for fewer than three words without a mention, and where memory is off.
+        Raises NotFound, StorageError.
         """
         text = draft.text
         mentions = self._mentions.in_text(text)

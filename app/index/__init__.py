@@ -1,13 +1,13 @@
 """Text and vector index, and ranking: passages in, ranked hits out. Both indexes can be rebuilt at any time.
 
-text_index        tantivy index, a document per message; `text_schema`, `text_query`, `text_snapshot` and
-                  `index_folder` are its parts
+text_index        tantivy index, a document per message; `text_schema`, `text_query`,
+                  `text_snapshot` and `index_folder` are its parts
 vector_index      all vectors of a space in memory, in blocks (`vector_block`)
-text_sync         brings the text index up to date with the database; `vector_sync` the vector indexes;
-                  both run in a `follower`
+text_sync         brings the text index up to date with the database; `vector_sync` the vector
+                  indexes; both run in a `follower`
 ranking           weighted features of words, context, meaning and `message_traits`
 relevance         calibrated likelihood that a hit answers the question
-question          parsing of questions; `query` parses the search language, `small_talk` recognizes messages
-                  and turns that state nothing
+question          parsing of questions; `query` parses the search language, `small_talk` recognizes
+                  messages and turns that state nothing
 snippets          excerpts with marked words; `match_finder` finds the words
 """

@@ -3,8 +3,8 @@
     index/text/seal.json        the manifest, written after each commit
     index/text/words-1f3a.../   tantivy's files; a new name whenever the index starts over
 
-tantivy ends every segment file with a checksum but does not verify it on opening. Verifying all files takes
-70 ms for 100,000 passages of 170 words and turns silent corruption into a rebuild.
+tantivy ends every segment file with a checksum but does not verify it on opening. Verifying all
+files takes 70 ms for 100,000 passages of 170 words and turns silent corruption into a rebuild.
 """
 
 import json
@@ -35,9 +35,9 @@ class InvalidIndex(Exception):
 class IndexManifest:
     """The state of the files beside it.
 
-    `position` is the journal position the index goes up to. `opstamp` is tantivy's
-    operation count at that commit. `languages` counts the passages by the language of their words.
-    `clean` is the journal position up to which no words of forgotten passages are in the files, None for
+    `position` is the journal position the index goes up to. `opstamp` is tantivy's operation count
+    at that commit. `languages` counts the passages by the language of their words. `clean` is the
+    journal position up to which no words of forgotten passages are in the files, None for
     `position`.
     """
 
@@ -53,10 +53,10 @@ class IndexManifest:
 class OpenSegments:
     """Holds segment files open as long as a commit that maps them may be read.
 
-    tantivy deletes merged files while an older commit still maps them. Whoever closes them last frees the
-    blocks: 14 to 45 ms, 280 on a busy disk, in a destructor that holds the GIL. Closing a file descriptor last
-    does the same without the GIL. Linux only: Windows does not delete open files, macOS allows 256 open files.
-    For one thread at a time.
+    tantivy deletes merged files while an older commit still maps them. Whoever closes them last
+    frees the blocks: 14 to 45 ms, 280 on a busy disk, in a destructor that holds the GIL. Closing a
+    file descriptor last does the same without the GIL. Linux only: Windows does not delete open
+    files, macOS allows 256 open files. For one thread at a time.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Word matches: where the words of a query occur in a text, by the analysis of the index.
 
-A long text is read in slices. Beyond its first quarter of a million characters, slices that cannot contain a
-word not yet found are skipped: 10 MB take about 100 ms.
+A long text is read in slices. Beyond its first quarter of a million characters, slices that cannot
+contain a word not yet found are skipped: 10 MB take about 100 ms.
 """
 
 import unicodedata
@@ -71,7 +71,8 @@ class WordFinder:
     def matches(self, text: str) -> list[WordMatch]:
         """Return the matches of words and phrases of the query, in order.
 
-        Without any, matches of longer words that begin with one of the query's: it may be half typed.
+        Without any, matches of longer words that begin with one of the query's: it may be half
+        typed.
         """
         found: list[WordMatch] = []
         guessed: list[WordMatch] = []

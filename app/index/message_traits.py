@@ -32,9 +32,9 @@ _LABEL_CHARS = 12  # of a label without spaces in it
 class Traits:
     """Traits of a message.
 
-    `asking` is the share (0-1) of its words in questions. `own_side` marks a message with the role of the
-    user. `label` is what a colon separates from the text, case folded, else empty: a speaker's name where people
-    talk, but also "Note".
+    `asking` is the share (0-1) of its words in questions. `own_side` marks a message with the role
+    of the user. `label` is what a colon separates from the text, case folded, else empty: a
+    speaker's name where people talk, but also "Note".
     """
 
     words: int
@@ -97,8 +97,8 @@ def _label(text: str) -> re.Match[str] | None:
 def context_range(words: Sequence[int], at: int) -> range:
     """Return the range of messages that are the context of the one at `at`, itself included.
 
-    `words` are the lengths of all messages. Whole neighbors are added in turn before and after, up to
-    CONTEXT_WORDS in total and NEAR on either side.
+    `words` are the lengths of all messages. Whole neighbors are added in turn before and after, up
+    to CONTEXT_WORDS in total and NEAR on either side.
     """
     first, last, total = at, at, words[at]
     for _ in range(NEAR):

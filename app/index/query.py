@@ -79,8 +79,9 @@ def filter_text(key: str, value: str) -> str:
 def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = None) -> SearchQuery:
     """Parse `text`; dates are days in `zone` (None: the system's).
 
-    An open quote runs to the end. Raises InvalidInput for a length outside 2 to 500 characters, a limit
-    outside 1 to 50, a filter without a value or with a wrong one, and a query without any word.
+    An open quote runs to the end. Raises InvalidInput for a length outside 2 to 500 characters, a
+    limit outside 1 to 50, a filter without a value or with a wrong one, and a query without any
+    word.
     """
     asked = _checked(text, limit)
     words: list[str] = []

@@ -1,10 +1,11 @@
 """Parsing of a question: what to search for, whether it asks for a time, and whether it asks at all.
 
-Words that only phrase a request are removed: "search" and "tell me" occur in few messages, so they would
-weigh more than the subject of the question. A request is recognized by position and kind of words: courtesies,
-a modal with a pronoun, and a verb of searching or telling before a function word of any language, as "search"
-in "search for the sourdough" but not in "search engines compared". Verbs of saying are removed after a request.
-After the last question of a text, a request says how to answer it, and is removed.
+Words that only phrase a request are removed: "search" and "tell me" occur in few messages, so they
+would weigh more than the subject of the question. A request is recognized by position and kind of
+words: courtesies, a modal with a pronoun, and a verb of searching or telling before a function word
+of any language, as "search" in "search for the sourdough" but not in "search engines compared".
+Verbs of saying are removed after a request. After the last question of a text, a request says how
+to answer it, and is removed.
 """
 
 import re
@@ -51,10 +52,11 @@ class ParsedQuestion:
     """A query parsed as a question.
 
     `core` is the text to search for and to embed, without request words, what follows its last
-    question as a request, and words about the conversation itself. `states` is true for a sentence that neither asks nor
-    requests anything: what it reminds of is wanted; `is_keywords` for fewer words than a sentence has that neither ask
-    nor request: messages that contain them are wanted. `names` are what may be a speaker's name in it: its words and
-    pairs of words, and in scripts without spaces any few characters, case folded.
+    question as a request, and words about the conversation itself. `states` is true for a sentence
+    that neither asks nor requests anything: what it reminds of is wanted; `is_keywords` for fewer
+    words than a sentence has that neither ask nor request: messages that contain them are wanted.
+    `names` are what may be a speaker's name in it: its words and pairs of words, and in scripts
+    without spaces any few characters, case folded.
     """
 
     core: str

@@ -1,9 +1,9 @@
 """Ranking: a weighted sum of features over the candidates of one query.
 
-A passage gets the score of its best part. Index scores are standardized over the candidates, so the scale
-of an index or a space does not matter; the other features enter as they are. The weights are fitted by
-`packaging/models/fit_ranking.py` and stored in `resources/ranking.json`; figures and choices:
-`packaging/decisions/0030-ranking.md`.
+A passage gets the score of its best part. Index scores are standardized over the candidates, so the
+scale of an index or a space does not matter; the other features enter as they are. The weights are
+fitted by `packaging/models/fit_ranking.py` and stored in `resources/ranking.json`; figures and
+choices: `packaging/decisions/0030-ranking.md`.
 """
 
 import json
@@ -42,10 +42,10 @@ Cosines = Mapping[PartId, float]
 class Nearness:
     """How near messages are to a question in meaning.
 
-    `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is how well each
-    candidate's best window of tokens matches: 0 as unrelated text, 1 for the same tokens; NaN where that is
-    unknown, None where no embedder gives it. `preferences` are the cosines of parts with the direction of
-    statements of preferences (`app.index.space_traits`).
+    `cosines` are those of the parts of `context_parts` that have a vector. `tokens`, (n,), is how
+    well each candidate's best window of tokens matches: 0 as unrelated text, 1 for the same tokens;
+    NaN where that is unknown, None where no embedder gives it. `preferences` are the cosines of
+    parts with the direction of statements of preferences (`app.index.space_traits`).
     """
 
     cosines: Cosines
@@ -57,7 +57,8 @@ class Nearness:
 class Ranked:
     """One row of a ranking; `cosine` is None without a vector, `tokens` without token vectors.
 
-    `tokens` is that of `Nearness`. `relevance` is 0-1; 0 until `app.index.relevance` has computed it.
+    `tokens` is that of `Nearness`. `relevance` is 0-1; 0 until `app.index.relevance` has computed
+    it.
     """
 
     part_id: PartId
@@ -106,8 +107,9 @@ def rank(
 def weights(question: ParsedQuestion, table: CandidateTable, *, by_meaning: bool) -> Numbers:
     """Return the weights of the features for a question and its candidates.
 
-    There are profiles for questions about talk between people, for those about chats with an assistant, for
-    statements and for keywords. The share of candidates with a named speaker mixes the first two.
+    There are profiles for questions about talk between people, for those about chats with an
+    assistant, for statements and for keywords. The share of candidates with a named speaker mixes
+    the first two.
     """
     profiles, kind = _profiles(), "meaning" if by_meaning else "words"
     if question.states or question.is_keywords:

@@ -1,16 +1,17 @@
 """Relevance: the calibrated likelihood (0-1) that what was found answers the question.
 
-A ranking always has a best hit, so the relevance of the best hit is judged from signals of the whole ranking: how far
-the nearest messages stand out from the others of the library, and the best turn from the next ones; how well
-the tokens of the best hits match; which share of the question's words the best contexts contain, and how much these
-words tell; and how long the messages are: long ones contain many words by chance. In a small library less is near by
-chance. Each other hit gets less, by the distance of its score from the best; more so in a small library, where the
-candidates are all there is. Of keywords it counts which share each message contains itself.
+A ranking always has a best hit, so the relevance of the best hit is judged from signals of the
+whole ranking: how far the nearest messages stand out from the others of the library, and the best
+turn from the next ones; how well the tokens of the best hits match; which share of the question's
+words the best contexts contain, and how much these words tell; and how long the messages are: long
+ones contain many words by chance. In a small library less is near by chance. Each other hit gets
+less, by the distance of its score from the best; more so in a small library, where the candidates
+are all there is. Of keywords it counts which share each message contains itself.
 
-A cosine alone says nothing: unrelated texts have .06 in one space and .75 in another. It is therefore compared
-with the background of its space (`app.index.space_traits`). The weights of the signals are fitted by
-`packaging/models/fit_relevance.py` and stored in `resources/relevance.json`; choices and figures:
-packaging/decisions/0032-recall-threshold.md.
+A cosine alone says nothing: unrelated texts have .06 in one space and .75 in another. It is
+therefore compared with the background of its space (`app.index.space_traits`). The weights of the
+signals are fitted by `packaging/models/fit_relevance.py` and stored in `resources/relevance.json`;
+choices and figures: packaging/decisions/0032-recall-threshold.md.
 """
 
 import json
@@ -31,7 +32,8 @@ from app.index.text_snapshot import CandidateTable
 
 _SIGNALS = ("always", "share", "weight", "lead", "length", "small")
 _OF_KEYWORDS = ("always", "share", "lead", "holds")
-# The signals with token matches, by meaning without them, and by words alone, in the order of the fit.
+# The signals with token matches, by meaning without them, and by words alone, in the order of the
+# fit.
 PROFILES: Mapping[str, tuple[str, ...]] = {
     "question_tokens": (*_SIGNALS, "nearest", "tokens"),
     "question_meaning": (*_SIGNALS, "nearest"),
@@ -84,9 +86,9 @@ def with_relevance(
 ) -> list[Ranked]:
     """Return a ranking (best first) with relevances, in the same order.
 
-    `passages` is the number of passages searched; `prior` is added to the log odds. Without `background`
-    only words count. Keywords have weights of their own: what contains them all is nearly always wanted, and each
-    hit loses what it lacks of them.
+    `passages` is the number of passages searched; `prior` is added to the log odds. Without
+    `background` only words count. Keywords have weights of their own: what contains them all is
+    nearly always wanted, and each hit loses what it lacks of them.
     """
     if not ranked:
         return []
@@ -141,7 +143,8 @@ def answer_log_odds(cosines: Sequence[float], background: Background, passages: 
 def fall_factor(found: Mapping[str, float], asked: str) -> float:
     """Return how many times faster relevance falls below the best hit with these signals.
 
-    In a small library the candidates of a question are all there is; what lacks no keyword is wanted there too.
+    In a small library the candidates of a question are all there is; what lacks no keyword is
+    wanted there too.
     """
     return 1.0 if asked == "keywords" else 1 + min(found["small"], _MOST_SMALL)
 
@@ -194,8 +197,9 @@ def _nearest(cosines: Sequence[float], background: Background, passages: int) ->
 def _lead(ranked: Sequence[Ranked], table: CandidateTable, passages: int) -> float:
     """Return by how much the score of the best turn exceeds the mean of the next ones, 0 for the only one.
 
-    An answer stands out. Where a question is on a common subject and has no answer, many turns are as good.
-    Copies of the best message, as of a conversation that was imported twice, are no such turns.
+    An answer stands out. Where a question is on a common subject and has no answer, many turns are
+    as good. Copies of the best message, as of a conversation that was imported twice, are no such
+    turns.
     """
     copies = _copies_of_best(ranked, table)
     best: dict[PassageId, float] = {passage_id_of(ranked[0].part_id): ranked[0].score}
@@ -243,7 +247,8 @@ def _best_rows(ranked: Sequence[Ranked], table: CandidateTable, passages: int) -
 def _word_share(table: CandidateTable, rows: list[int]) -> float:
     """Return the log of the mean share of the question's words in the contexts of some candidates.
 
-    At least the share in the messages themselves: words that occur in every context have no weight there.
+    At least the share in the messages themselves: words that occur in every context have no weight
+    there.
     """
     if not table.weight:
         return math.log(_MIN_SHARE)

@@ -1,8 +1,9 @@
 """Small talk and non-answers: messages that name nothing to recall, and turns that state nothing.
 
-Small talk is short, and none of its words names a subject: all are function words of some language, courtesies
-or words that many messages contain. A non-answer is a turn in which the user only asks, and the reply asks
-too, or says in a few words that it does not know, without a number or name that the question lacks.
+Small talk is short, and none of its words names a subject: all are function words of some language,
+courtesies or words that many messages contain. A non-answer is a turn in which the user only asks,
+and the reply asks too, or says in a few words that it does not know, without a number or name that
+the question lacks.
 """
 
 import re
@@ -37,7 +38,8 @@ _KNOWN_WORDS = ALL_STOP_WORDS | {"i'm", "i've", "i'd"}
 def is_small_talk(text: str, frequencies: Mapping[str, int], messages: int) -> bool:
     """Return whether `text` names nothing that could be recalled.
 
-    `frequencies` gives for each content word of it the number of messages, of all `messages`, with the word.
+    `frequencies` gives for each content word of it the number of messages, of all `messages`, with
+    the word.
     """
     bare = text.strip(_SIGNS).casefold()
     if bare in _UNSPACED:

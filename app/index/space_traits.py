@@ -1,8 +1,9 @@
 """What is measured once of an embedder's space, by embedding the sample texts of resources/calibration.
 
-The background: the mean cosine of questions and messages about different topics, and how far the nearest message
-stands out from it. And the direction in which messages that state a preference or an instruction differ from other messages: it finds them in any
-language that the embedder knows, without a list of words.
+The background: the mean cosine of questions and messages about different topics, and how far the
+nearest message stands out from it. And the direction in which messages that state a preference or
+an instruction differ from other messages: it finds them in any language that the embedder knows,
+without a list of words.
 """
 
 from collections.abc import Callable
@@ -18,9 +19,10 @@ from app.index.relevance import MIN_DEVIATION, Background
 _FOLDER = Path(__file__).resolve().parents[2] / "resources" / "calibration"
 _TOPIC, _QUESTION = "# ", "? "
 
-# The relevance was fitted to real chats in the built-in space. There the nearest message of the sample is 3.89
-# deviations of real chats above the mean, and their mean is .205 deviations above that of the sample: messages
-# of one person's chats are nearer to each other than the topics of the sample.
+# The relevance was fitted to real chats in the built-in space. There the nearest message of the
+# sample is 3.89 deviations of real chats above the mean, and their mean is .205 deviations above
+# that of the sample: messages of one person's chats are nearer to each other than the topics of the
+# sample.
 _NEAREST_DEVIATIONS = 3.89
 _MEAN_SHIFT_DEVIATIONS = 0.205
 
@@ -47,8 +49,8 @@ def measure_space(embedder: Embedder, cancelled: Callable[[], bool] | None = Non
     question_topics = np.array([topic for topic, _ in questions])
     message_topics = np.array([topic for topic, _ in messages])
     mean = float(cosines[question_topics[:, None] != message_topics[None]].mean())
-    # The standard deviation of unrelated cosines is no measure: in some spaces it is mostly the distance that a
-    # message has from every question.
+    # The standard deviation of unrelated cosines is no measure: in some spaces it is mostly the
+    # distance that a message has from every question.
     deviation = (float(cosines.max(axis=1).mean()) - mean) / _NEAREST_DEVIATIONS
     background = Background(mean + _MEAN_SHIFT_DEVIATIONS * deviation, deviation)
     return SpaceTraits(background, _direction(said, stated))
@@ -70,8 +72,8 @@ def read_preferences() -> list[str]:
 def read_samples() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Return the sample questions and messages, each as (topic, text).
 
-    A line of the file that begins with "# " names the topic of the lines below; one that begins with
-    "? " is a question; any other non-empty line is a message.
+    A line of the file that begins with "# " names the topic of the lines below; one that begins
+    with "? " is a question; any other non-empty line is a message.
     """
     questions: list[tuple[str, str]] = []
     messages: list[tuple[str, str]] = []

@@ -1,7 +1,8 @@
 """Text index: a tantivy index of passages that can be rebuilt from the database at any time.
 
-`text_schema` defines its fields, `text_query` builds queries, `text_snapshot` runs them, `index_folder`
-checks the files. The index never reads the database; `text_sync` feeds it what is missing after `position`.
+`text_schema` defines its fields, `text_query` builds queries, `text_snapshot` runs them,
+`index_folder` checks the files. The index never reads the database; `text_sync` feeds it what is
+missing after `position`.
 """
 
 import logging
@@ -55,9 +56,9 @@ class RebuildReason(StrEnum):
 class TantivyTextIndex:
     """The text index in a folder of its own.
 
-    Opening never raises: `needs_rebuild` says what is wrong. Until `start_over`, an index that needs it
-    cannot be used. Searches are thread-safe, take no lock and
-    see the last commit; writes are serialized. Everything blocks: call it off the GUI thread.
+    Opening never raises: `needs_rebuild` says what is wrong. Until `start_over`, an index that
+    needs it cannot be used. Searches are thread-safe, take no lock and see the last commit; writes
+    are serialized. Everything blocks: call it off the GUI thread.
     """
 
     def __init__(
@@ -111,8 +112,8 @@ class TantivyTextIndex:
     def start_over(self, clean: int = 0) -> None:
         """Delete everything and start empty. Raises IndexUnavailable when the disk refuses.
 
-        Then `put` all passages, with commits in between. Of those no words were forgotten up to the journal
-        position `clean`.
+        Then `put` all passages, with commits in between. Of those no words were forgotten up to the
+        journal position `clean`.
         """
         with self._lock, self._as_unavailable("could not be started over"):
             self.close()
@@ -126,7 +127,8 @@ class TantivyTextIndex:
     def start_anew(self, clean: int) -> None:
         """Start empty beside the present files, which answer until `finish`; `clean` as in `start_over`.
 
-        Raises IndexUnavailable. After a crash before that the present files are there again, at their position.
+        Raises IndexUnavailable. After a crash before that the present files are there again, at
+        their position.
         """
         with self._lock, self._as_unavailable("could not be started anew"):
             self._answering = self._answering or self._manifest
@@ -149,8 +151,8 @@ class TantivyTextIndex:
     def put(self, passages: Iterable[PassageText]) -> None:
         """Add passages, one document per part, replacing those with the same id; visible after `commit`.
 
-        Raises IndexUnavailable when the disk refuses; then everything since the last commit is lost and
-        must be put again from `position` on.
+        Raises IndexUnavailable when the disk refuses; then everything since the last commit is lost
+        and must be put again from `position` on.
         """
         maker = PassageDocuments()
         for passage in passages:
@@ -206,9 +208,10 @@ class TantivyTextIndex:
     ) -> frozenset[PartId]:
         """Return the best parts by their own words and the best by the words of their context.
 
-        At most `limit` of each. Any word may match (stop words only if there are no others), every phrase
-        must. `allowed` restricts the passages (None: all), `excluded` removes some; pass sets. `kind` may be
-        given if all of `allowed` are of it: that is faster. Raises IndexUnavailable.
+        At most `limit` of each. Any word may match (stop words only if there are no others), every
+        phrase must. `allowed` restricts the passages (None: all), `excluded` removes some; pass
+        sets. `kind` may be given if all of `allowed` are of it: that is faster. Raises
+        IndexUnavailable.
         """
         with self._resolved(query) as (snapshot, resolved):
             unwanted = snapshot.excluded_passages(resolved)
@@ -224,8 +227,8 @@ class TantivyTextIndex:
     def candidate_table(self, query: SearchQuery, parts: Collection[PartId]) -> CandidateTable:
         """Return the feature table of parts; 5 ms for 300.
 
-        Parts that are not indexed, lack a phrase of the query or contain excluded words are omitted. Raises
-        IndexUnavailable.
+        Parts that are not indexed, lack a phrase of the query or contain excluded words are
+        omitted. Raises IndexUnavailable.
         """
         with self._resolved(query) as (snapshot, resolved):
             removed = snapshot.excluded_passages(resolved)

@@ -44,8 +44,8 @@ class TermVariant:
 class QueryTerm:
     """A word of the query, resolved against one commit: the terms that match it, and its frequency.
 
-    `documents` is the number of parts with its most frequent term. `share` is the share of the word's weight
-    that a match counts for coverage: less than 1 for a prefix match.
+    `documents` is the number of parts with its most frequent term. `share` is the share of the
+    word's weight that a match counts for coverage: less than 1 for a prefix match.
     """
 
     word: str
@@ -90,8 +90,8 @@ class QueryBuilder:
     ) -> Query:
         """Return a query that ranks by any word and requires all phrases (surface words).
 
-        By the words of the message itself, or by those of its context. Han characters of words rank too:
-        different words with one in common are often related.
+        By the words of the message itself, or by those of its context. Han characters of words rank
+        too: different words with one in common are often related.
         """
         ways = [each for term in terms for each in self._word_queries(term, by_context)]
         characters = dict.fromkeys(
@@ -136,8 +136,8 @@ class QueryBuilder:
     def terms_of(self, text: str, words: Iterable[AnalyzedWord]) -> tuple[QueryTerm, ...]:
         """Return the words of the query `text`, resolved; pairs of characters across two words weigh nothing.
 
-        They are matched all the same, which favors the phrase as it was asked. Where only they are left they
-        keep their weight.
+        They are matched all the same, which favors the phrase as it was asked. Where only they are
+        left they keep their weight.
         """
         terms = tuple(map(self._resolved, words))
         if all(len(each.word) != 2 or not is_unspaced(each.word) for each in terms):

@@ -1,9 +1,10 @@
 """Text index schema: a document for each part of a passage, and the weights of its fields.
 
-`body` holds the terms of a message, `context` those of its context (`message_traits.context_range`): the
-message with its neighbors where they are short. `title` holds those of the conversation's title, and so does
-`opening` in its first turn: there they count like words of the messages. The numeric fields are what the ranking
-needs: the traits of the message and the parts around it.
+`body` holds the terms of a message, `context` those of its context
+(`message_traits.context_range`): the message with its neighbors where they are short. `title` holds
+those of the conversation's title, and so does `opening` in its first turn: there they count like
+words of the messages. The numeric fields are what the ranking needs: the traits of the message and
+the parts around it.
 """
 
 from collections.abc import Iterator

@@ -30,8 +30,8 @@ Numbers = npt.NDArray[np.float64]
 class ResolvedQuery:
     """A query resolved against one commit.
 
-    Phrases and exclusions are sequences of surface words; `weight` is the summed weight of the words. `dates`
-    maps the terms of named and near dates to how near they are.
+    Phrases and exclusions are sequences of surface words; `weight` is the summed weight of the
+    words. `dates` maps the terms of named and near dates to how near they are.
     """
 
     terms: tuple[QueryTerm, ...]
@@ -47,10 +47,10 @@ class CandidateTable:
 
     `words` and `context` are the BM25 scores of the message and of its context; `coverage` is the
     idf-weighted share (0-1) of the query's words in the message; `traits` are packed `Traits`;
-    `labels` are the numbers of their labels (0 for none). `before` and `after`, (n, NEAR), are the parts of the
-    context, nearest first, 0 for none. `asked_words` and `asked_traits` belong to the previous message,
-    if it is in the context. `dated` is how near (0-1) its date is to one in the query. `weight` is the
-    summed idf of the query.
+    `labels` are the numbers of their labels (0 for none). `before` and `after`, (n, NEAR), are the
+    parts of the context, nearest first, 0 for none. `asked_words` and `asked_traits` belong to the
+    previous message, if it is in the context. `dated` is how near (0-1) its date is to one in the
+    query. `weight` is the summed idf of the query.
     """
 
     parts: Ids

@@ -1,7 +1,7 @@
 """Text index synchronization: brings the text index up to date with the database, by journal position.
 
-The index is written after the database, so a crash leaves it behind, never ahead. The next start continues at
-its position; a missing or damaged index starts at 0.
+The index is written after the database, so a crash leaves it behind, never ahead. The next start
+continues at its position; a missing or damaged index starts at 0.
 """
 
 import logging
@@ -80,8 +80,8 @@ class TextIndexSync(Follower):
     def erase(self, is_cancelled: IsCancelled = lambda: False) -> None:
         """Rebuild the index if it `owes_erasure`, beside the present one, which answers meanwhile.
 
-        Removing a passage leaves its words in the files until they are merged, and the binding cannot merge
-        chosen files. Blocking; as `catch_up`.
+        Removing a passage leaves its words in the files until they are merged, and the binding
+        cannot merge chosen files. Blocking; as `catch_up`.
         """
         with self._busy:
             self._catch_up(is_cancelled)

@@ -1,12 +1,14 @@
 """Token index: the token vectors of passages in one space, in a file that is mapped into memory.
 
     tokens-000001   32 bytes a token: the projected vector as 8-bit integers, 127 at length 1
-    directory       32 bytes a part: its place in that file; appended only, the last row of a part counts
+    directory       32 bytes a part: its place in that file; appended only, the last row of a part
+        counts
 
-The first row of the directory identifies library and format and names the file of tokens; mark rows carry the
-journal position up to which removals are applied. Token vectors can be inverted to text, so those of removed
-passages are overwritten at once. Rows whose check or place is wrong end the directory: what follows is made
-again. One process at a time uses the folder: the holder of the data directory's lock.
+The first row of the directory identifies library and format and names the file of tokens; mark rows
+carry the journal position up to which removals are applied. Token vectors can be inverted to text,
+so those of removed passages are overwritten at once. Rows whose check or place is wrong end the
+directory: what follows is made again. One process at a time uses the folder: the holder of the data
+directory's lock.
 """
 
 import hashlib
@@ -65,8 +67,8 @@ class TokenizedPassage:
 class _TokenSnapshot:
     """The state that a search sees from start to end.
 
-    `rows` are the present parts in order, `parts` their ids; `tokens` is the file, int8 (n, 32), `mapped` its
-    memory.
+    `rows` are the present parts in order, `parts` their ids; `tokens` is the file, int8 (n, 32),
+    `mapped` its memory.
     """
 
     rows: Rows
@@ -109,9 +111,9 @@ class TokenIndex:
     ) -> Numbers:
         """Return the score of each part's best window of neighboring tokens, (len(parts),).
 
-        The score of a window is the weighted mean, over the question's tokens, of the cosine of the nearest token
-        in the window. `query_tokens` is float32 (q, 32), rows of unit length; `weights` are (q,), with a positive
-        sum. Parts without tokens are NaN.
+        The score of a window is the weighted mean, over the question's tokens, of the cosine of the
+        nearest token in the window. `query_tokens` is float32 (q, 32), rows of unit length;
+        `weights` are (q,), with a positive sum. Parts without tokens are NaN.
         """
         snapshot = self._snapshot
         wanted = np.asarray(parts, np.int64)

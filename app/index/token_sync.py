@@ -1,7 +1,8 @@
 """Token index synchronization: the token indexes on disk, without what was removed from the database.
 
-The embedding pipeline puts token vectors; this module removes those of deleted and changed passages, by journal
-position, also those deleted while no program ran. What is missing is made again by the pipeline.
+The embedding pipeline puts token vectors; this module removes those of deleted and changed
+passages, by journal position, also those deleted while no program ran. What is missing is made
+again by the pipeline.
 """
 
 import logging
@@ -82,7 +83,8 @@ class TokenIndexSync(Follower):
     ) -> int:
         """Store token vectors; return how many passages have theirs now.
 
-        Left out are passages that meanwhile are gone or say something else, and `copies` whose twin has none.
+        Left out are passages that meanwhile are gone or say something else, and `copies` whose twin
+        has none.
         """
         with self._busy:  # a deletion after the check is followed after the write
             index = self._opened(_name(space, token_model))

@@ -1,10 +1,11 @@
 """Vector blocks: quantized vectors of chunks, and their cosines with a query.
 
-A row stores its vector as 8-bit integers, the largest component at 127, and the inverse length of the
-rounded vector, so that a scaled product is a true cosine. A query has 15 bits in two halves, multiplied in
-one pass; the remaining error is the rounding of the rows, .0004 (.0021 at worst) at 384 dimensions. The signs
-of the components are stored as bits: the number that differ from the query's selects rows at a sixth of the
-cost. Figures and alternatives: packaging/decisions/0031-vector-index.md.
+A row stores its vector as 8-bit integers, the largest component at 127, and the inverse length of
+the rounded vector, so that a scaled product is a true cosine. A query has 15 bits in two halves,
+multiplied in one pass; the remaining error is the rounding of the rows, .0004 (.0021 at worst) at
+384 dimensions. The signs of the components are stored as bits: the number that differ from the
+query's selects rows at a sixth of the cost. Figures and alternatives:
+packaging/decisions/0031-vector-index.md.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,8 @@ _GATHERED_SHARE = 8  # below 1 in 8 rows, copying the rows is faster than comput
 class Rows:
     """Rows of chunks, inside or outside a block.
 
-    `codes` is (n, dim); `scales` turn a product of codes into a cosine; `parts` and `passages` are ids.
+    `codes` is (n, dim); `scales` turn a product of codes into a cosine; `parts` and `passages` are
+    ids.
     """
 
     codes: Int8
@@ -67,9 +69,10 @@ class _Signs:
 class Block:
     """An immutable set of rows: adding and dropping return a new block.
 
-    Only the first `count` rows are valid. A grown block shares its arrays with the previous one, which ignores
-    rows beyond its own count; so a block may grow only once, from one thread. `living` marks rows that are not
-    dropped, `living_count` of them. Passage ids are between `low` and `high`, and sorted if it `ascends`.
+    Only the first `count` rows are valid. A grown block shares its arrays with the previous one,
+    which ignores rows beyond its own count; so a block may grow only once, from one thread.
+    `living` marks rows that are not dropped, `living_count` of them. Passage ids are between `low`
+    and `high`, and sorted if it `ascends`.
     """
 
     rows: Rows

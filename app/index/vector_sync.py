@@ -1,7 +1,7 @@
 """Vector index synchronization: keeps the vector index of each space in use up to date, in memory.
 
-Each index is loaded in the background (0.6 s for 100,000 vectors of 384 dimensions) and then follows what is
-written and removed; no file is kept. Until it is loaded, search uses words only.
+Each index is loaded in the background (0.6 s for 100,000 vectors of 384 dimensions) and then
+follows what is written and removed; no file is kept. Until it is loaded, search uses words only.
 """
 
 import logging
@@ -31,8 +31,9 @@ _BATCH = 5_000
 class _SpaceState:
     """The index of a space and how far it goes.
 
-    `begun_at` identifies the space's table: another value means that its vectors were deleted. `until` is the
-    time of the last loaded row, `position` the journal position up to which removals are applied.
+    `begun_at` identifies the space's table: another value means that its vectors were deleted.
+    `until` is the time of the last loaded row, `position` the journal position up to which removals
+    are applied.
     """
 
     space: Space

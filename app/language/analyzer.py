@@ -1,14 +1,14 @@
 """Text analysis for index, query and highlighting: words of any language as index terms.
 
-A text is split into **chunks**: words with connecting punctuation (`don't`, `getUserName`, `3.11.7`,
-an address), runs of a script without spaces between words, and single emoji. A chunk yields
-**terms**: the word as written (NFKC, case folded), its stem, both without diacritics, the parts of an
-identifier; a run yields overlapping pairs of characters. **Surface** words are the words as written
-and in order, for exact phrases.
+A text is split into **chunks**: words with connecting punctuation (`don't`, `getUserName`,
+`3.11.7`, an address), runs of a script without spaces between words, and single emoji. A chunk
+yields **terms**: the word as written (NFKC, case folded), its stem, both without diacritics, the
+parts of an identifier; a run yields overlapping pairs of characters. **Surface** words are the
+words as written and in order, for exact phrases.
 
-Chunks are matched without backtracking, so the time is linear for any text. No chunk contains white space:
-for the index a text is split there, and each piece looked up in a table of known ones, which takes a third of
-the time. Long texts are processed in slices so that other threads can run.
+Chunks are matched without backtracking, so the time is linear for any text. No chunk contains white
+space: for the index a text is split there, and each piece looked up in a table of known ones, which
+takes a third of the time. Long texts are processed in slices so that other threads can run.
 """
 
 import re
@@ -57,9 +57,9 @@ _HIRAGANA_PAIR = re.compile("[\u3041-\u309f]{2}")
 class AnalyzedWord:
     """One word of a query.
 
-    Any of `terms` matches it, the word as typed first. An identifier also has `parts`, which match it
-    together. `is_character` marks a single character of a script without spaces, which is found among
-    the surface words only.
+    Any of `terms` matches it, the word as typed first. An identifier also has `parts`, which match
+    it together. `is_character` marks a single character of a script without spaces, which is found
+    among the surface words only.
     """
 
     terms: tuple[str, ...]

@@ -1,8 +1,9 @@
 """Dates that a question names, as ranges of days; whether a text tells or asks for a time.
 
-The grammar is of symbols (`date_words`), the same for all languages. Precision comes before recall: a
-name that is also another word, a weekday or a year counts only with a preposition, a number or the like;
-fractions, versions and plain numbers never do. What lies ahead, and today, is not looked for in the past.
+The grammar is of symbols (`date_words`), the same for all languages. Precision comes before recall:
+a name that is also another word, a weekday or a year counts only with a preposition, a number or
+the like; fractions, versions and plain numbers never do. What lies ahead, and today, is not looked
+for in the past.
 """
 
 import re

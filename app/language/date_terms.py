@@ -37,8 +37,8 @@ def month_term(word: str) -> str | None:
 def near_dates(text: str, today: date) -> Mapping[str, float]:
     """Return the terms of the days or months that `text` names, and of those near them.
 
-    Each has its nearness (0-1): all days of a range are named, and an event is often mentioned in the
-    weeks after it. `today` is the day that "last week" is relative to.
+    Each has its nearness (0-1): all days of a range are named, and an event is often mentioned in
+    the weeks after it. `today` is the day that "last week" is relative to.
     """
     near: dict[str, float] = {}
     for named in named_dates(text, today):

@@ -1,8 +1,8 @@
 """Words of dates in ten languages, and texts as the symbols of such words.
 
-A symbol is a letter with a number, so that the grammars of dates (`date_phrases`) are regular expressions
-over letters and know no language. `resources/language/calendar.txt` is made from the language data of
-dateparser; `dates.txt` adds what that lacks.
+A symbol is a letter with a number, so that the grammars of dates (`date_phrases`) are regular
+expressions over letters and know no language. `resources/language/calendar.txt` is made from the
+language data of dateparser; `dates.txt` adds what that lacks.
 
     M month     v month, or another word     e short month, or a name     s short month, or another word
     W weekday   Z weekday that needs no preposition    V weekday, or another word

@@ -66,8 +66,8 @@ def rejoined(text: str) -> str:
 def chunks_of(pages: Sequence[str], *, is_paged: bool, has_headings: bool) -> Iterator[Chunk]:
     """Yield the chunks of a document in order; joined, they are its text.
 
-    Pages end with a blank line. A chunk is on one page and below one heading, where `has_headings` (as in
-    Markdown), and has at most `MOST_CHARS` characters.
+    Pages end with a blank line. A chunk is on one page and below one heading, where `has_headings`
+    (as in Markdown), and has at most `MOST_CHARS` characters.
     """
     start = 0
     headings: tuple[str, ...] = ()

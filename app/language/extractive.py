@@ -1,10 +1,10 @@
 """Extractive summaries: the most central sentences of a text.
 
 An exchange is represented by the most central sentence of each side. A conversation is represented
-by the sentences that together cover its topics best: each term counts once, weighted by the number of
-sentences that contain it (a submodular gain, Lin and Bilmes 2011), so repetition adds nothing.
-Position and style count as well. One of its sentences says how it ended: what the user last stated, or
-what the last answer concludes. Embeddings were measured and do not improve the result
+by the sentences that together cover its topics best: each term counts once, weighted by the number
+of sentences that contain it (a submodular gain, Lin and Bilmes 2011), so repetition adds nothing.
+Position and style count as well. One of its sentences says how it ended: what the user last stated,
+or what the last answer concludes. Embeddings were measured and do not improve the result
 (packaging/decisions/0021).
 """
 

@@ -1,7 +1,7 @@
 """Schedules: plain phrases in English and German as cron expressions, cron expressions in words, due times.
 
-Times are local. A time that does not exist on the day that clocks go forward is due when they have; one
-that exists twice is due the first time (as in Debian's cron, which cronsim follows).
+Times are local. A time that does not exist on the day that clocks go forward is due when they have;
+one that exists twice is due the first time (as in Debian's cron, which cronsim follows).
 """
 
 import re

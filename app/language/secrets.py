@@ -1,7 +1,7 @@
 """Secrets in texts: keys, tokens and passwords, found by Gitleaks' rules and by rules for conversations.
 
-Rules are in `resources/secrets`. Nothing found is stored or logged: a finding says where a secret is and of what
-kind, never what it is.
+Rules are in `resources/secrets`. Nothing found is stored or logged: a finding says where a secret
+is and of what kind, never what it is.
 """
 
 import math

@@ -1,13 +1,15 @@
 """Search and memory: search, recall, context plans, facts, summaries, profile, core and archival memory.
 
-search            queries to results; `search_scope` says what is searched, `results` formats, `result_merging`
-                  merges kinds, `explain` and `probes` explain rankings
-vector_search     the answering embedder; `query_vectors` embeds questions, `space_measurements` measures spaces,
-                  `embedders` and `spaces` select the embedder
-recall            what answers a question; `recall_search` ranks, `recall_selection` selects for a prompt (`recall_items`),
-                  `recalled_text` formats it, `context_plan` and `compaction` budget the prompt
-facts             user operations on facts; also `summaries`, `core_memory`; `fact_matching` compares facts
-profile           the lines about the user in every prompt, and decisions about what is proposed for them;
-                  `profile_lines` makes lines from facts
+search            queries to results; `search_scope` says what is searched, `results` formats,
+                  `result_merging` merges kinds, `explain` and `probes` explain rankings
+vector_search     the answering embedder; `query_vectors` embeds questions, `space_measurements`
+                  measures spaces, `embedders` and `spaces` select the embedder
+recall            what answers a question; `recall_search` ranks, `recall_selection` selects for a
+                  prompt (`recall_items`), `recalled_text` formats it, `context_plan` and
+                  `compaction` budget the prompt
+facts             user operations on facts; also `summaries`, `core_memory`; `fact_matching`
+                  compares facts
+profile           the lines about the user in every prompt, and decisions about what is proposed for
+                  them; `profile_lines` makes lines from facts
 coverage          whether turns are searchable; totals of memory
 """

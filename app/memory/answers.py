@@ -160,8 +160,8 @@ def _read(
 def _chosen(texts: Sequence[_Said], limit_chars: int) -> dict[int, set[int]]:
     """Return the places of the units to quote, by the number of their text: the best one and a few more.
 
-    What a user says beside a question is left out when the reply answers, and a statement gets the best
-    sentence of its reply.
+    What a user says beside a question is left out when the reply answers, and a statement gets the
+    best sentence of its reply.
     """
     ranked = sorted(
         (

@@ -21,8 +21,9 @@ from app.storage.tables.projects import conversations_within, stored_projects
 class Boundary:
     """What may be recalled in the conversations of `project`; None: in those of no project, and elsewhere.
 
-    `within` are the passages of a bounded project and manual pages; None: all but those `beyond`, which are the
-    passages of other bounded projects. `closed` are the uids of these. `preferred` rank higher than others.
+    `within` are the passages of a bounded project and manual pages; None: all but those `beyond`,
+    which are the passages of other bounded projects. `closed` are the uids of these. `preferred`
+    rank higher than others.
     """
 
     project: Project | None

@@ -1,7 +1,7 @@
 """Briefs: what memory holds on a question, as Markdown for another program or a colleague.
 
-A brief is made of verbatim quotations, each dated and linked, and of facts. It never has more tokens than
-asked for.
+A brief is made of verbatim quotations, each dated and linked, and of facts. It never has more
+tokens than asked for.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,8 @@ class Briefs:
     def write(self, question: str, max_tokens: int, project: str | None = None) -> str:
         """Return a brief on a question of at most `max_tokens`.
 
-        It has what may be recalled in a project, by its uid; None: outside all bounded ones. Raises InvalidInput for a number out of range, and as `SearchService.search`.
+        It has what may be recalled in a project, by its uid; None: outside all bounded ones. Raises
+        InvalidInput for a number out of range, and as `SearchService.search`.
         """
         if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
             raise InvalidInput(

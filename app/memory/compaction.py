@@ -1,7 +1,8 @@
 """Compaction: which past turns a request still contains when a conversation outgrows its ceiling. Pure.
 
-At 85 % of the ceiling the results of old tools become one line each, then the oldest turns are left out,
-until half of it is free. In between nothing is removed: each request begins with the one before.
+At 85 % of the ceiling the results of old tools become one line each, then the oldest turns are left
+out, until half of it is free. In between nothing is removed: each request begins with the one
+before.
 """
 
 import re

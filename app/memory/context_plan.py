@@ -64,9 +64,9 @@ def compaction_tokens(most_tokens: int, ceiling_tokens: int) -> int:
 class PromptInput:
     """What is known of a prompt before anything is recalled for it.
 
-    `fixed` are the parts of `fixed_parts`; `past` those before the question, `question` is its part.
-    `held` are the past messages, `lines` the texts of what past turns recall; `left_out` are passages that
-    the user does not want to be quoted this time.
+    `fixed` are the parts of `fixed_parts`; `past` those before the question, `question` is its
+    part. `held` are the past messages, `lines` the texts of what past turns recall; `left_out` are
+    passages that the user does not want to be quoted this time.
     """
 
     conversation_id: ConversationId

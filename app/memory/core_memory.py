@@ -35,8 +35,8 @@ _CALLS_REMAIN = "Conversations in which a model wrote it were not changed."
 class CoreMemoryService:
     """Writes core memory within its limit and keeps every version. Thread-safe.
 
-    Authors are "user" or PROVIDER:MODEL. Changes return the new text, block, and raise InvalidInput and
-    StorageError.
+    Authors are "user" or PROVIDER:MODEL. Changes return the new text, block, and raise InvalidInput
+    and StorageError.
 
     Attributes:
         last_known: The text when it was last read; never blocks.
@@ -157,9 +157,8 @@ class ArchivalMemoryService:
     ) -> Memory:
         """Save a text of a conversation; forgetting the conversation removes it.
 
-        `more` is stored in the same commit. A text that is saved already is returned as it is, unless a bounded
-        project has one of the two.
-        Raises InvalidInput when empty or too long.
+        `more` is stored in the same commit. A text that is saved already is returned as it is,
+        unless a bounded project has one of the two. Raises InvalidInput when empty or too long.
         """
         words = checked_text(text, LIMIT_CHARS, "memory")
         same = [known for known in self._memories.listed() if known.text == words]

@@ -57,8 +57,8 @@ class EmbedderChoice:
 class Estimate:
     """The estimated effort of embedding the whole history.
 
-    `cost_usd` is None when the price is unknown. `sent_to` is the base URL that the history is sent to, ""
-    when it stays on this machine; `is_agreed` whether the user has agreed to that.
+    `cost_usd` is None when the price is unknown. `sent_to` is the base URL that the history is sent
+    to, "" when it stays on this machine; `is_agreed` whether the user has agreed to that.
     """
 
     minutes: float
@@ -97,17 +97,18 @@ class EmbedderDirectory:
     def active(self) -> LocalEmbedder | RemoteEmbedder:
         """Return the chosen embedder, which makes new vectors.
 
-        A local one loads its model on first use. Raises EmbedderUnavailable when the choice is not usable,
-        and when the history would leave the machine without consent.
+        A local one loads its model on first use. Raises EmbedderUnavailable when the choice is not
+        usable, and when the history would leave the machine without consent.
         """
         return self._agreed(self._settings.text("embedder"))
 
     def answering(self, coverage: Callable[[Space], float]) -> Embedder:
         """Return the embedder for questions; its space is the one to search.
 
-        That is the chosen one once its space covers 95 % of the passages or as much as the previous space;
-        until then the previous one. `coverage` returns a space's share (0-1) and is called only while the two
-        differ, every `decision_s`. A server's embedder has a short time limit. Raises as `active`.
+        That is the chosen one once its space covers 95 % of the passages or as much as the previous
+        space; until then the previous one. `coverage` returns a space's share (0-1) and is called
+        only while the two differ, every `decision_s`. A server's embedder has a short time limit.
+        Raises as `active`.
         """
         chosen = self._settings.text("embedder")
         before = self._settings.text("embedder_before")
@@ -180,7 +181,8 @@ class EmbedderDirectory:
     def choose(self, choice: str, *, agreed: bool = False) -> None:
         """Make `choice` the embedder; `agreed` stores the consent to send the history to its server.
 
-        Raises InvalidSetting for an invalid choice, EmbedderUnavailable for an unusable provider, StorageError.
+        Raises InvalidSetting for an invalid choice, EmbedderUnavailable for an unusable provider,
+        StorageError.
         """
         setting_for("embedder").check(choice)
         if agreed and _is_remote(choice):

@@ -66,9 +66,9 @@ class Explainer:
     ) -> Explanation:
         """Return how `question`, in the search language, finds a turn.
 
-        `limit` is the number of results shown, `project` the uid of the project that the question is asked in;
-        its boundary concerns recall, not the user's own search. Raises NotFound for a deleted turn, InvalidInput for an
-        invalid question, IndexUnavailable.
+        `limit` is the number of results shown, `project` the uid of the project that the question
+        is asked in; its boundary concerns recall, not the user's own search. Raises NotFound for a
+        deleted turn, InvalidInput for an invalid question, IndexUnavailable.
         """
         exchange = self._exchanges.get(exchange_id)
         passage = self._passage_of(exchange_id)

@@ -42,7 +42,8 @@ def may_be_same(text: str, other: str) -> bool:
 def blocked_message_hash(message_id: MessageId) -> str:
     """Return the hash that blocks extraction from a message after the user forgot a fact of it.
 
-    Another phrasing would pass the hash of the fact's text, so nothing new is extracted from the message.
+    Another phrasing would pass the hash of the fact's text, so nothing new is extracted from the
+    message.
     """
     return content_hash(f"message {message_id}")
 

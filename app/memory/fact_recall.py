@@ -96,8 +96,8 @@ class FactRecall:
 def _weighed(ranked: Sequence[Ranked], vector: QueryVector | None) -> list[Ranked]:
     """Return short statements best first, with more relevance the farther their meaning stands out.
 
-    Relevance is fitted to messages, whose sentences beside the one that answers draw their vectors away from
-    the question; a fact is nothing but that sentence.
+    Relevance is fitted to messages, whose sentences beside the one that answers draw their vectors
+    away from the question; a fact is nothing but that sentence.
     """
     if vector is None:
         return list(ranked)

@@ -1,7 +1,7 @@
 """Fact service: search, add, edit, pin, forget and restore facts, each in one commit.
 
-Blocking: the window calls these from a pool, the command line directly; they return when the change is
-durable.
+Blocking: the window calls these from a pool, the command line directly; they return when the change
+is durable.
 """
 
 from collections.abc import Sequence
@@ -54,8 +54,8 @@ class FactService:
     def found(self, query: str, category: FactCategory | None, limit: int) -> FactMatches:
         """Return the current facts of a category (None: any) that match a query, best first.
 
-        Facts that contain all its words follow; only those are found while search is unavailable. Raises
-        InvalidInput.
+        Facts that contain all its words follow; only those are found while search is unavailable.
+        Raises InvalidInput.
         """
         among = None if category is None else self._facts.ids(FactFilter(category=category))
         try:
@@ -77,8 +77,8 @@ class FactService:
     ) -> Sequence[Fact]:
         """Return the current facts nearest to some texts, each text's best first, in turns; then the newest.
 
-        All of them if there are no more. Of the newest, those in the script of a text come first: an embedder may
-        not read it. Only what may be recalled in a project is returned.
+        All of them if there are no more. Of the newest, those in the script of a text come first:
+        an embedder may not read it. Only what may be recalled in a project is returned.
         """
         boundaries = self._search.boundaries
         found = self._nearest(texts, limit, boundaries.of(project))
@@ -142,8 +142,8 @@ class FactService:
     def forget(self, fact_id: int) -> tuple[str, ...]:
         """Erase a fact with all versions; return descriptions of what remains elsewhere.
 
-        None of its texts is extracted again, nor anything new from its source messages, which could phrase it
-        differently. Raises NotFound, StorageError.
+        None of its texts is extracted again, nor anything new from its source messages, which could
+        phrase it differently. Raises NotFound, StorageError.
         """
         fact = self._facts.get(fact_id).fact
         versions = self._facts.versions(fact_id)

@@ -1,7 +1,7 @@
 """Growing quotations: turns and summaries in the recalled block, quoted by their best unit and then further.
 
-The best units of all quotations come first, whatever they belong to; what is left of the budget completes
-the most relevant ones, since an answer often has none of the question's words.
+The best units of all quotations come first, whatever they belong to; what is left of the budget
+completes the most relevant ones, since an answer often has none of the question's words.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,8 +1,9 @@
 """What models write to memory: in force at once, or proposed; the user can undo, keep or remove it.
 
-A text is in force at once when the conversation holds nothing but what the user and the model typed.
-After anything from outside (see `outside`) and after imported text a change of core memory waits for the user, because such
-text may carry instructions. A saved text of the archival memory is only ever quoted, so it is stored.
+A text is in force at once when the conversation holds nothing but what the user and the model
+typed. After anything from outside (see `outside`) and after imported text a change of core memory
+waits for the user, because such text may carry instructions. A saved text of the archival memory is
+only ever quoted, so it is stored.
 """
 
 import re
@@ -175,7 +176,8 @@ def _changed(text: str, old: str, new: str) -> str:
 def outside(messages: Iterable[Message]) -> str:
     """Return what else than typed words of user and model is in messages, as text; "" for nothing.
 
-    Its form decides: results of tools that read, attachments, and messages that may contain a paste.
+    Its form decides: results of tools that read, attachments, and messages that may contain a
+    paste.
     """
     found = {kind for message in messages for kind in _outside_of(message)}
     return ", ".join(sorted(found))

@@ -26,8 +26,9 @@ class EmbeddingCoverage:
 class Overview:
     """Totals at one moment.
 
-    `searchable_share` (0-1) is the share found by words; `embedded` that found by meaning, None without an
-    embedder. `deletions_owed` are those whose bytes are still in the files. Spend is since local midnight and since the first of the month.
+    `searchable_share` (0-1) is the share found by words; `embedded` that found by meaning, None
+    without an embedder. `deletions_owed` are those whose bytes are still in the files. Spend is
+    since local midnight and since the first of the month.
     """
 
     conversations: int

@@ -58,8 +58,8 @@ class ProbeQuestions:
     def add(self, question: str, exchange_id: ExchangeId) -> Probe:
         """Store a question with the turn it should find, run it once, and return it.
 
-        A stored one is run again. Raises InvalidInput for an invalid question or one too many, NotFound for
-        a deleted turn, IndexUnavailable.
+        A stored one is run again. Raises InvalidInput for an invalid question or one too many,
+        NotFound for a deleted turn, IndexUnavailable.
         """
         parse_query(question)
         question = question.strip()
@@ -101,8 +101,8 @@ class ProbeQuestions:
     ) -> tuple[ProbeDetails, ...]:
         """Run all and return them; the new ranks are stored.
 
-        `cancelled` is called before each; then nothing is stored. `progress` gets done and total. Raises
-        IndexUnavailable.
+        `cancelled` is called before each; then nothing is stored. `progress` gets done and total.
+        Raises IndexUnavailable.
         """
         probes = self._read()
         asked: dict[tuple[str, int], Probe] = {}

@@ -1,6 +1,7 @@
 """Profile service: the lines in every prompt, and the user's decisions about what is proposed for them.
 
-Everything is decided on the writer thread, so that no line outlives a fact that is forgotten meanwhile.
+Everything is decided on the writer thread, so that no line outlives a fact that is forgotten
+meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -151,8 +152,8 @@ class ProfileService:
     def set(self, text: str, decides: datetime | None = None) -> Profile:
         """Replace the profile by the lines of a text; raises InvalidInput, NotFound.
 
-        Lines that the user removes are not proposed again. `decides` is the time of the proposal that
-        the text was made from; without it one that waits goes on to wait.
+        Lines that the user removes are not proposed again. `decides` is the time of the proposal
+        that the text was made from; without it one that waits goes on to wait.
         """
 
         def changes() -> tuple[Profile, list[Change]]:

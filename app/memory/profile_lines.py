@@ -1,6 +1,7 @@
 """Profile lines: made from facts by rules, checked against their facts, and matched with edited text. Pure.
 
-Lines are in the order of their categories, the lasting ones first; one fact is one line, in its own words.
+Lines are in the order of their categories, the lasting ones first; one fact is one line, in its own
+words.
 """
 
 import re
@@ -128,7 +129,8 @@ def ordered(lines: Sequence[ProfileLine], basis: ProfileBasis) -> tuple[ProfileL
 def matters(diff: ProfileDiff, basis: ProfileBasis, at: datetime) -> bool:
     """Return whether a difference is worth a proposal `at` a time (UTC).
 
-    So is a line that no longer holds, three new ones, a pinned fact, and what has waited for a week.
+    So is a line that no longer holds, three new ones, a pinned fact, and what has waited for a
+    week.
     """
     facts = [basis.by_id[each.fact_id] for line in diff.added for each in line.sources]
     return (
@@ -141,8 +143,8 @@ def matters(diff: ProfileDiff, basis: ProfileBasis, at: datetime) -> bool:
 def is_grounded(text: str, facts: Sequence[Fact]) -> bool:
     """Return whether a line says what its facts say, in their language.
 
-    It must have most of its words from them, and all of its numbers, names and negations; so neither an
-    instruction nor a claim of somebody else can become part of it.
+    It must have most of its words from them, and all of its numbers, names and negations; so
+    neither an instruction nor a claim of somebody else can become part of it.
     """
     said = " ".join(fact.text for fact in facts)
     terms, known = set(content_terms(text)), set(content_terms(said))
@@ -156,8 +158,8 @@ def is_grounded(text: str, facts: Sequence[Fact]) -> bool:
 def lines_of_text(text: str, known: Sequence[ProfileLine]) -> tuple[ProfileLine, ...]:
     """Return the lines of a text that the user wrote or edited, with the sources of `known` ones.
 
-    A line that was edited keeps the sources of the line it resembles most, so that it is forgotten with
-    them.
+    A line that was edited keeps the sources of the line it resembles most, so that it is forgotten
+    with them.
     """
     texts = (_one_line(line.strip().lstrip(_BULLETS)) for line in clean(text).splitlines())
     written = [ProfileLine(each) for each in dict.fromkeys(texts) if each]

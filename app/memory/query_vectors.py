@@ -26,8 +26,8 @@ _KEPT = 64
 class QueryTokens:
     """A question's tokens, with the index of the tokens they match.
 
-    `spans` is int32 (q, 2), (start, end) in the question; `vectors` float32 (q, 32), rows of unit length.
-    `unrelated` is their mean cosine with the nearest tokens of an unrelated message.
+    `spans` is int32 (q, 2), (start, end) in the question; `vectors` float32 (q, 32), rows of unit
+    length. `unrelated` is their mean cosine with the nearest tokens of an unrelated message.
     """
 
     spans: "npt.NDArray[np.int32]"
@@ -40,8 +40,8 @@ class QueryTokens:
 class QueryVector:
     """A question's vector in the answering space, with the index to search and the question's background.
 
-    `preference` is the space's direction of preferences. `tokens` is None for embedders without token vectors
-    and while there is no index of them.
+    `preference` is the space's direction of preferences. `tokens` is None for embedders without
+    token vectors and while there is no index of them.
     """
 
     vector: "npt.NDArray[np.float32]"

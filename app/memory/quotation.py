@@ -1,9 +1,10 @@
 """Quotation: the sentences and lines of a text that carry the answer to a question, in their Markdown structure. Pure.
 
-A text is divided into units: sentences of prose and of list items, table rows and lines of code. A unit is worth
-the share of the question's weight that its words have, and a part of what its neighbors have: the answer often
-stands beside the words of the question, and a list, table or code is worth nearly what its introduction is. An
-excerpt keeps lines as lines; a row brings its table's head along, a line of code its fence.
+A text is divided into units: sentences of prose and of list items, table rows and lines of code. A
+unit is worth the share of the question's weight that its words have, and a part of what its
+neighbors have: the answer often stands beside the words of the question, and a list, table or code
+is worth nearly what its introduction is. An excerpt keeps lines as lines; a row brings its table's
+head along, a line of code its fence.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Recall: facts, conversations, turns and earlier messages that answer a question.
 
-More is returned than a prompt takes, also what is not relevant, so that the plan can say why it was left out;
-`context_plan` decides what is sent.
+More is returned than a prompt takes, also what is not relevant, so that the plan can say why it was
+left out; `context_plan` decides what is sent.
 """
 
 import logging
@@ -90,10 +90,11 @@ class RecallService:
     ) -> RetrievalResult:
         """Return what was found for a question in a conversation (None: a new one).
 
-        Excluded are that conversation, private, deleted and archived conversations, non-answers, what the
-        user marked never to use again, and what the recall rules of projects exclude. Small talk finds nothing. A part that fails or is cancelled
-        (`is_cancelled` is called between the parts) is empty, and `notice` says so. Without `by_meaning` only
-        words are searched, which takes tens of milliseconds.
+        Excluded are that conversation, private, deleted and archived conversations, non-answers,
+        what the user marked never to use again, and what the recall rules of projects exclude.
+        Small talk finds nothing. A part that fails or is cancelled (`is_cancelled` is called
+        between the parts) is empty, and `notice` says so. Without `by_meaning` only words are
+        searched, which takes tens of milliseconds.
         """
         started = time.perf_counter()
         retrieval = Retrieval(conversation_id, segment, settings, is_cancelled, by_meaning)
@@ -107,8 +108,8 @@ class RecallService:
     def warm_up(self) -> None:
         """Run a query without an audience, so that the user's first one is fast.
 
-        The first query loads and compiles what takes 0.1 s, and a multiple on a busy machine: more than a
-        message waits for recall.
+        The first query loads and compiles what takes 0.1 s, and a multiple on a busy machine: more
+        than a message waits for recall.
         """
         self.retrieve(_WARM_UP_QUESTION, None, SegmentContext(), RecallSettings())
 
@@ -127,10 +128,10 @@ class RecallService:
     ) -> Sequence[FoundAnswer] | None:
         """Return the best results for a question after the `recent` turns of a conversation, for the Recall model.
 
-        At most `limit` turns, half as many facts and saved texts, and as many passages of documents, by the rules of `retrieve`; `is_weak`
-        marks those that no prompt would get. If the message mentions conversations, only their turns are
-        searched. None for a question that names nothing to look up. Raises MemoryOff where memory is off, and
-        KnownError.
+        At most `limit` turns, half as many facts and saved texts, and as many passages of
+        documents, by the rules of `retrieve`; `is_weak` marks those that no prompt would get. If
+        the message mentions conversations, only their turns are searched. None for a question that
+        names nothing to look up. Raises MemoryOff where memory is off, and KnownError.
         """
         conversation = self._conversations.by_ids([conversation_id]).get(conversation_id)
         if not is_recall_on(conversation):
@@ -276,7 +277,8 @@ class RecallService:
     ) -> list[Ranked]:
         """Return the best part of each turn and summary.
 
-        They rank apart: a summary says what its turns say, so that neither would stand out beside the other.
+        They rank apart: a summary says what its turns say, so that neither would stand out beside
+        the other.
         """
         summaries = self._search.pools().summaries
         of_turns = replace(scope, left_out=scope.left_out | summaries)

@@ -1,8 +1,8 @@
 """Recall budget: which share of the tokens for recall what was found is worth.
 
-The less likely it is that something answers, the fewer tokens are used: most are lost where nothing does. The form is
-fitted by `packaging/models/fit_budget.py` and stored in `resources/budget.json`, with its cross-validation;
-packaging/decisions/0032-recall-threshold.md.
+The less likely it is that something answers, the fewer tokens are used: most are lost where nothing
+does. The form is fitted by `packaging/models/fit_budget.py` and stored in `resources/budget.json`,
+with its cross-validation; packaging/decisions/0032-recall-threshold.md.
 """
 
 import json

@@ -28,9 +28,9 @@ _FINAL = (SAME_CONVERSATION, NEVER, NOT_THIS_TIME, QUOTED, IN_PROMPT)
 class SelectionContext:
     """The conversation of the question; what the prompt contains anyway is not quoted again.
 
-    `turn_numbers` are those of facts' exchanges, as far as known; `can_fetch` when the model has the tool
-    that fetches more; `lines` are the texts of what earlier turns recall, which are not given again; `left_out`
-    passages are counted and not quoted.
+    `turn_numbers` are those of facts' exchanges, as far as known; `can_fetch` when the model has
+    the tool that fetches more; `lines` are the texts of what earlier turns recall, which are not
+    given again; `left_out` passages are counted and not quoted.
     """
 
     conversation_id: ConversationId

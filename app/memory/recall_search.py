@@ -1,8 +1,9 @@
 """Recall search: ranks the passages of a scope for a question, and applies votes and age.
 
-Uses words and meaning, words alone or meaning alone, whichever is available. Turns that only ask the question
-again are removed: such a turn contains every word of the question and has the nearest vector; a few of them
-would displace the turn with the answer, and make an answer seem likely where there is none.
+Uses words and meaning, words alone or meaning alone, whichever is available. Turns that only ask
+the question again are removed: such a turn contains every word of the question and has the nearest
+vector; a few of them would displace the turn with the answer, and make an answer seem likely where
+there is none.
 """
 
 import math
@@ -48,8 +49,8 @@ _IN_STEP = 0.995  # of the passages: a turn that was just added need not be inde
 class PreparedQuery:
     """A question to search for; `vector` is None if only words can be searched.
 
-    `weights` are the idf of the words of the query. `in_context` is the same question with what it may
-    refer to, and `lean` (0-1) how much it depends on that.
+    `weights` are the idf of the words of the query. `in_context` is the same question with what it
+    may refer to, and `lean` (0-1) how much it depends on that.
     """
 
     query: SearchQuery
@@ -106,7 +107,8 @@ def _asks_in_full(question: str) -> bool:
 def _with_recent(question: str, recent: Sequence[RecentTurn]) -> str:
     """Return a question after the user's last messages, as many as hold a few words that name something.
 
-    Replies are left out: they are long, and what they say again would count more than what is asked.
+    Replies are left out: they are long, and what they say again would count more than what is
+    asked.
     """
     texts: list[str] = []
     for turn in reversed(recent):

@@ -1,7 +1,7 @@
 """Recall selection: which retrieved items go into a prompt, and why the others do not. Pure.
 
-Each selected turn or summary is first quoted by its best sentence. After facts and hints, what is left of the
-budget goes to further sentences, the best first, until none is worth anything.
+Each selected turn or summary is first quoted by its best sentence. After facts and hints, what is
+left of the budget goes to further sentences, the best first, until none is worth anything.
 """
 
 from collections.abc import Sequence
@@ -189,8 +189,8 @@ class _Selector:
     ) -> bool:
         """Select single turns, or turns of a conversation whose `header` precedes the first.
 
-        Beside a turn that answers, another one of its conversation needs to be worth a hint only: it often has the
-        outcome. Return whether any was selected.
+        Beside a turn that answers, another one of its conversation needs to be worth a hint only:
+        it often has the outcome. Return whether any was selected.
         """
         is_single = layer is RecallLayer.HISTORY
         heading = recalled_text.HISTORY if is_single else recalled_text.RELATED
@@ -243,7 +243,8 @@ class _Selector:
     def select_hints(self) -> None:
         """Select the best of what is relevant and left out, as one line for each turn, fact or summary.
 
-        A fact and the turn it comes from count as one. Summaries come last: they say what the turns say, but less.
+        A fact and the turn it comes from count as one. Summaries come last: they say what the turns
+        say, but less.
         """
         self.budget.introduce(recalled_text.INTRO_TO_HINTS)
         shown: set[tuple[bool, int]] = {(True, each) for each in self._exchanges}

@@ -191,8 +191,8 @@ def message_piece(
 def cut_at_sentence(text: str, most_bytes: int, question: str = "") -> str:
     """Return the sentences of `text` that fit, around the one with most words of the question.
 
-    Omissions are marked by an ellipsis. A sentence that is too long is cut at a word; "" when not even a
-    word fits.
+    Omissions are marked by an ellipsis. A sentence that is too long is cut at a word; "" when not
+    even a word fits.
     """
     text = text.strip()
     if size_of(text) <= most_bytes:
@@ -265,9 +265,9 @@ def cited_items(
 ) -> tuple[RecalledItem, ...]:
     """Return the injected items that an answer cites, in their order.
 
-    A link to a turn cites the items of that turn, or, if there are none, the conversation it was quoted under; a
-    link to a conversation cites all its items. `turn_numbers` are those of the items' exchanges, as far as shown
-    paths contain them.
+    A link to a turn cites the items of that turn, or, if there are none, the conversation it was
+    quoted under; a link to a conversation cites all its items. `turn_numbers` are those of the
+    items' exchanges, as far as shown paths contain them.
     """
     injected = [item for item in items if item.injected]
     links = list(find_links(answer))

@@ -26,8 +26,8 @@ _RANK_OFFSET = 10  # of reciprocal rank fusion: lower means that first places co
 def fused_with_cosine(ranked: Sequence[Ranked]) -> list[Ranked]:
     """Return parts best first, by reciprocal rank fusion of the ranking and of the cosines of passages.
 
-    The ranking was fitted to conversations, where the words of a question recur; manual pages and facts use
-    other words. Formula: Cormack, Clarke and Büttcher, SIGIR 2009.
+    The ranking was fitted to conversations, where the words of a question recur; manual pages and
+    facts use other words. Formula: Cormack, Clarke and Büttcher, SIGIR 2009.
     """
     places: dict[PassageId, int] = {}
     cosines: dict[PassageId, float] = {}
@@ -58,8 +58,8 @@ def merge_side_results(
 ) -> list[SearchResult]:
     """Return all results, best first, at most `limit`; each list keeps its own order.
 
-    The side results take at most half of the places, more where room is left; weak ones never displace a
-    result that is not weak.
+    The side results take at most half of the places, more where room is left; weak ones never
+    displace a result that is not weak.
     """
     merged = list(results)
     taken = _taken(results, sides, limit)

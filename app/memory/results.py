@@ -84,8 +84,8 @@ class _FoundResult:
     def aliases(self) -> tuple[object, ...]:
         """Other keys of the same target.
 
-        A message in several branches, a turn in a fork or imported twice, a manual page with several names, a
-        document with copies.
+        A message in several branches, a turn in a fork or imported twice, a manual page with
+        several names, a document with copies.
         """
         kind = self.place.kind
         if kind in DOCUMENT_KINDS:
@@ -98,8 +98,8 @@ class _FoundResult:
     def snippet(self, query: SearchQuery) -> Snippet:
         """Return the excerpt that shows why it was found.
 
-        The question is shown anyway, so the rest of the turn is preferred if it contains the words. Of a manual
-        page the last part is used; its title ends with the first.
+        The question is shown anyway, so the rest of the turn is preferred if it contains the words.
+        Of a manual page the last part is used; its title ends with the first.
         """
         if self.place.kind in DOCUMENT_KINDS and self.text.parts:
             return snippet(self.text.parts[-1].text, query)

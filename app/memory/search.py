@@ -60,8 +60,8 @@ def ranked_with_relevance(found: RankingInput, prior: float = 0.0) -> list[Ranke
 class SearchInspection:
     """The ranking of a search with its input, for explanations.
 
-    `ranking_input` may contain more parts than are ranked; None when nothing ranks and filters list passages by
-    date. `problem` says why vectors were not used, if they should have been.
+    `ranking_input` may contain more parts than are ranked; None when nothing ranks and filters list
+    passages by date. `problem` says why vectors were not used, if they should have been.
     """
 
     query: SearchQuery
@@ -107,12 +107,13 @@ class SearchService:
     ) -> SearchResponse:
         """Return the results of a query in the search language, best first.
 
-        Without `by_meaning` only words rank, which needs no embedding; `among` are the passages that may be
-        found, None for all; nothing outside the `boundary` is searched, None for the user's own search of
-        everything. Summaries of exchanges are found only when `kinds` contains them: their turns rank
-        better. Facts, memories, tool summaries, manual pages and documents rank apart, each kind by itself, and take
-        at most a quarter of the places from turns, unless `kinds` contains them. So do non-answers, by words only,
-        after all possible answers. Raises InvalidInput for an invalid query or limit, IndexUnavailable.
+        Without `by_meaning` only words rank, which needs no embedding; `among` are the passages
+        that may be found, None for all; nothing outside the `boundary` is searched, None for the
+        user's own search of everything. Summaries of exchanges are found only when `kinds` contains
+        them: their turns rank better. Facts, memories, tool summaries, manual pages and documents
+        rank apart, each kind by itself, and take at most a quarter of the places from turns, unless
+        `kinds` contains them. So do non-answers, by words only, after all possible answers. Raises
+        InvalidInput for an invalid query or limit, IndexUnavailable.
         """
         started = time.perf_counter()
         query = parse_query(text, limit)
@@ -159,7 +160,8 @@ class SearchService:
     ) -> list[PartId]:
         """Return the parts that a question finds in some conversations (none: in all), best first.
 
-        For measuring the ranking and for marks in a conversation: nothing is grouped. Raises as `search`.
+        For measuring the ranking and for marks in a conversation: nothing is grouped. Raises as
+        `search`.
         """
         query = replace(sentence_query(text), is_message=is_message)
         own = IdSet(self._passages.of_conversations(conversation_ids))
@@ -171,7 +173,8 @@ class SearchService:
     def inspect(self, text: str, parts: Collection[PartId] = ()) -> SearchInspection:
         """Return the ranking for `text` with its input. Raises as `search`.
 
-        If none of `parts` ranks, they are added to the candidates, so that their features are known.
+        If none of `parts` ranks, they are added to the candidates, so that their features are
+        known.
         """
         query = parse_query(text)
         scope = self._scope(query, None)

@@ -45,9 +45,10 @@ class SearchScope:
 class PassagePools:
     """Passages that do not rank among turns.
 
-    `excluded` are all that a search without filters leaves out; `separate` those that never rank among turns:
-    summaries of exchanges, `unanswered` turns, and `sides`, which rank by kind and contain no hidden ones.
-    `summaries` are those of conversations; search ranks them among turns, recall apart.
+    `excluded` are all that a search without filters leaves out; `separate` those that never rank
+    among turns: summaries of exchanges, `unanswered` turns, and `sides`, which rank by kind and
+    contain no hidden ones. `summaries` are those of conversations; search ranks them among turns,
+    recall apart.
     """
 
     excluded: IdSet

@@ -65,8 +65,8 @@ class SpaceMeasurements:
     def try_new(self, embedder: Callable[[], Embedder]) -> None:
         """Measure the space that is being filled, so that it can answer at once when it is ready.
 
-        A server that does not answer is retried after growing delays, so that the answering space stays
-        maintained.
+        A server that does not answer is retried after growing delays, so that the answering space
+        stays maintained.
         """
         if time.monotonic() < self._again_at:
             return

@@ -30,8 +30,8 @@ class StarterQuestions:
     def make(self, ids: Collection[ConversationId]) -> Sequence[str]:
         """Return up to three questions about different ones of these conversations, in their language.
 
-        They are about those with the most turns whose title names a subject; a title that is a question is
-        asked as it is.
+        They are about those with the most turns whose title names a subject; a title that is a
+        question is asked as it is.
         """
         listed = (each for each in self._conversations.listed(ListFilter()) if each.id in ids)
         titled = [each for each in listed if _names_subject(each)][:_CONSIDERED]

@@ -1,7 +1,7 @@
 """Summary service: summaries written by the user, and earlier versions restored.
 
-Such a summary has the stamp of its source, so summarizers keep it until the source changes; then theirs is the
-newest, and the user's remains an earlier version. Blocking.
+Such a summary has the stamp of its source, so summarizers keep it until the source changes; then
+theirs is the newest, and the user's remains an earlier version. Blocking.
 """
 
 from datetime import datetime

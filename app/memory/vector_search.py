@@ -1,7 +1,7 @@
 """Vector search: the answering embedder, its vectors in memory, and the vectors of questions.
 
-The answering space is determined in the background, so a question waits neither for a model nor for a
-hanging server; search uses only words until it is ready.
+The answering space is determined in the background, so a question waits neither for a model nor for
+a hanging server; search uses only words until it is ready.
 """
 
 import logging
@@ -87,8 +87,8 @@ class VectorSearch:
     def start(self, once_settled: Callable[[], object] = lambda: None) -> None:
         """Determine the answering space now and after every change, in the background; may be called twice.
 
-        `once_settled` is called there once: when questions are first answered by meaning, or it is known that
-        for now they cannot be.
+        `once_settled` is called there once: when questions are first answered by meaning, or it is
+        known that for now they cannot be.
         """
         if self._thread is None:
             self._once_settled = once_settled
@@ -120,7 +120,8 @@ class VectorSearch:
     def problem(self) -> str:
         """What the user should know of the last question, "" for nothing.
 
-        Why it could not be searched by meaning and what to do, or that the previous embedder still answers.
+        Why it could not be searched by meaning and what to do, or that the previous embedder still
+        answers.
         """
         chosen = self._settings.text("embedder")
         before = self._settings.text("embedder_before")
@@ -161,8 +162,9 @@ class VectorSearch:
     def query_vector(self, question: str) -> QueryVector | None:
         """Return the question's vector in the answering space; None if only words can be searched.
 
-        That is so while model and vectors are loaded in the background, when there are none, and for a question
-        in a script that the model does not know; without `start` both are loaded now. 5 ms with the built-in model. Never raises.
+        That is so while model and vectors are loaded in the background, when there are none, and
+        for a question in a script that the model does not know; without `start` both are loaded
+        now. 5 ms with the built-in model. Never raises.
         """
         try:
             if self._thread is None and not self._stopping.is_set():

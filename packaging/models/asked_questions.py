@@ -1,10 +1,10 @@
 """Questions asked in libraries of several kinds, for `fit_relevance`.
 
-Each evaluation set is stored as two libraries with half of its conversations each. Both are asked all
-questions, so those of the other half have no answer. Sets whose speakers have names are stored once more
-with all speakers renamed to the same two: in a real library a name tells little. Small libraries of 1 to
-5 conversations are drawn as well. Sets in scripts that the built-in embedder does not know are asked with
-the multilingual one too.
+Each evaluation set is stored as two libraries with half of its conversations each. Both are asked
+all questions, so those of the other half have no answer. Sets whose speakers have names are stored
+once more with all speakers renamed to the same two: in a real library a name tells little. Small
+libraries of 1 to 5 conversations are drawn as well. Sets in scripts that the built-in embedder does
+not know are asked with the multilingual one too.
 """
 
 import random
@@ -53,10 +53,10 @@ TURNS = 8  # that a prompt quotes at most, by the default settings
 class Asked:
     """A question asked in a library.
 
-    `kind` names the set and the kind of library; `has_answer` tells whether it has evidence there. `gaps` are the
-    distances of the best hits, one for each passage, from the best score, `lacks` what each lacks of the words that
-    the best contains; `right` whether each is evidence.
-    `asked` is one of ASKED_KINDS.
+    `kind` names the set and the kind of library; `has_answer` tells whether it has evidence there.
+    `gaps` are the distances of the best hits, one for each passage, from the best score, `lacks`
+    what each lacks of the words that the best contains; `right` whether each is evidence. `asked`
+    is one of ASKED_KINDS.
     """
 
     of_set: str

@@ -35,8 +35,8 @@ SOURCE = Source(
     ("--only-binary", ":all:", "--platform", "manylinux_2_17_x86_64"),
 )
 PREFIXES = {"query": "query: ", "passage": "passage: "}
-# Where MiniLM's .90 lies between the cosine of unrelated texts (.06, here .76) and 1; of 1,283 facts
-# of the LoCoMo chats, the 12 pairs above it that differ in no number or name say the same.
+# Where MiniLM's .90 lies between the cosine of unrelated texts (.06, here .76) and 1; of 1,283
+# facts of the LoCoMo chats, the 12 pairs above it that differ in no number or name say the same.
 SAME_COSINE = 0.975
 SCORE_DIGITS = 5  # of 7 in float32, which are a fifth of the tokenizer's file
 # What SentencePiece's rule nmt_nfkc does beside NFKC, read off the table in the file.

@@ -2,20 +2,22 @@
 
     python packaging/models/fit_budget.py --data FILE [--data FILE] [--report FILE] [--library FOLDER] [--questions N]
 
-Runs in the project's environment, after `fit_relevance.py`: the share depends on the relevance of the best of what was found.
+Runs in the project's environment, after `fit_relevance.py`: the share depends on the relevance of
+the best of what was found.
 
-Each set is stored as two libraries that hold half of its conversations each, with their summaries and facts; each is
-asked the same questions, so that those of the other half have no answer in it. What every budget of BUDGETS would bring
-is measured for each question, through the product's own selection. Of all rules (an exponent, and a least share, which
-always leaves room for one line) whose mean cost for questions without an answer is at most MOST_TOKENS in every set, the
-one that brings most is taken: the mean of the gold answer's words in the prompt and of the questions whose evidence is in
-it; sets count equally.
+Each set is stored as two libraries that hold half of its conversations each, with their summaries
+and facts; each is asked the same questions, so that those of the other half have no answer in it.
+What every budget of BUDGETS would bring is measured for each question, through the product's own
+selection. Of all rules (an exponent, and a least share, which always leaves room for one line)
+whose mean cost for questions without an answer is at most MOST_TOKENS in every set, the one that
+brings most is taken: the mean of the gold answer's words in the prompt and of the questions whose
+evidence is in it; sets count equally.
 
-Sets whose speakers have names count once more with all speakers renamed to the same two; those given with `--report` are
-measured only.
+Sets whose speakers have names count once more with all speakers renamed to the same two; those
+given with `--report` are measured only.
 
-Prints and stores the figures of the rule, and of the rules fitted without the conversation, and without the set, that
-they are measured on.
+Prints and stores the figures of the rule, and of the rules fitted without the conversation, and
+without the set, that they are measured on.
 """
 
 import json

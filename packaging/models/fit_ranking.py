@@ -2,21 +2,23 @@
 
     python packaging/models/fit_ranking.py --data FILE [--data FILE] [--report FILE] [--library FOLDER]
 
-Runs in the project's environment with scipy 1.18 added. Every set becomes a library of its own, through the
-product's own code; `--library` keeps them for the next run. A set in other scripts than the built-in embedder knows
-becomes a second one with the multilingual embedder. Each question is asked within its conversation,
-and its candidates are one choice of a softmax: the loss is the mean negative log of the share that falls on any
-evidence and of that on each. The evidence of a question about a chat with an assistant is the whole turn: its
-question or its reply may match. Searches by keywords and fragments of what both sides said are drawn from the messages
-of each set: few of the questions are about what the assistant said. Sets have equal weight. The sign of each weight is
+Runs in the project's environment with scipy 1.18 added. Every set becomes a library of its own,
+through the product's own code; `--library` keeps them for the next run. A set in other scripts than
+the built-in embedder knows becomes a second one with the multilingual embedder. Each question is
+asked within its conversation, and its candidates are one choice of a softmax: the loss is the mean
+negative log of the share that falls on any evidence and of that on each. The evidence of a question
+about a chat with an assistant is the whole turn: its question or its reply may match. Searches by
+keywords and fragments of what both sides said are drawn from the messages of each set: few of the
+questions are about what the assistant said. Sets have equal weight. The sign of each weight is
 given, so that no set can teach that a better match is worse.
 
-There are four profiles, each with meaning and by words alone: questions about talk between people, those about chats
-with an assistant (by the share of candidates with a speaker's name), statements, and keywords. A profile is also
-fitted, with little weight, to fragments and to the questions of the other kinds; keywords teach nothing of questions.
+There are four profiles, each with meaning and by words alone: questions about talk between people,
+those about chats with an assistant (by the share of candidates with a speaker's name), statements,
+and keywords. A profile is also fitted, with little weight, to fragments and to the questions of the
+other kinds; keywords teach nothing of questions.
 
-The file contains its cross-validation: conversations left out (in five folds), each whole set left out, and
-sets of `--report`, which no fit has seen.
+The file contains its cross-validation: conversations left out (in five folds), each whole set left
+out, and sets of `--report`, which no fit has seen.
 """
 
 import json
@@ -80,9 +82,9 @@ FIGURES = ("any@1", "any@10", "frac@10")
 class Example:
     """A question with its n candidates, newest first.
 
-    `kind` is one of KINDS; `table` is (n, features); `units` are the candidates' turns where both sides of a turn
-    answer together, else their messages; `evidence` are the units that answer. `asked` names the questions of a set:
-    its own, keywords or fragments; `share` is their weight.
+    `kind` is one of KINDS; `table` is (n, features); `units` are the candidates' turns where both
+    sides of a turn answer together, else their messages; `evidence` are the units that answer.
+    `asked` names the questions of a set: its own, keywords or fragments; `share` is their weight.
     """
 
     of_set: str

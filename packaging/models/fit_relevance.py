@@ -2,17 +2,21 @@
 
     python packaging/models/fit_relevance.py --data FILE [--data FILE] [--report FILE] [--library FOLDER]
 
-Runs in the project's environment with scipy 1.18 added, after `fit_ranking.py`: relevance depends on the ranking.
+Runs in the project's environment with scipy 1.18 added, after `fit_ranking.py`: relevance depends
+on the ranking.
 
-`asked_questions` asks the questions of each set in libraries of several kinds, with and without an answer.
+`asked_questions` asks the questions of each set in libraries of several kinds, with and without an
+answer.
 
-There are profiles of signals with and without token matches and by words alone. Their weights are those of a logistic
-regression of whether there is an answer; libraries of a kind, and questions with and without an answer, count equally,
-and the signs are given. The constant is then lowered until at most FALSE_SHARE of the questions without an answer pass
-THRESHOLD in libraries of every kind; not for keywords, which bring nothing into a prompt. How fast relevance falls below
-the best hit is fitted to whether hits are evidence.
+There are profiles of signals with and without token matches and by words alone. Their weights are
+those of a logistic regression of whether there is an answer; libraries of a kind, and questions
+with and without an answer, count equally, and the signs are given. The constant is then lowered
+until at most FALSE_SHARE of the questions without an answer pass THRESHOLD in libraries of every
+kind; not for keywords, which bring nothing into a prompt. How fast relevance falls below the best
+hit is fitted to whether hits are evidence.
 
-The file contains, for each kind of library, the share of questions that pass, also by weights fitted without its set.
+The file contains, for each kind of library, the share of questions that pass, also by weights
+fitted without its set.
 """
 
 import json
@@ -93,8 +97,8 @@ def _of_kind(given: Sequence[Asked], asked: str) -> list[Asked]:
 def fitted(given: Sequence[Asked], profile: str) -> Numbers:
     """Return the weights of a profile's signals; zeros without questions of either kind.
 
-    A set teaches nothing if in one of its kinds of libraries they cannot tell whether there is an answer: a question of
-    such a set looks the same with and without one.
+    A set teaches nothing if in one of its kinds of libraries they cannot tell whether there is an
+    answer: a question of such a set looks the same with and without one.
     """
     used = _used(given, profile)
     weights = _fitted(used, profile)

@@ -2,13 +2,15 @@
 
     python packaging/models/token_projection.py [MODEL ...]
 
-in a virtual environment with numpy, onnxruntime and tokenizers, after `export_minilm.py` and `export_e5.py`; writes
-`token_projection.npy` beside each model and its SHA-256 into `embedder.json`.
+in a virtual environment with numpy, onnxruntime and tokenizers, after `export_minilm.py` and
+`export_e5.py`; writes `token_projection.npy` beside each model and its SHA-256 into
+`embedder.json`.
 
-The projection is the first 32 right singular vectors of the token vectors (PCA without centering), without special
-tokens, of texts that are at hand wherever this runs: Python's own manual (`pydoc_data.topics`),
-`resources/calibration/talk.txt`, and the sentences of many languages in `tests/data/language.toml`. `unrelated_tokens` in
-`embedder.json` is the mean cosine of a question's tokens with the nearest ones of a message on another topic of `talk.txt`.
+The projection is the first 32 right singular vectors of the token vectors (PCA without centering),
+without special tokens, of texts that are at hand wherever this runs: Python's own manual
+(`pydoc_data.topics`), `resources/calibration/talk.txt`, and the sentences of many languages in
+`tests/data/language.toml`. `unrelated_tokens` in `embedder.json` is the mean cosine of a question's
+tokens with the nearest ones of a message on another topic of `talk.txt`.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Tools to search earlier conversations and to read one.
 
-Private conversations, those in the trash and those beyond the boundary of a project are never shown; archived
-ones only by their id.
+Private conversations, those in the trash and those beyond the boundary of a project are never
+shown; archived ones only by their id.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,8 @@
 """The toolbox: the tools that a model may call, the check of their arguments, and their results.
 
 Arguments from a model are never trusted: they are checked against the tool's schema, and every
-failure becomes a result that tells the model what to do. `app.chat.running_exchange` runs the calls.
+failure becomes a result that tells the model what to do. `app.chat.running_exchange` runs the
+calls.
 """
 
 import json
@@ -27,8 +28,8 @@ _SHOWN_CHARS = 60
 class ToolContext:
     """The exchange in which a tool is called, and the model (PROVIDER:MODEL).
 
-    `allowed` are the names of the tools that were offered; None for all of the conversation's. `is_over` is
-    whether the exchange has ended or was stopped meanwhile.
+    `allowed` are the names of the tools that were offered; None for all of the conversation's.
+    `is_over` is whether the exchange has ended or was stopped meanwhile.
     """
 
     conversation: Conversation
@@ -90,8 +91,8 @@ class Toolbox:
     ) -> tuple[ToolSchema, ...]:
         """Return the usable tools of a conversation among those allowed (None: all).
 
-        In a private conversation there is none that writes; in an exchange that is unattended, none that
-        writes or waits for the user. May block.
+        In a private conversation there is none that writes; in an exchange that is unattended, none
+        that writes or waits for the user. May block.
         """
         return tuple(
             ToolSchema(each.name, each.description, json.dumps(each.parameters))

@@ -1,8 +1,9 @@
 """Facts by patterns: explicit statements of users about themselves, in their own words.
 
-A message is reduced to what its writer asserts: quotations, code, pasted texts, letters, role play and
-what follows a supposition are left out. A fact is a clause that begins with a pattern of its language
-and neither asks, doubts nor denies. Precision comes first: whatever is unclear gives no fact.
+A message is reduced to what its writer asserts: quotations, code, pasted texts, letters, role play
+and what follows a supposition are left out. A fact is a clause that begins with a pattern of its
+language and neither asks, doubts nor denies. Precision comes first: whatever is unclear gives no
+fact.
 """
 
 import re
@@ -115,8 +116,8 @@ class Statement:
 def extract_statements(text: str, earlier: Sequence[str] = ()) -> tuple[Statement, ...]:
     """Return the distinct statements of a user's message, in order.
 
-    `earlier` are the beginnings of the messages before it in its conversation: a role play that began
-    there goes on. Of an attribute with one value the last one counts.
+    `earlier` are the beginnings of the messages before it in its conversation: a role play that
+    began there goes on. Of an attribute with one value the last one counts.
     """
     if any(_begins_part(each) for each in (*earlier, text[:_MOST_CHARS])):
         return ()

@@ -1,7 +1,7 @@
 """Clusters of unit vectors: spherical k-means, average linkage of centroids, and stable numbers.
 
-Spherical k-means: Dhillon and Modha, "Concept decompositions for large sparse text data using clustering"
-(2001). Seeding: Arthur and Vassilvitskii, "k-means++" (2007). Only numpy is needed.
+Spherical k-means: Dhillon and Modha, "Concept decompositions for large sparse text data using
+clustering" (2001). Seeding: Arthur and Vassilvitskii, "k-means++" (2007). Only numpy is needed.
 """
 
 import math
@@ -27,8 +27,8 @@ _MIN_FOR_GROUPS = 8  # clusters
 class Clusters:
     """Vectors in clusters.
 
-    `labels` is (n,), the cluster of each vector; `centroids` float32 (k, dim), unit rows; `cosines` (n,), of
-    each vector to its centroid.
+    `labels` is (n,), the cluster of each vector; `centroids` float32 (k, dim), unit rows; `cosines`
+    (n,), of each vector to its centroid.
     """
 
     labels: Ints
@@ -61,8 +61,8 @@ def cluster_count(vectors: int) -> int:
 def cluster(vectors: Float, earlier: Float | None = None) -> Clusters:
     """Return unit rows (n, dim) in `cluster_count(n)` clusters, the same for the same rows.
 
-    `earlier` are centroids (k, dim) of the last time: clusters continue from them unless a fresh start fits
-    clearly better. Raises ValueError without rows.
+    `earlier` are centroids (k, dim) of the last time: clusters continue from them unless a fresh
+    start fits clearly better. Raises ValueError without rows.
     """
     count = cluster_count(len(vectors))
     random = np.random.default_rng(_SEED)
@@ -113,8 +113,8 @@ def match(centroids: Float, earlier: Float, chosen: Collection[int] = ()) -> Map
 def linked(centroids: Float) -> Ints:
     """Return the group of each centroid, (k,), by average linkage; -1 for one that stays alone.
 
-    Groups are joined while their mean cosine is above that of nearly all pairs, and never to more than a
-    third of all. There is no second level below eight centroids.
+    Groups are joined while their mean cosine is above that of nearly all pairs, and never to more
+    than a third of all. There is no second level below eight centroids.
     """
     count = len(centroids)
     groups = np.full(count, -1, np.int64)

@@ -1,7 +1,7 @@
 """Topic finder: conversations are grouped, matched with earlier topics, and named. Blocking.
 
-Topics continue from the centroids of their conversations, so no centroid is stored, and what is forgotten
-leaves no trace in one.
+Topics continue from the centroids of their conversations, so no centroid is stored, and what is
+forgotten leaves no trace in one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,7 +97,8 @@ class TopicFinder:
     def find(self, space: Space, model: str = "") -> FoundTopics:
         """Return all topics anew, or as they are with the new conversations assigned.
 
-        They are found anew when a tenth of the conversations is new. `model` can give names; "" for none.
+        They are found anew when a tenth of the conversations is new. `model` can give names; "" for
+        none.
         """
         work = self._rows.work(space)
         ids, vectors = self._rows.vectors(space)
@@ -213,7 +214,8 @@ def _continued(
 ) -> tuple[Ints, list[TopicId], Float]:
     """Return labels, the topic of each label and cosines, of clusters that continue the earlier ones.
 
-    The conversations of a topic that the user decided about stay together when no cluster continues it.
+    The conversations of a topic that the user decided about stay together when no cluster continues
+    it.
     """
     found: Clusters = cluster(rows, centroids if len(centroids) else None)
     chosen = earlier.chosen

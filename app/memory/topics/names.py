@@ -1,8 +1,9 @@
 """Names of topics: the terms that distinguish a group of conversations from all others.
 
-Class-based TF-IDF (Grootendorst, "BERTopic", 2022, eq. 2) over words and pairs of words, and runs of two to
-four characters in scripts without spaces. A term counts once a conversation, in its title more; those in no title
-of the group only support others. A factor for all conversations is added, since few groups tell little of rarity.
+Class-based TF-IDF (Grootendorst, "BERTopic", 2022, eq. 2) over words and pairs of words, and runs
+of two to four characters in scripts without spaces. A term counts once a conversation, in its title
+more; those in no title of the group only support others. A factor for all conversations is added,
+since few groups tell little of rarity.
 """
 
 import math
@@ -64,7 +65,8 @@ class TermCounts:
     ) -> list[str]:
         """Return a name for each group of numbers of conversations; "" where there is no term.
 
-        An earlier name (of the same group, "" for none) stays while its terms still distinguish the group.
+        An earlier name (of the same group, "" for none) stays while its terms still distinguish the
+        group.
         """
         counts = [self._counted(group) for group in groups]
         sizes = [sum(each.values()) for each in counts]

@@ -74,8 +74,8 @@ class TopicService:
     def trail(self, conversation_id: ConversationId) -> Trail | None:
         """Return the other conversations about the same topic; None while its topic is not clear.
 
-        None too where there are no others, and where the topic is hidden. What the project of the conversation
-        does not recall does not count.
+        None too where there are no others, and where the topic is hidden. What the project of the
+        conversation does not recall does not count.
         """
         place = self._rows.place(conversation_id)
         if place is None or not is_clear(*place[1:]):
