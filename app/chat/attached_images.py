@@ -25,7 +25,7 @@ class AttachedImages:
         self._sees_images = sees_images
 
     def __call__(self, ref: ModelRef, messages: Sequence[Message]) -> Mapping[str, bytes]:
-        """Return `ChatRequest.images`: none for a model without vision; the newest ones if too many.
+        """Return `ChatRequest.images`: none for a model without vision, the newest if too many.
 
         When one more would be too many, the oldest are left out until half of what fits is free, so
         that the requests after it begin with the same images again. A file that is missing is left

@@ -178,7 +178,7 @@ class Compactor:
 
 
 def _to_cover(sizes: Sequence[tuple[int, int]], kept: Kept, sent: StoredPrompt) -> int:
-    """Return how many turns will be left out once the prompt is full; 0 while it is not near that."""
+    """Return how many turns a full prompt leaves out; 0 while it is not nearly full."""
     around = sum(part.tokens for part in sent.parts if part.kind in _FIXED)
     total = around + kept_tokens(sizes, kept)
     if total <= sent.limit_tokens * PREPARED_SHARE:

@@ -1,4 +1,4 @@
-"""The context fetcher: it loads what a prompt needs from memory, within time limits.
+"""Context fetcher: loads what a prompt needs from memory, within time limits.
 
 Words are searched first, which is fast, then words and meaning. Sending waits for meaning a second
 at most, longer for the first question while the embedder is loaded; then what words found decides,
@@ -135,7 +135,7 @@ class ContextFetcher:
         return in_time
 
     def _is_settled(self) -> bool:
-        """Return whether this question need not wait until the embedder is loaded: only the first one does."""
+        """Return whether this question need not wait for the embedder: only the first does."""
         is_first, self._has_waited = not self._has_waited, True
         return not is_first or self._wait_for_meaning(0.0)
 
@@ -198,7 +198,7 @@ class ContextFetcher:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """What of a fetch is finished: the search by words, and all; after `late_at` meaning is not waited for."""
+    """The progress of a fetch: search by words, and all; after `late_at` nothing waits."""
 
     late_at: float
     words: threading.Event = field(default_factory=threading.Event)

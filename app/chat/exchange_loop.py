@@ -1,4 +1,4 @@
-"""The exchange loop: exchanges are started, run, stopped and stored on one thread.
+"""Exchange loop: exchanges are started, run, stopped and stored on one thread.
 
 The window and the command line share it. Each request returns a future of a `Reply` that resolves
 when the user's text is durable; the reply then runs by itself.
@@ -87,7 +87,7 @@ class ExchangeLoop:
         project: str | None = None,
         choice: RecallChoice = ANY_RECALL,
     ) -> "Future[Reply]":
-        """Send a message in a conversation, or (None) in a new one, `private`, `recalls`, `project` as given.
+        """Send a message in a conversation, or (None) in a new one with these properties.
 
         `model` (PROVIDER:MODEL) and `preset` (a uid) become the conversation's; `choice` is what
         memory may bring to the message. Fails with InvalidInput when the message is empty or a
@@ -111,7 +111,7 @@ class ExchangeLoop:
         )
 
     def regenerate(self, exchange_id: ExchangeId, model: str | None = None) -> "Future[Reply]":
-        """Answer the same question again, on a new branch, with another model (PROVIDER:MODEL) if given."""
+        """Answer the same question on a new branch, with another model if given."""
         return self._start(
             lambda: self._as_chosen(self._planner.regenerate(exchange_id, model), exchange_id)
         )
@@ -125,7 +125,7 @@ class ExchangeLoop:
         return self._start(lambda: plan(self._planner))
 
     def _as_chosen(self, plan: ExchangePlan, exchange_id: ExchangeId) -> ExchangePlan:
-        """Return a plan with what memory may bring to an exchange, as chosen since the program began."""
+        """Return a plan with the recall choice of its exchange, if made in this process."""
         return replace(plan, choice=self._choices.get(exchange_id, ANY_RECALL))
 
     def running(self, conversation_id: ConversationId) -> Reply | None:
@@ -146,7 +146,7 @@ class ExchangeLoop:
         wait([reply.done for reply in running], _STOP_TIMEOUT_S)
 
     def call(self, work: Callable[[], Awaitable[T]]) -> "Future[T]":
-        """Run a coroutine on this loop, such as other requests to a provider; `close` cancels it."""
+        """Run a coroutine on this loop, such as a request to a provider; `close` cancels it."""
 
         async def run() -> T:
             return await work()

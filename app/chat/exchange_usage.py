@@ -1,4 +1,4 @@
-"""The usage of an exchange's requests, added up, and what they cost."""
+"""Usage and cost of an exchange: its requests added up."""
 
 import time
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class ExchangeUsage:
         before: Usage | None = None,
         purpose: str = CHAT,
     ) -> None:
-        """Start from the usage of an earlier run of the same reply; `purpose` is that of its spend."""
+        """Start from the usage of an earlier run of the reply; `purpose` is that of its spend."""
         self._purpose = purpose
         self._ref = ref
         self._price_of = price_of

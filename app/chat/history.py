@@ -1,4 +1,4 @@
-"""The history of a request: which past turns it repeats, and the compaction that stands for earlier ones.
+"""History of a request: the past turns it repeats, and the compaction of earlier ones.
 
 What a request repeats is read from the stored prompt before it, so that it begins with that prompt,
 also after a restart. Only a full prompt is compacted: with the text that was prepared, else with
@@ -59,7 +59,7 @@ class History:
         is_cut: Whether turns of the segment are not repeated.
         before: The newest prompt before this one, of the same segment.
         runs: The earlier prompts of the exchange itself, oldest first.
-        rejected: The passages that are never to be used again, or not in the conversation's project.
+        rejected: The passages never to be used again, or not in the conversation's project.
     """
 
     turns: tuple[SentTurn, ...] = ()
@@ -116,7 +116,7 @@ class HistoryReader:
         self._turns = SentTurns(store)
 
     def recent_messages(self, plan: ExchangePlan, turns: int) -> tuple[Message, ...]:
-        """Return the messages of the last turns of a plan's segment before its own, oldest first."""
+        """Return the messages of a segment's last turns before the planned one, oldest first."""
         found = map(self._exchanges.messages_of, plan.segment[:-1][-turns:])
         return tuple(each for messages in found for each in messages)
 
@@ -292,7 +292,7 @@ def markdown_of(messages: Sequence[Message]) -> TurnMarkdown:
 
 
 def past_position(segment: Sequence[Exchange], before: StoredPrompt | None) -> tuple[int, int]:
-    """Return the index of the first turn that a prompt repeats, and of the first with whole results."""
+    """Return the indexes of the first turn that a prompt repeats and the first with whole results."""
     if before is None:
         return 0, 0
     shortened = next((p.message_ids for p in before.parts if p.kind is PlanPartKind.SHORTENED), ())
@@ -314,7 +314,7 @@ def _compaction_of(before: StoredPrompt | None) -> PlanPart | None:
 
 
 def _lost_compaction(before: StoredPrompt | None) -> bool:
-    """Return whether what stood for earlier turns was forgotten, so that they are compacted again."""
+    """Return whether the compaction was forgotten, so that the turns are compacted again."""
     parts = () if before is None else before.parts
     return any(each.kind is PlanPartKind.COMPACTION for each in parts) and not _compaction_of(
         before

@@ -1,4 +1,4 @@
-"""The inspector: what memory contributed to an answer, and the prompt that was sent for it."""
+"""Inspection of answers: what memory contributed, and the prompt that was sent."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +57,7 @@ class Inspection:
             `prompt` and `sent` are None.
         compared: The differences from the newest prompt of the exchange before; None without one.
         requests: The number of requests of the newest run: one more than tool rounds.
-        links: (label, target) of the links of an answer without a prompt, as the built-in model's has.
+        links: (label, target) of the links of an answer without a prompt, such as Recall's.
     """
 
     exchange: Exchange

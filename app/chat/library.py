@@ -1,4 +1,4 @@
-"""The library: the user's conversations, and what can be done to them without a model.
+"""Library of conversations: what can be done to them without a model.
 
 Blocking: the window calls these from a pool, the command line directly. Each method returns when
 the change is durable.
@@ -155,12 +155,12 @@ class Library:
         self._edit(conversation_id, model=model or "")
 
     def choose_preset(self, conversation_id: ConversationId, preset: Preset) -> None:
-        """Set the preset of a conversation; its model, if it has one, replaces the conversation's."""
+        """Set the preset of a conversation; the preset's model, if any, replaces its own."""
         model = None if preset.model is None else ""
         self._edit(conversation_id, preset=preset.uid, model=model)
 
     def delete(self, *conversation_ids: ConversationId) -> None:
-        """Move conversations to the trash, in one transaction: out of list, search and workers at once."""
+        """Move conversations to the trash in one transaction; all lists and workers skip them."""
         self._edit(*conversation_ids, deleted_at=now())
 
     def restore(self, *conversation_ids: ConversationId) -> None:
@@ -173,7 +173,7 @@ class Library:
         added: Sequence[str],
         removed: Sequence[str] = (),
     ) -> None:
-        """Add and remove tags, in one transaction; raise InvalidInput for an empty or too long one."""
+        """Add and remove tags in one transaction; raise InvalidInput for an empty or long one."""
         for each in conversation_ids:
             self._conversations.get(each)
         names = tuple(" ".join(clean(name).split()) for name in added)

@@ -69,7 +69,7 @@ class MessageCosts:
         preset: str | None = None,
         project: str | None = None,
     ) -> float | None:
-        """Return the cost of sending a message of `blocks` in a conversation, or (None) in a new one.
+        """Return the cost of sending `blocks` in a conversation, or (None) in a new one.
 
         `model`, `preset` and `project` are those of a new conversation, None for the defaults.
         Returns None when the price is unknown or nothing. Raises NotFound, StorageError.

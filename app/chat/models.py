@@ -1,4 +1,4 @@
-"""The model directory: providers and their models, by `PROVIDER:MODEL`, with sizes and prices.
+"""Model directory: providers and their models, by `PROVIDER:MODEL`, with sizes and prices.
 
 Network providers belong to the exchange loop; methods that must run there are coroutines.
 """
@@ -109,7 +109,7 @@ class ModelDirectory:
             self._registry.preload(ModelRef.parse(model).provider for model in chosen)
 
     def chat_model(self, ref: ModelRef) -> ChatModel:
-        """Return the model; raise NotFound or ModelNotFound. May block; the key is read on first use."""
+        """Return the model; raise NotFound, ModelNotFound. May block: reads the key once."""
         if ref.provider == RECALL:
             return self._recall
         provider = self._provider(ref.provider)
@@ -217,11 +217,11 @@ class ModelDirectory:
         return self._registry.key_storage
 
     def unlock_keys(self, passphrase: str) -> None:
-        """Open the key file, or begin one; raise InvalidInput for a wrong or too short passphrase."""
+        """Open or create the key file; raise InvalidInput for a wrong or short passphrase."""
         self._registry.unlock_keys(passphrase)
 
     def waits_for_passphrase(self, model: str = "") -> bool:
-        """Return whether the key for a model, by default the default model, is locked in the key file."""
+        """Return whether the key of a model ("": the default one) is locked in the key file."""
         name = ModelRef.parse(model or self._settings.text("default_model")).provider
         return self._registry.find_config(name) is not None and self._registry.is_key_locked(name)
 
@@ -251,7 +251,7 @@ class ModelDirectory:
         return await self._provider(name).models()
 
     async def cards(self, name: str) -> tuple[ModelCard, ...]:
-        """Return the chat models a provider lists, with sizes and prices; raise as `models` does."""
+        """Return a provider's chat models with sizes and prices; raise as `models` does."""
         return await self.cards_of(await self.models(name))
 
     async def cards_of(self, listed: Iterable[ListedModel]) -> tuple[ModelCard, ...]:

@@ -1,4 +1,4 @@
-"""The planner: it loads a conversation and decides what a request writes before it runs.
+"""Planner: loads a conversation and decides what a request writes before it runs.
 
 Send appends a turn, edit and regenerate create a sibling of one, retry reuses it. Everything here
 blocks; the exchange loop calls it in a worker thread.
@@ -59,7 +59,7 @@ _PRIVATE = tr("Private conversation")  # its words stay out of lists and menus
 
 @dataclass(frozen=True, slots=True)
 class NewConversation:
-    """The properties of a new conversation; an existing one takes only the model and the preset's uid.
+    """Properties of a new conversation; an existing one takes only model and preset (a uid).
 
     `project` is the uid of its project; a `title` of "" is made of the message.
     """
@@ -74,11 +74,11 @@ class NewConversation:
 
 @dataclass(frozen=True, slots=True)
 class Unattended:
-    """An exchange that runs without the user: it recalls nothing and calls no tool that writes or asks.
+    """An exchange without the user: no recall, and no tool that writes or asks.
 
     Attributes:
         purpose: What its spend is recorded for.
-        admit: Called before each request; may block, and raises KnownError when it must not be sent.
+        admit: Called before each request; may block; raises KnownError if it must not be sent.
             What it returns turns the spend of the request into what is stored for it.
         ends: Returns what is stored together with the end of the exchange.
     """
@@ -335,7 +335,7 @@ class Planner:
         return replace(sibling, id=self._ids.exchange(), uid=new_uid())
 
     def _checked(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-        """Return a message's blocks cleaned; raise InvalidInput when it is empty or a file is gone."""
+        """Return cleaned blocks; raise InvalidInput for an empty message or a missing file."""
         cleaned = (Text(clean(b.text)) if isinstance(b, Text) else b for b in blocks)
         kept = tuple(b for b in cleaned if not isinstance(b, Text) or b.text.strip())
         if not kept:

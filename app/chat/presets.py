@@ -59,7 +59,7 @@ class Presets:
         raise NotFound("This preset does not exist any more", "Choose another one.")
 
     def named(self, name: str) -> Preset:
-        """Return the preset with a name, in any case, or a uid; raise NotFound with similar names."""
+        """Return the preset with a name (any case) or uid; raise NotFound with similar names."""
         wanted = one_line_name(name).casefold()
         presets = self.listed()
         for preset in presets:

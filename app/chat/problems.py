@@ -1,4 +1,4 @@
-"""The problems of replies that ended early, as they are stored and shown."""
+"""Problems of replies that ended early, as they are stored and shown."""
 
 from app.domain.chat import FinishReason
 from app.domain.conversations import Problem

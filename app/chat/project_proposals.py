@@ -76,17 +76,17 @@ class ProjectProposals:
         )
 
     def unannounced(self) -> tuple[ProjectProposal, ...]:
-        """Return the proposals, unless it was said before that there are some or there are projects."""
+        """Return the proposals; none once they were announced or when there are projects."""
         if _ANNOUNCED in self._dismissed() or self._projects.listed():
             return ()
         return self.listed()
 
     def note_announced(self) -> None:
-        """Store that it was said that there are proposals."""
+        """Store that proposals were announced."""
         self._settings.set(_DISMISSED, json.dumps([*self._dismissed(), _ANNOUNCED]))
 
     def accept(self, proposal: ProjectProposal, name: str) -> Project:
-        """Move the conversations to the project with a name, made if there is none. Raises as `Projects.save`."""
+        """Move the conversations to a project by its name, new if needed; as `Projects.save`."""
         wanted = one_line_name(name).casefold()
         known = (each for each in self._projects.listed() if each.name.casefold() == wanted)
         project = next(known, None) or self._projects.save(Project("", name))

@@ -38,7 +38,7 @@ class Projects:
         return next((each for each in self.listed() if each.uid == uid), None)
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many conversations each project has, by its uid, without those in the trash."""
+        """Return the number of conversations of each project, by uid, without the trash."""
         return conversations_in_projects(self._store)
 
     def counted(self) -> tuple[tuple[Project, int], ...]:
@@ -47,7 +47,7 @@ class Projects:
         return tuple((each, counts.get(each.uid, 0)) for each in self.listed())
 
     def named(self, name: str) -> Project:
-        """Return the project with a name, in any case, or a uid; raise NotFound with similar names."""
+        """Return the project with a name (any case) or uid; raise NotFound with similar names."""
         wanted, projects = one_line_name(name).casefold(), self.listed()
         for project in projects:
             if project.name.casefold() == wanted or project.uid == wanted:

@@ -1,4 +1,4 @@
-"""Recall previews: what would be recalled for a question, fetched once and planned for any settings.
+"""Recall previews: what a question would recall, fetched once and planned for any settings.
 
 The prompt is drafted like that of a message, with settings that are tried. Nothing is sent or
 stored.
@@ -135,7 +135,7 @@ class RecallPreviews:
         tried: Mapping[str, SettingValue] | None = None,
         project: str | None = None,
     ) -> RecallCandidates:
-        """Fetch what could be recalled for a question in a conversation, or (None) in a new one of a project.
+        """Fetch what a question could recall in a conversation, or (None) a new one of a project.
 
         Raises InvalidInput for an empty question, NotFound, StorageError.
         """

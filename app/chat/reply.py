@@ -1,4 +1,4 @@
-"""The handle of an exchange under way: its events, its outcome, and how to stop it."""
+"""Handle of a running exchange: its events, its outcome, and how to stop it."""
 
 import threading
 from collections import deque
@@ -45,7 +45,7 @@ class Reply:
             self._changed.wait_for(lambda: self._events or self.done.done(), timeout_s)
 
     def stop(self) -> None:
-        """Request the end; the text so far is kept, marked interrupted. Repeated calls do nothing."""
+        """Request the end; the text so far is kept and marked interrupted. Idempotent."""
         if not self._is_stop_requested:
             self._is_stop_requested = True
             self._stop()

@@ -1,4 +1,4 @@
-"""The journal of a running reply, from which a killed program restores its text."""
+"""Journal of a running reply, from which its text is restored after a kill."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The request builder: it makes the first request for a message and the record of its prompt.
+"""Request builder: the first request for a message, and the record of its prompt.
 
 A request is the system part, the history as it was sent before (`history`), and the new turn: its
 block with the date and what `context_fetcher` recalled, then the user's words.
@@ -185,7 +185,7 @@ class PromptDraft:
         return PromptDraft(self._start, self.history, self._core_memory, settings)
 
     def around_tokens(self, core_memory: str) -> int:
-        """Return the tokens of everything but past turns and what is recalled, which gets the rest."""
+        """Return the tokens of everything but past turns and recalled items."""
         return self._input(FetchedContext(core_memory)).tokens
 
     def query(self, fetched: FetchedContext) -> RecallQuery | None:

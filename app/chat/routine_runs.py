@@ -1,4 +1,4 @@
-"""Runs of routines: each is a turn in the routine's own conversation, stored together with its record.
+"""Runs of routines: each is a turn in the routine's conversation, stored with its record.
 
 A run has a segment of its own and sees the last completed runs, the core memory and the request;
 nothing is recalled by itself, and only tools that neither write nor ask are offered.

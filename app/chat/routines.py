@@ -1,4 +1,4 @@
-"""Routines as the user keeps them: listed with their state, saved with consent, removed, switched, run.
+"""Routines: list with state, save with consent, remove, switch and run.
 
 Saving a routine whose model is on another computer is the consent to send it there: `RoutinePlan`
 is shown before. The consent is to that model at that server; a routine that would go elsewhere does
@@ -116,7 +116,7 @@ class Routines:
         raise NotFound("This routine does not exist any more", "Choose another one.")
 
     def named(self, name: str) -> Routine:
-        """Return the routine with a name, in any case, or a uid; raise NotFound with similar names."""
+        """Return the routine with a name (any case) or uid; raise NotFound with similar names."""
         wanted, routines = one_line_name(name).casefold(), self._rows.listed()
         for routine in routines:
             if routine.name.casefold() == wanted or routine.uid == wanted:

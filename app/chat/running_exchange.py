@@ -1,4 +1,4 @@
-"""One running exchange: it prepares the request, streams replies, runs tools and stores the result.
+"""Running exchange: prepares the request, streams replies, runs tools, stores the result.
 
 A reply is complete only if its end marker arrived. Each round is stored before the next request;
 whatever else happens, the text that arrived is stored together with the cause.

@@ -1,4 +1,4 @@
-"""A stored prompt as it was sent, by part: text, messages, tokens; and how two prompts differ."""
+"""Stored prompts as they were sent, by part; and how two prompts differ."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class SentPart:
 
 @dataclass(frozen=True, slots=True)
 class SentPrompt:
-    """A prompt as it was sent. `system`, `compaction` and `recalled` include the tags that the provider got.
+    """A prompt as it was sent; `system`, `compaction` and `recalled` include their tags.
 
     `cacheable_share` (0-1) is the share of tokens before the provider's cache breakpoint.
     """
@@ -50,7 +50,7 @@ class SentPrompt:
 
 
 def sent_prompt(prompt: StoredPrompt, sent: Mapping[MessageId, Sequence[Message]]) -> SentPrompt:
-    """Return a stored prompt with its messages as they were `sent`; deleted ones are marked as forgotten.
+    """Return a stored prompt with its messages as `sent`; deleted ones are marked as forgotten.
 
     More than one message stands under an id where the program asked for something after it.
     """

@@ -1,4 +1,4 @@
-"""Turns as they were sent: the user's message after its block, the answer, and what we asked for in between.
+"""Turns as they were sent: the block before the user's message, the answer, our notes between.
 
 A turn is rebuilt from its stored messages and prompts, so that every later request repeats it byte
 for byte. Only forgetting and the verdict "never" change it: they remove what they concern from its
@@ -63,7 +63,7 @@ class SentTurns:
         until: datetime,
         withheld: frozenset[PassageId] = frozenset(),
     ) -> list[SentTurn]:
-        """Return turns in order as a request at the time `until` contains them, without `withheld` passages."""
+        """Return turns as a request at the time `until` has them, without `withheld` passages."""
         found = self._exchanges.messages(each for turn in exchanges for each in turn.message_ids)
         runs = self._prompts.runs([each.id for each in exchanges])
         rejected = self._feedback.rejected(until) | withheld

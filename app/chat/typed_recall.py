@@ -1,4 +1,4 @@
-"""Recall while the user types: a text that is likely to be sent is searched for, and the result kept for sending it."""
+"""Recall while the user types: the result for a text likely to be sent is kept for sending it."""
 
 import threading
 import time
@@ -41,7 +41,7 @@ _Key = tuple[str, ConversationId | None, SegmentContext, RecallSettings]
 
 @dataclass(eq=False, slots=True)
 class _TypedSearch:
-    """A search under way, either cancelled or awaited by others; its result is None if it is of no use to them."""
+    """A running search, cancelled or awaited by others; its result is None if useless to them."""
 
     result: "Future[RetrievalResult | None]" = field(default_factory=Future)
     changed: set[ConversationId] = field(default_factory=set)
@@ -50,7 +50,7 @@ class _TypedSearch:
 
 
 class RetrievalCache:
-    """Retrieves, and keeps complete results by meaning for the same question a while. Thread-safe; blocking.
+    """Retrieves; keeps complete results by meaning for equal questions. Thread-safe; blocking.
 
     A result is dropped when a conversation that it quotes changes, or anything that is recalled.
     Who asks for what is being searched for waits for that search.
@@ -67,7 +67,7 @@ class RetrievalCache:
         self, question: str, conversation_id: ConversationId, segment: SegmentContext,
         settings: RecallSettings, is_cancelled: Callable[[], bool], by_meaning: bool,
     ) -> RetrievalResult:  # fmt: skip
-        """Return what is found, as `RecallService.retrieve` does; a kept result whatever is asked for."""
+        """Return what `RecallService.retrieve` finds, or a kept result of any mode."""
         asked = question, conversation_id, segment, settings
         key = _key(*asked)
         with self._lock:
@@ -94,7 +94,7 @@ class RetrievalCache:
         is_cancelled: Callable[[], bool],
         retrieve: Callable[[Callable[[], bool]], RetrievalResult],
     ) -> RetrievalResult:
-        """Search, also for those who wait; the result is kept if the search still stands for its key."""
+        """Search, also for waiting callers; keep the result if the key is still this search's."""
 
         def is_over() -> bool:
             with self._lock:
@@ -139,7 +139,7 @@ class RetrievalCache:
 
 
 def _result_of(search: _TypedSearch, is_cancelled: Callable[[], bool]) -> RetrievalResult | None:
-    """Return the result of a search under way, nothing when cancelled before; None if it is of no use."""
+    """Return the result of a running search, an empty one when cancelled, None if useless."""
     while not is_cancelled():
         with suppress(TimeoutError):
             return search.result.result(_POLL_S)
@@ -152,7 +152,7 @@ def _key(
     segment: SegmentContext,
     settings: RecallSettings,
 ) -> _Key:
-    """Return what a result depends on: a conversation that begins has another id when it is stored."""
+    """Return what a result depends on; a new conversation's id changes until it is stored."""
     if not settings.auto_rag_enabled:  # else it depends on the messages that are sent anyway
         segment = replace(segment, held=frozenset())
     return question, conversation_id if segment.exchange_ids else None, segment, settings
@@ -160,7 +160,7 @@ def _key(
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """Something that memory would bring to a message, with the sentence that it would be quoted by."""
+    """An item that a message would recall, with the sentence that would be quoted."""
 
     place: RecalledItemDetails
     sentence: str
@@ -173,7 +173,7 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class TypedContribution:
-    """What memory would bring to a text: `items` in the order of the prompt, None where nothing is searched."""
+    """What a text would recall: `items` in prompt order, None where nothing is searched."""
 
     items: Sequence[Foreseen] | None = None
     mentions: Sequence[Mention] = ()
@@ -203,7 +203,7 @@ class TypedRecall:
         is_cancelled: Callable[[], bool] = lambda: False,
         project: str | None = None,
     ) -> TypedContribution:
-        """Search for a text in a conversation, or (None) in a new one of a project, as sending it would.
+        """Search for a text as sending it in a conversation, or (None) in a new one, would.
 
         Nothing is searched for fewer than three words without a mention, and where memory is off.
         Raises NotFound, StorageError.

@@ -39,7 +39,7 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class OpenDocument:
-    """The front end should show a manual page or a document; `place` is man:grep.1 or document:12."""
+    """The front end should show a manual page or document; `place` is man:grep.1 or document:12."""
 
     place: str
     title: str

@@ -45,7 +45,8 @@ def _line(topic: Topic) -> str:
 
 def _rows(conversations: Sequence[TopicConversation]) -> list[str]:
     newest = sorted(conversations, key=lambda each: each.updated_at, reverse=True)[:_MOST]
+    titles = (escape_markdown(each.title or tr("Untitled")) for each in newest)
     return [
-        f"- [{escape_markdown(each.title or tr('Untitled'))}]({link_to(each.id, 0)}), {format_day(each.updated_at)}"
-        for each in newest
+        f"- [{title}]({link_to(each.id, 0)}), {format_day(each.updated_at)}"
+        for title, each in zip(titles, newest, strict=True)
     ]

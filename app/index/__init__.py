@@ -1,4 +1,4 @@
-"""Text and vector index, and ranking: passages in, ranked hits out. Both indexes can be rebuilt at any time.
+"""Text index, vector index and ranking; both indexes can be rebuilt at any time.
 
 text_index        tantivy index, a document per message; `text_schema`, `text_query`,
                   `text_snapshot` and `index_folder` are its parts

@@ -1,4 +1,4 @@
-"""Follower: a background thread that brings an index up to date with the store after each change."""
+"""Follower: a background thread that brings an index up to date after each change."""
 
 import logging
 import threading

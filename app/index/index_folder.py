@@ -114,7 +114,7 @@ def write_manifest(folder: Path, manifest: IndexManifest) -> None:
 
 
 def clear_folder(folder: Path) -> None:
-    """Create `folder` empty. The manifest is deleted first, so that a partial index is never used."""
+    """Create or empty `folder`, the manifest first, so that a partial index is never used."""
     if folder.exists() and not folder.is_dir():
         folder.unlink()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def remove_files(folder: Path, kept: str) -> None:
 
 
 def check_files(files: Path, opstamp: int) -> None:
-    """Raise InvalidIndex unless tantivy's files are complete, intact and at least as new as `opstamp`."""
+    """Raise InvalidIndex unless the files are complete, intact and not older than `opstamp`."""
     try:
         meta = json.loads((files / "meta.json").read_bytes())
         segments = [each["segment_id"].replace("-", "") for each in meta["segments"]]
@@ -154,7 +154,7 @@ def check_files(files: Path, opstamp: int) -> None:
 
 
 def _check_file(path: Path) -> None:
-    """Verify a file's checksum in its footer: body, JSON, its length (4 bytes), a magic number (4)."""
+    """Verify a file's checksum, which a footer has: JSON, its length (4 bytes), a magic number (4)."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

@@ -173,7 +173,7 @@ def word_finder(query: SearchQuery, language: str) -> WordFinder:
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """The role of a chunk for a query: a word of it, a prefix match, or an unspaced run to search."""
+    """What a chunk is for a query: a word of it, a prefix match, or an unspaced run to search."""
 
     word: int
     is_guess: bool = False

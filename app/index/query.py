@@ -42,7 +42,7 @@ _DATE = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class QueryFilter:
-    """A filter in a query: its `text` from `start` to `end`, such as tag:"to read", and its parts."""
+    """A filter in a query, such as tag:"to read": its `text` from `start` to `end`, and parts."""
 
     text: str
     key: str
@@ -122,7 +122,7 @@ def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = Non
 
 
 def sentence_query(text: str, limit: int = DEFAULT_LIMIT) -> SearchQuery:
-    """Return a query for the words of `text` alone, whatever they look like; raises as `parse_query`.
+    """Return a query for the words of `text`, without any operator; raises as `parse_query`.
 
     For questions that are not typed into the search box, such as a model's.
     """

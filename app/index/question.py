@@ -1,4 +1,4 @@
-"""Parsing of a question: what to search for, whether it asks for a time, and whether it asks at all.
+"""Questions: what to search for, whether a time is asked for, whether anything is asked.
 
 Words that only phrase a request are removed: "search" and "tell me" occur in few messages, so they
 would weigh more than the subject of the question. A request is recognized by position and kind of
@@ -67,7 +67,7 @@ class ParsedQuestion:
 
 
 def parse_question(text: str, *, is_message: bool = False) -> ParsedQuestion:
-    """Parse `text`; `core` is empty only when `text` is blank. The few words of a chat message are no keywords."""
+    """Parse `text`, a chat message if `is_message`; `core` is empty only for a blank one."""
     said = _without_answer_format(text.strip())
     whole = strip_request(said)
     bare = " ".join(_CONVERSATION_WORDS.sub(" ", whole).split())
@@ -134,7 +134,7 @@ def _without_opening(text: str) -> str:
 
 
 def _without_saying(text: str) -> str:
-    """Return `text` without verbs of saying, and without function words that lead to the first one."""
+    """Return `text` without verbs of saying and the function words before the first one."""
     words = _WORD.findall(text)
     kept = [word for word in words if word.casefold() not in _SAYING]
     if len(kept) == len(words):

@@ -82,7 +82,7 @@ def context_parts(table: CandidateTable) -> frozenset[PartId]:
 def rank(
     question: ParsedQuestion, table: CandidateTable, nearness: Nearness | None = None
 ) -> list[Ranked]:
-    """Return the candidates, best first, the newer of equals first; without `nearness` by words only."""
+    """Return the candidates, best first, newer ones before equals; by words without `nearness`."""
     if not len(table.parts):
         return []
     own = weights(question, table, by_meaning=nearness is not None)
@@ -125,7 +125,7 @@ def talk_share(table: CandidateTable) -> float:
 
 
 def speakers(table: CandidateTable) -> Ids:
-    """Return the number of each candidate's speaker, 0 for none: the labels that several candidates have."""
+    """Return each candidate's speaker as a number, 0 for none: a label that several have."""
     _, group, counts = np.unique(table.labels, return_inverse=True, return_counts=True)
     return np.where(counts[group] >= _RECURRING, table.labels, 0)
 
@@ -184,7 +184,7 @@ def features(question: ParsedQuestion, table: CandidateTable, nearness: Nearness
 
 
 def _cosine_features(table: CandidateTable, cosines: Cosines) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the cosine of each message, the mean cosine of its context, and that of the previous message.
+    """Return three cosines of each message: its own, the mean of its context, its predecessor's.
 
     NaN for those without a vector; without a context the own cosine stands for it.
     """
@@ -204,7 +204,7 @@ def _cosine_features(table: CandidateTable, cosines: Cosines) -> tuple[Numbers, 
 
 
 def _preference(table: CandidateTable, cosine: Numbers, preferences: Cosines) -> Numbers:
-    """Return by how much candidates stand out as statements of preferences, less for those on other topics.
+    """Return how clearly candidates state preferences, weighted by closeness to the question.
 
     A preference holds for questions that share no word with it.
     """
@@ -214,7 +214,7 @@ def _preference(table: CandidateTable, cosine: Numbers, preferences: Cosines) ->
 
 
 def _standardized(values: Numbers, least: float = 0.0, like: Numbers | None = None) -> Numbers:
-    """Return values standardized to mean 0 and deviation 1 by the known ones of `like` (None: of themselves).
+    """Return values standardized by the known ones of `like` (None: their own).
 
     The deviation is at least `least`. Unknown values (NaN) become 0, which is neutral.
     """

@@ -45,7 +45,7 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
 MIN_DEVIATION = 1e-3  # for an embedder that gives every text the same vector
 _FITTED_FILE = Path(__file__).resolve().parents[2] / "resources" / "relevance.json"
 _NEAREST = 10  # messages whose mean nearness counts
-_BEST = 5  # hits whose share of the question's words counts, and turns behind the best that it is compared with
+_BEST = 5  # hits whose word share counts, and turns that the best one is compared with
 _PASSAGES_PER_HIT = 25  # at most 1 in so many passages is used for either: most are off topic
 _MIN_SHARE = 0.05
 _SAME_COSINE = 1e-6
@@ -67,7 +67,7 @@ class Background:
     deviation: float
 
     def of_question(self, cosines: "npt.NDArray[np.floating]") -> "Background":
-        """Return the background of one question; `cosines` are those with a sample of the library's chunks.
+        """Return a question's background; `cosines` are with a sample of the library's chunks.
 
         A name that occurs in every message makes all of them near.
         """
@@ -134,7 +134,7 @@ def signals(
 
 
 def answer_log_odds(cosines: Sequence[float], background: Background, passages: int) -> float:
-    """Return the log odds that there is an answer by meaning alone; `cosines` are the messages', in any order."""
+    """Return the log odds of an answer by meaning alone; `cosines` are unordered."""
     found = {"always": 1.0, "small": _small(passages)} | _TYPICAL
     found |= _nearest(cosines or [background.mean], background, passages)
     return _log_odds(found, _fitted()["profiles"]["question_meaning"])
@@ -150,7 +150,7 @@ def fall_factor(found: Mapping[str, float], asked: str) -> float:
 
 
 def lacks(best: Ranked, other: Ranked) -> float:
-    """Return how much less of the words a hit contains than the best, as the difference of logs; at least 0."""
+    """Return how many fewer words a hit has than the best, as the difference of logs, at least 0."""
     return max(0.0, _holds(best) - _holds(other))
 
 
@@ -171,7 +171,7 @@ HIGHEST_RELEVANCE = sigmoid(MAX_LOG_ODDS)
 
 
 def profile_of(found: Mapping[str, float], asked: str) -> str:
-    """Return the name of the first of PROFILES whose signals are known; `asked` is "question" or "keywords"."""
+    """Return the first of PROFILES whose signals are known; `asked` is "question" or "keywords"."""
     return next(
         name
         for name, needed in PROFILES.items()
@@ -195,7 +195,7 @@ def _nearest(cosines: Sequence[float], background: Background, passages: int) ->
 
 
 def _lead(ranked: Sequence[Ranked], table: CandidateTable, passages: int) -> float:
-    """Return by how much the score of the best turn exceeds the mean of the next ones, 0 for the only one.
+    """Return the lead of the best turn's score over the mean of the next ones; 0 for the only one.
 
     An answer stands out. Where a question is on a common subject and has no answer, many turns are
     as good. Copies of the best message, as of a conversation that was imported twice, are no such
@@ -214,7 +214,7 @@ def _lead(ranked: Sequence[Ranked], table: CandidateTable, passages: int) -> flo
 
 
 def _copies_of_best(ranked: Sequence[Ranked], table: CandidateTable) -> list[int]:
-    """Return the parts with the text of the best hit, as far as words and vectors tell; itself included."""
+    """Return the parts with the best hit's text, itself included, judged by words and vectors."""
     first = ranked[0]
     row = int(np.flatnonzero(table.parts == first.part_id)[0])
     alike = (table.traits == table.traits[row]) & (table.coverage == table.coverage[row])
@@ -228,14 +228,14 @@ def _copies_of_best(ranked: Sequence[Ranked], table: CandidateTable) -> list[int
 
 
 def _is_same_text(one: Ranked, other: Ranked, words: float) -> bool:
-    """Return whether hits with the same words have the same text: equal texts have equal cosines."""
+    """Return whether hits with equal words have equal text; equal texts have equal cosines."""
     if one.cosine is None or other.cosine is None:
         return words > 0
     return abs(one.cosine - other.cosine) < _SAME_COSINE
 
 
 def _length(words: Numbers) -> float:
-    """Return the mean log of the numbers of words of messages; shorter ones than the fit has seen count as those."""
+    """Return the mean log of message lengths in words, at least the shortest of the fit."""
     return max(_LEAST_LENGTH, float(np.log1p(words).mean()))
 
 

@@ -81,7 +81,7 @@ def _uninformative_words() -> frozenset[str]:
 
 
 def _names_anything(reply: str, user: str) -> bool:
-    """Return whether a reply has a number, or a name within a sentence, that the user's message lacks."""
+    """Return whether a reply has a number, or a name in a sentence, that the user's text lacks."""
     known = _words(user) | _KNOWN_WORDS
     return any(
         found[0].casefold() not in known

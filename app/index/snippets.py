@@ -1,4 +1,4 @@
-"""Snippets: the excerpt of a passage that shows why it was found, with the matching words marked."""
+"""Snippets: the excerpt of a passage with the matching words, which are marked."""
 
 import unicodedata
 from collections import Counter
@@ -56,7 +56,7 @@ def matching_snippet(
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The matches in a text: (start, end) each, in order, never overlapping; `best` is where most differ.
+    """The matches in a text as (start, end), in order, never overlapping; `best` has most words.
 
     `best` has the most different words of the query, as the snippet does; None without a match.
     """
@@ -74,7 +74,7 @@ def marks_in(text: str, query: SearchQuery) -> Marks:
 
 
 def best_region(text: str, query: SearchQuery, limit_chars: int) -> str:
-    """Return about `limit_chars` of a long text around the words of the query, else its beginning."""
+    """Return about `limit_chars` of a text around the query's words, else its beginning."""
     matches = word_finder(query, language_of(text)).matches(text)
     if not matches:
         return text[:limit_chars]

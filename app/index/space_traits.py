@@ -1,4 +1,4 @@
-"""What is measured once of an embedder's space, by embedding the sample texts of resources/calibration.
+"""Traits of an embedder's space, measured once with the sample texts of resources/calibration.
 
 The background: the mean cosine of questions and messages about different topics, and how far the
 nearest message stands out from it. And the direction in which messages that state a preference or
@@ -29,7 +29,7 @@ _MEAN_SHIFT_DEVIATIONS = 0.205
 
 @dataclass(frozen=True, slots=True)
 class SpaceTraits:
-    """The background of a space, and the components of its direction of preferences, of unit length."""
+    """The background of a space, and the unit vector of its direction of preferences."""
 
     background: Background
     preference: tuple[float, ...]
@@ -57,7 +57,7 @@ def measure_space(embedder: Embedder, cancelled: Callable[[], bool] | None = Non
 
 
 def _direction(said: npt.NDArray[np.float32], stated: npt.NDArray[np.float32]) -> tuple[float, ...]:
-    """Return the unit vector from the mean of one group of vectors to that of another, any if they are equal."""
+    """Return the unit vector between the means of two groups; any unit vector if they are equal."""
     difference = stated.mean(axis=0) - said.mean(axis=0)
     length = float(np.linalg.norm(difference))
     unit = difference / length if length > MIN_DEVIATION else np.eye(1, len(difference))[0]

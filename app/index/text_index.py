@@ -125,7 +125,7 @@ class TantivyTextIndex:
             self.needs_rebuild = None
 
     def start_anew(self, clean: int) -> None:
-        """Start empty beside the present files, which answer until `finish`; `clean` as in `start_over`.
+        """Start empty beside the present files, which searches use until `finish`.
 
         Raises IndexUnavailable. After a crash before that the present files are there again, at
         their position.
@@ -137,7 +137,7 @@ class TantivyTextIndex:
             self._begin(clean)
 
     def finish(self) -> None:
-        """Have searches see what was made since `start_anew`, if it was called, and delete the rest."""
+        """Let searches use the files of `start_anew`, if it was called, and delete the others."""
         with self._lock:
             if self._answering is None:
                 return
@@ -149,7 +149,7 @@ class TantivyTextIndex:
                 remove_files(self._folder, self._manifest.files)
 
     def put(self, passages: Iterable[PassageText]) -> None:
-        """Add passages, one document per part, replacing those with the same id; visible after `commit`.
+        """Add passages, a document for each part, replacing equal ids; visible after `commit`.
 
         Raises IndexUnavailable when the disk refuses; then everything since the last commit is lost
         and must be put again from `position` on.
@@ -241,7 +241,7 @@ class TantivyTextIndex:
             return snapshot.excluded_passages(resolved)
 
     def document_frequencies(self, query: SearchQuery) -> Mapping[str, int]:
-        """Return for each word of the query the number of parts that contain it, in the query's order."""
+        """Return the number of parts with each word of the query, in the query's order."""
         with self._resolved(query) as (_, resolved):
             return {each.word: each.documents for each in resolved.terms}
 
@@ -318,7 +318,7 @@ class TantivyTextIndex:
 
     @contextmanager
     def _resolved(self, query: SearchQuery) -> Iterator[tuple[TextSnapshot, ResolvedQuery]]:
-        """Resolve a query against the last commit; raise IndexUnavailable if that or its use fails."""
+        """Resolve a query against the last commit; raise IndexUnavailable if anything fails."""
         with self._as_unavailable("cannot answer"):
             snapshot = self._usable()
             yield snapshot, snapshot.resolved(query, self._now().date())
@@ -336,7 +336,7 @@ class TantivyTextIndex:
                 raise
 
     def _open_writer(self) -> tantivy.IndexWriter:
-        """Return the writer for one call. Do not keep it in a variable: a traceback would keep its lock."""
+        """Return the writer; never keep it in a variable: a traceback would hold its lock."""
         self._usable()
         assert self._index is not None
         if self._writer is None:

@@ -64,7 +64,7 @@ class QueryTerm:
 def token_weights(
     text: str, terms: Sequence[QueryTerm], spans: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.float64]:
-    """Return the idf of the word that each (start, end) of `text` lies in, as `TantivyTextIndex` does."""
+    """Return the idf of the word at each (start, end) of `text`, as `TantivyTextIndex` does."""
     idf = {term.word: term.idf for term in terms}
     of_characters = np.zeros(len(text))
     for start, end, chunk in chunk_spans(text):
@@ -127,14 +127,14 @@ class QueryBuilder:
         return Query.boolean_query([(Occur.Must, self._ids(PART, part_ids)), *clauses])
 
     def near_dates(self, dates: Mapping[str, float], part_ids: Collection[int]) -> Query:
-        """Return a query whose score is how near each part's date is; `dates` maps date terms to nearness."""
+        """Return a query that scores how near dates are; `dates` maps date terms to nearness."""
         terms = {each: near for each, near in dates.items() if self._searcher.doc_freq(BODY, each)}
         ways = [Query.const_score_query(self._term(BODY, each), terms[each]) for each in terms]
         nearest = Query.disjunction_max_query(ways) if ways else Query.empty_query()
         return self.among(PART, part_ids, nearest, must=False)
 
     def terms_of(self, text: str, words: Iterable[AnalyzedWord]) -> tuple[QueryTerm, ...]:
-        """Return the words of the query `text`, resolved; pairs of characters across two words weigh nothing.
+        """Return the resolved words of `text`; pairs of characters across words weigh nothing.
 
         They are matched all the same, which favors the phrase as it was asked. Where only they are
         left they keep their weight.
@@ -153,7 +153,7 @@ class QueryBuilder:
         return weighed if any(each.weight for each in weighed) else terms
 
     def _words_of(self, run: str) -> list[str]:
-        """Return a run of an unspaced script as words of one or two characters: those with the least summed idf.
+        """Return an unspaced run as words of one or two characters with the least summed idf.
 
         Two characters that are a word occur together more often than the ends of two neighbors do.
         """

@@ -168,7 +168,7 @@ class TextSnapshot:
                 wanted = least
 
     def candidate_table(self, resolved: ResolvedQuery, parts: Collection[PartId]) -> CandidateTable:
-        """Return the features of parts, without those that are not indexed or lack a phrase of the query."""
+        """Return the features of the parts that are indexed and have all phrases of the query."""
         if resolved.phrases:
             must = self._queries.ranking((), resolved.phrases)
             parts = [*self._scores(parts, lambda few: self._queries.among(PART, few, must))]
@@ -208,7 +208,7 @@ class TextSnapshot:
     def _rows(
         self, parts: Collection[int], ranking: Query, names: Sequence[str]
     ) -> tuple[dict[int, float], dict[str, dict[int, int]]]:
-        """Return the score (0 without a match) of each indexed part, and its numeric fields by name."""
+        """Return the score (0 without a match) and numeric fields of each indexed part."""
         scores: dict[int, float] = {}
         fields: dict[str, dict[int, int]] = {name: {} for name in names}
         for few in _slices(parts):
@@ -223,7 +223,7 @@ class TextSnapshot:
     def _scores(
         self, parts: Collection[PartId], query_of: Callable[[Sequence[PartId]], Query]
     ) -> dict[PartId, float]:
-        """Return the scores of the parts that match; `query_of` returns the query for some of them."""
+        """Return the scores of matching parts; `query_of` returns the query for some of them."""
         scores: dict[PartId, float] = {}
         for few in _slices(parts):
             scores.update(self._fetch(query_of(few), len(few)))

@@ -1,4 +1,4 @@
-"""Text index synchronization: brings the text index up to date with the database, by journal position.
+"""Text index synchronization with the database, by journal position.
 
 The index is written after the database, so a crash leaves it behind, never ahead. The next start
 continues at its position; a missing or damaged index starts at 0.
@@ -26,7 +26,7 @@ class TextIndexSync(Follower):
     """Feeds one text index.
 
     Attributes:
-        covered_share: The share (0-1) of passages that search can find, without manual pages; 1.0 when
+        covered_share: The share (0-1) of passages, without manual pages, that search finds; 1.0 if
             up to date.
         throttle: Called on the working thread before each passage; it may sleep.
     """
@@ -40,7 +40,7 @@ class TextIndexSync(Follower):
         self.throttle: Callable[[], None] = lambda: None
 
     def stop(self) -> None:
-        """End the thread after the current batch and close the index; may be called twice. Blocking."""
+        """End the thread after the current batch and close the index; idempotent. Blocking."""
         super().stop()
         with self._busy:
             self._index.close()

@@ -78,14 +78,14 @@ class _TokenSnapshot:
 
 
 class TokenIndex:
-    """The token vectors of one space. Searches are thread-safe and take no lock; changes are serialized.
+    """The token vectors of one space. Searches take no lock; changes are serialized. Thread-safe.
 
     Attributes:
         position: The journal position up to which removals are applied, 0 in a new index.
     """
 
     def __init__(self, folder: Path, library: str) -> None:
-        """Open the index in `folder`; one that is missing, damaged or of another library starts empty.
+        """Open the index in `folder`; empty if missing, damaged or of another library.
 
         Raises OSError.
         """
@@ -178,7 +178,7 @@ class TokenIndex:
             self._compact_if_due()
 
     def remove(self, passages: Sequence[int] | Int64) -> None:
-        """Remove passages and overwrite their tokens in the file; durable on return. Raises OSError."""
+        """Remove passages and overwrite their tokens; durable on return. Raises OSError."""
         with self._changing:
             self._remove(np.unique(np.asarray(passages, np.int64)))
             self._compact_if_due()
@@ -335,7 +335,7 @@ def stamp_of(text: str) -> int:
 
 
 def _best_windows(products: Float, starts: Int64, weights: Numbers) -> Numbers:
-    """Return the best window's weighted sum for each row; a window is two neighboring halves of a row."""
+    """Return each row's best weighted window; a window is two neighboring halves."""
     counts = np.diff(starts, append=len(products))
     halves = -(-counts // _HALF_WINDOW)
     row = np.repeat(np.arange(len(starts)), halves)
@@ -360,7 +360,7 @@ def _prefetch(mapped: mmap.mmap | None, rows: Rows) -> None:
 
 
 def _numbers(rows: Rows) -> tuple[Int64, Int64]:
-    """Return the numbers of the rows' tokens, one row after the other, and where each row starts."""
+    """Return the token numbers of rows, one row after the other, and each row's start."""
     counts = rows["count"].astype(np.int64)
     ends = np.cumsum(counts)
     starts: Int64 = ends - counts

@@ -1,4 +1,4 @@
-"""Token index synchronization: the token indexes on disk, without what was removed from the database.
+"""Token index synchronization: removes the vectors of passages that were deleted or changed.
 
 The embedding pipeline puts token vectors; this module removes those of deleted and changed
 passages, by journal position, also those deleted while no program ran. What is missing is made
@@ -138,7 +138,7 @@ class TokenIndexSync(Follower):
         return sorted(self._folder.iterdir()) if self._folder.is_dir() else []
 
     def _opened(self, name: str) -> TokenIndex:
-        """Return an index, opened or created; those of the space's other token models are deleted."""
+        """Return an open index, created if missing; those of other token models are deleted."""
         if (index := self._indexes.get(name)) is None:
             _, position = self._passages.forgetting()
             try:

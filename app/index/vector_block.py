@@ -91,7 +91,7 @@ class Block:
 
     @property
     def signs(self) -> Bits:
-        """The signs of all rows, (count, dim / 8), also dropped ones. They take memory from first use on."""
+        """The signs of all rows, (count, dim / 8), also dropped ones; allocated on first use."""
         return self._signs.of(self.rows.codes[: self.count])
 
     @property

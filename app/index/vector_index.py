@@ -152,7 +152,7 @@ class ExactVectorIndex:
         return best
 
     def sampled_cosines(self, vector: Float) -> Float:
-        """Return the cosines of some hundred chunks from all over the index, (n,). Raises as `search`."""
+        """Return the cosines of some hundred chunks of all the index, (n,); raises as `search`."""
         question, snapshot = self._question(vector), self._snapshot
         step = max(1, snapshot.row_count // _SAMPLED)
         found = [np.empty(0, np.float32)]
@@ -287,7 +287,7 @@ def _nearest(found: _Nearest, limit: int) -> _Nearest:
 
 
 def _without(blocks: Sequence[Block], passages: Int64) -> tuple[list[Block], int]:
-    """Return the blocks without the rows of `passages` (sorted), and the number of passages removed."""
+    """Return the blocks without rows of `passages` (sorted), and how many passages were removed."""
     kept: list[Block] = []
     removed: set[int] = set()
     for block in blocks:

@@ -79,7 +79,7 @@ _NOTHING = AnalyzedText("", "")
 
 
 def analyze(text: str, language: str) -> AnalyzedText:
-    """Return the terms and surface words of `text`; `language` is that of its words in Latin script.
+    """Return terms and surface words; `language` is that of words in Latin script.
 
     Thread-safe.
     """
@@ -154,7 +154,7 @@ def query_words(text: str, languages: tuple[str, ...]) -> tuple[AnalyzedWord, ..
 
 
 def query_languages(text: str, likely: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the possible languages of a query: the one its stop words indicate, then the `likely` ones."""
+    """Return a query's possible languages: the one of its stop words, then the `likely` ones."""
     first = language_of(text, likely[0] if likely else DEFAULT_LANGUAGE, likely)
     return tuple(dict.fromkeys((first, *likely)))
 
@@ -175,7 +175,7 @@ def slices(text: str) -> Iterator[str]:
 
 
 class _Table(dict[str, str]):
-    """Known chunks with their terms as one string; drops the older half when it becomes too large."""
+    """Known chunks with their terms as one string; drops the older half when it is full."""
 
     def __init__(self, language: str | None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Document chunks: the text of a file cut at headings, pages, paragraphs and sentences, and what is garbage."""
+"""Document chunks: text cut at headings, pages, paragraphs and sentences; unreadable text."""
 
 import re
 import unicodedata
@@ -16,11 +16,11 @@ _FENCE = re.compile(r" {0,3}(```|~~~)")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _HEADING_CHARS = 80
 
-_SOFT_HYPHEN = re.compile(
-    "[\x02\xad\ufffe]\n?"
-)  # PDFium prints the hyphen of a divided word as one of these
+# PDFium prints the hyphen of a divided word as one of these.
+_SOFT_HYPHEN = re.compile("[\x02\xad\ufffe]\n?")
 _DIVIDED = re.compile(r"(\w*[^\W\d_])-\n([^\W\d_]\w*)")
-_LINE_END = re.compile(  # inside a paragraph; not before an item of a list or the number of the page
+# The end of a line inside a paragraph, not before an item of a list or the number of the page.
+_LINE_END = re.compile(
     r"(?<=[^\n]{40})(?<![.!?:;。！？])\n(?=[^\n])(?![-\u2013\u2022\u00b7*\u25aa\u25cf]\s|\(?\d+[.)]\s|\d+\s*(?:\n|$))"
 )
 _FIRST_WIDE = "\u2e80"  # Chinese and Japanese have no spaces
@@ -85,7 +85,7 @@ def chunks_of(pages: Sequence[str], *, is_paged: bool, has_headings: bool) -> It
 
 
 def is_garbage(text: str) -> bool:
-    """Return whether text is unreadable: binary data, encoded data, or a PDF without its characters."""
+    """Return whether text is unreadable: binary or encoded data, or a PDF without characters."""
     characters = [each for each in text if not each.isspace()]
     if not characters:
         return True
@@ -136,7 +136,7 @@ def _blocks(text: str, above: tuple[str, ...], *, has_headings: bool) -> Iterato
 
 
 def _heading(line: str, before: str) -> tuple[int, str, int] | None:
-    """Return (level, title, characters before this line that belong to it) of a heading, else None."""
+    """Return a heading as (level, title, characters of the line before it), else None."""
     if (match := _HEADING.match(line)) is not None:
         return len(match[1]), match[2], 0
     if (match := _UNDERLINE.match(line)) is not None and before.strip() and len(match[1]) > 2:

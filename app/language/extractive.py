@@ -93,7 +93,7 @@ class TfIdfSpace:
 
 
 def summarize_exchange(turn: TurnMarkdown) -> str:
-    """Return one or two sentences, the question and the core of the answer; "" for a text without words.
+    """Return question and core of the answer in one or two sentences; "" without words.
 
     At most `EXCHANGE_LIMIT_CHARS`, in the turn's own language; deterministic.
     """
@@ -165,7 +165,7 @@ def outcome(sentences: Sequence[Sentence]) -> int | None:
 
 
 def central_sentences(sentences: Sequence[Sentence], most: int) -> list[int]:
-    """Return the indexes of the most representative sentences, best first, one of the user's first."""
+    """Return the indexes of the most representative sentences, best first, a user's one first."""
     terms = [frozenset(each.terms) for each in sentences]
     held_by = Counter(term for own in terms for term in own)
     weight = {term: math.sqrt(count) for term, count in held_by.items()}
@@ -226,7 +226,7 @@ def _understood(raw: Sequence[_Raw]) -> list[Sentence]:
 
 
 def _worth(sentence: Sentence) -> float:
-    """Return the weight of a sentence of an exchange; the question is the core of the user's side."""
+    """Return the weight of a sentence of an exchange; for the user, questions weigh more."""
     worth = style_weight(sentence) * min(1.0, len(sentence.terms) / _FULL_TERMS)
     return worth * _ASKING_BONUS if sentence.asks and _is_question(sentence.text) else worth
 
@@ -279,7 +279,7 @@ def _first_line(text: str) -> str:
 
 
 def _joined(parts: Sequence[str], limit_chars: int) -> str:
-    """Return sentences as one paragraph, each with a final mark and cut to its share of the limit."""
+    """Return sentences as one paragraph, each with a final mark, cut to its share of the limit."""
     kept = [part for part in parts if part]
     spare = limit_chars - (len(kept) - 1)
     cut: list[str] = []

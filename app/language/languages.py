@@ -73,13 +73,13 @@ def is_english(text: str) -> bool | None:
 
 
 def languages_in(text: str) -> list[str]:
-    """Return the languages whose stop words or letters the beginning of `text` has, likeliest first."""
+    """Return the languages of stop words and letters at the start of `text`, likeliest first."""
     votes = _votes(text[:_SAMPLE_CHARS])
     return sorted(votes, key=lambda language: -votes[language])
 
 
 def language_of_word(word: str, latin: str) -> str | None:
-    """Return the language of `word`, `latin` if it is in Latin script; None for one without a stemmer."""
+    """Return a word's language, `latin` in Latin script; None for scripts without a stemmer."""
     first = word[0]
     if first <= _LATIN_END:
         return latin
@@ -90,7 +90,7 @@ def language_of_word(word: str, latin: str) -> str | None:
 
 
 def is_stop_word(word: str, latin: str) -> bool:
-    """Return whether `word`, case folded, is a stop word; `latin` is the language of Latin words."""
+    """Return whether a case-folded word is a stop word; `latin` is that of Latin words."""
     language = language_of_word(word, latin)
     return language is not None and word in STOP_WORDS.get(language, frozenset())
 

@@ -1,4 +1,4 @@
-"""Schedules: plain phrases in English and German as cron expressions, cron expressions in words, due times.
+"""Schedules: phrases in English and German as cron expressions, these as text, due times.
 
 Times are local. A time that does not exist on the day that clocks go forward is due when they have;
 one that exists twice is due the first time (as in Debian's cron, which cronsim follows).
@@ -66,7 +66,7 @@ _EXAMPLES = (
 
 
 class SystemZone(tzinfo):
-    """The time zone of the system, with its changes of the clock; it follows a change of the zone."""
+    """The system's time zone with its clock changes; it follows a change of the zone."""
 
     def utcoffset(self, dt: datetime | None) -> timedelta | None:
         """Return the offset of a local time, by its `fold` where it exists twice."""

@@ -1,4 +1,4 @@
-"""Secrets in texts: keys, tokens and passwords, found by Gitleaks' rules and by rules for conversations.
+"""Secrets in texts: keys, tokens and passwords, by Gitleaks' rules and our own.
 
 Rules are in `resources/secrets`. Nothing found is stored or logged: a finding says where a secret
 is and of what kind, never what it is.

@@ -118,7 +118,7 @@ def _identifier_parts(word: str) -> list[str]:
 
 
 def _without_punctuation(plain: str, words: list[str]) -> list[str]:
-    """Return `plain` without its punctuation where both spellings are common: e-mail, U.S.A., 10,000."""
+    """Return `plain` unpunctuated where both spellings are common: e-mail, U.S.A., 10,000."""
     number = "," in plain and all(word.isdigit() for word in words)
     initials = len(words) > 1 and all(len(word) == 1 and word.isalpha() for word in words)
     hyphened = "-" in plain and len(words) in (2, 3) and all(word.isalnum() for word in words)

@@ -1,4 +1,4 @@
-"""Search and memory: search, recall, context plans, facts, summaries, profile, core and archival memory.
+"""Search, recall, context plans, facts, summaries, profile, core and archival memory.
 
 search            queries to results; `search_scope` says what is searched, `results` formats,
                   `result_merging` merges kinds, `explain` and `probes` explain rankings

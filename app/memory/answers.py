@@ -1,4 +1,4 @@
-"""Answers from found passages: the sentences that answer, for models that look something up and for Recall."""
+"""Answers: the sentences of found passages that answer, for tools and for Recall."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class _Said:
 
     @property
     def share(self) -> float:
-        """The share of its units' worth that counts: what a user says beside a question explains it."""
+        """The share of its units' worth that counts; text beside a user's question counts less."""
         return _BESIDE_QUESTION if self.asks else 1.0
 
     def may_answer(self, unit: QuoteUnit) -> bool:
@@ -158,7 +158,7 @@ def _read(
 
 
 def _chosen(texts: Sequence[_Said], limit_chars: int) -> dict[int, set[int]]:
-    """Return the places of the units to quote, by the number of their text: the best one and a few more.
+    """Return the places of the units to quote, by the number of their text.
 
     What a user says beside a question is left out when the reply answers, and a statement gets the
     best sentence of its reply.
@@ -187,7 +187,7 @@ def _chosen(texts: Sequence[_Said], limit_chars: int) -> dict[int, set[int]]:
 def _best_places(
     texts: Sequence[_Said], ranked: Sequence[tuple[float, int, int]], limit_chars: int
 ) -> dict[int, set[int]]:
-    """Return the best unit with those worth at least half of it; a short quotation goes on after the best."""
+    """Return the best unit and all worth half of it; after a short one the text goes on."""
     best, number, place = ranked[0]
     chosen = {number: {place}}
     for worth, n, at in ranked[1:]:

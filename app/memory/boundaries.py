@@ -1,4 +1,4 @@
-"""Recall boundaries of projects: what memory may bring to a conversation, applied before anything ranks.
+"""Recall boundaries of projects: what may be recalled in a conversation, before ranking.
 
 A bounded project has the rule `RecallRule.ONLY`. A removed project counts as none.
 """
@@ -19,7 +19,7 @@ from app.storage.tables.projects import conversations_within, stored_projects
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """What may be recalled in the conversations of `project`; None: in those of no project, and elsewhere.
+    """What may be recalled in a project's conversations; `project` None: everywhere else.
 
     `within` are the passages of a bounded project and manual pages; None: all but those `beyond`,
     which are the passages of other bounded projects. `closed` are the uids of these. `preferred`
@@ -54,7 +54,7 @@ class Boundary:
 
 
 class Boundaries:
-    """The boundaries of the stored projects, cached until something changes. Thread-safe; blocking."""
+    """The boundaries of the stored projects, cached until a change. Thread-safe; blocking."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class Boundaries:
     def still_within(
         self, project: str | None, conversation_ids: Iterable[ConversationId | None]
     ) -> frozenset[ConversationId | None]:
-        """Return those of some conversations that may be recalled in a project now, by its uid, and None.
+        """Return the conversations that may be recalled in a project (a uid) now, and None.
 
         For the end of a search: a conversation may have been moved since its boundary was taken.
         """

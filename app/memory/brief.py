@@ -20,7 +20,7 @@ from app.storage.tables.exchanges import Exchanges
 
 MIN_TOKENS, MAX_TOKENS = 100, 50_000
 _BYTES_PER_TOKEN = 3
-"""Fewer than the four of English text, so that no tokenizer in use counts more than was asked for."""
+"""Fewer than the four of English text, so that no tokenizer in use exceeds the limit."""
 
 _FOUND = 30
 _TITLE_CHARS = 120

@@ -1,4 +1,4 @@
-"""Compaction: which past turns a request still contains when a conversation outgrows its ceiling. Pure.
+"""Compaction: the past turns that a request keeps once a conversation is too long. Pure.
 
 At 85 % of the ceiling the results of old tools become one line each, then the oldest turns are left
 out, until half of it is free. In between nothing is removed: each request begins with the one
@@ -22,7 +22,7 @@ _ESCAPED = re.compile(r"\\u[0-9a-f]{4}")  # in stored JSON a character, of up to
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What remains of past turns: without the first `dropped`, the first `shortened` with short results.
+    """What remains of past turns: the first `dropped` are gone, the first `shortened` are short.
 
     Both count from the same first turn.
     """

@@ -1,4 +1,4 @@
-"""Context plan: the parts of a prompt, each within its token budget. Pure: nothing is read or written.
+"""Context plan: the parts of a prompt, each within its token budget. Pure.
 
 `compaction` decides which past turns remain, `recall_selection` chooses the recalled items and
 `recalled_text` formats them. `app.chat` makes the request.
@@ -93,7 +93,7 @@ class PromptInput:
 
 @dataclass(frozen=True, slots=True)
 class ContextPlan:
-    """A prompt: its parts in the order in which they are sent, without empty ones; and what was found."""
+    """A prompt: its non-empty parts in the order in which they are sent, and what was found."""
 
     parts: tuple[PlanPart, ...]
     items: tuple[RecalledItem, ...]

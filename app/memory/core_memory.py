@@ -1,4 +1,4 @@
-"""Core memory and archival memory: the text in every prompt, and texts saved on purpose to be found."""
+"""Core memory, the text in every prompt, and archival memory, texts saved to be found."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Search coverage of turns: whether a turn is found by its words and by its meaning, and why not."""
+"""Search coverage of turns: found by words, found by meaning, or the reason why not."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Recall of documents: their passages rank apart, since a folder may have more than all conversations."""
+"""Recall of documents; they rank apart: a folder may have more passages than all chats."""
 
 from collections.abc import Sequence
 

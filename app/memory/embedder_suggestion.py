@@ -1,4 +1,4 @@
-"""Embedder suggestion: the multilingual embedder, for a library that the English one cannot read."""
+"""Embedder suggestion: the multilingual one, where the English one cannot read the library."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class EmbedderSuggestions:
         self._passages = passages
 
     def read(self) -> EmbedderSuggestion | None:
-        """Return what to suggest now; None if the embedder suits, or the user does not want to hear it.
+        """Return what to suggest now; None if the embedder suits or the user dismissed it.
 
         Judged by a sample of the messages, in some 30 ms.
         """

@@ -68,7 +68,7 @@ class Estimate:
 
 
 class EmbedderDirectory:
-    """Creates the embedders that the settings name, each once. Thread-safe; blocks, except `describe`.
+    """Creates the embedders of the settings, each once. Thread-safe; `describe` never blocks.
 
     A changed setting takes effect with the next call.
     """
@@ -179,7 +179,7 @@ class EmbedderDirectory:
         )
 
     def choose(self, choice: str, *, agreed: bool = False) -> None:
-        """Make `choice` the embedder; `agreed` stores the consent to send the history to its server.
+        """Make `choice` the embedder; `agreed` stores the consent to send history to its server.
 
         Raises InvalidSetting for an invalid choice, EmbedderUnavailable for an unusable provider,
         StorageError.

@@ -1,4 +1,4 @@
-"""Explanation of a search: why a turn was found or not, with its rank, feature scores and obstacles.
+"""Explanation of a search: rank, feature scores and obstacles of a turn.
 
 Uses the ranking that the search itself uses (`SearchService.inspect`).
 """
@@ -118,7 +118,7 @@ class Explainer:
     def _place(
         self, ranked: Sequence[Ranked], passage: PassageId | None
     ) -> tuple[int | None, int | None, int]:
-        """Return the rank of a passage, that of a branch with the same message, and the results' number.
+        """Return three numbers: a passage's rank, that of a branch with its message, all results.
 
         Each turn is one result, and so are two branches that share the message found.
         """

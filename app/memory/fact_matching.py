@@ -33,7 +33,7 @@ def similar_facts(text: str, known: Iterable[Fact]) -> Sequence[Fact]:
 
 
 def may_be_same(text: str, other: str) -> bool:
-    """Return False for texts about different subjects, or with different numbers, names or negations."""
+    """Return False for texts with different subjects, numbers, names or negations."""
     return _subject_of(text) == _subject_of(other) and distinguishing_words(
         text
     ) == distinguishing_words(other)
@@ -57,7 +57,7 @@ def contains_value(text: str, value: str) -> bool:
 
 
 def _subject_of(text: str) -> str:
-    """Return whom a statement is about, lower case: "tom" in "Tom lives here" and "Tom: I do"; "" is the user."""
+    """Return a statement's subject, lower case: "tom" for "Tom lives here"; "" is the user."""
     found = _SUBJECT.match(text.strip())
     return "" if found is None or found[1].casefold() in FUNCTION_WORDS else found[1].casefold()
 

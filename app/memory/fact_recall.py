@@ -1,4 +1,4 @@
-"""Recall of facts and saved texts: short statements, which rank apart from turns and share one limit."""
+"""Recall of facts and saved texts: short statements that rank apart and share one limit."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -75,7 +75,7 @@ class FactService:
     def nearest(
         self, texts: Sequence[str], limit: int, project: str | None = None
     ) -> Sequence[Fact]:
-        """Return the current facts nearest to some texts, each text's best first, in turns; then the newest.
+        """Return the current facts nearest to some texts, in turns; then the newest.
 
         All of them if there are no more. Of the newest, those in the script of a text come first:
         an embedder may not read it. Only what may be recalled in a project is returned.
@@ -126,14 +126,14 @@ class FactService:
     def edit(
         self, fact_id: int, text: str | None = None, category: FactCategory | None = None
     ) -> Fact:
-        """Change text or category as a new version; None keeps one. Raises NotFound, InvalidInput."""
+        """Change text or category (None: keep) as a new version. Raises NotFound, InvalidInput."""
         fact = self._facts.get(fact_id).fact
         new_text = fact.text if text is None else _checked(text)
         changed = replace(fact, text=new_text, category=category or fact.category)
         return fact if changed == fact else self._put(_as_user_version(changed))
 
     def pin(self, fact_id: int, pinned: bool) -> Fact:
-        """Pin or unpin a fact: recall prefers pinned facts, and extraction never supersedes them."""
+        """Pin or unpin a fact: recall prefers pinned ones, extraction never supersedes them."""
         self._facts.get(fact_id)
         fact = replace(self._facts.stored(fact_id), pinned=pinned)
         self._store.save(FactPut(fact))

@@ -1,4 +1,4 @@
-"""Growing quotations: turns and summaries in the recalled block, quoted by their best unit and then further.
+"""Growing quotations: turns and summaries quoted by their best unit, then by more.
 
 The best units of all quotations come first, whatever they belong to; what is left of the budget
 completes the most relevant ones, since an answer often has none of the question's words.
@@ -69,7 +69,7 @@ class GrowingQuotation:
         return placed is not None
 
     def _first(self) -> dict[int, set[int]]:
-        """Return the best unit, or one that is nearly as good where that takes the room of other turns."""
+        """Return the best unit, or a nearly as good one if that is much shorter."""
         ranked = sorted(self.places(), key=lambda each: (-each[0], each[1], each[2]))
         least = _NEARLY * ranked[0][0] if ranked else 0.0
         good = [self.with_unit(*at) for worth, *at in ranked[:_TRIED] if worth >= least]
@@ -85,7 +85,7 @@ class GrowingQuotation:
         return True
 
     def say(self, budget: TokenBudget, statement: str) -> bool:
-        """Quote the unit that says what a statement says; return whether there is one, and room for it."""
+        """Quote the unit that says the same as a statement; return whether it exists and fits."""
         words = set(content_terms(statement))
         for text, units in enumerate(self.texts):
             for place, unit in enumerate(units):
@@ -127,7 +127,7 @@ def quotation_of_document(found: RetrievedDocument) -> GrowingQuotation:
 
 
 def extend_quotations(quoted: Sequence[GrowingQuotation], budget: TokenBudget) -> None:
-    """Quote further units, the best first, as far as the budget goes; then the rest of relevant and of short turns."""
+    """Quote further units, best first; then the rest of relevant and of short turns."""
     waiting = [
         (quotation.relevance * worth, -number, -text, -place)
         for number, quotation in enumerate(quoted)

@@ -1,4 +1,4 @@
-"""What models write to memory: in force at once, or proposed; the user can undo, keep or remove it.
+"""Memory written by models: in force or proposed; the user can undo, keep or remove it.
 
 A text is in force at once when the conversation holds nothing but what the user and the model
 typed. After anything from outside (see `outside`) and after imported text a change of core memory
@@ -36,7 +36,7 @@ _PASTED = re.compile(r"\n|^[ \t]*>|[\"“„«»「][^\"“”„«»「」]{25,
 
 
 class MemoryWriteService:
-    """Writes for models, and takes it back for the user. Thread-safe; blocks; raises StorageError."""
+    """Writes for models and undoes for the user. Thread-safe; blocks; raises StorageError."""
 
     def __init__(
         self, store: Store, core: CoreMemoryService, archive: ArchivalMemoryService
@@ -174,7 +174,7 @@ def _changed(text: str, old: str, new: str) -> str:
 
 
 def outside(messages: Iterable[Message]) -> str:
-    """Return what else than typed words of user and model is in messages, as text; "" for nothing.
+    """Return the kinds of content that neither user nor model typed, as text; "" for none.
 
     Its form decides: results of tools that read, attachments, and messages that may contain a
     paste.

@@ -130,7 +130,7 @@ class MentionReader:
         quoted: Collection[PassageId],
         boundary: Boundary,
     ) -> tuple[RetrievedConversation, ...]:
-        """Return conversations with summary and best turns, in order; without what is `quoted` already.
+        """Return conversations with summary and best turns, in order, without `quoted` ones.
 
         Those that are not `readable` are left out.
         """
@@ -164,7 +164,7 @@ class MentionReader:
     def readable(
         self, wanted: Sequence[ConversationId], boundary: Boundary
     ) -> list[ConversationId]:
-        """Return the conversations that may be quoted: inside the boundary, not private, not in the trash."""
+        """Return the conversations that may be quoted: inside the boundary, not private, present."""
         records = self._conversations.by_ids(wanted)
         return [
             each
@@ -191,7 +191,7 @@ class MentionReader:
     def _ranked(
         self, prepared: PreparedQuery, heads: Mapping[PassageId, PassageHeader]
     ) -> dict[PassageId, Ranked]:
-        """Return the best turns by passage, best first; the last ones where the question ranks none."""
+        """Return the best turns by passage, best first; the newest if none ranks."""
         turns = [each for each, head in heads.items() if head.kind is PassageKind.TURN]
         ranked: dict[PassageId, Ranked] = {}
         for each in ranked_in(self._search, prepared, SearchScope(IdSet(turns), IdSet())):

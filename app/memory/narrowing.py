@@ -1,4 +1,4 @@
-"""Narrowing of a retrieval's results to stricter settings, so that limits are tried without another search."""
+"""Narrowing of a retrieval to stricter settings, to try limits without another search."""
 
 from collections.abc import Iterable
 from dataclasses import replace

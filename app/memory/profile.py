@@ -1,4 +1,4 @@
-"""Profile service: the lines in every prompt, and the user's decisions about what is proposed for them.
+"""Profile service: the lines in every prompt, and the user's decisions about proposals.
 
 Everything is decided on the writer thread, so that no line outlives a fact that is forgotten
 meanwhile.
@@ -42,7 +42,7 @@ _MOST_FACTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ProfileState:
-    """The profile as the user sees it; `proposal` and `diff` are None and empty when nothing waits."""
+    """The profile as shown; without a proposal `proposal` is None and `diff` empty."""
 
     is_on: bool
     lines: tuple[ProfileLine, ...]
@@ -221,7 +221,7 @@ class ProfileService:
         review: ProfileReview | None,
         proposed: Sequence[ProfileLine] | None,
     ) -> tuple[Profile, list[Change]]:
-        """Return a profile of the user's and what stores it; `proposed` lines are decided with it."""
+        """Return a profile by the user and its changes; `proposed` lines are decided with it."""
         before = self.lines()
         self._check_size(lines, before)
         profile = Profile(lines, BY_USER, self._next_time())

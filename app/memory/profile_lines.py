@@ -1,4 +1,4 @@
-"""Profile lines: made from facts by rules, checked against their facts, and matched with edited text. Pure.
+"""Profile lines: made from facts, checked against them, matched with edited text. Pure.
 
 Lines are in the order of their categories, the lasting ones first; one fact is one line, in its own
 words.
@@ -87,13 +87,13 @@ def source_of(fact: Fact) -> FactSource:
 
 
 def fact_rank(fact: Fact) -> tuple[int, bool]:
-    """Return what facts are ordered by: the lasting categories first, pinned facts first in each."""
+    """Return the sort key of facts: lasting categories first, pinned facts first in each."""
     place = LASTING.index(fact.category) if fact.category in LASTING else len(LASTING)
     return place, not fact.pinned
 
 
 def profile_by_rules(basis: ProfileBasis) -> tuple[ProfileLine, ...]:
-    """Return the profile that the facts make: what holds of the present one, then the other facts."""
+    """Return the profile by rules: present lines that still hold, then the other facts."""
     fixed = basis.fixed
     kept = [line for line in basis.lines if line in fixed or basis.holds(line)]
     covered = {source.fact_id for line in kept for source in line.sources}

@@ -38,7 +38,7 @@ class QueryTokens:
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """A question's vector in the answering space, with the index to search and the question's background.
+    """A question's vector in the answering space, with index and background.
 
     `preference` is the space's direction of preferences. `tokens` is None for embedders without
     token vectors and while there is no index of them.
@@ -60,7 +60,7 @@ class QuestionEmbedder:
         self._lock = threading.Lock()
 
     def embedded(self, embedder: Embedder, question: str) -> "_Embedded":
-        """Return the vector of a question, and its tokens if the embedder has any. Raises KnownError."""
+        """Return a question's vector, and its tokens if the embedder has any; raises KnownError."""
         key = (embedder.space, question)
         with self._lock:
             if (known := self._known.get(key)) is not None:

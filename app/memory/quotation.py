@@ -1,4 +1,4 @@
-"""Quotation: the sentences and lines of a text that carry the answer to a question, in their Markdown structure. Pure.
+"""Quotation: sentences and lines that carry an answer, in their Markdown structure. Pure.
 
 A text is divided into units: sentences of prose and of list items, table rows and lines of code. A
 unit is worth the share of the question's weight that its words have, and a part of what its
@@ -80,7 +80,7 @@ def excerpt(units: Sequence[QuoteUnit], chosen: Collection[int]) -> str:
 
 
 def _gap(units: Sequence[QuoteUnit], place: int) -> str:
-    """Return what stands between a unit and the next: a space within a line, unless the script has none."""
+    """Return the separator of a unit and the next: newline, space, or none in unspaced scripts."""
     if units[place].line != units[place + 1].line:
         return "\n"
     return "" if units[place].text.endswith(_WIDE_ENDS) else " "
@@ -154,7 +154,7 @@ def _word_shares(
 def _with_introductions(
     units: Sequence[QuoteUnit], worth: Iterator[float]
 ) -> Iterator[tuple[QuoteUnit, float]]:
-    """Yield the units with their worth, at least a share of that of the line that introduces them."""
+    """Yield units with their worth, at least a share of the worth of their introduction."""
     introduction, line, is_list = 0.0, -1, False
     for unit in units:
         own = next(worth)

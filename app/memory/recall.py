@@ -106,7 +106,7 @@ class RecallService:
         return replace(found, took_ms=took_ms, notice=" ".join(dict.fromkeys(retrieval.notices)))
 
     def warm_up(self) -> None:
-        """Run a query without an audience, so that the user's first one is fast.
+        """Run a query and drop its result, so that the user's first one is fast.
 
         The first query loads and compiles what takes 0.1 s, and a multiple on a busy machine: more
         than a message waits for recall.
@@ -114,7 +114,7 @@ class RecallService:
         self.retrieve(_WARM_UP_QUESTION, None, SegmentContext(), RecallSettings())
 
     def wait_for_meaning(self, timeout_s: float) -> bool:
-        """Wait until meaning can be searched, or it is known that it cannot; return whether that is so."""
+        """Wait until search by meaning works or is known to fail; return whether that is so."""
         vectors = self._search.vector_search
         return vectors is None or vectors.wait_until_settled(timeout_s)
 
@@ -126,7 +126,7 @@ class RecallService:
         limit: int,
         choice: RecallChoice = ANY_RECALL,
     ) -> Sequence[FoundAnswer] | None:
-        """Return the best results for a question after the `recent` turns of a conversation, for the Recall model.
+        """Return the best answers after the `recent` turns of a conversation, for Recall.
 
         At most `limit` turns, half as many facts and saved texts, and as many passages of
         documents, by the rules of `retrieve`; `is_weak` marks those that no prompt would get. If
@@ -169,7 +169,7 @@ class RecallService:
     def _still_within(
         self, boundary: Boundary, quoted: Sequence[FoundAnswer]
     ) -> Sequence[FoundAnswer]:
-        """Return the answers that the boundary still contains: it may have changed during the search."""
+        """Return the answers still inside the boundary, which may have changed meanwhile."""
         found = (each.result.conversation_id for each in quoted)
         inside = self._search.boundaries.still_within(boundary.uid, found)
         now_within = self._search.boundaries.of(boundary.uid)
@@ -327,7 +327,7 @@ class RecallService:
     def _other_conversations(
         self, conversation_id: ConversationId | None, refused: IdSet, boundary: Boundary
     ) -> SearchScope:
-        """Return the scope of other conversations inside a boundary, without hidden and refused passages."""
+        """Return the scope of other conversations, without hidden and refused passages."""
         left_out = self._search.pools().excluded | refused
         if conversation_id is not None:
             left_out |= IdSet(self._passages.of_conversations([conversation_id]))

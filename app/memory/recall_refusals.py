@@ -62,7 +62,7 @@ class Refusals:
         conversation_id: ConversationId | None = None,
         key: str = "rag_min_similarity",
     ) -> str:
-        """Return why something is not wanted, or that its relevance is below the threshold of a setting."""
+        """Return why something is not wanted, or that its relevance is below a setting."""
         if not self._settings.rag_enabled:
             return "rag_enabled is off"
         return self.unwanted(match, conversation_id) or self.below(match, key)
@@ -76,7 +76,7 @@ class Refusals:
         return SAME_CONVERSATION if conversation_id == self._context.conversation_id else ""
 
     def may_hint(self, item: RecalledItem) -> bool:
-        """Return whether an item is left out only because of a limit, and relevant enough for a hint."""
+        """Return whether only a limit excludes an item that is relevant enough for a hint."""
         return (
             not item.injected
             and self._settings.rag_enabled

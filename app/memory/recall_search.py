@@ -94,7 +94,7 @@ def prepare(
 
 
 def _asks_in_full(question: str) -> bool:
-    """Return whether a message has a question of some words; two characters without spaces count as one.
+    """Return whether a message asks in some words; two characters without spaces are one.
 
     What it states beside the question does not count: "Done. What next?" names nothing.
     """
@@ -105,7 +105,7 @@ def _asks_in_full(question: str) -> bool:
 
 
 def _with_recent(question: str, recent: Sequence[RecentTurn]) -> str:
-    """Return a question after the user's last messages, as many as hold a few words that name something.
+    """Return a question after the user's last messages, until these name enough.
 
     Replies are left out: they are long, and what they say again would count more than what is
     asked.
@@ -119,7 +119,7 @@ def _with_recent(question: str, recent: Sequence[RecentTurn]) -> str:
 
 
 def _own_weight(search: SearchService) -> float:
-    """Return the weight of a question that needs no context: that of a few words that nothing else has."""
+    """Return the weight of a question that needs no context: that of a few unique words."""
     try:
         return _FULL_WORDS * math.log(_MESSAGES_A_PASSAGE * search.index.passage_count + 2)
     except KnownError:
@@ -266,7 +266,7 @@ _COMPARED_CHARS = 4_000
 
 
 def repeated_turns(passages: Passages, ranked: Iterable[Ranked], question: str) -> IdSet:
-    """Return the turns of a ranking to leave out: non-answers, and all but the best of near duplicates.
+    """Return the turns to leave out: non-answers, and all but the best of near duplicates.
 
     Only turns whose first message may be the same question are read. Blocking.
     """

@@ -97,7 +97,7 @@ def select_within(
 
 
 class _Selector:
-    """Selects layer by layer; every item is noted with the reason why it was left out, "" if it was not."""
+    """Selects layer by layer; every item is recorded with the reason why it was left out."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class _Selector:
             taken += why_not in ("", NOT_THIS_TIME)
 
     def select_hints(self) -> None:
-        """Select the best of what is relevant and left out, as one line for each turn, fact or summary.
+        """Select the best of what was left out, one line for each turn, fact or summary.
 
         A fact and the turn it comes from count as one. Summaries come last: they say what the turns
         say, but less.

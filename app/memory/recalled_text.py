@@ -104,12 +104,13 @@ def exchange_piece(
 def document_piece(found: RetrievedDocument, chosen: Collection[int]) -> PromptPiece:
     """Return a document's name with the chosen units of a passage."""
     passage = found.match.passage_id
-    head = f"- document {passage} · {_title(found.title)} · {_date(found.changed_at)} · {document_link(passage)}\n"
+    title, date = _title(found.title), _date(found.changed_at)
+    head = f"- document {passage} · {title} · {date} · {document_link(passage)}\n"
     return PromptPiece(head + _quoted(excerpt(found.units, chosen)), None, passage)
 
 
 def exchange_hint(found: RetrievedExchange, title: str, said: str = "") -> PromptPiece | None:
-    """Return the best sentence of a turn, if possible not a question; None if it is in the text `said`."""
+    """Return a turn's best sentence as a hint; None if it is in the text `said`."""
     is_user, sentence = best_sentence(found)
     if _is_said(sentence, said):
         return None
@@ -120,7 +121,7 @@ def exchange_hint(found: RetrievedExchange, title: str, said: str = "") -> Promp
 
 
 def best_sentence(found: RetrievedExchange) -> tuple[bool, str]:
-    """Return whether the user said the best sentence of a turn, and the sentence; no question if possible."""
+    """Return whether the user said a turn's best sentence, and the sentence; rather no question."""
     best = max(
         (
             (unit.worth > 0 and not is_question(unit.text), unit.worth, -at, unit.text)

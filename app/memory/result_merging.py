@@ -1,4 +1,4 @@
-"""Result merging: facts, memories, tool summaries, manual pages and documents among the turns of a search.
+"""Result merging: facts, memories, summaries, manual pages and documents among turns.
 
 They are ranked apart, kind by kind: ranked together with turns, they mostly hurt.
 """
@@ -24,7 +24,7 @@ _RANK_OFFSET = 10  # of reciprocal rank fusion: lower means that first places co
 
 
 def fused_with_cosine(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Return parts best first, by reciprocal rank fusion of the ranking and of the cosines of passages.
+    """Return parts best first, by reciprocal rank fusion of ranking and cosines of passages.
 
     The ranking was fitted to conversations, where the words of a question recur; manual pages and
     facts use other words. Formula: Cormack, Clarke and Büttcher, SIGIR 2009.
@@ -74,7 +74,7 @@ def merge_side_results(
 def _taken(
     results: Sequence[SearchResult], sides: Sequence[Sequence[SearchResult]], limit: int
 ) -> list[list[SearchResult]]:
-    """Return what is shown of each side list: the first of each, then the second, weak ones last."""
+    """Return what is shown of each side list: all first ones, then the second; weak ones last."""
     room = max(1, limit // 2, limit - len(results))
     by_place = sorted(
         (each.is_weak, place, number)

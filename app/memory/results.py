@@ -114,7 +114,7 @@ class _FoundResult:
 
 
 class _ResultCollector:
-    """One ranking being turned into results: the remaining parts and what was found, each target once."""
+    """A ranking being turned into results: the parts left, and what was found, each once."""
 
     def __init__(self, waiting: Iterator[Ranked], limit: int) -> None:
         self._waiting = waiting

@@ -35,7 +35,7 @@ class Retrieval:
     notices: list[str] = field(default_factory=list)
 
     def attempt(self, step: Callable[[], None], *, is_last: bool = False) -> None:
-        """Run a step; an error becomes a notice. The last one runs although the retrieval was cancelled."""
+        """Run a step; errors become notices. The last step runs even after a cancellation."""
         try:
             if not is_last and self.is_cancelled():
                 self.notices.append(_TOO_LONG)
@@ -50,7 +50,7 @@ class Retrieval:
             self.notices.append(_FAILED)
 
     def unquoted(self, ranked: Sequence[Ranked]) -> list[Ranked]:
-        """Return a ranking without what the request already quotes, which still ranked with the rest."""
+        """Return a ranking without what the request quotes; that is ranked with the rest before."""
         quoted = self.segment.quoted
         return [each for each in ranked if passage_id_of(each.part_id) not in quoted]
 

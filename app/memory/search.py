@@ -258,7 +258,7 @@ class SearchService:
         return [each.with_relevance(min(each.relevance, most)) for each in ranked]
 
     def query_vector(self, query: SearchQuery) -> QueryVector | None:
-        """Return the query's vector in the answering space, None where only words can be searched."""
+        """Return the query's vector in the answering space, None if only words are searched."""
         if self.vector_search is None or not query.words:
             return None
         return self.vector_search.query_vector(parse_question(query.words).core)
@@ -266,7 +266,7 @@ class SearchService:
     def ranked(
         self, query: SearchQuery, vector: QueryVector | None, scope: SearchScope, prior: float = 0.0
     ) -> list[Ranked]:
-        """Return the parts of a scope, best first; `prior` is added to the log odds of their relevance.
+        """Return a scope's parts, best first; `prior` is added to their log odds.
 
         What is preferred ranks by itself. Raises IndexUnavailable.
         """
@@ -290,7 +290,7 @@ class SearchService:
         scope: SearchScope,
         parts: Collection[PartId] = (),
     ) -> RankingInput:
-        """Return the candidates of each list and `parts`, with their features. Raises IndexUnavailable."""
+        """Return candidates and `parts` with their features. Raises IndexUnavailable."""
         question = parse_question(query.words, is_message=query.is_message)
         asked = replace(query, words=question.core) if question.core else query
         try:
@@ -320,7 +320,7 @@ class SearchService:
     def _token_scores(
         self, tokens: QueryTokens | None, asked: SearchQuery, table: CandidateTable
     ) -> Numbers | None:
-        """Return the match of each candidate's best window of tokens: 0 as of unrelated text, 1 of the same tokens.
+        """Return each candidate's best token window: 0 as unrelated text, 1 as equal tokens.
 
         A token has its word's weight. NaN where there are no tokens.
         """
@@ -372,6 +372,6 @@ class SearchService:
 
 
 def with_any_word(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Return the parts of passages with any word of the query: without vectors, context alone is no match."""
+    """Return the parts of passages with any query word: context alone is no match."""
     holding = {passage_id_of(each.part_id) for each in ranked if each.coverage > 0}
     return [each for each in ranked if passage_id_of(each.part_id) in holding]

@@ -1,4 +1,4 @@
-"""Secrets in the library, such as keys and passwords: found by reading, and forgotten wherever stored."""
+"""Secrets in the library, such as keys: found by reading, forgotten wherever stored."""
 
 import json
 from collections import Counter
@@ -80,7 +80,7 @@ def _texts_of(message: Message) -> Iterator[str]:
 
 
 class ValueService:
-    """Forgets values, such as keys, wherever they are stored. Blocking; a value is never shown or logged.
+    """Forgets values such as keys everywhere. Blocking; no value is shown or logged.
 
     `forget_value` is `app.storage.deletion.forget.forget_value` for the open store.
     """
@@ -90,7 +90,7 @@ class ValueService:
         self._forget_value = forget_value
 
     def in_messages(self, message_ids: Iterable[MessageId]) -> Sequence[str]:
-        """Return the secrets in messages; raise NotFound for an unknown message, or where there is none."""
+        """Return the secrets in messages; raise NotFound for a message without any."""
         ids = list(message_ids)
         messages = Exchanges(self._store).messages(ids)
         values: dict[str, None] = {}

@@ -33,7 +33,7 @@ class SpaceMeasurements:
         retry_s: float,
         limit_s: float = MEASURE_LIMIT_S,
     ) -> None:
-        """`retry_s` is the first delay after a failure; `limit_s` the time limit of a measurement by a server."""
+        """`retry_s` is the first delay after a failure; `limit_s` limits a server's measurement."""
         self._vectors = vectors
         self._is_cancelled = is_cancelled
         self._retry_s = retry_s
@@ -44,7 +44,7 @@ class SpaceMeasurements:
         self._again_at = 0.0  # on the monotonic clock
 
     def of(self, embedder: Embedder) -> SpaceTraits | None:
-        """Return the traits of an embedder's space, measured if needed; None while it has no vectors.
+        """Return a space's traits, measured if needed; None while it has no vectors.
 
         Raises EmbedderUnavailable if the stored vectors have another dimension, and KnownError.
         """

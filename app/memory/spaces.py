@@ -53,7 +53,7 @@ class SpaceService:
         )
 
     def plan(self, choice: str) -> EmbedderSwitchPlan:
-        """Return the effort of switching to a choice; raises EmbedderUnavailable if it is not usable.
+        """Return the effort of a switch; raises EmbedderUnavailable for an unusable choice.
 
         What is embedded already is not counted, except where consent is needed.
         """

@@ -1,4 +1,4 @@
-"""Starter questions: a few questions that imported conversations can answer, made from their titles."""
+"""Starter questions: a few that imported conversations can answer, made from their titles."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ class StarterQuestions:
         self._reads = RecallReads(store)
 
     def make(self, ids: Collection[ConversationId]) -> Sequence[str]:
-        """Return up to three questions about different ones of these conversations, in their language.
+        """Return up to three questions about different conversations, in their languages.
 
         They are about those with the most turns whose title names a subject; a title that is a
         question is asked as it is.

@@ -35,7 +35,7 @@ _HEADINGS = {
 
 @dataclass(frozen=True, slots=True)
 class RecallRoom:
-    """The tokens for what is recalled: of other conversations, of earlier in this one, and of documents."""
+    """The tokens for recall from other conversations, this one, and documents."""
 
     related_tokens: int
     earlier_tokens: int
@@ -48,7 +48,7 @@ def tokens_of(size_bytes: int) -> int:
 
 
 class TokenBudget:
-    """Pieces under headings within a token budget; introduction and headings cost with the first piece."""
+    """Pieces under headings within a token budget; the first piece pays for its heading."""
 
     def __init__(self, budget_tokens: int, introduction: str = "") -> None:
         self._left_bytes = budget_tokens * BYTES_PER_TOKEN
@@ -65,7 +65,7 @@ class TokenBudget:
         return self._left_bytes - self._opening_bytes(heading)
 
     def put(self, heading: str, *pieces: PromptPiece) -> int | None:
-        """Add pieces if there is room for all; return the place of the last one, None without room."""
+        """Add pieces if all fit; return the place of the last one, None otherwise."""
         cost = self._opening_bytes(heading) + sum(size_of(piece.text) for piece in pieces)
         if cost > self._left_bytes:
             return None

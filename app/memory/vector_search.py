@@ -85,7 +85,7 @@ class VectorSearch:
         self._problem = ""
 
     def start(self, once_settled: Callable[[], object] = lambda: None) -> None:
-        """Determine the answering space now and after every change, in the background; may be called twice.
+        """Determine the answering space now and after changes, in the background; idempotent.
 
         `once_settled` is called there once: when questions are first answered by meaning, or it is
         known that for now they cannot be.
@@ -135,7 +135,7 @@ class VectorSearch:
 
     @property
     def new_space_problem(self) -> str:
-        """Why the space that is being filled could not be measured, and when it is retried; "" for nothing."""
+        """Why the new space could not be measured, and when it is retried; "" for nothing."""
         if not (problem := self._measurements.problem):
             return ""
         return f"It cannot be measured yet: {problem}. It is retried within a minute."
@@ -151,7 +151,7 @@ class VectorSearch:
             return None
 
     def wait_until_settled(self, timeout_s: float) -> bool:
-        """Wait until questions are answered by meaning, or for now cannot be; return whether that is so.
+        """Wait until questions are answered by meaning or cannot be; return whether that is so.
 
         Without `start` the first question loads the model, so nothing is waited for.
         """
@@ -196,7 +196,7 @@ class VectorSearch:
         return QueryVector(vector, index, background, preference, found)
 
     def similarities(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return the cosine of each text with a question, by a model on this machine; none without one.
+        """Return the cosine of each text with a question, by a local model; none without one.
 
         2 to 5 ms for a sentence. Never raises.
         """

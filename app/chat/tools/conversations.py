@@ -193,7 +193,7 @@ class ConversationTools:
         return json_line({"note": NOTE, **head, **_sides(messages, None)})
 
     def _shown(self, conversation_id: int, asked_in: Conversation, missing: str) -> Conversation:
-        """Return a conversation that may be shown in another; raise the same NotFound for all others."""
+        """Return a conversation that may be read in another; the same NotFound for all others."""
         found = self._conversations.by_ids([conversation_id]).get(ConversationId(conversation_id))
         boundary = self._boundaries.of(asked_in.project)
         if (

@@ -46,7 +46,7 @@ class MemoryTools:
         self._writes = writes
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return the tools, for conversations with memory; core memory is not changed from bounded projects."""
+        """Return the tools, for conversations with memory; bounded projects keep core memory."""
         tools = (
             Tool(
                 "memory_search",

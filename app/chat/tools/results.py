@@ -109,7 +109,7 @@ def truncate_results(messages: Sequence[Message], max_chars: int) -> tuple[Messa
 
 
 def shortened_results(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return messages with one line for each tool result: its name, its size, how to get it again."""
+    """Return messages with tool results as one line: name, size, how to get them again."""
     return tuple(
         replace(each, blocks=tuple(map(_shortened, each.blocks)))
         if any(isinstance(block, ToolResult) for block in each.blocks)

@@ -1,4 +1,4 @@
-"""The toolbox: the tools that a model may call, the check of their arguments, and their results.
+"""Toolbox: the tools that a model may call, the check of arguments, and results.
 
 Arguments from a model are never trusted: they are checked against the tool's schema, and every
 failure becomes a result that tells the model what to do. `app.chat.running_exchange` runs the
@@ -50,7 +50,7 @@ class Tool:
             the model.
         writes: Whether it changes memory.
         is_usable: Whether it is of use in a conversation now; it is not offered otherwise.
-        is_checked: Whether arguments are checked against the schema; else `run` gets any JSON object.
+        is_checked: Whether arguments are checked by the schema; else `run` gets any object.
         waits_for_user: Whether a call may wait for the user, for as long as that takes.
     """
 

@@ -62,9 +62,7 @@ _SLOTS = MappingProxyType(
     }
 )
 _OF_OTHERS = frozenset({"family", "partner", "pet"})  # a clause without a subject is about them
-_BARE = frozenset(
-    {"name", "origin", "diet item"}
-)  # nothing but a list follows the value in its clause
+_BARE = frozenset({"name", "origin", "diet item"})  # only a list follows the value in its clause
 _WHOLE = frozenset({"remember", "language of answers", "instruction"})  # to the sentence's end
 
 _ARTICLES = frozenset(
@@ -134,7 +132,7 @@ def _begins_part(text: str) -> bool:
 
 
 def _asserted(text: str) -> Iterator[str]:
-    """Yield the sentences in which a message's writer speaks, without quotations and pasted text."""
+    """Yield the sentences that the writer asserts, without quotations and pasted text."""
     known = [patterns_of(each) for each in LANGUAGES]
     text = _QUOTED_LINE.sub("", _FENCED.sub("\n", text)).replace("’", "'").replace("\u00a0", " ")
     if any(each.texts.search(text) or each.closings.search(text) for each in known):
@@ -241,7 +239,7 @@ def _denied(clause: str, known: Patterns) -> Iterator[Statement]:
 
 
 def _value_of(match: re.Match[str], known: Patterns) -> str:
-    """Return a value, one of {words} up to the first stop word: its pattern may have taken too much."""
+    """Return a value; {words} end at the first stop word, which patterns do not know."""
     value = match["value"]
     if "words" not in match.groupdict():
         return value

@@ -5,7 +5,7 @@ Each file has words and regular expressions that delimit what the writer states 
 
 {name}, {place}    capitalized words: a person; a place, company or product
 {words}, {age}     one to four words; 10 to 119
-{not_product}      nothing, before a value that is no system or program, which one may move to as well
+{not_product}      nothing, before a value that is no system or program: one may move to these too
 {date}             up to 20 characters; a clause with it must hold a date (`DATED`)
 {adv}              any of the file's `adverbs`, or nothing
 
@@ -55,7 +55,7 @@ class Patterns:
     Attributes:
         stops: Its stop words: none of them begins a value, and each ends one.
         subject: What a clause without a subject lacks after one that has it: "I ".
-        is_verb_final: Whether "that" changes the order of a clause, which then is no sentence alone.
+        is_verb_final: Whether a clause after "that" has another order than a sentence.
         split: The ends of clauses.
         leads: Words before a statement.
         negated: A clause that says the opposite.
@@ -150,7 +150,7 @@ DATED = frozenset({"plan", "birthday"})
 
 
 def end_of_date(text: str) -> int:
-    """Return the end of the first date that a text names: a day, month, weekday or year; 0 for none."""
+    """Return the end of the first date (day, month, weekday or year) in a text; 0 for none."""
     found = _date().search(text)
     return found.end() if found else 0
 

@@ -49,7 +49,7 @@ def unit_rows(vectors: Float) -> Float:
 
 
 def centered(vectors: Float) -> Float:
-    """Return unit rows without the component that all have in common, which would hide what differs."""
+    """Return unit rows without their common component, which would hide the differences."""
     return unit_rows(vectors - vectors.mean(axis=0))
 
 
@@ -84,7 +84,7 @@ def assign(vectors: Float, centroids: Float) -> Clusters:
 
 
 def means(vectors: Float, labels: Ints, count: int) -> Float:
-    """Return the centroids of labels 0 to `count` - 1: float32, unit rows, zero where there is none."""
+    """Return the centroids of labels 0 to `count` - 1: float32, unit rows, zero if empty."""
     sums = np.zeros((count, vectors.shape[1]), np.float32)
     order = np.argsort(labels, kind="stable")
     present, starts = np.unique(labels[order], return_index=True)

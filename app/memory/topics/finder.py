@@ -61,7 +61,7 @@ class FoundTopics:
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """The topics so far: `labels` is (n,), the place in `ids` of each conversation's topic, -1 for none."""
+    """The topics so far; `labels`, (n,), are the places of topics in `ids`, -1 for none."""
 
     ids: Sequence[TopicId]
     labels: Ints
@@ -89,7 +89,7 @@ class TopicFinder:
         return self._rows.work(space)
 
     def is_due(self, work: TopicWork, model: str = "") -> bool:
-        """Return whether conversations need a topic or topics a name, or `model` was not yet asked for names."""
+        """Return whether topics or names are missing, or `model` was not yet asked for names."""
         if work.conversations < LEAST_CONVERSATIONS:
             return False
         return bool(work.unassigned or work.nameless or (model and model != work.model))
@@ -212,7 +212,7 @@ class TopicFinder:
 def _continued(
     rows: Float, centroids: Float, earlier: _Earlier
 ) -> tuple[Ints, list[TopicId], Float]:
-    """Return labels, the topic of each label and cosines, of clusters that continue the earlier ones.
+    """Return labels, their topics, and cosines, of clusters that continue the earlier ones.
 
     The conversations of a topic that the user decided about stay together when no cluster continues
     it.

@@ -160,7 +160,7 @@ def _joined(words: Iterable[str]) -> str:
 
 
 def _terms(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield (key, as written) of the terms of a text: stems of words and of neighbors, runs of characters."""
+    """Yield terms as (key, as written): stems of words and pairs, runs of characters."""
     language = language_of(text)
     words: list[tuple[str, str, int, int]] = []
     for start, end, chunk in chunk_spans(text):

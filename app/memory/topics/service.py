@@ -1,4 +1,4 @@
-"""Topic service: the list of topics, the user's decisions about them, and trails. Thread-safe; blocks."""
+"""Topic service: topics, the user's decisions about them, trails. Thread-safe; blocks."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -23,9 +23,7 @@ from app.storage.tables.topics import TopicRows
 
 _LEAST_ALIKE = 0.1  # the least mean cosine of two conversations of a topic that is listed
 _CLEAR_ALIKE = 0.2  # and of a conversation with the others, where its topic is clear
-_CLEAR_SHARE = (
-    0.75  # of the mean strength in the topic; below are most conversations on new subjects
-)
+_CLEAR_SHARE = 0.75  # of the mean strength in the topic; new subjects are mostly below
 
 
 class TopicService:
@@ -97,7 +95,7 @@ class TopicService:
     # -- changes
 
     def rename(self, topic_id: TopicId, name: str) -> Topic:
-        """Give a topic a name of the user's, or with "" its automatic name; raises InvalidInput, NotFound."""
+        """Name a topic, or restore its automatic name with ""; raises InvalidInput, NotFound."""
         plain = " ".join(name.split())
         if len(plain) > NAME_LIMIT_CHARS:
             raise InvalidInput(
@@ -111,7 +109,7 @@ class TopicService:
         return self._choose(topic_id, is_hidden=hidden)
 
     def merge(self, topic_ids: Iterable[TopicId], into: TopicId) -> Topic:
-        """Move the conversations of topics into another, now and later; raises InvalidInput, NotFound.
+        """Merge topics into another, now and later; raises InvalidInput, NotFound.
 
         Topics of different levels cannot be merged.
         """
@@ -218,7 +216,7 @@ def _known(listed: Mapping[TopicId, Topic], topic_id: TopicId) -> Topic:
 
 
 def _together(first: Topic, second: Topic) -> Topic:
-    """Return two parts of one topic as one; names are the first's, the parent is the one there is."""
+    """Return two parts of one topic as one, named as the first, with the parent there is."""
     decided = [each for each in (first, second) if each.decided_at is not None]
     later = max(decided, key=lambda each: each.decided_at or each.last_at, default=first)
     return replace(
