@@ -221,7 +221,7 @@ class HistoryReader:
         compaction: PlanPart | None,
         ceiling: Ceiling,
     ) -> tuple[str, int]:
-        """Return the text for the turns before `first + dropped`, and how many it covers of `turns`.
+        """Return the text for turns before `first + dropped`, and how many it covers of `turns`.
 
         A prepared text is taken, with sentences of the turns that it lacks.
         """
@@ -292,7 +292,7 @@ def markdown_of(messages: Sequence[Message]) -> TurnMarkdown:
 
 
 def past_position(segment: Sequence[Exchange], before: StoredPrompt | None) -> tuple[int, int]:
-    """Return the indexes of the first turn that a prompt repeats and the first with whole results."""
+    """Return the indexes of the first turn in a prompt and of the first with whole results."""
     if before is None:
         return 0, 0
     shortened = next((p.message_ids for p in before.parts if p.kind is PlanPartKind.SHORTENED), ())

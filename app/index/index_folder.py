@@ -154,7 +154,7 @@ def check_files(files: Path, opstamp: int) -> None:
 
 
 def _check_file(path: Path) -> None:
-    """Verify a file's checksum, which a footer has: JSON, its length (4 bytes), a magic number (4)."""
+    """Verify a file's checksum in its footer: JSON, its length (4 bytes), a magic number (4)."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

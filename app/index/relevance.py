@@ -150,7 +150,7 @@ def fall_factor(found: Mapping[str, float], asked: str) -> float:
 
 
 def lacks(best: Ranked, other: Ranked) -> float:
-    """Return how many fewer words a hit has than the best, as the difference of logs, at least 0."""
+    """Return how many fewer words a hit has than the best: the difference of logs, at least 0."""
     return max(0.0, _holds(best) - _holds(other))
 
 

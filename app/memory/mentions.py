@@ -164,7 +164,7 @@ class MentionReader:
     def readable(
         self, wanted: Sequence[ConversationId], boundary: Boundary
     ) -> list[ConversationId]:
-        """Return the conversations that may be quoted: inside the boundary, not private, present."""
+        """Return the conversations that may be quoted: in the boundary, not private or deleted."""
         records = self._conversations.by_ids(wanted)
         return [
             each
