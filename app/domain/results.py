@@ -24,8 +24,9 @@ class SearchResult:
     """One line of a search.
 
     `relevance` is 0-1; `is_weak` when it is below what recall quotes, `is_hint` when recall may hint at it;
-    `cosine` is None without a vector. `message_id` is the message of the turn that was found. `marks` and
-    `question_marks` are (start, end) offsets of matching words in `snippet` and `user_question`.
+    `cosine` is None without a vector. `message_id` is the message of the turn that was found. `marks`,
+    `question_marks` and `title_marks` are (start, end) offsets of matching words in `snippet`, `user_question` and
+    `conversation_title`.
     `turn_number` counts on the exchange's own path; `is_shown` when that path is the one its conversation
     shows. Times are UTC.
     """
@@ -50,6 +51,7 @@ class SearchResult:
     is_shown: bool = True
     is_hint: bool = False
     question_marks: tuple[tuple[int, int], ...] = ()
+    title_marks: tuple[tuple[int, int], ...] = ()
 
     @property
     def place(self) -> str:

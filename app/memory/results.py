@@ -181,4 +181,5 @@ def _result(
         is_shown=place.is_shown,
         is_hint=hint_floor <= ranked.relevance < floor,
         question_marks=marks_in(question, query).spans,
+        title_marks=marks_in(place.conversation_title, query).spans,
     )

@@ -141,6 +141,8 @@ def test_the_words_of_a_title_find_where_its_conversation_begins(library: Librar
         assert (best.conversation_title, best.turn_number) == ("Untangling a merge", 0)
         assert not best.is_weak
         assert all(each.is_weak for each in others)
+        marked = {best.conversation_title[start:end].lower() for start, end in best.title_marks}
+        assert marked == set(asked.split())
     assert library.titles("merge sort")[0] == "A talk"
 
 

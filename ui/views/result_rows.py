@@ -71,10 +71,11 @@ class ResultDelegate(RowDelegate):
             self._line(painter, inner, row.title, style.small_metrics, _AT_LEFT)
             return
         weak = row.best.is_weak
-        painter.setFont(style.font if weak else style.strong)
         painter.setPen(style.muted if weak else style.text)
         metrics = style.metrics if weak else style.strong_metrics
-        self._line(painter, inner, row.title, metrics, _AT_LEFT)
+        font = style.font if weak else style.strong
+        inner.setTop(inner.center().y() - metrics.height() / 2)
+        self._marked_line(painter, inner, row.title, row.best.title_marks, font, metrics)
 
     def _result(self, painter: QPainter, area: QRectF, result: SearchResult, aside: str) -> None:
         style = self._style
@@ -82,7 +83,7 @@ class ResultDelegate(RowDelegate):
         lead, marks = lead_text(result)
         if lead:
             painter.setPen(style.muted if result.is_weak else style.text)
-            self._marked_line(painter, inner, lead, marks)
+            self._marked_line(painter, inner, lead, marks, style.font, style.metrics)
             inner.setTop(inner.top() + style.line_px)
         lines, small_px = _snippet_lines(result), style.small_metrics.height()
         room = _FILLED_SHARE * lines * inner.width() / style.small_metrics.averageCharWidth()
@@ -99,13 +100,20 @@ class ResultDelegate(RowDelegate):
             painter, inner.adjusted(0, 0, -width, 0), origin_text(result), style.small_metrics
         )
 
-    def _marked_line(self, painter: QPainter, area: QRectF, text: str, marks: _Marks) -> None:
+    def _marked_line(
+        self,
+        painter: QPainter,
+        area: QRectF,
+        text: str,
+        marks: _Marks,
+        font: QFont,
+        metrics: QFontMetricsF,
+    ) -> None:
         """Draw one line, elided, with marks."""
-        metrics: QFontMetricsF = self._style.metrics
         line = metrics.elidedText(text, Qt.TextElideMode.ElideRight, area.width())
         kept = len(line) if line == text else len(line) - 1
         inside = [(start, min(end, kept)) for start, end in marks if start < kept]
-        self._draw(painter, area, line, self._style.font, inside, 1)
+        self._draw(painter, area, line, font, inside, 1)
 
     def _draw(
         self, painter: QPainter, area: QRectF, text: str, font: QFont, marks: _Marks, lines: int
