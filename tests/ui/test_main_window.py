@@ -12,9 +12,11 @@ from typing import Any, cast
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QLabel,
+    QLineEdit,
     QPushButton,
     QSplitter,
     QToolButton,
@@ -229,6 +231,23 @@ def test_the_palette_runs_an_action_once_where_a_single_click_activates() -> Non
     view.clicked.emit(row)  # Qt emits both where the desktop activates on a single click
     view.activated.emit(row)
     assert runs == [1]
+
+
+def test_the_palette_is_filtered_and_steered_from_its_box(qtbot: QtBot) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    actions, runs = [QAction(each, parent) for each in ("&Find", "Find off", "New", "Find all")], []
+    actions[1].setEnabled(False)
+    for action in actions:
+        action.triggered.connect(lambda _, action=action: runs.append(action.text()))
+    palette = CommandPalette(actions, parent)
+    palette.show()
+    box = palette.findChild(QLineEdit)
+    assert box is not None
+    QTest.keyClicks(box, "find")
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Return):
+        QTest.keyClick(box, key)
+    assert runs == ["Find all"], "after the first, without what is disabled or does not match"
 
 
 class Pane:

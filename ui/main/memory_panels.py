@@ -79,37 +79,25 @@ def _present_pages(
     """Create the presenters of the pages of the settings; return what shows each page."""
     models = partial(list_models, services.models, services.chat, bridge)
     ProvidersPresenter(
-        bridge,
-        services.models,
-        services.chat,
-        services.settings,
-        services.workers.wake,
+        bridge, services.models, services.chat, services.settings, services.workers.wake,
         dialog.models,
-    )
+    )  # fmt: skip
     embedder = EmbedderPresenter(
         bridge, services.spaces, services.embedders, services.embedding_regeneration,
         dialog.embedder,
     )  # fmt: skip
     background = BackgroundPagePresenter(
-        bridge, services.background, services.own_prices, services.spending,
-        models, services.summary_regeneration,
-        consent, dialog.background,
+        bridge, services.background, services.own_prices, services.spending, models,
+        services.summary_regeneration, consent, dialog.background,
     )  # fmt: skip
     recall = RecallSettingsPresenter(
-        bridge, services.settings, services.previews, dialog.memory, open_conversation,
-        open_item,
-    )  # fmt: skip
+        bridge, services.settings, services.previews, dialog.memory, open_conversation, open_item
+    )
     presets = PresetsPresenter(
-        bridge, services.presets, services.models, services.tools,
-        models, dialog.presets,
-    )  # fmt: skip
+        bridge, services.presets, services.models, services.tools, models, dialog.presets
+    )
     programs = ProgramsPresenter(
-        bridge,
-        services.sources,
-        services.mcp_access,
-        services.mcp_http,
-        open_link,
-        dialog.programs,
+        bridge, services.sources, services.mcp_access, services.mcp_http, open_link, dialog.programs
     )
     tools = ToolsPresenter(bridge, services.tool_servers, dialog.tools)
     return tuple(each.show for each in (presets, embedder, background, recall, programs, tools))

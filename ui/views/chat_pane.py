@@ -62,7 +62,6 @@ class ChatPane(QWidget):
         self.title.setAccessibleName(tr("Title of the conversation"))
         self.title.setPlaceholderText(tr("New conversation"))
         self.title.editingFinished.connect(self._on_title_edited)
-        self.title.done.connect(self._on_title_done)
         self.private = PlainLabel(tr("Private"), self, tone="warning")
         self.private.setToolTip(tr("Never indexed, summarized or recalled"))
         self.private.hide()
@@ -84,6 +83,7 @@ class ChatPane(QWidget):
         self._stack.addWidget(self.notice)
         self.state = NoteCard(self)
         self.composer = Composer(self)
+        self.title.done.connect(self.composer.box.setFocus)
         self.preset, self.model = self.composer.preset, self.composer.model
         self.status = PlainLabel(self, tone="small")
         self.status.hide()
@@ -198,9 +198,6 @@ class ChatPane(QWidget):
         if self.title.isModified():
             self.title.setModified(False)
             self.renamed.emit(self.title.text())
-
-    def _on_title_done(self) -> None:
-        self.composer.box.setFocus()
 
     # Qt overrides
 

@@ -25,17 +25,9 @@ if TYPE_CHECKING:
 _SIDEBAR_PX = 320
 _LEAST_CHAT_PX = 320
 _STATUS_GAP_PX = 6
-_PAGES = (
-    "sources",
-    "sent",
-    "facts",
-    "summaries",
-    "profile",
-    "core",
-    "saved",
-    "questions",
-    "activity",
-)  # of the memory pane
+_PAGES = (  # of the memory pane
+    "sources", "sent", "facts", "summaries", "profile", "core", "saved", "questions", "activity",
+)  # fmt: skip
 
 
 class MainWindow(QMainWindow):
@@ -229,7 +221,7 @@ class MainWindow(QMainWindow):
         """Open a page of the memory pane, or close the pane."""
         if wanted:
             self.memory.open_page(page)
-            self.memory.focus_page()
+            self.memory.knowledge.currentWidget().setFocus()
             return
         if self.memory_dock.isAncestorOf(self.focusWidget()):
             self.chat.composer.box.setFocus()  # Qt would pass it to the title, which can be edited

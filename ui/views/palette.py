@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QSortFilterProxyModel, Qt
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QDialog, QHeaderView, QTreeView, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
 from app.domain.translation import tr
-from ui.widgets.controls import filled, line_edit
-
-_ACTION = Qt.ItemDataRole.UserRole + 1
+from ui.widgets.controls import column_in, line_edit
+from ui.widgets.record_table import RecordTable
 
 
 class CommandPalette(QDialog):
@@ -21,64 +20,43 @@ class CommandPalette(QDialog):
         self.resize(480, 380)
         self._box = line_edit(self, tr("Type a command"), name=tr("Command"))
         self._box.installEventFilter(self)
-        source = QStandardItemModel(self)
-        for action in actions:
-            name = action.text().replace("&", "").rstrip("\u2026")
-            keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-            row = [QStandardItem(name), QStandardItem(keys)]
-            row[1].setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-            for item in row:
-                item.setEditable(False)
-                item.setEnabled(action.isEnabled())
-                item.setData(action, _ACTION)
-            source.appendRow(row)
-        self._rows = QSortFilterProxyModel(self)
-        self._rows.setSourceModel(source)
-        self._rows.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        self._rows.setFilterKeyColumn(-1)
-        self._list = QTreeView(self)
-        self._list.setHeaderHidden(True)
-        self._list.setRootIsDecorated(False)
-        self._list.setModel(self._rows)
-        self._list.header().setStretchLastSection(False)
-        self._list.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self._list.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
-        self._list.setAccessibleName(tr("Commands"))
-        self._list.activated.connect(self._on_list_activated)
-        self._list.clicked.connect(self._on_list_activated)
+        self._table = RecordTable(self, tr("Commands"), ("", ""), (1,), numbers=(1,))
+        self._table.setHeaderHidden(True)
+        self._rows = self._table.show_records(actions, _texts)
+        for row, action in zip(self._rows, actions, strict=True):
+            row.setDisabled(not action.isEnabled())
+        self._table.opened.connect(self._run)
+        self._table.itemClicked.connect(lambda row: self._run(self._table.record_of(row)))
         self._box.textChanged.connect(self._on_box_text_changed)
-        filled(QVBoxLayout(self), self._box, self._list)
-        self._select_first()
+        column_in(self, self._box, self._table, margins=(10, 10, 10, 10))
+        self._on_box_text_changed("")
 
     def _on_box_text_changed(self, words: str) -> None:
-        self._rows.setFilterFixedString(words.strip())
-        self._select_first()
+        self._table.filter(words)
+        self._table.clearSelection()
+        shown = (each for each in self._rows if not (each.isHidden() or each.isDisabled()))
+        if (first := next(shown, None)) is not None:
+            self._table.setCurrentItem(first)
 
-    def _select_first(self) -> None:
-        self._list.setCurrentIndex(self._rows.index(0, 0))
-
-    def _on_list_activated(self, index: QModelIndex) -> None:
-        if not self.isVisible():
-            return  # where a single click activates, Qt emits both `clicked` and `activated`
-        action = index.data(_ACTION)
-        self.accept()
-        if isinstance(action, QAction):
+    def _run(self, action: QAction | None) -> None:
+        if action is not None and self.isVisible():  # a click may also activate
+            self.accept()
             action.trigger()
 
     # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Handle the arrow keys and Enter of the box."""
-        if event.type() == QEvent.Type.KeyPress:
-            assert isinstance(event, QKeyEvent)
-            step = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}.get(Qt.Key(event.key()))
-            if step is not None:
-                row = self._list.currentIndex().row() + step
-                if 0 <= row < self._rows.rowCount():
-                    self._list.setCurrentIndex(self._rows.index(row, 0))
-                return True
-            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-                if self._list.currentIndex().isValid():
-                    self._on_list_activated(self._list.currentIndex())
-                return True
+        if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
+            return super().eventFilter(watched, event)
+        if event.key() in (Qt.Key.Key_Down, Qt.Key.Key_Up):
+            return QApplication.sendEvent(self._table, event)
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._run(self._table.current)
+            return True
         return super().eventFilter(watched, event)
+
+
+def _texts(action: QAction) -> tuple[str, str]:
+    name = action.text().replace("&", "").rstrip("\N{HORIZONTAL ELLIPSIS}")
+    return name, action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)

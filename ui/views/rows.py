@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import (
-    QAbstractItemModel,
     QEvent,
     QModelIndex,
     QPersistentModelIndex,
@@ -114,17 +113,12 @@ class RowDelegate(QStyledItemDelegate):
         self._title(painter, area, value, str(index.data(ListRole.TRAILING) or ""))
 
     def editorEvent(
-        self,
-        event: QEvent,
-        model: QAbstractItemModel,
-        option: QStyleOptionViewItem,
-        index: Index,
+        self, event: QEvent, _model: object, option: QStyleOptionViewItem, index: Index
     ) -> bool:
         """Open the menu of a row whose sign for it is clicked."""
-        is_click = event.type() is QEvent.Type.MouseButtonRelease and self.open_menu is not None
-        if not is_click or not isinstance(event, QMouseEvent):
-            return super().editorEvent(event, model, option, index)
-        if event.position().x() > option.rect.right() - MENU_PX and self.open_menu is not None:
+        is_click = event.type() is QEvent.Type.MouseButtonRelease
+        x = event.position().x() if is_click and isinstance(event, QMouseEvent) else 0
+        if self.open_menu is not None and x > option.rect.right() - MENU_PX:
             self.open_menu(index)
         return False
 

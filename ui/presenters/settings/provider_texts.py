@@ -27,11 +27,8 @@ _STORAGE_TEXTS = {  # where a key is kept, and the hint in the field for the pas
         tr("Unlocks the key file"),
     ),
     KeyStorage.SESSION: (
-        (
-            tr("This computer offers no keyring. With a passphrase, the key is kept in an encrypted "
-            "file, which you unlock once after each start. Without one, it is kept in memory until "
-            "you quit.")
-        ),
+        tr("This computer offers no keyring. With a passphrase, the key is kept in an encrypted file, which "
+           "you unlock once after each start. Without one, it is kept in memory until you quit."),
         tr("Optional; at least 8 characters"),
     ),
 }  # fmt: skip

@@ -75,10 +75,6 @@ class MemoryPane(QWidget):
             page = _KNOWLEDGE
         self.tabs.setCurrentIndex(_NAMES.index(page))
 
-    def focus_page(self) -> None:
-        """Move the focus to what one types into first, if the page has that."""
-        self.knowledge.currentWidget().setFocus()
-
     def _on_tab_changed(self, tab: int) -> None:
         views = {_KNOWLEDGE: self.knowledge, "activity": self.dashboard}
         self.inspector.show_sent(_NAMES[tab] == "sent")
