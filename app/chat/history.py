@@ -184,10 +184,8 @@ class HistoryReader:
         for version in self._core_memory.versions():
             if version.author == BY_USER and version.made_at and version.made_at > before.sent_at:
                 return None
-        part = next((p for p in before.parts if p.kind is PlanPartKind.CORE_MEMORY), None)
-        if part is None:
-            return ""
-        return part.pieces[-1].text or None
+        pieces = before.part(PlanPartKind.CORE_MEMORY).pieces
+        return (pieces[-1].text or None) if pieces else ""
 
     def _newest(self, past: Sequence[Exchange]) -> StoredPrompt | None:
         last = self._prompts.last_with_prompt(past)
@@ -295,7 +293,7 @@ def past_position(segment: Sequence[Exchange], before: StoredPrompt | None) -> t
     """Return the indexes of the first turn in a prompt and of the first with whole results."""
     if before is None:
         return 0, 0
-    shortened = next((p.message_ids for p in before.parts if p.kind is PlanPartKind.SHORTENED), ())
+    shortened = before.part(PlanPartKind.SHORTENED).message_ids
     start = _index_of(segment, first_sent(before))
     return start, _index_of(segment, shortened[-1]) + 1 if shortened else start
 
@@ -306,19 +304,14 @@ def _index_of(segment: Sequence[Exchange], message_id: int | None) -> int:
 
 
 def _compaction_of(before: StoredPrompt | None) -> PlanPart | None:
-    parts = () if before is None else before.parts
-    return next(
-        (p for p in parts if p.kind is PlanPartKind.COMPACTION and all(e.text for e in p.pieces)),
-        None,
-    )
+    part = None if before is None else before.part(PlanPartKind.COMPACTION)
+    return part if part and part.pieces and all(each.text for each in part.pieces) else None
 
 
 def _lost_compaction(before: StoredPrompt | None) -> bool:
     """Return whether the compaction was forgotten, so that the turns are compacted again."""
-    parts = () if before is None else before.parts
-    return any(each.kind is PlanPartKind.COMPACTION for each in parts) and not _compaction_of(
-        before
-    )
+    has_any = before is not None and before.part(PlanPartKind.COMPACTION).pieces
+    return bool(has_any) and _compaction_of(before) is None
 
 
 def _unquoted(compaction: PlanPart | None) -> str:

@@ -138,18 +138,18 @@ class InspectionService:
 
     def _sent(self, prompt: StoredPrompt, path: Sequence[Exchange]) -> SentPrompt:
         """Return a prompt of the last exchange of a path with all messages as they were sent."""
-        parts = {part.kind: part.message_ids for part in prompt.parts}
-        past = {each for kind in PAST_KINDS for each in parts.get(kind, ())}
+        asked = PlanPartKind.QUESTION
+        past = {each for kind in PAST_KINDS for each in prompt.part(kind).message_ids}
         turns = self._turns.of(
             [each for each in path[:-1] if past.intersection(each.message_ids)], prompt.sent_at
         )
-        short = frozenset(parts.get(PlanPartKind.SHORTENED, ()))
-        question = parts.get(PlanPartKind.QUESTION, ())
+        short = frozenset(prompt.part(PlanPartKind.SHORTENED).message_ids)
+        question = prompt.part(asked).message_ids
         found = self._exchanges.messages(question)
         own = [found[each] for each in question if each in found]
         opening = opening_of(own, question)
         runs = [
-            run if opening_of(own, _question(run)) != opening else _without_block(run)
+            run if opening_of(own, run.part(asked).message_ids) != opening else _without_block(run)
             for run in self._prompts.runs([prompt.exchange_id]).get(prompt.exchange_id, [])
             if run.sent_at < prompt.sent_at
         ]
@@ -165,8 +165,8 @@ class InspectionService:
     def sent_summary(self, exchange_id: ExchangeId) -> SentSummary | None:
         """Return the summary in an exchange's newest prompt; None without one."""
         prompt = self._prompts.of(exchange_id)
-        parts = {} if prompt is None else {part.kind: part for part in prompt.parts}
-        if prompt is None or (summary := parts.get(PlanPartKind.COMPACTION)) is None:
+        summary = None if prompt is None else prompt.part(PlanPartKind.COMPACTION)
+        if prompt is None or summary is None or not summary.pieces:
             return None
         first = first_sent(prompt)
         return None if first is None else SentSummary(summary.text, first)
@@ -255,10 +255,6 @@ def _calls_tools(message: Message) -> bool:
     return message.role is Role.ASSISTANT and any(
         isinstance(block, ToolCall) for block in message.blocks
     )
-
-
-def _question(run: StoredPrompt) -> tuple[MessageId, ...]:
-    return next((p.message_ids for p in run.parts if p.kind is PlanPartKind.QUESTION), ())
 
 
 def _without_block(run: StoredPrompt) -> StoredPrompt:

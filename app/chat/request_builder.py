@@ -282,8 +282,7 @@ class PromptDraft:
     def _earlier_run(self) -> StoredPrompt | None:
         """Return the run that the question has been sent in already; its block is repeated."""
         for run in reversed(self.history.runs):
-            asked = next((p for p in run.parts if p.kind is PlanPartKind.QUESTION), None)
-            if asked is not None and self._opening in asked.message_ids:
+            if self._opening in run.part(PlanPartKind.QUESTION).message_ids:
                 return run
         return None
 

@@ -56,9 +56,6 @@ def sent_prompt(prompt: StoredPrompt, sent: Mapping[MessageId, Sequence[Message]
     """
     tokens = sum(part.tokens for part in prompt.parts)
     cacheable = sum(part.tokens for part in prompt.parts if part.cacheable)
-    compaction = "".join(
-        compaction_block(part) for part in prompt.parts if part.kind is PlanPartKind.COMPACTION
-    )
     return SentPrompt(
         parts=tuple(
             SentPart(
@@ -68,7 +65,7 @@ def sent_prompt(prompt: StoredPrompt, sent: Mapping[MessageId, Sequence[Message]
             for part in prompt.parts
         ),
         system=system_text(prompt.parts),
-        compaction=compaction,
+        compaction=compaction_block(prompt.part(PlanPartKind.COMPACTION)),
         recalled=recalled_block(prompt.parts),
         tokens=tokens,
         cacheable_share=cacheable / max(1, tokens),

@@ -95,10 +95,10 @@ def as_sent(
     blocks: dict[MessageId, str] = {}
     notes: dict[MessageId, str] = {}
     for run in runs:
-        question = _part(run, PlanPartKind.QUESTION).message_ids
+        question = run.part(PlanPartKind.QUESTION).message_ids
         if (opening := opening_of(messages, question)) is not None:
             blocks[opening] = turn_block(run.parts, rejected)
-        note = _part(run, PlanPartKind.NOTE)
+        note = run.part(PlanPartKind.NOTE)
         notes |= {id_: each.text for id_, each in zip(note.message_ids, note.pieces, strict=False)}
     sent: list[Message] = []
     for message in _truncated(messages, runs):
@@ -134,7 +134,7 @@ def opening_of(messages: Iterable[Message], ids: Iterable[MessageId]) -> Message
 
 def with_note(prompt: StoredPrompt, message_id: MessageId, text: str) -> StoredPrompt:
     """Return a prompt after which `text` was sent as well, behind a message of its exchange."""
-    note = _part(prompt, PlanPartKind.NOTE)
+    note = prompt.part(PlanPartKind.NOTE)
     pieces, ids = (*note.pieces, PromptPiece(text)), (*note.message_ids, message_id)
     others = tuple(part for part in prompt.parts if part.kind is not PlanPartKind.NOTE)
     return replace(prompt, parts=(*others, replace(note, pieces=pieces, message_ids=ids)))
@@ -155,13 +155,8 @@ def first_sent(prompt: StoredPrompt) -> MessageId | None:
     """Return the first message of a prompt."""
     kinds = (*PAST_KINDS, PlanPartKind.QUESTION)
     return next(
-        (part.message_ids[0] for kind in kinds if (part := _part(prompt, kind)).message_ids), None
+        (part.message_ids[0] for kind in kinds if (part := prompt.part(kind)).message_ids), None
     )
-
-
-def _part(prompt: StoredPrompt, kind: PlanPartKind) -> PlanPart:
-    empty = PlanPart(kind, 0, cacheable=kind in PAST_KINDS)
-    return next((part for part in prompt.parts if part.kind is kind), empty)
 
 
 def _without(part: PlanPart, rejected: frozenset[PassageId]) -> PlanPart:
@@ -181,7 +176,7 @@ def _truncated(messages: Sequence[Message], runs: Sequence[StoredPrompt]) -> Ite
     for message in messages:
         chars = _RESULT_CHARS
         for run in runs:
-            if message.id not in _part(run, PlanPartKind.QUESTION).message_ids:
+            if message.id not in run.part(PlanPartKind.QUESTION).message_ids:
                 chars = run.result_chars
         if chars not in cut:
             cut[chars] = {each.id: each for each in truncate_results(messages, chars)}

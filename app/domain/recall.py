@@ -148,6 +148,11 @@ class StoredPrompt:
     items: tuple[RecalledItem, ...]
     notice: str = ""
 
+    def part(self, kind: PlanPartKind) -> PlanPart:
+        """Return the part of a kind, an empty one where there is none."""
+        empty = PlanPart(kind, 0, cacheable=kind in PAST_KINDS)
+        return next((each for each in self.parts if each.kind is kind), empty)
+
 
 @dataclass(frozen=True, slots=True)
 class RecalledItemDetails:

@@ -52,7 +52,7 @@ _SAME_COSINE = 1e-6
 _FEW_PASSAGES = 10
 _SMALL = 600  # passages; in a smaller library less is near by chance
 _MOST_SMALL = 2.0  # of the signal; there are 70 passages then
-_LEAST_LENGTH = math.log(21)
+_LEAST_LENGTH = math.log(21)  # of 20 words, the shortest messages of the fit
 _MEASURED_CHUNKS = 50  # that the measured mean counts as, beside those of the library
 MAX_LOG_ODDS = 2.5  # above it every hit near the best would pass
 # Where no text index is available.
@@ -113,14 +113,15 @@ def signals(
     ranked: Sequence[Ranked], table: CandidateTable, background: Background | None, passages: int
 ) -> dict[str, float]:
     """Return the known signals of a ranking that is not empty: those of one of PROFILES."""
-    best = _best_rows(ranked, table, passages)
+    row = {int(part): at for at, part in enumerate(table.parts)}
+    best = [row[each.part_id] for each in ranked[: _few(_BEST, passages)]]
     words = Traits.table(table.traits).words[best]
     found = {
         "always": 1.0,
         "share": _word_share(table, best),
         "weight": math.log1p(table.weight),
         "lead": _lead(ranked, table, passages),
-        "length": _length(words),
+        "length": max(_LEAST_LENGTH, float(np.log1p(words).mean())),
         "small": _small(passages),
         "holds": _holds(ranked[0]),
     }
@@ -160,11 +161,8 @@ def _holds(hit: Ranked) -> float:
 
 def sigmoid(log_odds: float) -> float:
     """Return the probability (0-1) for log odds."""
-    return (
-        1 / (1 + math.exp(-log_odds))
-        if log_odds > 0
-        else math.exp(log_odds) / (1 + math.exp(log_odds))
-    )
+    small = math.exp(-abs(log_odds))  # never overflows
+    return (1.0 if log_odds > 0 else small) / (1 + small)
 
 
 HIGHEST_RELEVANCE = sigmoid(MAX_LOG_ODDS)
@@ -232,16 +230,6 @@ def _is_same_text(one: Ranked, other: Ranked, words: float) -> bool:
     if one.cosine is None or other.cosine is None:
         return words > 0
     return abs(one.cosine - other.cosine) < _SAME_COSINE
-
-
-def _length(words: Numbers) -> float:
-    """Return the mean log of message lengths in words, at least the shortest of the fit."""
-    return max(_LEAST_LENGTH, float(np.log1p(words).mean()))
-
-
-def _best_rows(ranked: Sequence[Ranked], table: CandidateTable, passages: int) -> list[int]:
-    row = {int(part): at for at, part in enumerate(table.parts)}
-    return [row[each.part_id] for each in ranked[: _few(_BEST, passages)]]
 
 
 def _word_share(table: CandidateTable, rows: list[int]) -> float:

@@ -159,17 +159,14 @@ class QueryBuilder:
         """
         best: list[tuple[float, list[str]]] = [(0.0, [])]
         for end in range(1, len(run) + 1):
-            ways = [(end - length, run[end - length : end]) for length in (1, 2) if length <= end]
-            best.append(
-                min(
-                    (best[start][0] + self._idf_of(word), [*best[start][1], word])
-                    for start, word in ways
-                )
-            )
+            ways = []
+            for start in range(max(0, end - 2), end):
+                word, (idf, before) = run[start:end], best[start]
+                field = SURFACE if len(word) == 1 else BODY
+                own = self._counted(word, [(field, word, 1.0)])
+                ways.append((idf + own.idf, [*before, word]))
+            best.append(min(ways))
         return best[-1][1]
-
-    def _idf_of(self, word: str) -> float:
-        return self._counted(word, [(SURFACE if len(word) == 1 else BODY, word, 1.0)]).idf
 
     def _resolved(self, word: AnalyzedWord) -> QueryTerm:
         if word.is_character:

@@ -3,7 +3,6 @@
 A bounded project has the rule `RecallRule.ONLY`. A removed project counts as none.
 """
 
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from app.domain.ids import ConversationId
 from app.domain.passages import PassageKind
 from app.domain.projects import Project, RecallRule
 from app.index.id_set import IdSet
+from app.memory.cached_reads import CachedReads
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
 from app.storage.tables.projects import conversations_within, stored_projects
@@ -59,22 +59,11 @@ class Boundaries:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._passages = Passages(store)
-        self._found: dict[str | None, Boundary] = {}
-        self._changes = 0
-        self._lock = threading.Lock()
-        store.subscribe(self._on_changed)
+        self._cached = CachedReads(store, self._read, _is_relevant)
 
     def of(self, project: str | None) -> Boundary:
         """Return the boundary of a project, by its uid; None for no project."""
-        with self._lock:
-            known, changes = self._found.get(project), self._changes
-        if known is not None:
-            return known
-        made = self._made(project)
-        with self._lock:
-            if changes == self._changes:
-                self._found[project] = made
-        return made
+        return self._cached.get(project)
 
     def still_within(
         self, project: str | None, conversation_ids: Iterable[ConversationId | None]
@@ -86,7 +75,7 @@ class Boundaries:
         wanted = {each for each in conversation_ids if each is not None}
         return conversations_within(self._store, project, wanted) | {None}
 
-    def _made(self, uid: str | None) -> Boundary:
+    def _read(self, uid: str | None) -> Boundary:
         projects = {each.uid: each for each in stored_projects(self._store)}
         own = projects.get(uid) if uid is not None else None
         passages = self._of_projects(projects)
@@ -105,8 +94,6 @@ class Boundaries:
         found = self._passages.by_project() if projects else {}
         return {each: IdSet(found.get(each, ())) for each in projects}
 
-    def _on_changed(self, changed: ChangeSet) -> None:
-        if changed.conversations or changed.passages or changed.projects:
-            with self._lock:
-                self._changes += 1
-                self._found = {}
+
+def _is_relevant(changed: ChangeSet) -> bool:
+    return bool(changed.conversations or changed.passages or changed.projects)

@@ -105,7 +105,10 @@ class _FoundResult:
             return snippet(self.text.parts[-1].text, query)
         best = self.part
         rest = [each for each in self.text.parts if each is not best]
-        order = rest if best is None else [*rest, best] if _is_shown(best) else [best, *rest]
+        order = rest
+        if best is not None:
+            is_shown = best.role is Role.USER and len(best.text) <= SNIPPET_CHARS
+            order = [*rest, best] if is_shown else [best, *rest]
         for part in order:
             if (cut := matching_snippet(part.shown, query)) is not None and cut.marks:
                 return cut
@@ -149,10 +152,6 @@ def _by_passage(ranked: Sequence[Ranked]) -> Iterator[Ranked]:
     for passage, each in best.items():
         full = fullest[passage]
         yield replace(each, part_id=full.part_id, coverage=full.coverage)
-
-
-def _is_shown(part: PassagePart) -> bool:
-    return part.role is Role.USER and len(part.text) <= SNIPPET_CHARS
 
 
 def _result(

@@ -17,10 +17,11 @@ from app.index.text_index import TantivyTextIndex
 from app.index.text_snapshot import CandidateTable
 from app.index.text_sync import TextIndexSync
 from app.memory.boundaries import Boundaries, Boundary
+from app.memory.cached_reads import CachedReads
 from app.memory.query_vectors import QueryTokens, QueryVector
 from app.memory.result_merging import SIDE_KINDS, fused_with_cosine, merge_side_results, side_limit
 from app.memory.results import ResultBuilder
-from app.memory.search_scope import PassagePoolCache, PassagePools, SearchScope
+from app.memory.search_scope import PassagePools, SearchScope, read_pools
 from app.memory.vector_search import VectorSearch
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
@@ -93,7 +94,11 @@ class SearchService:
         self.index = index
         self.sync = sync
         self.vector_search = vector_search
-        self._pools = PassagePoolCache(store)
+        self._pools: CachedReads[None, PassagePools] = CachedReads(
+            store,
+            lambda _: read_pools(self._passages),
+            lambda changed: bool(changed.conversations or changed.passages),
+        )
 
     def search(
         self,
@@ -368,7 +373,7 @@ class SearchService:
 
     def pools(self) -> PassagePools:
         """Return the passages that rank apart or not at all; cached until something changes."""
-        return self._pools.read()
+        return self._pools.get(None)
 
 
 def with_any_word(ranked: Sequence[Ranked]) -> list[Ranked]:

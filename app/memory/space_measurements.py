@@ -13,7 +13,7 @@ from app.providers.embedders.remote import RemoteEmbedder
 from app.storage.tables.vectors import StoredSpace, Vectors
 
 _log = logging.getLogger(__name__)
-MEASURE_LIMIT_S = 30.0  # 180 short texts, at the 110 tokens a second of a slow machine
+MEASURE_LIMIT_S = 30.0  # 240 short texts, at the 110 tokens a second of a slow machine
 _LONGEST_WAIT_S = 60.0  # between two attempts at a server that does not answer
 _MOST_DOUBLINGS = 10
 

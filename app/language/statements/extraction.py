@@ -117,7 +117,9 @@ def extract_statements(text: str, earlier: Sequence[str] = ()) -> tuple[Statemen
     `earlier` are the beginnings of the messages before it in its conversation: a role play that
     began there goes on. Of an attribute with one value the last one counts.
     """
-    if any(_begins_part(each) for each in (*earlier, text[:_MOST_CHARS])):
+    fictions = [patterns_of(each).parts for each in LANGUAGES]
+    texts = (*earlier, text[:_MOST_CHARS])
+    if any(fiction.search(each) for each in texts for fiction in fictions):
         return ()
     found: dict[str, Statement] = {}
     for sentence in _asserted(text[:_MOST_CHARS]):
@@ -125,10 +127,6 @@ def extract_statements(text: str, earlier: Sequence[str] = ()) -> tuple[Statemen
             found.pop(made.subject or made.text.casefold(), None)
             found[made.subject or made.text.casefold()] = made
     return tuple(found.values())[:_MOST_FACTS]
-
-
-def _begins_part(text: str) -> bool:
-    return any(patterns_of(each).parts.search(text) for each in LANGUAGES)
 
 
 def _asserted(text: str) -> Iterator[str]:
