@@ -26,7 +26,7 @@ from app.memory.compaction import (
     FULL_SHARE,
     LEFT_SHARE,
     PREPARED_SHARE,
-    Kept,
+    KeptTurns,
     compacted,
     kept_tokens,
 )
@@ -107,7 +107,7 @@ class Compactor:
         start, shortened = past_position(segment, runs[-1])
         turns = self._turns.of(segment[start:], now())
         sizes = [turn.sizes for turn in turns]
-        covered = _to_cover(sizes, Kept(0, shortened - start), runs[-1])
+        covered = _to_cover(sizes, KeptTurns(0, shortened - start), runs[-1])
         past = [each.id for each in segment[start:]]
         if not covered or self._summaries.latest(CONTEXT, past):
             return False
@@ -177,7 +177,7 @@ class Compactor:
             self._ended.put(exchange_id)
 
 
-def _to_cover(sizes: Sequence[tuple[int, int]], kept: Kept, sent: StoredPrompt) -> int:
+def _to_cover(sizes: Sequence[tuple[int, int]], kept: KeptTurns, sent: StoredPrompt) -> int:
     """Return how many turns a full prompt leaves out; 0 while it is not nearly full."""
     around = sum(part.tokens for part in sent.parts if part.kind in _FIXED)
     total = around + kept_tokens(sizes, kept)

@@ -20,7 +20,7 @@ from app.language.extractive import summarize_conversation
 from app.memory.compaction import (
     FULL_SHARE,
     LEFT_SHARE,
-    Kept,
+    KeptTurns,
     compacted,
     kept_tokens,
     message_tokens,
@@ -147,7 +147,7 @@ class HistoryReader:
         )
         room = ceiling.tokens - around_tokens - (compaction.tokens if compaction else 0)
         first, turns = self._newest_turns(past, start, shortened, room, withheld)
-        kept = Kept(0, max(0, shortened - first))
+        kept = KeptTurns(0, max(0, shortened - first))
         sizes = [turn.sizes for turn in turns]
         full = ceiling.tokens * FULL_SHARE - ceiling.tokens + room
         if first > start or kept_tokens(sizes, kept) > full:
@@ -158,7 +158,7 @@ class HistoryReader:
                 text, dropped = self._compaction(
                     plan, start, first, turns, kept.dropped, compaction, ceiling
                 )
-                kept = Kept(dropped, kept.shortened)
+                kept = KeptTurns(dropped, kept.shortened)
                 compaction = compaction_part(text, plan.conversation.id, ceiling.compaction_tokens)
         return History(
             tuple(turns[kept.dropped :]), max(0, kept.shortened - kept.dropped), compaction,
@@ -205,7 +205,7 @@ class HistoryReader:
         while first > start and tokens <= room_tokens:
             begin = max(start, first - count)
             read = self._turns.of(past[begin:first], at, withheld)
-            tokens += kept_tokens([each.sizes for each in read], Kept(0, shortened - begin))
+            tokens += kept_tokens([each.sizes for each in read], KeptTurns(0, shortened - begin))
             turns, first, count = [*read, *turns], begin, count * 2
         return first, turns
 
@@ -232,26 +232,28 @@ class HistoryReader:
                 break
         if covered >= first + dropped:
             return text, covered - first
-        told = self._told_of(plan, past[covered:first])
+        summarized = self._summaries_of(plan, past[covered:first])
         missing = turns[max(0, covered - first) : dropped]
         added = extract([markdown_of(turn.stored) for turn in missing])
         most = ceiling.compaction_tokens
-        if text and told:
-            added = joined(told, added, int(most * _ADDED_SHARE))
-        return joined(text or told, added, most), dropped
+        if text and summarized:
+            added = joined(summarized, added, int(most * _ADDED_SHARE))
+        return joined(text or summarized, added, most), dropped
 
-    def _told_of(self, plan: ExchangePlan, turns: Sequence[Exchange]) -> str:
+    def _summaries_of(self, plan: ExchangePlan, turns: Sequence[Exchange]) -> str:
         """Return what summaries tell of turns too many to be read while a message is sent.
 
         First that of the conversation unless each turn has its own.
         """
         own = self._summaries.latest("exchange", [each.id for each in turns])
-        told = extract([TurnMarkdown("", own[each.id].text) for each in turns if each.id in own])
+        summarized = extract(
+            [TurnMarkdown("", own[each.id].text) for each in turns if each.id in own]
+        )
         if len(own) == len(turns) or plan.exchange.segment_number:
-            return told
+            return summarized
         here = plan.conversation.id
         whole = self._summaries.latest("conversation", [here]).get(here)
-        return "\n".join(each for each in (whole.text if whole else "", told) if each)
+        return "\n".join(each for each in (whole.text if whole else "", summarized) if each)
 
 
 def joined(before: str, added: str, most_tokens: int) -> str:

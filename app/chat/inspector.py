@@ -181,24 +181,24 @@ class InspectionService:
         turn_number = self._exchanges.get(exchange_id).turn_number
         return LastRecall(prompt, question, turn_number, self._prompts.placed(prompt.items))
 
-    def judge(self, place: RecalledItemDetails, verdict: Verdict | None) -> None:
+    def vote(self, place: RecalledItemDetails, verdict: Verdict | None) -> None:
         """Store a verdict on a recalled item, or (None) delete it. Raises StorageError.
 
         A verdict on a turn applies to its summary too.
         """
-        self._judge(place.item.passage_id, place.item.kind, place.exchange_id, verdict)
+        self._vote(place.item.passage_id, place.item.kind, place.exchange_id, verdict)
 
-    def judge_passage(self, passage_id: PassageId, verdict: Verdict) -> PassagePlace:
+    def vote_on_passage(self, passage_id: PassageId, verdict: Verdict) -> PassagePlace:
         """Store a verdict on a passage, and return the place of the passage; raise NotFound."""
         place = self._passages.places([passage_id]).get(passage_id)
         if place is None:
             raise NotFound(
                 f"There is no passage {passage_id}", "`/rag try QUESTION` shows passages by number."
             )
-        self._judge(passage_id, place.kind, place.exchange_id, verdict)
+        self._vote(passage_id, place.kind, place.exchange_id, verdict)
         return place
 
-    def _judge(
+    def _vote(
         self,
         passage_id: PassageId,
         kind: PassageKind,

@@ -27,7 +27,7 @@ _PRICED_TOKENS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _PromptKey:
     """What the prompt before the message depends on."""
 
     conversation_id: ConversationId | None
@@ -59,7 +59,7 @@ class MessageCosts:
         self._price_of = price_of
         self._conversations = Conversations(store)
         self._planner = unsaved_planner(store, settings)
-        self._known: tuple[_Place, int] | None = None
+        self._known: tuple[_PromptKey, int] | None = None
 
     def cost_usd(
         self,
@@ -84,12 +84,12 @@ class MessageCosts:
         ref = ModelRef.parse(model or resolved.model or self._settings.text("default_model"))
         if not self._input_usd(ref, _PRICED_TOKENS):
             return None
-        place = _Place(conversation_id, leaf, ref, resolved, project)
+        place = _PromptKey(conversation_id, leaf, ref, resolved, project)
         if self._known is None or self._known[0] != place:
             self._known = (place, self._planned_tokens(place))
         return self._input_usd(ref, self._known[1] + _tokens_of(blocks))
 
-    def _planned_tokens(self, place: _Place) -> int:
+    def _planned_tokens(self, place: _PromptKey) -> int:
         """Return the tokens of the prompt around a message."""
         new = NewConversation(str(place.model), preset=place.preset.uid, project=place.project)
         draft = self._builder.draft(self._planner.send(place.conversation_id, _PLACEHOLDER, new))
@@ -101,6 +101,5 @@ class MessageCosts:
 
 
 def _tokens_of(blocks: tuple[Block, ...]) -> int:
-    """Return the estimated tokens of a message."""
     ids = MessageId(0), "", ConversationId(0), None
     return message_tokens(Message(*ids, Role.USER, blocks, now()))

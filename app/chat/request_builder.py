@@ -121,7 +121,7 @@ class RequestBuilder:
         tokens = prompt_ceiling(settings.number("prompt_max_tokens"), window)
         most = compaction_tokens(settings.number("compaction_max_tokens"), tokens)
         preset = self._presets.of(plan.conversation)
-        start = _Start(
+        start = _DraftInput(
             plan,
             self._toolbox.offered_in(
                 plan.conversation, preset.tools, is_unattended=plan.unattended is not None
@@ -147,7 +147,7 @@ class RequestBuilder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
+class _DraftInput:
     """What a draft begins with, whatever the settings that are tried."""
 
     plan: ExchangePlan
@@ -167,7 +167,7 @@ class PromptDraft:
     """
 
     def __init__(
-        self, start: _Start, history: History, core_memory: str | None, settings: SettingValues
+        self, start: _DraftInput, history: History, core_memory: str | None, settings: SettingValues
     ) -> None:
         """Take the core memory of the prompt before, None for the current one."""
         self.plan = start.plan
@@ -288,7 +288,6 @@ class PromptDraft:
 
 
 def _recent(messages: tuple[Message, ...]) -> RecentTurn:
-    """Return the text of both sides of a turn."""
     said = {
         role: "\n\n".join(each.text for each in messages if each.role is role and each.text)
         for role in (Role.USER, Role.ASSISTANT)

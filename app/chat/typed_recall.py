@@ -159,7 +159,7 @@ def _key(
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class TypedItem:
     """An item that a message would recall, with the sentence that would be quoted."""
 
     place: RecalledItemDetails
@@ -175,7 +175,7 @@ class Foreseen:
 class TypedContribution:
     """What a text would recall: `items` in prompt order, None where nothing is searched."""
 
-    items: Sequence[Foreseen] | None = None
+    items: Sequence[TypedItem] | None = None
     mentions: Sequence[Mention] = ()
 
 
@@ -229,8 +229,8 @@ class TypedRecall:
         ]
         sentences = _sentences_of(found)
         places = self._prompts.placed(_of_turns(items))
-        foreseen = [Foreseen(each, sentences.get(each.item.passage_id, "")) for each in places]
-        return TypedContribution(foreseen, mentions)
+        typed = [TypedItem(each, sentences.get(each.item.passage_id, "")) for each in places]
+        return TypedContribution(typed, mentions)
 
 
 def _of_turns(items: Sequence[RecalledItem]) -> Sequence[RecalledItem]:

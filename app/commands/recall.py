@@ -97,7 +97,7 @@ def _vote(inspector: InspectionService, number: str, verdict: Verdict) -> str:
             f"'{number}' is not the number of a passage",
             "`/rag try QUESTION` shows passages by number.",
         )
-    place = inspector.judge_passage(PassageId(int(number)), verdict)
+    place = inspector.vote_on_passage(PassageId(int(number)), verdict)
     kind = escape_markdown(place.kind.value.replace("_", " "))
     title = place.conversation_title
     of = tr(" of “{title}”").format(title=escape_markdown(title))

@@ -61,7 +61,7 @@ class WordFinder:
         self._initials = frozenset(term[0] for term in lone)
         builds = language in COMPOUNDING
         self._components = tuple(term for term in lone if builds and len(term) >= _MIN_COMPONENT)
-        self._known: dict[str, _Sign | None] = {}
+        self._known: dict[str, _ChunkMatch | None] = {}
 
     @property
     def words(self) -> Sequence[str]:
@@ -76,21 +76,21 @@ class WordFinder:
         """
         found: list[WordMatch] = []
         guessed: list[WordMatch] = []
-        for start, piece in self._worth_reading(text, found):
+        for start, piece in self._pieces_to_read(text, found):
             self._read(start, piece, found, guessed)
             if len(found) > _TOO_MANY_MATCHES:
                 break
         return sorted(found or guessed, key=lambda match: (match.start, -match.end))
 
-    def _worth_reading(self, text: str, found: list[WordMatch]) -> Iterator[tuple[int, str]]:
-        start, seen, missing = 0, 0, self._beginnings(())
+    def _pieces_to_read(self, text: str, found: list[WordMatch]) -> Iterator[tuple[int, str]]:
+        start, seen, missing = 0, 0, self._missing_words(())
         for piece in slices(text):
             if start < _THOROUGH_CHARS and len(found) < _MANY_MATCHES:
                 yield start, piece
             else:
                 if seen < len(found):
                     seen = len(found)
-                    missing = self._beginnings({match.word for match in found})
+                    missing = self._missing_words({match.word for match in found})
                 if not missing:
                     return
                 plain = piece if piece.isascii() else unicodedata.normalize("NFKC", piece)
@@ -99,7 +99,7 @@ class WordFinder:
                     yield start, piece
             start += len(piece)
 
-    def _beginnings(self, seen: Iterable[int]) -> list[str]:
+    def _missing_words(self, seen: Iterable[int]) -> list[str]:
         """Return substrings, one of which any text with a word not yet found must contain."""
         numbers = set(seen)
         starts = [
@@ -122,33 +122,33 @@ class WordFinder:
         known = self._known
         for start, end, chunk in chunk_spans(piece, offset):
             if chunk not in known:
-                known[chunk] = self._recognised(chunk)
-            if (sign := known[chunk]) is not None:
-                if sign.is_run:
+                known[chunk] = self._match_of(chunk)
+            if (role := known[chunk]) is not None:
+                if role.is_run:
                     found += self._in_run(chunk, start, end)
                 else:
-                    (guessed if sign.is_guess else found).append(WordMatch(start, end, sign.word))
+                    (guessed if role.is_guess else found).append(WordMatch(start, end, role.word))
             if self._phrases:
                 surface += _surface_spans(chunk, start, end)
         for number, phrase in enumerate(self._phrases, len(self._words)):
-            found += _rows(surface, phrase, number)
+            found += _phrase_matches(surface, phrase, number)
 
-    def _recognised(self, chunk: str) -> "_Sign | None":
+    def _match_of(self, chunk: str) -> "_ChunkMatch | None":
         if chunk[1:].islower() and chunk.isascii() and chunk.isalpha() and not self._components:
             if chunk[0].lower() not in self._initials:  # three of four words end here
                 return None
         elif is_unspaced(chunk):
-            return _Sign(0, is_run=True)
+            return _ChunkMatch(0, is_run=True)
         terms = chunk_terms(chunk, self._language)
         if numbers := [self._by_term[term] for term in terms if term in self._by_term]:
-            return _Sign(min(numbers))
+            return _ChunkMatch(min(numbers))
         for term in terms:
             if term.startswith(self._components) and len(term) >= COMPOUND_CHARS:
-                return _Sign(self._word_with(self._components, term.startswith))
+                return _ChunkMatch(self._word_with(self._components, term.startswith))
             if term.endswith(self._components) and len(term) >= COMPOUND_CHARS:
-                return _Sign(self._word_with(self._components, term.endswith))
+                return _ChunkMatch(self._word_with(self._components, term.endswith))
             if term.startswith(self._starts):
-                return _Sign(self._word_with(self._starts, term.startswith), is_guess=True)
+                return _ChunkMatch(self._word_with(self._starts, term.startswith), is_guess=True)
         return None
 
     def _word_with(self, pieces: tuple[str, ...], test: Callable[[str], bool]) -> int:
@@ -172,7 +172,7 @@ def word_finder(query: SearchQuery, language: str) -> WordFinder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sign:
+class _ChunkMatch:
     """What a chunk is for a query: a word of it, a prefix match, or an unspaced run to search."""
 
     word: int
@@ -194,7 +194,7 @@ def _surface_spans(chunk: str, start: int, end: int) -> Iterator[tuple[str, int,
         yield from ((word, start, end) for word in words)
 
 
-def _rows(
+def _phrase_matches(
     surface: Sequence[tuple[str, int, int]], phrase: Sequence[str], number: int
 ) -> Iterator[WordMatch]:
     """Yield the places where the words of `phrase` occur in sequence."""

@@ -81,7 +81,7 @@ class PassageDocuments:
         """Yield a document for each part (at least one) with the language of its words."""
         sequence = [*passage.before, *passage.parts, *passage.after]
         whole = language_of(" ".join(part.text[:400] for part in passage.parts))
-        read = [self._analysed(part, whole) for part in sequence]
+        read = [self._analyzed(part, whole) for part in sequence]
         dated = date_terms(passage.created_at)
         title = analyze(passage.title, read[0].language if read else whole).terms
         first = len(passage.before)
@@ -101,7 +101,7 @@ class PassageDocuments:
             made.add_text(TITLE, title)
             yield made, whole
 
-    def _analysed(self, part: PassagePart, whole: str) -> _AnalyzedPart:
+    def _analyzed(self, part: PassagePart, whole: str) -> _AnalyzedPart:
         known = self._read.get(part.id)
         if known is None or (known.part is not part and known.part != part):
             short = len(part.text) <= _LANGUAGE_CHARS

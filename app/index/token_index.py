@@ -385,7 +385,6 @@ def _tokens_name(serial: int) -> str:
 
 
 def _checked(rows: Rows) -> Rows:
-    """Return rows with their checks."""
     rows = rows.copy()
     rows["check"] = _checks(rows)
     return rows

@@ -228,7 +228,6 @@ class _Phrase:
         return "*" if len(days) in (0, 7) else ",".join(map(str, sorted(days)))
 
     def _times(self) -> tuple[int, str]:
-        """Return the minute and the hours."""
         self._is_late = bool(self._take(_LATE_DAY))
         self._take(_EARLY_DAY)
         times = [(_NOON_HOUR, 0)] if self._take(_NOON) else []

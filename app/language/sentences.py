@@ -21,7 +21,7 @@ _NOISE = re.compile(
     r"|\$\$[^$]{0,500}\$\$|\\\(.{0,500}?\\\)|\\\[.{0,500}?\\\]|[\ue000-\uf8ff]+"
 )
 _MARKED = re.compile(r"[*_~`\\\[<【$\ue000-\uf8ff]|://")
-_EMPHASISED = re.compile(r"[*_~`]")
+_EMPHASIZED = re.compile(r"[*_~`]")
 _NOISY = re.compile(r"[<【\[$\\\ue000-\uf8ff]|://")
 _EMPHASIS = re.compile(
     r"(?<![\w\\])(\*{1,3}|_{1,3}|~~)(?=\S)|(?<=[^\s\\])(\*{1,3}|_{1,3}|~~)(?!\w)|`+"
@@ -113,7 +113,7 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(text.casefold().replace("’", "'"))
 
 
-def is_question(text: str) -> bool:
+def ends_with_question_mark(text: str) -> bool:
     """Return whether a text ends with a question mark."""
     return text.rstrip().endswith(_QUESTION_MARKS)
 
@@ -130,7 +130,7 @@ def _plain(line: str) -> str:
         line = _LINK.sub(r"\1", line)
     if _NOISY.search(line):
         line = _NOISE.sub("", line)
-    if _EMPHASISED.search(line):
+    if _EMPHASIZED.search(line):
         line = _EMPHASIS.sub("", line)
     if "\\" in line:
         line = _ESCAPE.sub(r"\1", line)

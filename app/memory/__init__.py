@@ -11,5 +11,8 @@ facts             user operations on facts; also `summaries`, `core_memory`; `fa
                   compares facts
 profile           the lines about the user in every prompt, and decisions about what is proposed for
                   them; `profile_lines` makes lines from facts
+answers           the sentences that answer; also `brief`, `mentions` and `starter_questions`
+boundaries        what projects keep to themselves
+secrets           keys and passwords in the library, and how they are forgotten
 coverage          whether turns are searchable; totals of memory
 """

@@ -32,7 +32,7 @@ Similarities = Callable[[Sequence[str]], Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _SideText:
     """A text of a passage in units, and whether a user wrote it in a turn."""
 
     is_user: bool
@@ -54,7 +54,7 @@ class _Said:
             return False
         return bool(_WORDS.search(unit.text)) and not _FENCE.match(unit.text)
 
-    def weighed(self, cosines: Mapping[str, float], *, in_prose: bool) -> "_Said":
+    def weighed(self, cosines: Mapping[str, float], *, in_prose: bool) -> "_SideText":
         """Return it with cosines added to the worth of its units; `in_prose`: only of sentences."""
         return replace(
             self,
@@ -139,7 +139,7 @@ def quoted_answers(
 
 def _read(
     passages: Passages, found: Sequence[SearchResult], prepared: PreparedQuery | None
-) -> Iterator[tuple[SearchResult, list[_Said]]]:
+) -> Iterator[tuple[SearchResult, list[_SideText]]]:
     """Yield the results that still exist with their texts."""
     shown = passages.shown(each.passage_id for each in found)
     for each in found:
@@ -154,10 +154,10 @@ def _read(
             units = quotable(prepared, texts, each.relevance)
         is_turn = each.kind is PassageKind.TURN
         sides = [is_turn and part.role is Role.USER for part in parts]
-        yield each, list(map(_Said, sides, units))
+        yield each, list(map(_SideText, sides, units))
 
 
-def _chosen(texts: Sequence[_Said], limit_chars: int) -> dict[int, set[int]]:
+def _chosen(texts: Sequence[_SideText], limit_chars: int) -> dict[int, set[int]]:
     """Return the places of the units to quote, by the number of their text.
 
     What a user says beside a question is left out when the reply answers, and a statement gets the
@@ -185,7 +185,7 @@ def _chosen(texts: Sequence[_Said], limit_chars: int) -> dict[int, set[int]]:
 
 
 def _best_places(
-    texts: Sequence[_Said], ranked: Sequence[tuple[float, int, int]], limit_chars: int
+    texts: Sequence[_SideText], ranked: Sequence[tuple[float, int, int]], limit_chars: int
 ) -> dict[int, set[int]]:
     """Return the best unit and all worth half of it; after a short one the text goes on."""
     best, number, place = ranked[0]
@@ -205,7 +205,7 @@ def _best_places(
     return chosen
 
 
-def _chars(texts: Sequence[_Said], chosen: dict[int, set[int]]) -> int:
+def _chars(texts: Sequence[_SideText], chosen: dict[int, set[int]]) -> int:
     return sum(len(excerpt(texts[number].units, places)) for number, places in chosen.items())
 
 

@@ -21,7 +21,7 @@ _ESCAPED = re.compile(r"\\u[0-9a-f]{4}")  # in stored JSON a character, of up to
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptTurns:
     """What remains of past turns: the first `dropped` are gone, the first `shortened` are short.
 
     Both count from the same first turn.
@@ -39,28 +39,28 @@ def prompt_ceiling(most_tokens: int, window_tokens: int | None) -> int:
 
 def compacted(
     sizes: Sequence[tuple[int, int]],
-    kept: Kept,
+    kept: KeptTurns,
     around_tokens: int,
     goal_tokens: float,
     ceiling_tokens: int,
-) -> Kept:
+) -> KeptTurns:
     """Return what remains of turns so that they and the tokens around them meet a goal.
 
     `sizes` are the tokens of each turn, whole and with short results, oldest first. The newest turn
     stays below the ceiling, and stays whole while the goal can be met without.
     """
     last = max(0, len(sizes) - 1)
-    kept = Kept(kept.dropped, max(kept.shortened, last))
+    kept = KeptTurns(kept.dropped, max(kept.shortened, last))
     while kept.dropped < last and around_tokens + kept_tokens(sizes, kept) > goal_tokens:
-        kept = Kept(kept.dropped + 1, kept.shortened)
+        kept = KeptTurns(kept.dropped + 1, kept.shortened)
     if sizes and around_tokens + kept_tokens(sizes, kept) > goal_tokens:
-        kept = Kept(kept.dropped, len(sizes))
+        kept = KeptTurns(kept.dropped, len(sizes))
     if around_tokens + kept_tokens(sizes, kept) > ceiling_tokens:
-        kept = Kept(len(sizes), len(sizes))
+        kept = KeptTurns(len(sizes), len(sizes))
     return kept
 
 
-def kept_tokens(sizes: Sequence[tuple[int, int]], kept: Kept) -> int:
+def kept_tokens(sizes: Sequence[tuple[int, int]], kept: KeptTurns) -> int:
     """Return the tokens of the turns that remain."""
     return sum(
         size[place < kept.shortened] for place, size in enumerate(sizes) if place >= kept.dropped

@@ -78,7 +78,9 @@ class Explainer:
         conversation = self._conversations.get(exchange.conversation_id)  # not older than `seen`
         best = _best_of(seen, parts)
         rank, twin_rank, count = self._place(seen.ranked, passage)
-        case = _Case(exchange, conversation, passage, parts, seen, best, rank, twin_rank, limit)
+        case = _ExplainedTurn(
+            exchange, conversation, passage, parts, seen, best, rank, twin_rank, limit
+        )
         messages = self._passages.messages_of([best.part_id] if best else [])
         asked = self._passages.questions([exchange_id]).get(exchange_id, "")
         scored = best if seen.ranking_input else None
@@ -155,7 +157,7 @@ class Explainer:
                 words.append(QueryWord(word, bool(found.coverage.any())))
         return tuple(words)
 
-    def _obstacles(self, case: "_Case") -> list[Obstacle]:
+    def _obstacles(self, case: "_ExplainedTurn") -> list[Obstacle]:
         """Return what keeps a turn from being shown, the most decisive first."""
         found = list(_conversation_obstacles(case))
         if case.passage is None:
@@ -218,7 +220,7 @@ class Explainer:
             return tr("gives it in one line, unless a turn of its conversation answers")
         return tr("leaves it out")
 
-    def _filter_obstacles(self, case: "_Case", passage: PassageId) -> Iterator[Obstacle]:
+    def _filter_obstacles(self, case: "_ExplainedTurn", passage: PassageId) -> Iterator[Obstacle]:
         """Yield the filters of the query that exclude it, each tried alone."""
         hidden = case.conversation.private or case.conversation.deleted_at is not None
         for name, own in _single_filters(case.seen.query):
@@ -228,7 +230,7 @@ class Explainer:
                     ObstacleCause.FILTER, tr("The filter {name} excludes it.").format(name=name)
                 )
 
-    def _word_obstacles(self, case: "_Case", passage: PassageId) -> Iterator[Obstacle]:
+    def _word_obstacles(self, case: "_ExplainedTurn", passage: PassageId) -> Iterator[Obstacle]:
         query, parts = case.seen.query, case.parts
         if not len(self._index.candidate_table(SearchQuery(words=query.words), parts).parts):
             yield Obstacle(
@@ -254,7 +256,7 @@ class Explainer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _ExplainedTurn:
     """A turn and a question, with everything known about them."""
 
     exchange: Exchange
@@ -286,7 +288,7 @@ UNANSWERED = Obstacle(
 )
 
 
-def _conversation_obstacles(case: _Case) -> Iterator[Obstacle]:
+def _conversation_obstacles(case: _ExplainedTurn) -> Iterator[Obstacle]:
     conversation, asks_archived = case.conversation, case.seen.query.archived
     if conversation.private:
         yield Obstacle(
@@ -311,7 +313,7 @@ def _conversation_obstacles(case: _Case) -> Iterator[Obstacle]:
         yield UNFINISHED
 
 
-def _rank_obstacles(case: _Case, *, is_left_out: bool) -> Iterator[Obstacle]:
+def _rank_obstacles(case: _ExplainedTurn, *, is_left_out: bool) -> Iterator[Obstacle]:
     if case.twin_rank is not None:
         yield Obstacle(
             ObstacleCause.OTHER_BRANCH,
@@ -376,7 +378,6 @@ def _points(seen: SearchInspection, best: Ranked | None) -> tuple[FeatureScore, 
 
 
 def _points_by_feature(found: RankingInput, part: PartId) -> dict[str, float]:
-    """Return the points of a message by feature."""
     rows = [int(each) for each in found.table.parts]
     if part not in rows:
         return {}

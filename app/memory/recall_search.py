@@ -26,7 +26,7 @@ from app.index.ranking import Ranked
 from app.index.relevance import answer_log_odds, sigmoid
 from app.index.small_talk import is_non_answer, is_small_talk
 from app.language.analyzer import is_one_character_word, surface_words_of
-from app.language.sentences import content_terms, is_question
+from app.language.sentences import content_terms, ends_with_question_mark
 from app.memory.query_vectors import QueryVector
 from app.memory.search import SearchService, with_any_word
 from app.memory.search_scope import CANDIDATES, SearchScope
@@ -101,7 +101,7 @@ def _asks_in_full(question: str) -> bool:
     words = surface_words_of(question)
     count = sum(0.5 if is_one_character_word(word) else 1.0 for word in words)
     asked = count * (question_share(question) or 1.0)
-    return asked >= _FULL_WORDS and is_question(question)
+    return asked >= _FULL_WORDS and ends_with_question_mark(question)
 
 
 def _with_recent(question: str, recent: Sequence[RecentTurn]) -> str:

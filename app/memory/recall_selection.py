@@ -333,7 +333,6 @@ class _Selector:
     def _quoted(
         self, match: MatchScore, quotation: GrowingQuotation, heading: str, *before: PromptPiece
     ) -> str:
-        """Add a quotation to the block."""
         if not quotation.put(self.budget, heading, *before):
             return self._why_not.no_room()
         self._quotations[match.passage_id] = quotation

@@ -239,7 +239,6 @@ class SearchService:
         allowed: IdSet | None,
         boundary: Boundary | None,
     ) -> list[list[Ranked]]:
-        """Return the ranking of each kind that ranks apart."""
         ranked = []
         for kind, side in self.pools().sides.items():
             kept = side if allowed is None else side & allowed

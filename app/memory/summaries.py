@@ -60,7 +60,6 @@ class SummaryService:
         return Summary(source_id, text, model, at)
 
     def _source(self, of: SummaryTarget, source_id: int) -> tuple[SummarySource, str]:
-        """Return the source and the stamp of its current state."""
         if of is SummaryTarget.EXCHANGE:
             exchange = self._exchanges.get(source_id)
             conversation = self._conversations.get(exchange.conversation_id)

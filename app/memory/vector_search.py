@@ -321,7 +321,6 @@ class VectorSearch:
         return answering is None or answering.traits is None or self._holds_all(answering.space)
 
     def _holds_all(self, space: Space) -> bool:
-        """Return whether the vectors of a space are loaded."""
         index = self._sync.index_for(space)
         # An empty index may be from before the first vector was written.
         return index is not None and bool(

@@ -37,7 +37,7 @@ from app.domain.recall import (
 )
 from app.domain.settings_schema import SETTINGS as SETTINGS_TABLE
 from app.domain.settings_schema import SettingPage
-from app.memory.compaction import Kept, compacted, kept_tokens, message_tokens, prompt_ceiling
+from app.memory.compaction import KeptTurns, compacted, kept_tokens, message_tokens, prompt_ceiling
 from app.memory.context_plan import (
     ContextPlan,
     PromptInput,
@@ -445,22 +445,22 @@ def conversation(turns: int, tokens: int = 96) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("turns", "around", "goal", "expected"),
     [
-        (10, 0, 1000, Kept(0, 9)),
-        (10, 0, 312, Kept(0, 9)),
-        (10, 0, 311, Kept(1, 9)),
-        (10, 200, 312, Kept(9, 9)),
-        (10, 250, 100, Kept(9, 10)),
-        (10, 9990, 100, Kept(10, 10)),
-        (1, 90, 100, Kept(0, 1)),
-        (0, 90, 100, Kept(0, 0)),
+        (10, 0, 1000, KeptTurns(0, 9)),
+        (10, 0, 312, KeptTurns(0, 9)),
+        (10, 0, 311, KeptTurns(1, 9)),
+        (10, 200, 312, KeptTurns(9, 9)),
+        (10, 250, 100, KeptTurns(9, 10)),
+        (10, 9990, 100, KeptTurns(10, 10)),
+        (1, 90, 100, KeptTurns(0, 1)),
+        (0, 90, 100, KeptTurns(0, 0)),
     ],
 )
 def test_results_are_shortened_before_turns_are_left_out(
-    turns: int, around: int, goal: int, expected: Kept
+    turns: int, around: int, goal: int, expected: KeptTurns
 ) -> None:
     sizes = conversation(turns)
-    assert compacted(sizes, Kept(), around, goal, 9999) == expected
-    assert kept_tokens(sizes, Kept()) == turns * 96
+    assert compacted(sizes, KeptTurns(), around, goal, 9999) == expected
+    assert kept_tokens(sizes, KeptTurns()) == turns * 96
 
 
 def test_the_ceiling_is_three_quarters_of_the_window() -> None:

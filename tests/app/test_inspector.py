@@ -134,10 +134,10 @@ def test_a_verdict_on_a_turn_is_stored_and_deleted(store: Store) -> None:
     store.save(PromptStored(prompt(asker, 0, recalled)))
     inspector, exchange = InspectionService(store), asker.exchanges[0].id
     (source,) = inspector.inspect(exchange).sources
-    inspector.judge(source.place, Verdict.NEVER)
+    inspector.vote(source.place, Verdict.NEVER)
     assert Feedback(store).verdicts() == {recalled.passage_id: Verdict.NEVER}
     assert inspector.inspect(exchange).sources[0].verdict is Verdict.NEVER
-    inspector.judge(source.place, None)
+    inspector.vote(source.place, None)
     assert Feedback(store).verdicts() == {}
 
 

@@ -224,7 +224,7 @@ def test_a_source_is_rated_and_opened(inspecting: Inspecting) -> None:
     shown = source(1)
     for verdict in (*Verdict, None):
         inspecting.view.recalled.judged.emit(shown, verdict)
-    judged = [each[2] for each in inspecting.service.calls if each[0] == "judge"]
+    judged = [each[2] for each in inspecting.service.calls if each[0] == "vote"]
     assert judged == [*Verdict, None]
     assert len(set(inspecting.parts.banner.messages)) == len(judged)
     inspecting.service.error = StorageError("The disk is full")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QCheckBox, QRadioButton
 
-from app.chat.typed_recall import Foreseen, TypedContribution
+from app.chat.typed_recall import TypedContribution, TypedItem
 from app.domain.conversations import ANY_RECALL, Draft
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
@@ -18,12 +18,12 @@ from ui.widgets.memory_switch import MemoryUse
 TITLE = "Tea & cake on the terrace of a mill by the river in December"
 
 
-def foreseen(passage: int, *, left_out: bool = False) -> Foreseen:
+def foreseen(passage: int, *, left_out: bool = False) -> TypedItem:
     item = RecalledItem(
         RecallLayer.HISTORY, PassageKind.TURN, PassageId(passage), ConversationId(9), None, None,
         0.9, None, 0.9, 10, injected=not left_out, dropped_by="",
     )  # fmt: skip
-    return Foreseen(RecalledItemDetails(item, TITLE, 3, "tea?", None, AT), "You like green.")
+    return TypedItem(RecalledItemDetails(item, TITLE, 3, "tea?", None, AT), "You like green.")
 
 
 class Typing:

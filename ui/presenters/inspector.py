@@ -97,7 +97,7 @@ class InspectorPresenter(Presenter):
 
     def _on_judged(self, source: Source, verdict: Verdict | None) -> None:
         self._bridge.save(
-            lambda: self._service.judge(source.place, verdict),
+            lambda: self._service.vote(source.place, verdict),
             lambda _: self._messages.show_message(_JUDGED[verdict], brief=True),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QTextDocumentFragment
 
-from app.chat.typed_recall import Foreseen, TypedContribution, TypedRecall
+from app.chat.typed_recall import TypedContribution, TypedItem, TypedRecall
 from app.domain.formatting import format_day
 from app.domain.passages import PassageKind
 from app.domain.text import one_line
@@ -86,7 +86,7 @@ class TypedRecallPresenter(Presenter):
             self._composer.box.mark_mentions([(each.start, each.end) for each in found.mentions])
 
 
-def _item(found: Foreseen) -> MemoryItem:
+def _item(found: TypedItem) -> MemoryItem:
     place = found.place
     is_text = place.item.kind in _TEXT_KINDS
     title = source_text(place, _TITLE_CHARS)

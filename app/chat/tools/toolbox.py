@@ -154,7 +154,6 @@ def _unknown(name: str, offered: Mapping[str, Tool]) -> InvalidInput:
 
 
 def _limited(text: str) -> str:
-    """Return clean text of limited length."""
     text = clean(text)
     if len(text) <= _MAX_CHARS:
         return text

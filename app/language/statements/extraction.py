@@ -117,7 +117,7 @@ def extract_statements(text: str, earlier: Sequence[str] = ()) -> tuple[Statemen
     `earlier` are the beginnings of the messages before it in its conversation: a role play that
     began there goes on. Of an attribute with one value the last one counts.
     """
-    fictions = [patterns_of(each).parts for each in LANGUAGES]
+    fictions = [patterns_of(each).role_play for each in LANGUAGES]
     texts = (*earlier, text[:_MOST_CHARS])
     if any(fiction.search(each) for each in texts for fiction in fictions):
         return ()
@@ -160,7 +160,6 @@ def _without_quotation(match: re.Match[str]) -> str:
 
 
 def _languages(sentence: str, text: str) -> Sequence[str]:
-    """Return the languages that a sentence may be in."""
     if any("\u3040" <= sign <= "\u30ff" for sign in sentence):
         return ("japanese",)
     if any("\u4e00" <= sign <= "\u9fff" for sign in sentence):

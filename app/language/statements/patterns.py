@@ -63,7 +63,7 @@ class Patterns:
         reported: What tells that an instruction is another's words.
         asking: The start of a question after a statement.
         introductions: What may stand before a colon and a statement.
-        parts: A message that begins role play or fiction, for the rest of its conversation.
+        role_play: A message that begins role play or fiction, for the rest of its conversation.
         texts: A message that hands over a text or an exercise, or takes back what it says.
         supposed: A message whose rest is supposed.
         closings: The end of a letter.
@@ -80,7 +80,7 @@ class Patterns:
     reported: re.Pattern[str]
     asking: re.Pattern[str]
     introductions: re.Pattern[str]
-    parts: re.Pattern[str]
+    role_play: re.Pattern[str]
     texts: re.Pattern[str]
     supposed: re.Pattern[str]
     closings: re.Pattern[str]
@@ -104,7 +104,7 @@ def patterns_of(language: str) -> Patterns:
         reported=_compiled(given["reported"]),
         asking=_compiled(given["asking"]),
         introductions=_compiled(rf"(?:{given['introductions']})\W*$"),
-        parts=_compiled("|".join(given["parts"])),
+        role_play=_compiled("|".join(given["parts"])),
         texts=_compiled("|".join(given["texts"])),
         supposed=_compiled(given["supposed"]),
         closings=_compiled(rf"^\s*{given['closings']}\W*$"),

@@ -148,7 +148,6 @@ class TopicFinder:
         *,
         is_fit: bool,
     ) -> Mapping[TopicId, TopicId]:
-        """Return the wider topic of each topic that has one."""
         before = {each.id: each.parent_id for each in earlier.topics.values() if each.parent_id}
         if not is_fit:
             return before
