@@ -86,3 +86,12 @@ async def test_a_fact_is_extracted_found_followed_edited_and_forgotten(
     with opened(tmp_path / "other") as other:
         import_files(other, [out])
         assert [each.fact.text for each in Facts(other).listed(FactFilter())] == [OWN]
+
+
+async def test_the_page_that_was_open_is_filled_at_the_next_start(user: User) -> None:
+    await user.start()
+    user.action("core").trigger()
+    await user.sees("About 0 of")
+    await user.restart()
+    await user.sees("About 0 of")
+    assert user.window.memory.page == "core"

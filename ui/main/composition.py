@@ -485,6 +485,8 @@ class Presenters(QObject):
             partial(show, error)
         )()
         window.chat.composer.box.setFocus()
+        if (knowledge := window.memory.knowledge).isVisible():  # shown before it could be filled
+            knowledge.shown.emit()
         self.dashboard.start()
         self.ready.set()
 
