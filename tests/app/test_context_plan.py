@@ -335,14 +335,6 @@ def test_a_hint_gives_what_the_request_does_not_say_yet() -> None:
     assert [each.passage_id for each in injected(plan, RecallLayer.HINT)] == [1700]
 
 
-def test_beside_a_turn_that_answers_its_conversation_tells_the_outcome() -> None:
-    question, outcome = turn(600), turn(601, "We took the second.", 0.4)
-    plan = planned(RetrievalResult(conversations=(talk(60, question, outcome),)))
-    assert [each.exchange_id for each in injected(plan, RecallLayer.EXCHANGE)] == [600, 601]
-    weak = planned(RetrievalResult(conversations=(talk(60, turn(600, relevance=0.6), outcome),)))
-    assert not injected(weak, RecallLayer.EXCHANGE)
-
-
 def test_recall_that_is_off_is_the_reason() -> None:
     found = RetrievalResult(
         facts=(fact(1, "tea"),), conversations=(talk(60, turn(600)),), earlier=(earlier(1, "tea"),)

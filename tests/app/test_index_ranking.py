@@ -194,18 +194,6 @@ def test_keywords_rank_the_message_that_contains_them_before_its_context() -> No
     assert order(table, KEYWORDS)[0] == OLD
 
 
-def test_the_weights_are_those_of_talk_as_far_as_people_talk() -> None:
-    half = weights(QUESTION, said_by("ana", "ana", "ana", "", "", ""), by_meaning=True)
-    talk, chat = (weights(QUESTION, said_by(*[each] * 6), by_meaning=True) for each in ("ana", ""))
-    assert half == pytest.approx((talk + chat) / 2)
-    assert (talk != chat).any()
-    stated, other = (
-        weights(parse_question(STATED), said_by(each), by_meaning=True) for each in "a "
-    )
-    assert (stated == other).all()
-    assert (stated != talk).any()
-
-
 def test_matching_tokens_count_and_unknown_ones_are_neutral() -> None:
     table = made_table({"part": OLD}, {"part": NEW}, {"part": OTHER})
     nearness = Nearness({}, np.array([0.9, 0.1, np.nan]))

@@ -23,16 +23,6 @@ def marked(made: Snippet) -> list[str]:
     return [made.text[start:end] for start, end in made.marks]
 
 
-def test_the_excerpt_has_the_most_words_and_begins_at_a_sentence() -> None:
-    text = FILLER * 20 + "The cat is here. " + FILLER * 20 + "A cat sat on a mat. " + FILLER * 20
-    made = cut(text, "cat mat")
-    assert marked(made) == ["cat", "mat"]
-    assert len(made.text) <= SNIPPET_CHARS
-    assert made.text.startswith("…A cat sat on a mat.")
-    assert made.text.endswith("…")
-    assert set(made.text.strip("…").split()) <= set(text.split()), "no word is cut"
-
-
 @pytest.mark.parametrize(
     ("text", "query", "expected"),
     [
@@ -61,13 +51,6 @@ def test_marks_are_the_words_that_match(text: str, query: str, expected: list[st
     made = cut(text, query)
     assert marked(made) == expected
     assert "**" not in made.text
-
-
-def test_without_a_match_the_excerpt_begins_at_the_start() -> None:
-    made = cut("# Answer\n\nIt *depends*. " + FILLER * 20, "absent")
-    assert made.text.startswith("Answer It depends. Nothing of note")
-    assert made.marks == ()
-    assert cut("", SearchQuery(tags=("work",))).text == ""
 
 
 def test_markdown_is_removed() -> None:

@@ -14,12 +14,9 @@ import pytest
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PassageId, part_id, passage_id_of
 from app.domain.passages import PassageText, SearchQuery
-from app.index.message_traits import message_traits
 from app.index.query import parse_query
 from app.index.text_index import RebuildReason, TantivyTextIndex
-from app.index.text_schema import label_number
 from app.index.text_snapshot import CandidateTable
-from tests.app.test_index_traits import unpacked
 from tests.fakes.passages import found_passages, hits, said, talk, turn
 
 FILLER = "Nothing of note was said that day, only small talk about the weather and the news. "
@@ -187,20 +184,6 @@ def test_only_allowed_passages_are_found(index: TantivyTextIndex, count: int) ->
 # -- candidates
 
 
-def test_candidates_are_the_best_by_own_words_and_by_context(index: TantivyTextIndex) -> None:
-    fill(
-        index, turn(1, "Which fruit?", "Quinces."),
-        turn(2, "Apples.", "Which fruit do you mean, and is it ripe by now?"),
-        *(turn(number, f"Number {number}", "Nothing.") for number in range(3, 20)),
-    )  # fmt: skip
-    query = parse_query("quinces")
-    assert {hit.part_id for hit in hits(index, "quinces")} == {part_id(1, 1)}
-    assert index.candidates(query, 10) == {part_id(1, 0), part_id(1, 1)}
-    assert index.candidates(query, 10, excluded=frozenset({PassageId(1)})) == frozenset()
-    assert index.candidates(query, 10, allowed=frozenset({PassageId(2)})) == frozenset()
-    assert len(index.candidates(parse_query("nothing"), 5)) in range(5, 11)
-
-
 def row(table: CandidateTable, part: int) -> int:
     return int(np.flatnonzero(table.parts == part)[0])
 
@@ -210,26 +193,6 @@ def around(table: CandidateTable, part: int) -> tuple[list[int], list[int]]:
     at = row(table, part)
     return ([each for each in table.before[at].tolist() if each],
             [each for each in table.after[at].tolist() if each])  # fmt: skip
-
-
-def test_the_table_has_the_features_of_each_part(index: TantivyTextIndex) -> None:
-    passage = talk(1, "Where is the rake?", "In the shed.", "Always lock the shed.")
-    fill(index, passage)
-    ids = [part.id for part in passage.parts]
-    table = index.candidate_table(parse_query("rake"), [*ids, part_id(9, 0)])
-    assert sorted(table.parts.tolist()) == ids, "without parts that are not indexed"
-    for part in passage.parts:
-        at = row(table, part.id)
-        assert unpacked(int(table.traits[at])) == replace(message_traits(part), label="")
-        assert bool(table.words[at]) is ("rake" in part.text)
-        assert table.coverage[at] == pytest.approx(float("rake" in part.text))
-        assert table.context[at] > 0
-    assert around(table, ids[1]) == ([ids[0]], [ids[2]])
-    assert around(table, ids[2]) == ([ids[1], ids[0]], [])
-    at, first = row(table, ids[1]), row(table, ids[0])
-    assert table.asked_words[at] == pytest.approx(table.words[first])
-    assert unpacked(int(table.asked_traits[at])).asking == 1.0
-    assert (table.asked_words[first], table.asked_traits[first]) == (0, 0)
 
 
 def test_a_context_is_made_of_short_neighbors_also_of_other_turns(index: TantivyTextIndex) -> None:
@@ -265,24 +228,6 @@ def test_the_table_has_the_nearness_of_dates(
     ids = [part_id(month, 0) for month in (4, 5, 6, 8)]
     table = index.candidate_table(parse_query(query), ids)
     assert [table.dated[row(table, each)] for each in ids] == pytest.approx(expected)
-
-
-def test_the_table_has_speakers_and_lacks_excluded_words_and_missing_phrases(
-    index: TantivyTextIndex,
-) -> None:
-    fill(
-        index, talk(1, "Ana: a red rake.", "Ben: the rake, rusty.", "the rake"),
-        talk(2, "A rake.", "It is new."), talk(3, "Neither."),
-    )  # fmt: skip
-    ids = [part_id(number, at) for number, count in ((1, 3), (2, 2), (3, 1)) for at in range(count)]
-    table = index.candidate_table(parse_query("rake"), ids)
-    speakers = [int(table.labels[row(table, each)]) for each in ids[:3]]
-    assert speakers == [label_number("ana"), label_number("ben"), 0]
-    table = index.candidate_table(parse_query("rake -rusty"), ids)
-    assert sorted(table.parts.tolist()) == ids[3:], "the whole turn is left out"
-    table = index.candidate_table(parse_query('"red rake" -nobody'), ids)
-    assert table.parts.tolist() == [ids[0]]
-    assert table.coverage.tolist() == pytest.approx([1.0])
 
 
 # -- updates

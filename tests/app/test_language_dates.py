@@ -149,16 +149,3 @@ def test_nearness_falls_by_the_day_and_lasts_for_the_weeks_after() -> None:
     assert near_dates("on 30 December 2023", TODAY)["2024-01-03"] == pytest.approx(0.7)
     assert near_dates("in December", TODAY) == {"month=12": 1.0, "month=1": pytest.approx(0.3)}
     assert len(near_dates("12 May 2023 " * 10_000, TODAY)) < 100, "and a long text is read at once"
-
-
-def test_all_days_of_a_range_are_named() -> None:
-    near = near_dates("last week", TODAY)
-    assert {term for term, nearness in near.items() if nearness == 1.0} == {
-        f"2024-05-{day:02}" for day in range(6, 13)
-    }
-    assert near["2024-05-05"] == near["2024-05-13"] == pytest.approx(0.925)
-    assert near_dates("in December 2023", TODAY) == {"2023-12": 1.0, "2024-01": pytest.approx(0.3)}
-    year = near_dates("last year", TODAY)
-    assert [term for term, nearness in year.items() if nearness == 1.0] == [
-        f"2023-{month:02}" for month in range(1, 13)
-    ]

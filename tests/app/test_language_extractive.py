@@ -14,7 +14,6 @@ from app.language.extractive import (
     Sentence,
     central_sentences,
     conversation_sentences,
-    outcome,
     summarize_conversation,
     summarize_exchange,
 )
@@ -71,37 +70,6 @@ def test_an_exchange_becomes_question_and_core_of_answer(turn: TurnMarkdown, sum
 
 def test_an_empty_conversation_has_an_empty_summary() -> None:
     assert summarize_conversation([]) == ""
-
-
-def test_a_sentence_with_a_date_is_preferred_and_keeps_it() -> None:
-    vague, dated = "The museum opens again in late spring.", "The museum opens again on 3/5/2025."
-    for answer in (f"{vague} {dated}", f"{dated} {vague}"):
-        summary = summarize_exchange(
-            TurnMarkdown("When does the museum open?", f"Hello. {answer} Bye.")
-        )
-        assert summary == f"When does the museum open? {dated}"
-
-
-def test_a_conversations_summary_is_in_order_without_repetitions() -> None:
-    turns = [
-        TurnMarkdown(
-            "How do I water tomato plants in hot summers?",
-            "Water tomato plants deeply in the early morning during hot summers.",
-        ),
-        TurnMarkdown(
-            "And again, how do I water tomato plants in hot summers?",
-            "Water tomato plants deeply in the early morning during hot summers, as I said.",
-        ),
-        TurnMarkdown(
-            "Which fertiliser suits tomato plants once fruit appears?",
-            "A potassium fertiliser suits tomato plants once fruit appears.",
-        ),
-    ]
-    summary = summarize_conversation(turns)
-    watering, feeding = summary.count("hot summers"), summary.count("fruit appears")
-    assert (watering, feeding) in [(1, 1), (2, 1), (1, 2)]
-    assert summary.index("hot summers") < summary.index("fruit appears")
-    assert any(turn.asked in summary for turn in turns)
 
 
 def test_long_sentences_are_cut_to_the_limit() -> None:
@@ -179,30 +147,6 @@ def test_a_title_fits_its_line_and_is_cut_at_a_word() -> None:
 def test_a_summary_says_how_the_conversation_ended() -> None:
     talks = tomllib.loads(OUTCOMES.read_text(encoding="utf-8"))["talk"]
     assert [talk["turns"][0][0] for talk in talks if not says_outcome(talk)] == []
-
-
-def test_the_outcome_is_not_a_question_a_thank_you_or_of_the_beginning() -> None:
-    turns = [
-        TurnMarkdown("My bike chain slips on hills, which chain fits?", "A ten speed chain fits."),
-        TurnMarkdown("The chain is a nine speed chain.", "Then buy a nine speed chain."),
-        TurnMarkdown("I fitted a nine speed chain and it holds.", "Good. Do you need a tool?"),
-        TurnMarkdown("No, thanks a lot!", "You are welcome!"),
-    ]
-    sentences = conversation_sentences(turns)
-    ending = outcome(sentences)
-    assert ending is not None
-    assert sentences[ending].text == "I fitted a nine speed chain and it holds."
-    assert outcome(conversation_sentences(turns[:1])) is None
-
-
-def test_a_summary_keeps_the_order_of_its_conversation() -> None:
-    for talk in tomllib.loads(OUTCOMES.read_text(encoding="utf-8"))["talk"]:
-        turns = [TurnMarkdown(*turn) for turn in talk["turns"]]
-        texts = [each.text for each in conversation_sentences(turns)]
-        summary = summarize_conversation(turns)
-        places = [summary.index(each) for each in texts if each in summary]
-        assert len(places) == 3
-        assert places == sorted(places)
 
 
 @given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=300)), max_size=6))

@@ -25,7 +25,7 @@ from app.domain.changes import (
 from app.domain.conversations import FORGOTTEN
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, new_uid
+from app.domain.ids import MessageId, PassageId, new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.recall import (
     PlanPart,
@@ -204,37 +204,6 @@ def test_a_passage_that_comes_back_is_no_longer_gone(store: Store) -> None:
 
 
 # -- prompts
-
-
-def test_a_prompt_comes_back_as_it_was_sent(store: Store) -> None:
-    prompts = Prompts(store)
-    assert prompts.of(ExchangeId(1)) is None
-    assert prompts.places(ExchangeId(1)) == ()
-    assert prompts.last_with_prompt([]) is None
-    quoted = add_conversation(store, "I like tea", "and milk", title="Drinks")
-    asker = add_conversation(store, "hello", "what do I like?")
-    sent = prompt_of(asker, quoted)
-    again = replace(sent, sent_at=AT + SECOND, notice="")
-    store.save(PromptStored(sent), PromptStored(again))
-    assert prompts.of(sent.exchange_id) == again
-    assert prompts.history(sent.exchange_id) == (again, sent)
-    assert prompts.last_with_prompt(asker.exchanges) == asker.exchanges[-1]
-    assert prompts.runs([sent.exchange_id]) == {
-        sent.exchange_id: [replace(each, items=()) for each in (sent, again)]
-    }
-    assert prompts.notices([sent.exchange_id]) == {sent.exchange_id: ""}
-    assert prompts.newest_exchange() == sent.exchange_id
-    (place,) = prompts.places(sent.exchange_id)
-    assert (place.title, place.turn_number, place.text) == ("Drinks", 0, "I like tea")
-    assert place.item.injected
-
-    forget(store, [quoted.conversation.id])
-    kept = prompts.of(sent.exchange_id)
-    assert kept is not None
-    assert [part.text for part in kept.parts] == ["Be kind.", f"Past: {FORGOTTEN}", ""]
-    assert kept.items == ()
-    forget(store, [ConversationId(asker.conversation.id)])
-    assert prompts.of(sent.exchange_id) is None
 
 
 @given(st.lists(st.integers(1, 60), unique=True))

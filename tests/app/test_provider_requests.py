@@ -308,13 +308,6 @@ def test_a_nested_parameter_is_omitted_alone(server: Loopback) -> None:
     assert server.posts[-1].body["reasoning"] == {"effort": "low"}
 
 
-def test_kind_openai_elsewhere_falls_back_to_chat_completions(server: Loopback) -> None:
-    server.reply(json_reply({"detail": "Not Found"}, 404)).always(text("yes"))
-    heard = hear_all(provider(RESPONSES, server.v1), [request(), request()])
-    assert [each.text for each in heard] == ["yes", "yes"]
-    assert [seen.wire for seen in server.posts] == [RESPONSES, CHAT, CHAT]
-
-
 def test_a_message_after_one_without_a_reply_changes_nothing_before_it(wire: str) -> None:
     lists = []
     for turns in ((user("one"),), (user("one"), message(Role.ASSISTANT), user("two"))):

@@ -9,7 +9,7 @@ import pytest
 
 from app.domain.ids import PartId, PassageId, part_id
 from app.index import token_index
-from app.index.token_index import MAX_PART_TOKENS, TokenIndex, TokenizedPassage
+from app.index.token_index import TokenIndex, TokenizedPassage
 
 Float = npt.NDArray[np.float32]
 ROW_BYTES = 32
@@ -85,18 +85,6 @@ def test_a_part_gets_the_score_of_its_best_window_of_tokens(index: TokenIndex) -
     np.testing.assert_allclose(found, [best(parts[part]) for part in wanted], atol=0.02)
 
 
-def test_tokens_that_stand_close_together_score_more_than_the_same_far_apart(
-    index: TokenIndex,
-) -> None:
-    question, other = tokens(1, 2), tokens(2, 400)
-    near, far = other.copy(), other.copy()
-    near[[300, 310]] = question
-    far[[10, 310]] = question
-    index.put([TokenizedPassage(PassageId(1), "h", {part_id(1, 0): near, part_id(1, 1): far})])
-    close, apart = similarities(index, question, [part_id(1, 0), part_id(1, 1)])
-    assert close > 0.99 > apart
-
-
 def test_parts_without_tokens_have_no_scores(index: TokenIndex) -> None:
     index.put([passage(1, 4, 0), TokenizedPassage(PassageId(2), "h", {})])
     parts = [part_id(7, 0), part_id(1, 0), part_id(1, 1), part_id(1, 2), part_id(2, 0)]
@@ -109,14 +97,6 @@ def test_parts_without_tokens_have_no_scores(index: TokenIndex) -> None:
 
 def test_an_empty_index_answers(index: TokenIndex) -> None:
     assert np.isnan(similarities(index, tokens(0, 2), [part_id(1, 0)])).all()
-
-
-def test_only_the_first_tokens_of_a_part_are_kept(index: TokenIndex) -> None:
-    long = passage(1, MAX_PART_TOKENS + 1)
-    index.put([long])
-    (stored,) = (index.tokens_of(PassageId(1)) or {}).values()
-    assert len(stored) == MAX_PART_TOKENS
-    np.testing.assert_allclose(stored, long.parts[part_id(1, 0)][:-1], atol=0.005)
 
 
 # -- files

@@ -91,21 +91,6 @@ def test_private_and_deleted_conversations_are_skipped(bench: Bench) -> None:
     assert bench.lines() == []
 
 
-def test_in_the_open_conversation_calls_wait_for_fifty_messages(bench: Bench) -> None:
-    present = JumpingClock().now()
-    talk, exchange = called(bench.store, READ)
-    bench.opened.id = talk.conversation.id
-    for count, found in ((1, 0), (50, 1)):
-        parent = exchange.message_ids[-1]
-        more = tuple(
-            replace(talk.messages[0], id=bench.store.ids.message(), uid=new_uid(),
-                    created_at=present, parent_id=parent)
-            for _ in range(count)
-        )  # fmt: skip
-        bench.store.save(MessagesAdded(more))
-        assert len(bench.job.find(present)) == found
-
-
 def test_ten_calls_are_one_request_and_nothing_is_paid_twice(store: Store) -> None:
     reply = {"lines": [{"call": 1, "text": "Read the notes."}, {"call": 99, "text": "x"}]}
     asker = ScriptedAsker(reply, reply, reply)

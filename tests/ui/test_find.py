@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from tests.fakes.screens import FakeBridge, FakeConversation, Parts, fixture_of
@@ -92,14 +92,6 @@ def test_closing_the_bar_during_a_search_leaves_no_marks(finding: Finding) -> No
     assert finding.bar.isHidden()
     assert finding.transcript.marks == []
     assert finding.transcript.focused
-
-
-def test_closing_the_bar_before_the_search_starts_starts_none(finding: Finding) -> None:
-    finding.bar.box.setText("cat")
-    finding.bar.dismiss()
-    pause = finding.bar.findChild(QTimer)
-    assert pause is not None
-    assert not pause.isActive()
 
 
 def test_another_conversation_closes_the_bar_and_drops_the_search(finding: Finding) -> None:

@@ -1,12 +1,10 @@
 """The lists of the sidebar: item models, and rows of one height."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QListView
 from pytestqt.qtbot import QtBot
 
 from app.domain.conversations import Conversation
@@ -84,18 +82,6 @@ def test_only_rows_that_differ_are_replaced() -> None:
     model.show_conversations([conversation(number) for number in (0, 1, 3, 4)], NOW)
     assert removed == [(3, 3), (3, 3)]
     assert len(shown(model)) == 5
-
-
-def test_a_row_whose_data_has_changed_stays_selected(qtbot: QtBot) -> None:
-    model, view = listed(0, 1, 2), QListView()
-    view.setModel(model)
-    view.setCurrentIndex(model.row_of(ConversationId(1)))
-    changed = replace(conversation(1), title="Renamed")
-    with qtbot.waitSignal(model.dataChanged):
-        model.show_conversations([conversation(0), changed, conversation(2)], NOW)
-    assert view.currentIndex() == model.row_of(ConversationId(1))
-    assert model.data(view.currentIndex()) == "Renamed"
-    assert not model.row_of(ConversationId(99)).isValid()
 
 
 def test_a_running_reply_is_marked_in_the_list() -> None:

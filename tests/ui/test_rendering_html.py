@@ -126,16 +126,6 @@ def test_an_opened_fold_stays_open_while_its_text_arrives() -> None:
     assert shown(builder)[-1] == "after"
 
 
-def test_a_tag_that_is_still_open_is_rendered_while_the_text_arrives() -> None:
-    builder = DocumentBuilder(THEME)
-    builder.feed("H<sub>2")
-    builder.refresh()
-    assert lines(builder.document) == ["H2"]
-    builder.end()
-    builder.finish()
-    assert lines(builder.document) == ["H<sub>2"]
-
-
 @pytest.mark.parametrize(
     "text",
     ["<details>\n" * 3000, "<details><summary>" * 2000, "<u>" * 5000, "<details>\n</details>\n" * 2000,

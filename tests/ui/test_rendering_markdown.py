@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from PySide6.QtGui import QImage
 
-from tests.fakes.drawn import THEME, blocks, compose, lines, runs, tables
-from ui.rendering.document_builder import PAGE_ROWS, DocumentBuilder
+from tests.fakes.drawn import THEME, blocks, compose, lines, runs
+from ui.rendering.document_builder import DocumentBuilder
 from ui.rendering.formats import Property
 from ui.rendering.inline import OBJECT
 from ui.rendering.parser import PLAIN
@@ -149,11 +149,6 @@ def test_the_number_of_a_cited_document_is_not_shown() -> None:
         assert (run[0], run[5]) == (shown, link)
 
 
-def test_one_or_two_tildes_strike_what_they_enclose() -> None:
-    text = "~a~ and ~~b~~, about ~5 and ~6, ~~~c~~~"
-    assert [run[0] for run in all_runs(text) if run[4]] == ["a", "b"]
-
-
 def test_user_text_keeps_its_lines_and_has_no_markup_but_code_and_addresses() -> None:
     text = "# no heading\n* **no list**\n\n`code` ``a`b`` `c https://a.x\n```py\nx\n```\nend"
     document = compose(text, PLAIN).document
@@ -271,16 +266,6 @@ def test_what_is_written_from_the_right_is_indented_from_the_right(
     assert (made.rightMargin() > made.leftMargin()) is is_mirrored
 
 
-def test_a_table_has_rows_columns_alignment_and_a_bold_head() -> None:
-    document = compose("| a | b |\n|:-:|--:|\n| 1 | **2** |\n| 3 | `4` |").document
-    table = tables(document)[0]
-    assert (table.rows(), table.columns()) == (3, 2)
-    cells = [table.cellAt(row, 1).firstCursorPosition() for row in range(3)]
-    assert [cell.block().text() for cell in cells] == ["b", "2", "4"]
-    assert [cell.blockFormat().alignment().name for cell in cells] == ["AlignRight"] * 3
-    assert table.cellAt(0, 0).firstCursorPosition().charFormat().fontWeight() > 500
-
-
 @pytest.mark.parametrize(
     ("text", "source"),
     [("$x^2$", "$x^2$"), ("\\(x^2\\)", "$x^2$"), ("$$\nx^2\n$$", "$$x^2$$"),
@@ -311,27 +296,6 @@ def test_only_attached_images_are_shown_through_the_resolver() -> None:
     assert "image: b" in text
     assert "image: c" in text
     assert builder.document.idealWidth() < 3000
-
-
-@pytest.mark.parametrize(
-    ("text", "pages", "count"),
-    [("".join(f"paragraph {at}\n\n" for at in range(4500)), 2, 4500),
-     ("| a |\n|---|\n" + "| x |\n" * 1200, 3, 1)],
-    ids=["paragraphs", "one table"],
-)  # fmt: skip
-def test_a_long_text_is_rendered_page_by_page(text: str, pages: int, count: int) -> None:
-    builder = compose(text)
-    assert builder.has_more
-    assert 0 < builder.hidden_chars < len(text)
-    first = tables(builder.document)
-    assert not first or first[0].rows() <= PAGE_ROWS + 50
-    while builder.has_more:
-        builder.pages += 1
-        builder.finish()
-    assert builder.pages == pages
-    found = tables(builder.document)
-    assert len(found) == count if found else builder.document.blockCount() == count
-    assert not found or found[0].rows() == 1201
 
 
 @pytest.mark.parametrize(

@@ -498,19 +498,6 @@ async def test_a_result_opens_what_it_is(
     assert search.parts.went == ([place] if place else [])
 
 
-@story
-async def test_the_words_of_a_search_are_marked_until_the_box_is_emptied(search: Search) -> None:
-    search.set_text("bread")
-    search.sidebar.result_list.result_chosen.emit(result(1))
-    await turns()
-    assert search.marked[-1]("Rye bread").spans == ((4, 9),)
-    await search.type("")
-    assert search.marked[-1] is None
-    search.set_text("is:archived")
-    search.sidebar.result_list.result_chosen.emit(result(1))
-    assert search.marked[-1] is None, "a list has no words"
-
-
 def test_the_menu_of_a_result_opens_copies_and_explains(search: Search) -> None:
     sidebar, chosen = search.sidebar, result(1)
     search.set_text("bread")

@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 
 from ui.widgets.transcript.heights import (
     AtEnd,
-    AtItem,
     AtOffset,
     Centered,
     Heights,
-    anchor_at,
     top_for,
 )
 
@@ -36,18 +34,6 @@ def test_sums_stay_right_through_changes(
     for at, (top, bottom) in enumerate(pairwise(sums)):
         assert column.at(top) == column.at(bottom - 1) == at
     assert (column.at(-50), column.at(10**6)) == (0, max(0, len(heights) - 1))
-
-
-@given(st.lists(st.integers(20, 900), min_size=2, max_size=60), st.integers(0, 50_000))
-def test_an_anchor_leads_back_and_its_item_does_not_move(heights: list[int], top: int) -> None:
-    column = Heights(heights)
-    top = min(top, max(0, column.total + 40 - 600))
-    anchor = anchor_at(top, column, 600, 20)
-    assert abs(top_for(anchor, column, 600, 20) - top) <= 1
-    if isinstance(anchor, AtItem) and anchor.index:
-        before = column.before(anchor.index) - top_for(anchor, column, 600, 20)
-        column[anchor.index - 1] += 1000
-        assert column.before(anchor.index) - top_for(anchor, column, 600, 20) == before
 
 
 def test_anchors_are_at_the_end_in_the_middle_or_a_third_down() -> None:

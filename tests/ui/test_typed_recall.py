@@ -65,23 +65,6 @@ class Typing:
 typing = fixture_of(Typing)
 
 
-def test_the_text_is_searched_for_after_a_pause_in_typing(typing: Typing) -> None:
-    composer = typing.composer
-    for _ in range(3):
-        composer.box.insertPlainText("tea ")
-    assert typing.presenter.is_waiting
-    typing.qtbot.waitUntil(lambda: not typing.presenter.is_waiting)
-    assert [each.text for each in typing.asked] == ["tea tea tea "]
-    composer.box.clear()
-    assert not typing.cancelled[0](), "sending takes the text out and uses the search"
-    typing.qtbot.waitUntil(lambda: not typing.presenter.is_waiting)
-    assert len(typing.asked) == 1
-    composer.box.insertPlainText("coffee")
-    assert typing.cancelled[0]()
-    typing.qtbot.waitUntil(lambda: not typing.presenter.is_waiting)
-    assert not typing.cancelled[1]()
-
-
 def test_the_switch_shows_what_memory_brings_and_marks_mentions(typing: Typing) -> None:
     memory = typing.composer.memory
     typing.type("@Tea and cake?")

@@ -79,18 +79,6 @@ class Commands:
 commands = fixture_of(Commands)
 
 
-def test_actions_fit_the_open_conversation(commands: Commands) -> None:
-    assert commands.enabled() == set()
-    commands.presenter.show_opened(conversation(pinned=True))
-    assert commands.enabled() == {"rename", "pin", "archive", "tag", "delete", "forget", "export"}
-    assert commands.actions["pin"].isChecked()
-    assert not commands.actions["archive"].isChecked()
-    commands.presenter.show_opened(conversation(deleted_at=AT, archived=True))
-    assert commands.enabled() == {"restore", "forget", "export"}
-    assert commands.actions["archive"].isChecked()
-    assert len(commands.presenter.menu_of([conversation(deleted_at=AT)])) == 2
-
-
 @pytest.mark.parametrize(
     ("action", "more", "calls", "undone"),
     [
