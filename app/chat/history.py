@@ -86,9 +86,8 @@ class History:
             (PlanPartKind.HISTORY, self.turns[self.shortened :]),
         ):
             if ids := tuple(each.id for turn in turns for each in turn.stored):
-                sent = (
-                    turn.short if kind is PlanPartKind.SHORTENED else turn.whole for turn in turns
-                )
+                is_short = kind is PlanPartKind.SHORTENED
+                sent = (turn.short if is_short else turn.whole for turn in turns)
                 tokens = sum(message_tokens(each) for turn in sent for each in turn)
                 parts.append(PlanPart(kind, tokens, True, message_ids=ids))
         return tuple(parts)
@@ -136,15 +135,12 @@ class HistoryReader:
             [each.id for each in plan.segment], plan.conversation.project
         )
         number = plan.exchange.segment_number
-        before = (
-            runs[-1]
-            if runs
-            else self._newest([each for each in past if each.segment_number == number])
-        )
+        own_segment = [each for each in past if each.segment_number == number]
+        before = runs[-1] if runs else self._newest(own_segment)
         compaction = _compaction_of(before)
-        start, shortened = (
-            (0, 0) if _lost_compaction(before) else past_position(plan.segment, before)
-        )
+        start, shortened = 0, 0
+        if not _lost_compaction(before):
+            start, shortened = past_position(plan.segment, before)
         room = ceiling.tokens - around_tokens - (compaction.tokens if compaction else 0)
         first, turns = self._newest_turns(past, start, shortened, room, withheld)
         kept = KeptTurns(0, max(0, shortened - first))

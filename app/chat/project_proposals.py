@@ -64,16 +64,12 @@ class ProjectProposals:
         found = [*self._of_folders(), *self._of_topics()]
         return tuple(
             ProjectProposal(
-                key,
-                name,
-                key.startswith("topic:"),
-                ids,
-                known.get(name.casefold()),
+                key, name, key.startswith("topic:"), ids, known.get(name.casefold()),
                 self._titles(ids),
             )
             for key, name, ids in found
             if key not in dismissed and name
-        )
+        )  # fmt: skip
 
     def unannounced(self) -> tuple[ProjectProposal, ...]:
         """Return the proposals; none once they were announced or when there are projects."""
@@ -122,7 +118,6 @@ class ProjectProposals:
         try:
             stored = json.loads(self._settings.text(_DISMISSED))
         except ValueError:
-            return []
-        return (
-            [each for each in stored if isinstance(each, str)] if isinstance(stored, list) else []
-        )
+            stored = None
+        listed = stored if isinstance(stored, list) else []
+        return [each for each in listed if isinstance(each, str)]

@@ -121,6 +121,8 @@ class RequestBuilder:
         tokens = prompt_ceiling(settings.number("prompt_max_tokens"), window)
         most = compaction_tokens(settings.number("compaction_max_tokens"), tokens)
         preset = self._presets.of(plan.conversation)
+        has_memory = is_recall_on(plan.conversation)
+        profile = self._profile(plan.conversation.project) if has_memory else ()
         start = _DraftInput(
             plan,
             self._toolbox.offered_in(
@@ -128,9 +130,7 @@ class RequestBuilder:
             ),
             Ceiling(tokens, most),
             replace(preset, system_prompt=self._instructions(plan.conversation, preset)),
-            tuple(self._profile(plan.conversation.project))
-            if is_recall_on(plan.conversation)
-            else (),
+            tuple(profile),
         )
         runs = self._history.own_runs(plan.exchange)  # with the block of a turn that is sent again
         around = PromptDraft(start, History(runs=runs), None, settings).around_tokens(
@@ -190,15 +190,12 @@ class PromptDraft:
 
     def query(self, fetched: FetchedContext) -> RecallQuery | None:
         """Return what to recall; None for nothing, as when the turn has its block already."""
-        if (
-            not is_recall_on(self.plan.conversation)
-            or self._run is not None
-            or self.plan.unattended is not None
-        ):
+        is_sent_again = self._run is not None
+        is_unattended = self.plan.unattended is not None
+        if is_sent_again or is_unattended or not is_recall_on(self.plan.conversation):
             return None
-        recall = self._recall
-        is_cut = self.history.is_cut
-        settings = replace(recall, auto_rag_enabled=recall.auto_rag_enabled and is_cut)
+        is_earlier_recalled = self._recall.auto_rag_enabled and self.history.is_cut
+        settings = replace(self._recall, auto_rag_enabled=is_earlier_recalled)
         prompt = self._input(fetched)
         if not prompt.question.strip() or not (settings.rag_enabled or settings.auto_rag_enabled):
             return None
@@ -217,12 +214,9 @@ class PromptDraft:
 
     def context(self, fetched: FetchedContext) -> ContextPlan:
         """Return the context plan for what was fetched."""
-        if (run := self._run) is not None:
-            context = plan_context(
-                self._input(fetched), self._recall, RetrievalResult(), self.ceiling_tokens
-            )
-            return replace(context, items=run.items)
-        return plan_context(self._input(fetched), self._recall, fetched.found, self.ceiling_tokens)
+        found = fetched.found if self._run is None else RetrievalResult()
+        context = plan_context(self._input(fetched), self._recall, found, self.ceiling_tokens)
+        return context if self._run is None else replace(context, items=self._run.items)
 
     def record(self, context: ContextPlan, notice: str) -> StoredPrompt:
         """Return the record of the prompt."""

@@ -29,16 +29,14 @@ class SegmentBreaks:
         """Start a new segment after an exchange. Blocking; raises StorageError."""
         with self._lock:
             others = [each for each in self._stored() if each != exchange_id]
-            self._settings.set(
-                SEGMENT_BREAKS_KEY, json.dumps([*others, exchange_id][-_MAX_BREAKS:])
-            )
+            kept = [*others, exchange_id][-_MAX_BREAKS:]
+            self._settings.set(SEGMENT_BREAKS_KEY, json.dumps(kept))
 
     def _stored(self) -> list[int]:
         """Return exchange ids, newest last; none when the setting is damaged."""
         try:
             stored = json.loads(self._settings.text(SEGMENT_BREAKS_KEY))
         except ValueError:
-            return []
-        return (
-            [each for each in stored if isinstance(each, int)] if isinstance(stored, list) else []
-        )
+            stored = None
+        listed = stored if isinstance(stored, list) else []
+        return [each for each in listed if isinstance(each, int)]

@@ -149,12 +149,11 @@ def difference(before: SentPrompt, now: SentPrompt) -> tuple[PartDifference, ...
 
 
 def _part(kind: PlanPartKind, old: SentPart | None, new: SentPart | None) -> PartDifference:
-    if old is None and new is not None:
-        return PartDifference(kind, PartState.ADDED, _all(LineMark.ADDED, new.text))
-    if new is None and old is not None:
-        return PartDifference(kind, PartState.REMOVED, _all(LineMark.REMOVED, old.text))
-    assert old is not None
-    assert new is not None
+    if old is None or new is None:
+        if new is not None:
+            return PartDifference(kind, PartState.ADDED, _all(LineMark.ADDED, new.text))
+        removed = _all(LineMark.REMOVED, old.text if old else "")
+        return PartDifference(kind, PartState.REMOVED, removed)
     if old.text == new.text:
         return PartDifference(kind, PartState.SAME)
     return PartDifference(kind, PartState.CHANGED, tuple(_compared(old.text, new.text)))

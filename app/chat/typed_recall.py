@@ -121,13 +121,8 @@ class RetrievalCache:
 
     def _on_changed(self, changed: ChangeSet) -> None:
         with self._lock:
-            if (
-                changed.passages
-                or changed.memory
-                or changed.settings
-                or changed.vectors
-                or changed.projects
-            ):
+            is_stale = changed.passages or changed.memory or changed.settings
+            if is_stale or changed.vectors or changed.projects:
                 self._kept.clear()
                 self._running.clear()  # who waits gets what was found before the change
             elif changed.conversations:

@@ -42,9 +42,8 @@ def facts_command(
         known = facts.get(parse_fact_id(number))
 
         def begin() -> Outcome:
-            return Outcome(
-                " ".join((tr("The fact was forgotten."), *service.forget(known.fact.id)))
-            )
+            remains = service.forget(known.fact.id)
+            return Outcome(" ".join((tr("The fact was forgotten."), *remains)))
 
         question = tr(
             "This fact will be deleted for good, also from backups, and will not be extracted again."
@@ -59,13 +58,11 @@ def _list(facts: Facts) -> str:
     found, total = facts.listed(which), facts.count(which)
     if not found:
         return tr("There are no facts yet.")
-    rest = total - len(found)
-    more = (
-        tr("\n\n{rest} more: see the facts window.").format(rest=format_number(rest))
-        if rest
-        else ""
-    )
-    return "\n".join(map(_line, found)) + more
+    lines = "\n".join(map(_line, found))
+    if rest := total - len(found):
+        more = tr("\n\n{rest} more: see the facts window.")
+        lines += more.format(rest=format_number(rest))
+    return lines
 
 
 def _line(known: KnownFact) -> str:

@@ -56,16 +56,12 @@ def routine_command(routines: Routines) -> Command:
 
 
 def _line(state: RoutineState) -> str:
-    when = (
-        tr("off")
-        if state.next_at is None
-        else tr("next {time}").format(time=format_moment(state.next_at))
-    )
+    when = tr("off")
+    if state.next_at is not None:
+        when = tr("next {time}").format(time=format_moment(state.next_at))
     last = tr("never ran") if state.last is None else escape_markdown(outcome_text(state.last))
-    name, schedule = (
-        escape_markdown(state.routine.name),
-        escape_markdown(schedule_text(state.routine.cron)),
-    )
+    name = escape_markdown(state.routine.name)
+    schedule = escape_markdown(schedule_text(state.routine.cron))
     return f"- **{name}**: {schedule}; {when}; {last}"
 
 

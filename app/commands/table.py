@@ -78,11 +78,9 @@ class CommandTable:
         if (command := self._commands.get(name)) is not None:
             return command
         near = get_close_matches(name, self._commands, n=1, cutoff=0.4)
-        hint = (
-            tr("Did you mean /{near}?").format(near=near[0])
-            if near
-            else tr("/help lists the commands.")
-        )
+        hint = tr("/help lists the commands.")
+        if near:
+            hint = tr("Did you mean /{near}?").format(near=near[0])
         raise NotFound(
             f"There is no command '/{one_line(name, _SHOWN_CHARS)}'", f"{hint} {tr(_ESCAPE)}."
         )

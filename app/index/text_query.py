@@ -140,15 +140,13 @@ class QueryBuilder:
         left they keep their weight.
         """
         terms = tuple(map(self._resolved, words))
-        if all(len(each.word) != 2 or not is_unspaced(each.word) for each in terms):
+        pairs = {each.word for each in terms if len(each.word) == 2 and is_unspaced(each.word)}
+        if not pairs:
             return terms
         runs = [chunk for _, _, chunk in chunk_spans(text) if is_unspaced(chunk)]
         own = {word for run in runs for word in self._words_of(normalize(run))}
         weighed = tuple(
-            replace(each, idf=0.0)
-            if len(each.word) == 2 and is_unspaced(each.word) and each.word not in own
-            else each
-            for each in terms
+            replace(each, idf=0.0) if each.word in pairs - own else each for each in terms
         )
         return weighed if any(each.weight for each in weighed) else terms
 

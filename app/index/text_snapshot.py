@@ -184,13 +184,12 @@ class TextSnapshot:
         dated = self._scores(
             rows if dates else (), lambda few: self._queries.near_dates(dates, few)
         )
+        covered = _numbers(held, rows) / weight if weight else np.ones(len(rows))
         return CandidateTable(
             parts=np.array(rows, np.int64),
             words=_numbers(own, rows),
             context=_numbers(near, rows),
-            coverage=np.minimum(1.0, _numbers(held, rows) / weight)
-            if weight
-            else np.ones(len(rows)),
+            coverage=np.minimum(1.0, covered),
             traits=_column(fields[TRAITS], rows),
             labels=_column(fields[LABEL], rows),
             before=np.stack([_column(fields[name], rows) for name in BEFORE], axis=1),

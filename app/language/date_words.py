@@ -198,9 +198,9 @@ def _ranges(shape: str) -> Iterator[tuple[date, date]]:
         readings = {(first, second, third[0])}
     else:
         year = third[0] + (2000 if third[0] < 100 else 0)
-        readings = {(year, second, first)} | (
-            {(year, first, second)} if "." not in shape else set()
-        )
+        readings = {(year, second, first)}
+        if "." not in shape:
+            readings.add((year, first, second))
     for year, month, number in sorted(readings):
         with suppress(ValueError):
             if year in _YEARS:

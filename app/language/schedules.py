@@ -178,10 +178,8 @@ class _Phrase:
         """Return the expression of days with times; without a time, 9 in the morning."""
         if not self._left or not re.search(r"\w", self._left):
             raise InvalidInput("The schedule is empty", _EXAMPLES)
-        days, weekdays = (
-            "*",
-            ",".join(f"{_DAYS[day]}{_NTH[nth]}" for nth, day in self._take(_NTH_DAY)),
-        )
+        days = "*"
+        weekdays = ",".join(f"{_DAYS[day]}{_NTH[nth]}" for nth, day in self._take(_NTH_DAY))
         if not weekdays:
             dates = self._dates()
             if self._take(_MONTHLY) and not dates:

@@ -146,18 +146,11 @@ class FactService:
         phrase it differently. Raises NotFound, StorageError.
         """
         fact = self._facts.get(fact_id).fact
-        versions = self._facts.versions(fact_id)
-        all_versions: tuple[Fact | FactVersion, ...] = (
-            fact,
-            self._facts.stored(fact_id),
-            *versions,
-        )
-        hashes = {content_hash(each.text) for each in all_versions}
-        hashes |= {
-            blocked_message_hash(each.message_id)
-            for each in all_versions
-            if each.message_id is not None
-        }
+        versions: list[Fact | FactVersion] = [fact, self._facts.stored(fact_id)]
+        versions += self._facts.versions(fact_id)
+        sources = {each.message_id for each in versions if each.message_id is not None}
+        hashes = {content_hash(each.text) for each in versions}
+        hashes |= set(map(blocked_message_hash, sources))
         refused = (FactForgotten(fact.id, each) for each in sorted(hashes))
         self._store.save(*refused, PassagesPut((), (fact.id,)))
         source = () if fact.conversation_id is None else (_SOURCE_REMAINS,)

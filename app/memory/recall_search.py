@@ -151,11 +151,8 @@ def problems(search: SearchService, prepared: PreparedQuery) -> Iterable[str]:
         yield tr("The text index is being built. Recall searched {share} of it.").format(
             share=format_percent(share)
         )
-    if (
-        prepared.vector is None
-        and search.vector_search
-        and (problem := search.vector_search.problem)
-    ):
+    problem = search.vector_search.problem if search.vector_search else ""
+    if prepared.vector is None and problem:
         yield tr("Recall used words only. {problem}").format(problem=problem)
 
 

@@ -57,10 +57,8 @@ class SpaceService:
 
         What is embedded already is not counted, except where consent is needed.
         """
-        total, tokens = (
-            self._vectors.tally(None, self._least).total,
-            self._vectors.tokens(self._least),
-        )
+        total = self._vectors.tally(None, self._least).total
+        tokens = self._vectors.tokens(self._least)
         estimate = self._embedders.estimate(total, tokens, choice)
         kept = next((k for k in self._vectors.spaces() if k.model == choice), None)
         missing = total

@@ -20,13 +20,11 @@ V = TypeVar("V", bound=_Version)
 def checked_text(text: str, limit_chars: int, kind: str) -> str:
     """Return a text as it is stored; raises InvalidInput for an empty or too long one."""
     words = clean(text).strip()
-    if not 0 < len(words) <= limit_chars:
-        raise InvalidInput(
-            f"A {kind} cannot have {len(words):,} characters"
-            if words
-            else f"A {kind} cannot be empty",
-            f"Allowed: 1 to {limit_chars:,} characters.",
-        )
+    allowed = f"Allowed: 1 to {limit_chars:,} characters."
+    if not words:
+        raise InvalidInput(f"A {kind} cannot be empty", allowed)
+    if len(words) > limit_chars:
+        raise InvalidInput(f"A {kind} cannot have {len(words):,} characters", allowed)
     return words
 
 

@@ -110,12 +110,7 @@ def truncate_results(messages: Sequence[Message], max_chars: int) -> tuple[Messa
 
 def shortened_results(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return messages with tool results as one line: name, size, how to get them again."""
-    return tuple(
-        replace(each, blocks=tuple(map(_shortened, each.blocks)))
-        if any(isinstance(block, ToolResult) for block in each.blocks)
-        else each
-        for each in messages
-    )
+    return tuple(replace(each, blocks=tuple(map(_shortened, each.blocks))) for each in messages)
 
 
 def _shortened(block: Block) -> Block:
