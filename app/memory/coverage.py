@@ -75,7 +75,9 @@ class TurnCoverage:
             why = tr("The search model has not read it yet: {reason}").format(
                 reason=_as_sentence(status.blocked_by)
             )
-        why = why or (_WAITING if space is not None else tr("No search model is available now."))
+        if not why and space is None:
+            why = tr("No search model is available now.")
+        why = why or tr("The search model has not read it yet.")
         return TurnSearchStatus(in_index, meaning=False, why=why)
 
 
@@ -91,7 +93,7 @@ def why_no_vector(turn: CoveredTurn, settings: Settings) -> str:
     if turn.is_empty:
         return tr("It has no text.")
     if turn.error and turn.next_at is None:
-        tries = "once" if turn.tries == 1 else tr("{tries} times").format(tries=turn.tries)
+        tries = tr("once") if turn.tries == 1 else tr("{tries} times").format(tries=turn.tries)
         return tr("It was skipped after the search model failed {tries}: {reason}").format(
             tries=tries, reason=_as_sentence(turn.error)
         )
@@ -105,14 +107,7 @@ def why_no_vector(turn: CoveredTurn, settings: Settings) -> str:
     return ""
 
 
-_WAITING = "The search model has not read it yet."
 _PIPELINE = WorkerName.EMBEDDING_PIPELINE
-_STATUS_TEXTS = {
-    ExchangeStatus.RUNNING: "its reply is still being written",
-    ExchangeStatus.INTERRUPTED: "its reply was stopped before any text arrived",
-    ExchangeStatus.FAILED: "its reply failed",
-    ExchangeStatus.COMPLETED: "it has no reply, or only one from Recall",
-}
 
 
 def _never(turn: CoveredTurn) -> str:
@@ -125,7 +120,13 @@ def _never(turn: CoveredTurn) -> str:
 
 
 def _incomplete_text(turn: CoveredTurn) -> str:
-    return tr("The turn is incomplete: {reason}.").format(reason=_STATUS_TEXTS[turn.status])
+    reason = {
+        ExchangeStatus.RUNNING: tr("its reply is still being written"),
+        ExchangeStatus.INTERRUPTED: tr("its reply was stopped before any text arrived"),
+        ExchangeStatus.FAILED: tr("its reply failed"),
+        ExchangeStatus.COMPLETED: tr("it has no reply, or only one from Recall"),
+    }[turn.status]
+    return tr("The turn is incomplete: {reason}.").format(reason=reason)
 
 
 def _as_sentence(text: str) -> str:
