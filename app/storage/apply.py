@@ -101,25 +101,10 @@ RULES: Sequence[Rule] = (
 )
 
 
-def fold(records: Records, throttle: Callable[[], None] = lambda: None) -> Batch:
-    """Return the rows that records come to; `throttle` is called before each.
-
-    So a thousand imported exchanges become one statement for each table, and a row that changed
-    twice is written once.
-    """
-    batch = Batch()
-    for batch.position, changes in records:
-        throttle()
-        batch.news.append(defaultdict(set))
-        for batch.place, change in enumerate(changes):
-            _FOLDS[type(change)](batch, change)
-    return batch
-
-
 def apply_records(
     connection: Connection, records: Records, throttle: Callable[[], None] = lambda: None
 ) -> Batch:
-    """Write records inside the caller's transaction.
+    """Write records inside the caller's transaction; `throttle` is called before each.
 
     A deletion ends a batch: it deletes what was written before it, and nothing that came later.
     """
@@ -139,7 +124,13 @@ def apply_records(
 def _apply_together(
     connection: Connection, records: Records, throttle: Callable[[], None]
 ) -> Batch:
-    batch = fold(records, throttle)
+    # A thousand imported exchanges become one statement for each table, and a row that changed twice is written once.
+    batch = Batch()
+    for batch.position, changes in records:
+        throttle()
+        batch.news.append(defaultdict(set))
+        for batch.place, change in enumerate(changes):
+            _FOLDS[type(change)](batch, change)
     state = read_state(connection)
     for aggregate in AGGREGATES:
         if aggregate.write is not None:

@@ -110,8 +110,7 @@ class WorkerLoop(Generic[Item, Result]):
         if replace(changed, spend=False) == _NOTHING:
             return False  # such as its own record of a failed request
         if changed.settings & MODEL_KEYS or changed.providers:
-            self._breaker.reset()
-            self._failures.invalidate()  # another model may succeed
+            self._breaker.reset()  # another model may succeed
         return self._job.wakes_for(changed)
 
     def refresh(self) -> WorkerStatus:
@@ -197,8 +196,6 @@ class WorkerLoop(Generic[Item, Result]):
         """Work on items; return whether any is done or has failed."""
         if not self._progress.runs:
             self._begin()
-        else:
-            self._failures.read_if_outdated()
         self._drained = False
         before = self._settled
         self._saved_at = self._clock.monotonic()
@@ -221,9 +218,6 @@ class WorkerLoop(Generic[Item, Result]):
         if not self._knows_past:
             self._read_spend()
             self._knows_past = True
-        tally = self._progress.tally
-        if self._failures.are_known or tally.waiting_retry or tally.abandoned:
-            self._failures.read()
 
     def _make(self, items: Sequence[Item]) -> None:
         """Make some items; after a failure in halves, until the bad item is alone."""

@@ -242,32 +242,12 @@ class Failures:
         self._attempts = attempts
         self._clock = clock
         self._jitter = jitter
-        self._tries: dict[int, int] = {}
-        self._is_outdated = False
+        self._may_exist = True
         self.in_a_row = 0
-
-    @property
-    def are_known(self) -> bool:
-        """Whether any item has failed and not succeeded since."""
-        return bool(self._tries)
-
-    def read(self) -> None:
-        """Load the tries of earlier sessions. Raises StorageError."""
-        self._is_outdated = False
-        self._tries = dict(self._attempts.tries())
-
-    def read_if_outdated(self) -> None:
-        """Load them again if failures were cleared since. Raises StorageError."""
-        if self._is_outdated:
-            self.read()
-
-    def invalidate(self) -> None:
-        """Have the tries loaded again before the next use; never waits."""
-        self._is_outdated = True
 
     def add(self, item_id: int, error: Exception, retries: int) -> bool:
         """Store a failure; return whether the item is abandoned now."""
-        tries = self._tries.get(item_id, 0) + 1
+        tries = self._attempts.tries().get(item_id, 0) + 1
         is_abandoned = tries > retries
         delay = item_retry_delay(tries, error, self._jitter)
         next_at = None if is_abandoned else self._clock.now() + delay
@@ -275,14 +255,17 @@ class Failures:
             "%s: item %d failed, try %d: %s", self._worker, item_id, tries, format_traceback(error)
         )
         self._attempts.failed(item_id, tries, next_at, public_message(error))
-        self._tries[item_id] = tries
+        self._may_exist = True
         self.in_a_row += 1
         return is_abandoned
 
     def settle(self, item_ids: Collection[int]) -> None:
         """Forget the failures of items that succeeded. Raises StorageError."""
-        if succeeded := [each for each in item_ids if self._tries.pop(each, None)]:
-            self._attempts.settle(succeeded)
+        if self._may_exist:
+            known = self._attempts.tries()
+            self._may_exist = bool(known)
+            if succeeded := known.keys() & set(item_ids):
+                self._attempts.settle(succeeded)
 
     def clear(self, item_ids: Collection[int] | None = None) -> None:
         """Forget the failures of some items or all (None), so that they are retried; blocking."""
@@ -290,7 +273,6 @@ class Failures:
             self._attempts.clear_failures()
         else:
             self._attempts.settle(item_ids)
-        self.invalidate()
 
     def retry_now(self) -> None:
         """Retry now what waits for its next try; blocking."""

@@ -49,7 +49,14 @@ def redact_messages(connection: Connection, deleted: DeletionSet, position: int)
             redacted = redact_message(message, calls, host)
             if redacted != message:
                 changed.append(redacted)
-        _write(connection, changed, position)
+        if not changed:
+            return
+        rewrite_messages(connection, changed)
+        connection.execute(
+            "UPDATE passage SET position = greatest(position, $2) WHERE exchange_id IN "
+            "(SELECT exchange_id FROM exchange_message WHERE message_id IN (SELECT unnest($1)))",
+            [[each.id for each in changed], position],
+        )
         found = {int(each.conversation_id) for each in changed} - suspect
         if not found:
             return
@@ -92,17 +99,6 @@ def _with_calls(connection: Connection, ids: list[int]) -> Iterator[tuple[Messag
         calls = {each: call_arguments(blocks_of(text, blocks)) for each, text, blocks in rows}
         for message in messages:
             yield message, calls.get(message.parent_id or 0, {})
-
-
-def _write(connection: Connection, messages: list[Message], position: int) -> None:
-    if not messages:
-        return
-    rewrite_messages(connection, messages)
-    connection.execute(
-        "UPDATE passage SET position = greatest(position, $2) WHERE exchange_id IN "
-        "(SELECT exchange_id FROM exchange_message WHERE message_id IN (SELECT unnest($1)))",
-        [[each.id for each in messages], position],
-    )
 
 
 def redact_prompts(connection: Connection, table: str, ids: list[int]) -> None:

@@ -178,7 +178,12 @@ class Tombstones:
             case PromptStored(prompt=prompt) if prompt.conversation_id not in self._conversations:
                 return PromptStored(self._without_quotes(prompt))
             case ReplyGrew(exchange_id=exchange_id):
-                return None if exchange_id in self._exchanges else self._redacted_part(change)
+                if exchange_id in self._exchanges:
+                    return None
+                text = change.text
+                for each in self._deleted if is_recall_reply(Role.ASSISTANT, change.model) else ():
+                    text = redact_answer(text, QuoteContext(each, True, each.within))
+                return replace(change, text=text)
             case SettingPut(key=key, value_json=str(value)) if key == PROBES:
                 return SettingPut(key, probes_without(value, self._exchanges))
             case ConversationForgotten():
@@ -194,12 +199,6 @@ class Tombstones:
             for each in self._deleted:
                 message = redact_message(message, calls, QuoteContext(each, True, each.within))  # noqa: PLW2901
             yield message
-
-    def _redacted_part(self, part: ReplyGrew) -> ReplyGrew:
-        text = part.text
-        for each in self._deleted if is_recall_reply(Role.ASSISTANT, part.model) else ():
-            text = redact_answer(text, QuoteContext(each, True, each.within))
-        return replace(part, text=text)
 
     def _without_quotes(self, prompt: StoredPrompt) -> StoredPrompt:
         """Return a prompt without quotes of deleted text."""

@@ -56,7 +56,10 @@ def open_store(paths: DataPaths) -> Store:
     store.start()
     try:
         _end_running(store, opening)
-        _back_up_unprotected(store)
+        # What neither a backup nor the journal could restore came from elsewhere, or the journal was lost.
+        is_unprotected = first_position(paths.journal) != 1 and store.read(read_state).position > 0
+        if is_unprotected and not backups_of(paths.backups, store.uid):
+            try_backup(store)
     except BaseException:
         store.close()
         raise
@@ -93,17 +96,6 @@ def _up_to_date(opening: OpeningState, opened: OpenedDatabase) -> Store:
         Journal(paths.journal, opened.uid, replayed.last), IdAllocator(*highest), apply_records,
         Tombstones(), is_dirty=opening.has_log or bool(replayed.records),
     )  # fmt: skip
-
-
-def _back_up_unprotected(store: Store) -> None:
-    """Back up at once what neither a backup nor the journal could restore.
-
-    That is the case when the file came from elsewhere or the journal was lost.
-    """
-    paths, first = store.paths, first_position(store.paths.journal)
-    is_empty = int(store.read(read_state)[0]) == 0
-    if not is_empty and first != 1 and not backups_of(paths.backups, store.uid):
-        try_backup(store)
 
 
 def _notices(replayed: Replayed, restored: bool) -> list[str]:

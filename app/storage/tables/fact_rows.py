@@ -148,7 +148,13 @@ def delete_facts(
         if after is None:
             rivals.append(fact)
         freed[fact.id] = replace(fact, superseded_by=after)
-    _store(connection, freed.values())
+    connection.execute(  # a fact ends when its successor was said
+        "UPDATE fact SET superseded_by = e.after, valid_until = CASE WHEN e.after IS NOT NULL "
+        "THEN greatest(fact.said_at, e.said_at) END FROM (SELECT n.id, n.after, o.said_at FROM "
+        "(SELECT unnest($1::BIGINT[]) AS id, unnest($2::BIGINT[]) AS after) n "
+        "LEFT JOIN fact o ON o.id = n.after) e WHERE e.id = fact.id",
+        [list(freed), [each.superseded_by for each in freed.values()]],
+    )
     return set(freed)
 
 
@@ -176,18 +182,6 @@ def _after(
         seen.add(after)
         after = deleted[after].superseded_by
     return None if after in moved or after in deleted or after == fact.id else after
-
-
-def _store(connection: Connection, placed: Iterable[Fact]) -> None:
-    """Store the successors of facts; a fact ends when its successor was said."""
-    ends = [(each.id, each.superseded_by) for each in placed]
-    connection.execute(
-        "UPDATE fact SET superseded_by = e.after, valid_until = CASE WHEN e.after IS NOT NULL "
-        "THEN greatest(fact.said_at, e.said_at) END FROM (SELECT n.id, n.after, o.said_at FROM "
-        "(SELECT unnest($1::BIGINT[]) AS id, unnest($2::BIGINT[]) AS after) n "
-        "LEFT JOIN fact o ON o.id = n.after) e WHERE e.id = fact.id",
-        [[own for own, _ in ends], [after for _, after in ends]],
-    )
 
 
 fact_of = reader(Fact)

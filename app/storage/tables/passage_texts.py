@@ -3,7 +3,7 @@
 Each table is read by ids alone: in a join DuckDB would hash whole tables, 100 MB for 260,000 messages.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -260,7 +260,12 @@ def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _Passa
             if head.kind is PassageKind.TURN:
                 turns[head.exchange_id] = head.id
     around = _neighbors(cursor, list(turns)) if with_neighbors and turns else _Around()
-    links = _links(cursor, exchanges | around.passages.keys())
+    wanted, columns = exchanges | around.passages.keys(), "exchange_id, place, message_id"
+    links = (  # in path order
+        sorted(cursor.select_in("exchange_message", columns, wanted, "exchange_id"))
+        if wanted
+        else []
+    )
     columns = "id, title, source, archived, model"
     return _PassageRows(
         heads,
@@ -299,14 +304,6 @@ def _neighbors(cursor: Connection, exchange_ids: list[int]) -> _Around:
         around.after[each] = child
         around.passages[child] = passage
     return around
-
-
-def _links(cursor: Connection, exchange_ids: Collection[int]) -> list[_Link]:
-    """Return the messages of exchanges, in path order."""
-    if not exchange_ids:
-        return []
-    columns = "exchange_id, place, message_id"
-    return sorted(cursor.select_in("exchange_message", columns, exchange_ids, "exchange_id"))
 
 
 def _parts(

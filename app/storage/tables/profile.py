@@ -44,10 +44,6 @@ def _review(batch: Batch, change: ProfileReviewPut) -> None:
     batch.mark("memory")
 
 
-def _rejected(batch: Batch, change: ProfileLinesRejected) -> None:
-    batch.rows["profile_rejected"].update((each, (each,)) for each in change.text_hashes)
-
-
 PROFILES = Aggregate(
     (
         _PROFILE,
@@ -57,7 +53,9 @@ PROFILES = Aggregate(
     {
         ProfilePut: _PROFILE.puts("profile", mark=["memory"]),
         ProfileReviewPut: _review,
-        ProfileLinesRejected: _rejected,
+        ProfileLinesRejected: lambda batch, change: batch.rows["profile_rejected"].update(
+            (each, (each,)) for each in change.text_hashes
+        ),
     },
     erase=lambda connection, _ids, _position: drop_unsupported_lines(connection),
 )

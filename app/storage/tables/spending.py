@@ -165,11 +165,16 @@ class Spending(StoreReader):
     def by_day(self, since: datetime) -> tuple[SpentOn, ...]:
         """Return what was spent since a moment, by day, purpose and model; the latest day first."""
         days: dict[tuple[date, str, str], Spent] = {}
-        for at, purpose, model, spent in self._store.read(_binned, since):
+        rows = self._store.rows(
+            f"SELECT min(spent_at), purpose, model, {_SUMS} FROM spend WHERE spent_at >= ? "
+            f"GROUP BY epoch(spent_at)::BIGINT // {_BIN_S}, purpose, model",
+            [to_db(since)],
+        )
+        for at, purpose, model, *sums in rows:
             key = (from_db(at).astimezone().date(), purpose, model)
-            days[key] = days.get(key, Spent()) + spent
-        rows = [SpentOn(*key, spent) for key, spent in days.items()]
-        return tuple(sorted(rows, key=lambda row: (-row.day.toordinal(), row.purpose, row.model)))
+            days[key] = days.get(key, Spent()) + Spent(*sums)
+        made = [SpentOn(*key, spent) for key, spent in days.items()]
+        return tuple(sorted(made, key=lambda row: (-row.day.toordinal(), row.purpose, row.model)))
 
     def _spent(self, condition: str, *values: object) -> Spent:
         (sums,) = self._store.rows(f"SELECT {_SUMS} FROM spend WHERE {condition}", [*values])
@@ -190,15 +195,6 @@ def by_month(rows: Iterable[SpentOn]) -> Mapping[tuple[date, str, str], Spent]:
         key = (row.day.replace(day=1), row.purpose, row.model)
         months[key] = months.get(key, Spent()) + row.spent
     return months
-
-
-def _binned(cursor: Connection, since: datetime) -> list[tuple[datetime, str, str, Spent]]:
-    rows = cursor.rows(
-        f"SELECT min(spent_at), purpose, model, {_SUMS} FROM spend WHERE spent_at >= ? "
-        f"GROUP BY epoch(spent_at)::BIGINT // {_BIN_S}, purpose, model",
-        [to_db(since)],
-    )
-    return [(at, purpose, model, Spent(*sums)) for at, purpose, model, *sums in rows]
 
 
 def settle_reservations(store: Store) -> int:

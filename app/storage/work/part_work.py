@@ -6,7 +6,7 @@ exchanges it was made from and when the last one was completed.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -111,8 +111,14 @@ class PartWork(StoreReader):
         )
         if skipped is not None:
             left_out.append(skipped)
-        found = _oldest(cursor, wanted, left_out)
-        part = None if found is None else _part(cursor, found, wanted)
+        rest = "AND NOT list_contains($left_out, c.id) ORDER BY 1, 2 LIMIT 1"
+        own = "c.created_at, c.id"
+        oldest = [
+            row
+            for work, least in wanted.queries.items()
+            for row in work.unmade(cursor, own, rest, size=least, left_out=left_out)
+        ]
+        part = _part(cursor, min(oldest)[1], wanted) if oldest else None
         return part if part is not None and part.turns else None
 
     @in_snapshot
@@ -154,16 +160,6 @@ _NOT_COVERED = (
     "SELECT own, id FROM turn LEFT JOIN covered USING (own) "
     "WHERE place > coalesce(count, 0) AND own IN (SELECT unnest($conversations))"
 )
-
-
-def _oldest(cursor: Connection, wanted: WantedResults, left_out: Collection[int]) -> int | None:
-    rest = "AND NOT list_contains($left_out, c.id) ORDER BY 1, 2 LIMIT 1"
-    found = [
-        row
-        for work, least in wanted.queries.items()
-        for row in work.unmade(cursor, "c.created_at, c.id", rest, size=least, left_out=left_out)
-    ]
-    return min(found)[1] if found else None
 
 
 def _part(cursor: Connection, conversation_id: int, wanted: WantedResults) -> ConversationPart:

@@ -232,12 +232,8 @@ def _conversations(cursor: Connection, ids: list[int]) -> _Heads:
         path = shown_path(head, every) or every
         ended = [each.id for each in path if each.status is ExchangeStatus.COMPLETED]
         source = SummarySource(head.id, None, head.updated_at)
-        heads[head.id] = (source, head.title, _spread(ended, _CONVERSATION_READS_TURNS))
+        last, most = len(ended) - 1, min(len(ended), _CONVERSATION_READS_TURNS)
+        # Evenly spread, the first and the last among them.
+        turns = [ended[place * last // max(1, most - 1)] for place in range(most)]
+        heads[head.id] = (source, head.title, turns)
     return heads
-
-
-def _spread(ids: Sequence[ExchangeId], most: int) -> list[ExchangeId]:
-    """Return at most `most`, evenly spread, the first and the last among them."""
-    if len(ids) <= most:
-        return list(ids)
-    return [ids[place * (len(ids) - 1) // (most - 1)] for place in range(most)]

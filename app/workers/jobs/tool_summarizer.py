@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.changes import Change, PassagesPut, SpendAdded, ToolSummaryPut
-from app.domain.ids import PassageId
 from app.domain.passages import PassageKind
 from app.domain.text import clean, one_line
 from app.domain.turn_text import text_passage
@@ -154,7 +153,11 @@ class ToolSummarizer(Job[WaitingCall, Summed]):
             if old := self._work.orphaned_summaries(exchanges):
                 changes.append(PassagesPut(replaced=old))
             for call, (line, model) in kept:
-                changes += _records(self._store.ids.passage(), call, line, model)
+                own, of = self._store.ids.passage(), (call.conversation_id, call.exchange_id)
+                put = ToolSummaryPut(own, *of, call.message_id, call.number, line, model, now())
+                kind = PassageKind.TOOL_SUMMARY
+                passage = text_passage(own, kind, own, *of, line, call.called_at)
+                changes += [put, PassagesPut((passage,))]
             if changes:
                 self._store.commit_now(*changes)
             return Saved(len(kept), len(pairs) - len(kept), total_usage(spent))
@@ -164,18 +167,6 @@ class ToolSummarizer(Job[WaitingCall, Summed]):
     def tally(self) -> Tally:
         """Return the counts of calls and of those with a line."""
         return self._work.tally()
-
-
-def _records(passage_id: PassageId, call: WaitingCall, line: str, model: str) -> list[Change]:
-    put = ToolSummaryPut(
-        passage_id, call.conversation_id, call.exchange_id, call.message_id, call.number, line,
-        model, now(),
-    )  # fmt: skip
-    passage = text_passage(
-        passage_id, PassageKind.TOOL_SUMMARY, passage_id, call.conversation_id, call.exchange_id,
-        line, call.called_at,
-    )  # fmt: skip
-    return [put, PassagesPut((passage,))]
 
 
 build = ToolSummarizer
