@@ -223,7 +223,13 @@ class WorkerBoard:
         was_listening = self._unsubscribe is not None
         self._listen()
         hosted = {name for name, run in self._runs.items() if not run.stop.is_set()}
-        runs = self._run_here([worker for worker in chosen if worker.name not in hosted])
+        here = [worker for worker in chosen if worker.name not in hosted]
+        runs = {worker.name: _Run() for worker in here}
+        for worker in here:
+            self._note_running(worker.name)
+        for worker in here:
+            given = (worker, runs[worker.name])
+            threading.Thread(target=self._serve, args=given, name=worker.name, daemon=True).start()
         self.wake([worker.name for worker in chosen])
         try:
             while not (is_drained := self._are_drained(chosen)) and not is_cancelled():
@@ -287,25 +293,12 @@ class WorkerBoard:
         if self._reader is not None and name in READERS:
             self._reader.running.start(name)
 
-    def _run_here(self, workers: Sequence[WorkerLoop[Any, Any]]) -> dict[WorkerName, _Run]:
-        runs = {worker.name: _Run() for worker in workers}
-        for worker in workers:
-            self._note_running(worker.name)
-        for worker in workers:
-            given = (worker, runs[worker.name])
-            threading.Thread(target=self._serve, args=given, name=worker.name, daemon=True).start()
-        return runs
-
     def _end(self, runs: Mapping[WorkerName, _Run], timeout_s: float) -> tuple[WorkerName, ...]:
         for name, run in runs.items():
             run.stop.set()
             self._workers[name].wake()
-        deadline = self._clock.monotonic() + timeout_s
-        return tuple(
-            name
-            for name, run in runs.items()
-            if not run.ended.wait(max(0.0, deadline - self._clock.monotonic()))
-        )
+        end, left = self._clock.monotonic() + timeout_s, self._clock.monotonic
+        return tuple(n for n, run in runs.items() if not run.ended.wait(max(0.0, end - left())))
 
     def _listen(self) -> None:
         if self._unsubscribe is None:

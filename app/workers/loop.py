@@ -57,6 +57,7 @@ class WorkerLoop(Generic[Item, Result]):
         jitter: Jitter = full_jitter,
     ) -> None:
         self._job = job
+        self._attempts = attempts
         self._is_enabled = is_enabled
         self._clock = clock or SystemClock()
         self._failures = Failures(job.name, attempts, self._clock, jitter)
@@ -126,13 +127,16 @@ class WorkerLoop(Generic[Item, Result]):
 
     def retry_failed(self, item_ids: Collection[int] | None = None) -> None:
         """Retry failed items now, some or all (None), as if they had not failed; blocking."""
-        self._failures.clear(item_ids)
+        if item_ids is None:
+            self._attempts.clear_failures()
+        else:
+            self._attempts.settle(item_ids)
         self._breaker.reset()
         self.wake()
 
     def run_now(self) -> None:
         """Look for work now, and retry now what waits for its next try; blocking."""
-        self._failures.retry_now()
+        self._attempts.retry_now(self._clock.now())
         self._breaker.reset()
         self.wake()
 

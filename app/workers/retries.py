@@ -229,7 +229,7 @@ _log = logging.getLogger(__name__)
 
 
 class Failures:
-    """The failed items of one worker. `clear` and `retry_now` are for any thread.
+    """The failed items of one worker.
 
     Attributes:
         in_a_row: The number of items that failed without a success between.
@@ -266,14 +266,3 @@ class Failures:
             self._may_exist = bool(known)
             if succeeded := known.keys() & set(item_ids):
                 self._attempts.settle(succeeded)
-
-    def clear(self, item_ids: Collection[int] | None = None) -> None:
-        """Forget the failures of some items or all (None), so that they are retried; blocking."""
-        if item_ids is None:
-            self._attempts.clear_failures()
-        else:
-            self._attempts.settle(item_ids)
-
-    def retry_now(self) -> None:
-        """Retry now what waits for its next try; blocking."""
-        self._attempts.retry_now(self._clock.now())

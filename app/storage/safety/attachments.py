@@ -100,12 +100,8 @@ def referenced_hashes(cursor: Connection) -> set[str]:
 
 def hashes_in(cursor: Connection, conversation_ids: Iterable[int]) -> set[str]:
     """Return the hashes of the files in the messages of conversations."""
-    hashes = cursor.column(
-        "SELECT DISTINCT f.content_hash FROM message_file f JOIN message m ON m.id = f.message_id "
-        "WHERE m.conversation_id IN (SELECT unnest(?))",
-        [list(conversation_ids)],
-    )
-    return set(hashes)
+    files = "message_file f JOIN message m ON m.id = f.message_id"
+    return cursor.column_in(files, "f.content_hash", conversation_ids, "m.conversation_id")
 
 
 def hashes_to_forget(cursor: Connection, conversation_ids: Iterable[int]) -> set[str]:

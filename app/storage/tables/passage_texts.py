@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from operator import itemgetter
 
-from app.domain.conversations import Block, Role
+from app.domain.conversations import Role
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, part_id
 from app.domain.passages import PassageKind, PassagePart, PassageText
 from app.domain.turn_text import turn_parts
-from app.storage.engine.connection import Connection
-from app.storage.engine.times import from_db
+from app.storage.engine.aggregate import columns_of, reader
+from app.storage.engine.connection import Connection, grouped
 from app.storage.tables.documents import chunk_texts
 from app.storage.tables.exchanges import blocks_of, not_shown
 from app.storage.tables.fact_visibility import FACT_TEXTS
@@ -176,6 +177,7 @@ class _Header:
     model: str | None = None
 
 
+_head = reader(_Head)
 _NO_HEADER = _Header()
 _NO_CONTENT = PassageContent(())
 _Link = tuple[int, int, MessageId]
@@ -244,21 +246,15 @@ class _PassageRows:
 
 
 def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _PassageRows:
-    columns = "id, kind, source_id, conversation_id, exchange_id, created_at"
-    heads: list[_Head] = []
-    conversations: set[int] = set()
-    exchanges: set[int] = set()
-    turns: dict[int, PassageId] = {}
     # In order of ids; the database would take half a millisecond.
-    for row in sorted(cursor.select_in("passage", columns, ids)):
-        head = _Head(row[0], PassageKind(row[1]), row[2], row[3], row[4], from_db(row[5]))
-        heads.append(head)
-        if head.conversation_id is not None:
-            conversations.add(head.conversation_id)
-        if head.exchange_id is not None:
-            exchanges.add(head.exchange_id)
-            if head.kind is PassageKind.TURN:
-                turns[head.exchange_id] = head.id
+    heads = list(map(_head, sorted(cursor.select_in("passage", columns_of(_Head), ids))))
+    conversations = {head.conversation_id for head in heads} - {None}
+    exchanges = {head.exchange_id for head in heads if head.exchange_id is not None}
+    turns = {
+        head.exchange_id: head.id
+        for head in heads
+        if head.kind is PassageKind.TURN and head.exchange_id is not None
+    }
     around = _neighbors(cursor, list(turns)) if with_neighbors and turns else _Around()
     wanted, columns = exchanges | around.passages.keys(), "exchange_id, place, message_id"
     links = (  # in path order
@@ -266,7 +262,7 @@ def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _Passa
         if wanted
         else []
     )
-    columns = "id, title, source, archived, model"
+    columns = f"id, {columns_of(_Header)}"
     return _PassageRows(
         heads,
         {
@@ -315,8 +311,8 @@ def _parts(
         return {}
     rows = cursor.select_in("message", "id, role, model, text, blocks", wanted)
     messages = {row[0]: (Role(row[1]), row[2], blocks_of(row[3], row[4])) for row in rows}
-    grouped: dict[int, list[tuple[MessageId, int, Role, str | None, Sequence[Block]]]] = {}
-    for exchange, place, message in links:
-        if exchange in turns and message in messages:
-            grouped.setdefault(exchange, []).append((message, place, *messages[message]))
-    return {each: turn_parts(turns[each], own) for each, own in grouped.items()}
+    known = (each for each in links if each[0] in turns and each[2] in messages)
+    return {
+        each: turn_parts(turns[each], [(m, place, *messages[m]) for _, place, m in own])
+        for each, own in grouped(known, itemgetter(0)).items()
+    }

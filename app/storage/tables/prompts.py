@@ -7,7 +7,7 @@ the conversation removes it.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from app.domain.changes import FeedbackPut, PromptStored
 from app.domain.conversations import FORGOTTEN, Exchange
@@ -246,19 +246,14 @@ def _stored(
     columns, rest = columns_of(StoredPrompt).replace("items", "NULL"), "ORDER BY sent_at"
     runs = list(map(_run, cursor.select_in("prompt", columns, exchange_ids, "exchange_id", rest)))
     hashes = {piece.text for run in runs for part in run.parts for piece in part.pieces}
-    columns = "hash, conversation_id, text"
-    texts = {
-        (digest, owner): text
-        for digest, owner, text in cursor.select_in("prompt_text", columns, hashes, "hash")
-    }
+    rows = cursor.select_in("prompt_text", "hash, conversation_id, text", hashes, "hash")
+    texts = {(digest, owner): text for digest, owner, text in rows}
 
     def restored(part: PlanPart) -> PlanPart:
+        owners = [each.conversation_id or _NO_CONVERSATION for each in part.pieces]
         pieces = tuple(
-            replace(
-                piece,
-                text=texts.get((piece.text, piece.conversation_id or _NO_CONVERSATION), forgotten),
-            )
-            for piece in part.pieces
+            replace(each, text=texts.get((each.text, owner), forgotten))
+            for each, owner in zip(part.pieces, owners, strict=True)
         )
         return replace(part, pieces=pieces, message_ids=from_runs(part.message_ids))
 
@@ -275,21 +270,19 @@ def _items(cursor: Connection, exchange_id: int) -> dict[object, list[RecalledIt
         f"SELECT {_RECALLED.columns} FROM recalled WHERE exchange_id = ? ORDER BY sent_at, place",
         [exchange_id],
     )
-    grouped: dict[object, list[RecalledItem]] = {}
-    for row in rows:
-        grouped.setdefault(row[1], []).append(_item(row[4:]))
-    return grouped
+    by_prompt = grouped(rows, itemgetter(1))
+    return {sent_at: [_item(row[4:]) for row in own] for sent_at, own in by_prompt.items()}
 
 
 def _details(cursor: Connection, items: Sequence[RecalledItem]) -> tuple[RecalledItemDetails, ...]:
     """Return items with what is shown of them: titles, turn numbers, texts, times."""
     shown = shown_of(cursor, [item.passage_id for item in items])
-    turns: list[ExchangeId | None] = []
-    for item in items:
-        turn = item.exchange_id
-        if turn is None and item.passage_id in shown:
-            turn = shown[item.passage_id][0].exchange_id
-        turns.append(turn)
+    turns = [
+        shown[item.passage_id][0].exchange_id
+        if item.exchange_id is None and item.passage_id in shown
+        else item.exchange_id
+        for item in items
+    ]
     wanted = set(turns) - {None}
     questions = questions_of(cursor, wanted)
     begun = {

@@ -197,69 +197,44 @@ class LoadedRows:
 
 def load_vectors(store: Store, space: Space, after: datetime | None) -> Iterator[LoadedRows]:
     """Yield rows as `Vectors.load` describes. Blocking."""
-    if (found := store.read(_written, space, after)) is None:
-        return
-    for first in range(0, len(found.ids), _PASSAGES_AT_ONCE):
-        ids = found.ids[first : first + _PASSAGES_AT_ONCE]
-        if (rows := _read_rows(store, space, (int(ids[0]), int(ids[-1])), found)) is None:
-            return
-        if len(rows.part_ids):
-            yield rows
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """Which passages have rows written after one moment and up to another, both of the database.
-
-    `ids` is int64, ascending.
-    """
-
-    ids: "npt.NDArray[np.int64]"
-    after: datetime
-    until: datetime
-    begun_at: datetime
-
-
-def _written(cursor: Connection, space: Space, after: datetime | None) -> _Written | None:
-    """Return what there is to load; None when the space is missing or has nothing new."""
     import numpy as np
 
-    begun_at = _begun_at(cursor, space)
-    if begun_at is None:
-        return None
     table, since = spaces.table_of(space.name), to_db(after) or _LONG_AGO
-    (until,) = cursor.column(f"SELECT max(indexed_at) FROM {table}")
-    if until is None or until <= since:
-        return None
-    columns = cursor.execute(
-        f"SELECT DISTINCT passage_id FROM {table} WHERE indexed_at > ?", [since]
-    ).fetchnumpy()
-    ids = np.sort(np.asarray(columns["passage_id"], np.int64))
-    return _Written(ids, since, until, begun_at)
 
-
-def _read_rows(
-    store: Store, space: Space, bounds: tuple[int, int], written: _Written
-) -> LoadedRows | None:
-    """Return the rows of the passages within `bounds`; None when the space was rebuilt meanwhile."""
-    import numpy as np
-
-    def query(cursor: Connection) -> dict[str, Any] | None:
-        if _begun_at(cursor, space) != written.begun_at:
+    def written(cursor: Connection) -> tuple[datetime, datetime, Any] | None:
+        """Return when the space was begun and last written, and the passages with newer rows."""
+        begun_at = _begun_at(cursor, space)
+        (until,) = (
+            (None,) if begun_at is None else cursor.column(f"SELECT max(indexed_at) FROM {table}")
+        )
+        if begun_at is None or until is None or until <= since:
             return None
+        statement = f"SELECT DISTINCT passage_id FROM {table} WHERE indexed_at > ?"
+        ids = cursor.execute(statement, [since]).fetchnumpy()["passage_id"]
+        return begun_at, until, np.sort(np.asarray(ids, np.int64))
+
+    def rows(cursor: Connection, first: int, last: int) -> dict[str, Any] | None:
+        if _begun_at(cursor, space) != begun_at:
+            return None  # it was rebuilt meanwhile
         return cursor.execute(
-            f'SELECT part, start, "end", vector FROM {spaces.table_of(space.name)} '
+            f'SELECT part, start, "end", vector FROM {table} '
             "WHERE passage_id BETWEEN $1 AND $2 AND octet_length(vector) = $3 "
             "AND indexed_at > $4 AND indexed_at <= $5 ORDER BY passage_id, chunk_number",
-            [*bounds, bytes_of(space.dimension), written.after, written.until],
+            [first, last, bytes_of(space.dimension), since, until],
         ).fetchnumpy()
 
-    if (columns := store.read(query)) is None:
-        return None
-    spans = np.stack((columns["start"], columns["end"]), axis=1).astype(np.int32)
-    vectors = from_blobs(columns["vector"], space.dimension)
-    part_ids = np.asarray(columns["part"], np.int64)
-    return LoadedRows(part_ids, spans, vectors, from_db(written.until))
+    if (found := store.read(written)) is None:
+        return
+    begun_at, until, ids = found
+    for start in range(0, len(ids), _PASSAGES_AT_ONCE):
+        some = ids[start : start + _PASSAGES_AT_ONCE]
+        if (columns := store.read(rows, int(some[0]), int(some[-1]))) is None:
+            return
+        if len(columns["part"]):
+            spans = np.stack((columns["start"], columns["end"]), axis=1).astype(np.int32)
+            vectors = from_blobs(columns["vector"], space.dimension)
+            part_ids = np.asarray(columns["part"], np.int64)
+            yield LoadedRows(part_ids, spans, vectors, from_db(until))
 
 
 def _begun_at(cursor: Connection, space: Space) -> datetime | None:

@@ -19,10 +19,7 @@ from app.domain.facts import Fact
 from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.language.extractive import (
-    MODEL,
-    summarize_exchange,
-)
+from app.language.extractive import MODEL, summarize_exchange
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.facts import FactFilter, Facts
@@ -68,19 +65,15 @@ class PartRead:
     begun_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class StoredByAnother:
-    """How many results of a worker another worker has stored with its own."""
-
-    count: int
-
-
 class PartItem(NamedTuple):
-    """What a reader finds for a worker, with the item's id and title."""
+    """What a reader finds for a worker, with the item's id and title.
+
+    Not a part but a number: how many results of it another worker has stored with its own.
+    """
 
     id: int
     title: str
-    found: ConversationPart | StoredByAnother
+    found: ConversationPart | int
 
 
 class RunningReaders:
@@ -162,7 +155,7 @@ class PartReader:
         Raises what keeps another worker from reading if this one `has_work`.
         """
         if count := self._stored_for.pop(name, 0):
-            return (PartItem(0, "", StoredByAnother(count)),)
+            return (PartItem(0, "", count),)
         if not self.running.leads(name):
             if self._block is not None and has_work():
                 raise self._block
@@ -362,14 +355,14 @@ class ReadingJob(Job[Any, Any]):
         if self._reader is None or not isinstance(items[0], PartItem):
             return self.make_own(items, is_cancelled)
         (item,) = items
-        if isinstance(item.found, StoredByAnother):
+        if isinstance(item.found, int):
             return item.found
         return self._reader.read(self.name, item.found, is_cancelled)
 
     def save(self, results: Sequence[Any]) -> Saved:
         """Store the results; of parts, those of all three workers."""
-        if isinstance(results[0], StoredByAnother):
-            return Saved(sum(each.count for each in results))
+        if isinstance(results[0], int):
+            return Saved(sum(results))
         if self._reader is not None and isinstance(results[0], PartRead):
             return self._reader.save(self.name, results)
         return self.save_own(results)
@@ -379,11 +372,8 @@ class ReadingJob(Job[Any, Any]):
 
 def _line(turn: PartTurn, line: str, model: str) -> SummaryText:
     """Return the summary of a turn; an extract where the model left it out."""
-    stamp = turn.exchange.stamp
-    if line:
-        return SummaryText(line, model, stamp)
-    extract = summarize_exchange(turn.text)
-    return SummaryText(extract, MODEL, stamp)
+    text, maker = (line, model) if line else (summarize_exchange(turn.text), MODEL)
+    return SummaryText(text, maker, turn.exchange.stamp)
 
 
 def _newest(store: Store) -> NearestFacts:
