@@ -28,25 +28,46 @@ STATE_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class WorkerText:
-    """A status as text: `counts` is the first of the `lines` below the title and the state, or ""."""
+    """A status as text, one line each; "" if there is nothing to show.
+
+    `blocked` is what the worker waits for, `error` the last error and what to do about it.
+    """
 
     title: str
     state: str
     counts: str
-    lines: tuple[str, ...]
+    session: str
+    spent: str
+    retries: str
+    current: str
+    blocked: str
+    error: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Everything below the title and the state."""
+        lines = (self.counts, self.session, self.spent, self.retries, self.current)
+        return tuple(each for each in (*lines, self.blocked, self.error) if each)
 
 
 def worker_text(status: WorkerStatus) -> WorkerText:
     """Return a worker's status as text."""
-    lines = [_counts(status), _session(status), _spending(status), _retries(status)]
-    if status.current_item:
-        lines.append(tr("Now: {current_item}").format(current_item=status.current_item))
-    if status.blocked_by:
-        lines.append(tr("Waiting: {blocked_by}").format(blocked_by=status.blocked_by))
-    if status.last_error not in ("", status.blocked_by):
-        lines.append(tr("Last error: {error}").format(error=status.last_error))
-    shown = tuple(filter(None, lines))
-    return WorkerText(tr(WORKERS[status.name].title), _state(status), lines[0], shown)
+    error = "" if status.last_error == status.blocked_by else status.last_error
+    return WorkerText(
+        title=tr(WORKERS[status.name].title),
+        state=_state(status),
+        counts=_counts(status),
+        session=_session(status),
+        spent=_spending(status),
+        retries=_retries(status),
+        current=tr("Now: {current_item}").format(current_item=status.current_item)
+        if status.current_item
+        else "",
+        blocked=tr("Waiting: {blocked_by}").format(blocked_by=status.blocked_by)
+        if status.blocked_by
+        else "",
+        error=tr("Last error: {error}").format(error=error) if error else "",
+    )
 
 
 def failed_item_text(item: FailedItem) -> tuple[str, str, str]:

@@ -58,7 +58,7 @@ def test_lines_that_depend_on_the_status() -> None:
     uncounted = worker_text(replace(WORKING, done=0, total=0, current_item="listing the manual"))
     assert (uncounted.counts, "Now: listing the manual" in uncounted.lines) == ("", True)
     unknown = worker_text(replace(WORKING, all_time=UsageTotals(5, None)))
-    assert "5 tokens, cost unknown" in unknown.lines[1]
+    assert "5 tokens, cost unknown" in unknown.spent
     status = replace(
         WORKING, state=WorkerState.BLOCKED, blocked_by="No key", last_error="It was late"
     )

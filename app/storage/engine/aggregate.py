@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import Enum
 from functools import cache, partial
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from app.domain import codec
 from app.domain.changes import ChangeSet, Deletion
@@ -254,17 +254,7 @@ def _stored(value: Any) -> Any:
 
 def reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
     """Return what makes a value of a dataclass from a row with its fields in order, as stored by `row_of`."""
-    hints = get_type_hints(kind)
-    converters: dict[int, Callable[[Any], Any]] = {}
-    for place, each in enumerate(fields(kind)):  # type: ignore[arg-type]
-        whole = hints[each.name]
-        for hint in (whole,) if get_origin(whole) is tuple else get_args(whole) or (whole,):
-            if hint is datetime:
-                converters[place] = from_db
-            elif isinstance(hint, type) and issubclass(hint, Enum):
-                converters[place] = hint
-            elif get_origin(hint) is tuple or is_dataclass(hint):
-                converters[place] = partial(_from_json, hint)
+    converters = _converters(cast("Any", kind))
 
     def read(row: Sequence[Any]) -> T:
         values = list(row)
@@ -274,6 +264,22 @@ def reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
         return kind(*values)
 
     return read
+
+
+@cache
+def _converters(kind: Any) -> Mapping[int, Callable[[Any], Any]]:
+    hints = get_type_hints(kind)
+    converters: dict[int, Callable[[Any], Any]] = {}
+    for place, each in enumerate(fields(kind)):
+        whole = hints[each.name]
+        for hint in (whole,) if get_origin(whole) is tuple else get_args(whole) or (whole,):
+            if hint is datetime:
+                converters[place] = from_db
+            elif isinstance(hint, type) and issubclass(hint, Enum):
+                converters[place] = hint
+            elif get_origin(hint) is tuple or is_dataclass(hint):
+                converters[place] = partial(_from_json, hint)
+    return converters
 
 
 def _from_json(hint: Any, value: object) -> object:

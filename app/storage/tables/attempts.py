@@ -159,7 +159,4 @@ class FailedItems(StoreReader):
             "ORDER BY next_at NULLS LAST, item_id DESC LIMIT $limit",
             {"worker": worker, "limit": limit},
         )
-        return tuple(map(_failed_item, rows))
-
-
-_failed_item = reader(FailedItem)
+        return tuple(map(reader(FailedItem), rows))

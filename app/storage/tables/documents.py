@@ -68,7 +68,6 @@ _OF_PASSAGE = """SELECT d.id, d.name, d.title, c.place, d.read_stamp, d.pages, f
         WHERE c.document_id = d.id AND (c.start <= f.start OR c.place = 0)),
         d.read_stamp, d.pages, true FROM former_passage f JOIN document d ON d.id = f.document_id
     WHERE f.id = $1"""
-_listed = reader(ListedDocument)
 
 
 def _work(kind: PassageKind) -> WorkQuery:
@@ -193,7 +192,7 @@ class Documents:
         Left out are abandoned ones and those whose next try comes after `at` (UTC).
         """
         rows = self._store.read(self._work.missing, _LISTED, "ORDER BY name", at)
-        return tuple(map(_listed, rows))
+        return tuple(map(reader(ListedDocument), rows))
 
     def tally(self) -> Tally:
         """Return how many documents are listed, and how many were read in their present version."""
@@ -255,7 +254,7 @@ class Documents:
         rows = self._store.rows(
             f"SELECT {_LISTED} FROM document WHERE kind = ?", [self._kind.value]
         )
-        return map(_listed, rows)
+        return map(reader(ListedDocument), rows)
 
     def former(self) -> dict[int, str]:
         """Return the names of all documents of which there were other passages, by id."""

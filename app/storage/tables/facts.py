@@ -172,15 +172,12 @@ class Facts(StoreReader):
         return [fact_of(row) for row in rows]
 
 
-_version_of = reader(FactVersion)
-
-
 def fact_versions(
     cursor: Connection, fact_ids: Iterable[int], rest: str
 ) -> dict[PassageId, list[FactVersion]]:
     """Return the versions (v) of facts by fact; `rest` are further clauses, such as their order."""
     rows = cursor.select_in("fact_version v", FACT_VERSION_COLUMNS, fact_ids, "v.fact_id", rest)
-    return grouped(map(_version_of, rows), attrgetter("fact_id"))
+    return grouped(map(reader(FactVersion), rows), attrgetter("fact_id"))
 
 
 def _condition(which: FactFilter) -> tuple[str, list[object]]:

@@ -117,10 +117,7 @@ class ArchivalMemories(StoreReader):
             "ORDER BY saved_at DESC, id DESC",
             list(values),
         )
-        return tuple(map(_memory, rows))
-
-
-_memory = reader(Memory)
+        return tuple(map(reader(Memory), rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +130,6 @@ class CoreMemoryText:
     text: str = ""
     author: str | None = None
     made_at: datetime | None = None
-
-
-_core_text = reader(CoreMemoryText)
 
 
 class CoreMemory(StoreReader):
@@ -151,10 +145,9 @@ class CoreMemory(StoreReader):
         rows = self._store.rows(
             f"SELECT {_CORE.columns} FROM core_memory ORDER BY made_at DESC LIMIT ?", [limit]
         )
-        return tuple(map(_core_text, rows))
+        return tuple(map(reader(CoreMemoryText), rows))
 
 
-_write = reader(MemoryWrite)
 # The text of a saved text is kept in its own row, and may be forgotten there.
 _WRITES = (
     "FROM (SELECT w.uid, w.conversation_id, w.exchange_id, model, written_at, CASE WHEN memory_id IS NULL "
@@ -209,4 +202,4 @@ class MemoryWrites(StoreReader):
             f"SELECT {_WRITE.columns} {_WRITES} WHERE {condition} ORDER BY written_at, uid",
             list(values),
         )
-        return [_write(row) for row in rows]
+        return list(map(reader(MemoryWrite), rows))

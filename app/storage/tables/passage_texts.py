@@ -177,7 +177,6 @@ class _Header:
     model: str | None = None
 
 
-_head = reader(_Head)
 _NO_HEADER = _Header()
 _NO_CONTENT = PassageContent(())
 _Link = tuple[int, int, MessageId]
@@ -247,7 +246,7 @@ class _PassageRows:
 
 def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _PassageRows:
     # In order of ids; the database would take half a millisecond.
-    heads = list(map(_head, sorted(cursor.select_in("passage", columns_of(_Head), ids))))
+    heads = list(map(reader(_Head), sorted(cursor.select_in("passage", columns_of(_Head), ids))))
     conversations = {head.conversation_id for head in heads} - {None}
     exchanges = {head.exchange_id for head in heads if head.exchange_id is not None}
     turns = {

@@ -127,9 +127,6 @@ class ProfileRows(StoreReader):
         return self._store.read(_texts, lines, visible=True)
 
     def _visible(self, row: Sequence[object]) -> Profile:
-        profile = _profile(row)
+        profile = reader(Profile)(row)
         kept = supported_lines(profile.lines, self.source_texts(profile.lines))
         return replace(profile, lines=kept)
-
-
-_profile = reader(Profile)

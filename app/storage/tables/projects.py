@@ -35,7 +35,7 @@ PROJECTS = Aggregate(
 def stored_projects(store: Store) -> tuple[Project, ...]:
     """Return the projects, by name. Blocking."""
     rows = store.rows(f"SELECT {_PROJECT.columns} FROM project ORDER BY lower(name), uid")
-    return tuple(map(_read, rows))
+    return tuple(map(reader(Project), rows))
 
 
 def conversations_in_projects(store: Store) -> Mapping[str, int]:
@@ -89,6 +89,3 @@ def conversations_within(
         [project, list(conversation_ids)],
     )
     return frozenset(ids)
-
-
-_read = reader(Project)

@@ -244,7 +244,8 @@ def _stored(
 ) -> Mapping[ExchangeId, list[StoredPrompt]]:
     """Return the prompts of exchanges without items, oldest first; `forgotten` replaces deleted texts."""
     columns, rest = columns_of(StoredPrompt).replace("items", "NULL"), "ORDER BY sent_at"
-    runs = list(map(_run, cursor.select_in("prompt", columns, exchange_ids, "exchange_id", rest)))
+    rows = cursor.select_in("prompt", columns, exchange_ids, "exchange_id", rest)
+    runs = list(map(reader(StoredPrompt), rows))
     hashes = {piece.text for run in runs for part in run.parts for piece in part.pieces}
     rows = cursor.select_in("prompt_text", "hash, conversation_id, text", hashes, "hash")
     texts = {(digest, owner): text for digest, owner, text in rows}
@@ -259,9 +260,6 @@ def _stored(
 
     whole = (replace(run, parts=tuple(map(restored, run.parts)), items=()) for run in runs)
     return grouped(whole, attrgetter("exchange_id"))
-
-
-_run = reader(StoredPrompt)
 
 
 def _items(cursor: Connection, exchange_id: int) -> dict[object, list[RecalledItem]]:

@@ -27,9 +27,6 @@ class PassageHeader:
     created_at: datetime
 
 
-_header = reader(PassageHeader)
-
-
 @dataclass(frozen=True, slots=True)
 class ConversationHeader:
     """A conversation as recall shows it; `summary` is "" for none."""
@@ -46,7 +43,7 @@ class RecallReads(StoreReader):
     def heads(self, ids: Iterable[int]) -> Mapping[PassageId, PassageHeader]:
         """Return the headers of the passages that exist among `ids`."""
         rows = self._store.select_in("passage", columns_of(PassageHeader), ids)
-        return {row[0]: _header(row) for row in rows}
+        return {each.id: each for each in map(reader(PassageHeader), rows)}
 
     @in_snapshot
     def talks(

@@ -107,7 +107,7 @@ class RoutineRows(StoreReader):
     def listed(self) -> tuple[Routine, ...]:
         """Return all routines, by name."""
         rows = self._store.rows(f"SELECT {_ROUTINE.columns} FROM routine ORDER BY lower(name), uid")
-        return tuple(map(_read_routine, rows))
+        return tuple(map(reader(Routine), rows))
 
     def runs(self, uid: str, limit: int = 50) -> tuple[RoutineRun, ...]:
         """Return the runs of a routine, the latest due time first.
@@ -180,8 +180,4 @@ class RoutineRows(StoreReader):
             "ORDER BY due_at DESC LIMIT ?",
             [uid, *values, limit],
         )
-        return tuple(map(_read_run, rows))
-
-
-_read_routine = reader(Routine)
-_read_run = reader(RoutineRun)
+        return tuple(map(reader(RoutineRun), rows))

@@ -100,9 +100,6 @@ class Summary:
     made_at: datetime
 
 
-_summary = reader(Summary)
-
-
 class Summaries(StoreReader):
     """Reads summaries. Blocking: for worker threads and the command line."""
 
@@ -124,4 +121,4 @@ class Summaries(StoreReader):
             "AND source_id IN (SELECT unnest(?)) ORDER BY source_id, latest DESC, made_at DESC",
             [kind, list(source_ids)],
         )
-        return grouped(map(_summary, rows), attrgetter("source_id"))
+        return grouped(map(reader(Summary), rows), attrgetter("source_id"))

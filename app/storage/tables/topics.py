@@ -217,7 +217,7 @@ class TopicRows(StoreReader):
             "ORDER BY c.created_at, c.id",
             [topic_id],
         )
-        return tuple(map(_topic_conversation, rows))
+        return tuple(map(reader(TopicConversation), rows))
 
     def place(self, conversation_id: ConversationId) -> tuple[TopicId, float, float, int] | None:
         """Return a conversation's topic, its strength, the mean strength there and the count; None without."""
@@ -320,9 +320,6 @@ class TopicRows(StoreReader):
             connection.insert_rows("meta", "key, value", given, REPLACE)
 
         self._store.write_derived(write, ChangeSet(found_topics=True)).result()
-
-
-_topic_conversation = reader(TopicConversation)
 
 
 def _embedded(space: Space) -> str:

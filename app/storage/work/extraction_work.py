@@ -7,12 +7,13 @@ then, or is to be read again (`regeneration_values`). Messages never change, so 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 
 from app.domain.conversations import Role
 from app.domain.facts import BY_USER, Fact, FactVersion
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.turn_text import RECALL_MODEL
-from app.storage.engine.connection import Connection
+from app.storage.engine.connection import Connection, grouped
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import from_db
 from app.storage.tables.fact_rows import FACT_COLUMNS, fact_of, facts_in
@@ -159,18 +160,9 @@ class ExtractionWork(StoreReader):
             [list(texts), list(subjects)],
         )
 
-    def learned_from(self, exchange_ids: Iterable[int]) -> Sequence[Fact]:
-        """Return the current facts that were last extracted from some exchanges."""
-        rest = "AND valid_until IS NULL ORDER BY id"
-        return [*facts_in(self._store, exchange_ids, "exchange_id", rest).values()]
-
-    def by_id(self, fact_ids: Iterable[int]) -> Sequence[Fact]:
-        """Return the facts that exist among `fact_ids`."""
-        return [*facts_in(self._store, fact_ids, rest="ORDER BY id").values()]
-
-    def superseded_by(self, fact_ids: Iterable[int]) -> Sequence[Fact]:
-        """Return the facts that were superseded by some others."""
-        return [*facts_in(self._store, fact_ids, "superseded_by", "ORDER BY id").values()]
+    def facts_with(self, column: str, values: Iterable[int], rest: str = "") -> Sequence[Fact]:
+        """Return the facts of which a column is one of some ids, by id; `rest` are more conditions."""
+        return [*facts_in(self._store, values, column, f"{rest} ORDER BY id").values()]
 
     def versions(self, fact_ids: Iterable[int]) -> Mapping[PassageId, Sequence[FactVersion]]:
         """Return all versions of facts, by fact, oldest first."""
@@ -209,11 +201,13 @@ def _messages(cursor: Connection, exchange_ids: Sequence[int]) -> dict[int, list
         "ORDER BY l.exchange_id, l.place",
         [list(exchange_ids), _MAX_CHARS, RECALL_MODEL],
     )
-    found: dict[int, list[MessageToRead]] = {}
-    for exchange_id, message_id, role, text, at in rows:
-        message = MessageToRead(MessageId(message_id), role == Role.USER, text, from_db(at))
-        found.setdefault(exchange_id, []).append(message)
-    return found
+    return {
+        each: [
+            MessageToRead(own, role == Role.USER, text, from_db(at))
+            for _, own, role, text, at in found
+        ]
+        for each, found in grouped(rows, itemgetter(0)).items()
+    }
 
 
 def _openings(cursor: Connection, conversation_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:

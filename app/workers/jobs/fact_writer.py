@@ -115,11 +115,11 @@ class FactWriter:
                 (fact.stated.text.lower() for fact in stated),
                 {fact.stated.subject for fact in stated if fact.stated.subject},
             ),
-            *self._work.by_id(each for fact in stated for each in fact.same),
-            *self._work.by_id(fact.stated.known for fact in stated if fact.stated.known),
-            *self._work.learned_from(sources),
+            *self._work.facts_with("id", (each for fact in stated for each in fact.same)),
+            *self._work.facts_with("id", (one.stated.known for one in stated if one.stated.known)),
+            *self._work.facts_with("exchange_id", sources, "AND valid_until IS NULL"),
         ]
-        found += self._work.superseded_by(fact.id for fact in found)
+        found += self._work.facts_with("superseded_by", [fact.id for fact in found])
         homes = bounded_projects(self._store, {fact.conversation_id for fact in found})
         facts = {fact.id: fact for fact in found if homes.get(fact.conversation_id, "") == project}
         return _AffectedFacts(self._store, facts, self._work.versions(facts))
