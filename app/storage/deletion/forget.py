@@ -18,7 +18,6 @@ from app.storage.engine.store import Store
 from app.storage.engine.times import to_db
 from app.storage.safety.attachments import (
     count_as_unused,
-    hashes_of_messages,
     hashes_to_forget,
     remove_unreferenced,
 )
@@ -89,9 +88,8 @@ def forget_messages(store: Store, message_ids: Iterable[int]) -> tuple[str, ...]
         own |= {
             each.id
             for each in around.values()
-            if any(
-                isinstance(block, ToolResult) and block.call_id in calls for block in each.blocks
-            )
+            for block in each.blocks
+            if isinstance(block, ToolResult) and block.call_id in calls
         }
     return _forget_messages(store, chosen)
 
@@ -112,7 +110,8 @@ def _forget_messages(
         )
         title = first_words(left) or _UNTITLED
         forgotten.append(MessagesForgotten(conversation_id, tuple(sorted(own)), title))
-    files = store.read(hashes_of_messages, [each for own in chosen.values() for each in own])
+    ids = [each for own in chosen.values() for each in own]
+    files = store.column_in("message_file", "content_hash", ids, "message_id")
     count_as_unused(store.paths, files)
     store.save(*forgotten)
     if files:

@@ -88,13 +88,9 @@ class Tombstones:
         """Free what recognizes quotes by their text, up to 50 MB a deletion; the ids stay."""
         self._values.clear()
         if every := self._deleted:
-            merged = DeletionSet(
-                frozenset[int]().union(*(each.conversations for each in every)),
-                frozenset[int]().union(*(each.exchanges for each in every)),
-                frozenset[int]().union(*(each.passages for each in every)),
-                TextFingerprints(()),
-            )
-            self._deleted = [merged]
+            ids = [(each.conversations, each.exchanges, each.passages) for each in every]
+            own, turns, passages = (frozenset[int]().union(*of) for of in zip(*ids, strict=True))
+            self._deleted = [DeletionSet(own, turns, passages, TextFingerprints(()))]
 
     def add_values(self, changes: Iterable[Change]) -> None:
         """Remember forgotten values: nothing that workers derived before may bring them back."""

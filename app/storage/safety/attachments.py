@@ -111,11 +111,6 @@ def hashes_to_forget(cursor: Connection, conversation_ids: Iterable[int]) -> set
     return hashes_in(cursor, ids) | _hashes_of_drafts(drafts)
 
 
-def hashes_of_messages(cursor: Connection, message_ids: Iterable[int]) -> set[str]:
-    """Return the hashes of the files in some messages."""
-    return cursor.column_in("message_file", "content_hash", message_ids, "message_id")
-
-
 def count_as_unused(paths: DataPaths, hashes: Iterable[str]) -> None:
     """Let maintenance remove files as soon as nothing refers to them, also after a kill. Blocking."""
     for content_hash in hashes:

@@ -159,7 +159,13 @@ def _open_checked(opening: OpeningState, full_read: bool) -> OpenedDatabase:
         if full_read or is_new:
             paths.checked.touch(0o600)
         if behind:
-            _migrate(paths, connection, found)
+            if found.version:
+                backup_from(connection, paths.backups, found.uid)
+            try:
+                migrations.migrate(connection)
+            except duckdb.Error as error:
+                # It was just read in full: another step would only fail the same way.
+                raise from_duckdb_error(error) from error
         uid, generation = _identity(paths, connection)
         if has_wal or behind:
             connection = _checkpointed(opening, connection)
@@ -223,16 +229,6 @@ def _refuse_foreign(
         raise _Unusable(
             tr("The database was older than its newest backup; it is kept in the folder 'damaged'.")
         )
-
-
-def _migrate(paths: DataPaths, connection: Connection, found: image.DatabaseIdentity) -> None:
-    if found.version:
-        backup_from(connection, paths.backups, found.uid)
-    try:
-        migrations.migrate(connection)
-    except duckdb.Error as error:
-        # It was just read in full: another step would only fail the same way.
-        raise from_duckdb_error(error) from error
 
 
 def _identity(paths: DataPaths, connection: Connection) -> tuple[str, str]:

@@ -250,12 +250,9 @@ class Conversations(StoreReader):
 
     def tags_of(self, conversation_ids: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
         """Return each conversation's tags, in alphabetical order; those without are absent."""
-        rows = self._store.rows(
-            "SELECT conversation_id, list(name ORDER BY lower(name)) FROM tag "
-            "WHERE conversation_id IN (SELECT unnest(?)) GROUP BY conversation_id",
-            [list(conversation_ids)],
-        )
-        return {conversation_id: tuple(names) for conversation_id, names in rows}
+        own, names = "conversation_id", "list(name ORDER BY lower(name))"
+        given = ("tag", f"{own}, {names}", conversation_ids, own, f"GROUP BY {own}")
+        return {each: tuple(found) for each, found in self._store.select_in(*given)}
 
     def filter_values(self) -> FilterValues:
         """Return the values of conversations that are searched: neither private nor in the trash."""

@@ -300,14 +300,10 @@ class DocumentTexts(StoreReader):
             )
         else:
             row = self._store.row(_OF_PASSAGE, [passage])
-        rows = (
-            []
-            if row is None
-            else self._store.rows(
-                "SELECT text, heading, start, page, content_hash IS NULL FROM document_chunk "
-                "WHERE document_id = ? ORDER BY place",
-                [row[0]],
-            )
+        rows = self._store.rows(
+            "SELECT text, heading, start, page, content_hash IS NULL FROM document_chunk "
+            "WHERE document_id = ? ORDER BY place",
+            [None if row is None else row[0]],
         )
         if row is None or not rows:
             former = self._store.row("SELECT name FROM former_passage WHERE id = ?", [passage])
@@ -317,8 +313,7 @@ class DocumentTexts(StoreReader):
                     "What an answer quotes of it is only in the answer.",
                 )
             raise NotFound(
-                f"'{place}' is not in the library",
-                "It was removed, or has not been read yet.",
+                f"'{place}' is not in the library", "It was removed, or has not been read yet."
             )
         _, source, title, *rest = row
         return StoredDocument(source, title, tuple(Chunk(*each) for each in rows), *rest)

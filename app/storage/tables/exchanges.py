@@ -1,7 +1,7 @@
 """Exchanges and messages: rows, the shown path, branches, the messages of a turn."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from app.domain import codec
 from app.domain.attachments import hashes_of
@@ -287,10 +287,10 @@ class Exchanges(StoreReader):
         """Return the ids of all messages of some conversations, by conversation and uid."""
         given = ("message", "conversation_id, uid, id", conversation_ids, "conversation_id")
         rows = self._store.select_in(*given)
-        found: dict[int, dict[str, MessageId]] = {each: {} for each in conversation_ids}
-        for conversation_id, uid, message_id in rows:
-            found[conversation_id][uid] = message_id
-        return found
+        found = grouped(rows, itemgetter(0))
+        return {
+            each: {uid: own for _, uid, own in found.get(each, ())} for each in conversation_ids
+        }
 
     def text_lengths(self, conversation_id: int) -> Mapping[MessageId, int]:
         """Return the length in characters of each message's text, of a whole conversation."""
@@ -349,12 +349,9 @@ def exchanges_where(cursor: Connection, condition: str, values: Sequence[object]
     )
     if not rows:
         return []
-    members = "exchange_id, list(message_id ORDER BY place)"
-    ids = [row[0] for row in rows]
-    grouped = "GROUP BY exchange_id"
-    message_ids: dict[int, list[MessageId]] = dict(
-        cursor.select_in("exchange_message", members, ids, "exchange_id", grouped)
-    )
+    ids, own = [row[0] for row in rows], "exchange_id"
+    given = (f"{own}, list(message_id ORDER BY place)", ids, own, f"GROUP BY {own}")
+    message_ids: dict[int, list[MessageId]] = dict(cursor.select_in("exchange_message", *given))
     return [
         _exchange_of((*row[:_PLACE], tuple(message_ids.get(row[0], ())), *row[_PLACE:]))
         for row in rows
