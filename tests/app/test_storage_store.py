@@ -392,9 +392,7 @@ def test_many_edits_of_a_conversation_in_one_batch_apply_in_order(database: Conn
     edits += [ConversationEdited(HERE, title=f"t{n}") for n in range(50)]
     edits.append(ConversationEdited(HERE, title="no", title_origin=TitleOrigin.IMPORT))
     edits.append(ConversationEdited(HERE, pinned=True))
-    (row,) = apply(database, [(n, (edit,)) for n, edit in enumerate(edits, start=1)])[
-        "conversation"
-    ]
+    (row,) = apply(database, [(n, (edit,)) for n, edit in enumerate(edits, 1)])["conversation"]
     assert (row[2], row[3], row[8]) == ("t49", TitleOrigin.USER, True)
 
 

@@ -13,15 +13,12 @@ from app.memory.summaries import SUMMARY_LIMIT_CHARS, SummaryService, SummaryTar
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
+from app.storage.work import summary_work
 from app.storage.work.queue import SUMMARIES, request_regeneration
-from app.storage.work.summary_work import (
-    CONVERSATION_SUMMARIES,
-    EXCHANGE_SUMMARIES,
-    SummaryWork,
-    conversation_stamp,
-    exchange_stamp,
-)
+from app.storage.work.summary_work import SummaryWork, conversation_stamp, exchange_stamp
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, tables
+
+KINDS = EXCHANGES, WHOLE = summary_work.EXCHANGE_SUMMARIES, summary_work.CONVERSATION_SUMMARIES
 
 
 def summarised(store: Store) -> ConversationRecord:
@@ -36,11 +33,8 @@ def summarised(store: Store) -> ConversationRecord:
 def waiting(store: Store) -> tuple[list[int], list[int]]:
     """Return the exchanges and conversations that a summariser would take."""
     at, work = AT + timedelta(days=1), SummaryWork(store)
-    exchanges, conversations = (
-        [each for each, _ in work.missing(kind, 9, 1, None, at)]
-        for kind in (EXCHANGE_SUMMARIES, CONVERSATION_SUMMARIES)
-    )
-    return exchanges, conversations
+    exchanges, whole = ([i for i, _ in work.missing(kind, 9, 1, None, at)] for kind in KINDS)
+    return exchanges, whole
 
 
 def source_of(whole: ConversationRecord, of: SummaryTarget) -> int:
@@ -80,12 +74,12 @@ def test_a_summariser_leaves_it_alone_until_the_source_changes(store: Store) -> 
 def test_a_summary_written_while_a_worker_wrote_another_stands(store: Store) -> None:
     whole = summarised(store)
     work, exchange, here = SummaryWork(store), whole.exchanges[0].id, whole.conversation.id
-    assert set(work.summarizable(EXCHANGE_SUMMARIES, [exchange]).ids) == {exchange}
-    assert set(work.summarizable(CONVERSATION_SUMMARIES, [here]).ids) == {here}
+    assert set(work.summarizable(EXCHANGES, [exchange]).ids) == {exchange}
+    assert set(work.summarizable(WHOLE, [here]).ids) == {here}
     for of in SummaryTarget:
         SummaryService(store).write(of, source_of(whole, of), "By me.")
-    assert not work.summarizable(EXCHANGE_SUMMARIES, [exchange]).ids
-    assert not work.summarizable(CONVERSATION_SUMMARIES, [here]).ids
+    assert not work.summarizable(EXCHANGES, [exchange]).ids
+    assert not work.summarizable(WHOLE, [here]).ids
 
 
 def test_an_earlier_summary_comes_back_by_whom_it_was_made(store: Store) -> None:
@@ -126,10 +120,6 @@ def test_a_private_conversation_gets_none(store: Store) -> None:
 def test_summaries_by_other_models_are_regenerated_but_not_the_users(store: Store) -> None:
     settings, work = Settings(store), SummaryWork(store)
 
-    def by_others() -> tuple[int, ...]:
-        kinds = (EXCHANGE_SUMMARIES, CONVERSATION_SUMMARIES)
-        return tuple(work.count_by_other_models(kind, 1) for kind in kinds)
-
     theirs, own = add_conversation(store, "one"), add_conversation(store, "two")
     for whole in (theirs, own):
         here, exchange = whole.conversation.id, whole.exchanges[0]
@@ -141,17 +131,17 @@ def test_summaries_by_other_models_are_regenerated_but_not_the_users(store: Stor
     for of in SummaryTarget:
         SummaryService(store).write(of, source_of(own, of), "By me.")
     assert waiting(store) == ([], [])
-    assert by_others() == (0, 0)
+    assert [work.count_by_other_models(kind, 1) for kind in KINDS] == [0, 0]
     settings.set("background_model", "local:qwen")
     assert waiting(store) == ([], []), "nobody asked for that"
-    assert by_others() == (1, 1)
+    assert [work.count_by_other_models(kind, 1) for kind in KINDS] == [1, 1]
     request_regeneration(settings, SUMMARIES)
     again = theirs.exchanges[0].id
     assert waiting(store) == ([again], [theirs.conversation.id])
-    assert work.tally(EXCHANGE_SUMMARIES, 1).done == 1
-    assert by_others() == (0, 0)
-    assert work.summarizable(EXCHANGE_SUMMARIES, [again]).ids == {again}
-    assert work.summarizable(CONVERSATION_SUMMARIES, [own.conversation.id]).ids == set()
+    assert work.tally(EXCHANGES, 1).done == 1
+    assert [work.count_by_other_models(kind, 1) for kind in KINDS] == [0, 0]
+    assert work.summarizable(EXCHANGES, [again]).ids == {again}
+    assert work.summarizable(WHOLE, [own.conversation.id]).ids == set()
 
 
 def test_thinking_that_a_model_gave_as_a_summary_is_regenerated(store: Store) -> None:

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -486,7 +485,7 @@ def test_spending_is_published_while_an_item_is_being_made(
     store: Store, clock: JumpingClock
 ) -> None:
     spending, paid = Spending(store), UsageTotals(15, 0.25)
-    watched = Watched(store, [1], clock=clock, totals=partial(spending.totals, ListJob.name))
+    watched = Watched(store, [1], clock=clock, totals=lambda at: spending.totals(ListJob.name, at))
 
     def notify(changed: ChangeSet) -> None:
         watched.worker.wakes_for(changed)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import accumulate
 
 from app.domain.errors import KnownError
 from app.domain.facts import BY_PATTERNS
@@ -51,7 +52,8 @@ class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead], ReadingJ
         while self.prefetched:
             found = self.prefetched[:_MOST_MESSAGES]
             waiting = self._work.exchanges(found)
-            taken = _first_messages(waiting)
+            sizes = accumulate(len(each.messages) for each in waiting)
+            taken = max(1, sum(size <= _MOST_MESSAGES for size in sizes))
             later = {each.id for each in waiting[taken:]}
             done = {each for each, _ in found if each not in later}
             self.prefetched = [each for each in self.prefetched if each[0] not in done]
@@ -114,16 +116,6 @@ class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead], ReadingJ
             same = tuple(each.id for each in facts if float(vectors[each.text] @ own) >= least)
             compared.append(Compared(one, same, own, least))
         return compared
-
-
-def _first_messages(waiting: Sequence[ExchangeToRead]) -> int:
-    """Return how many exchanges make at most 20 messages; one at least."""
-    total = 0
-    for place, each in enumerate(waiting):
-        total += len(each.messages)
-        if total > _MOST_MESSAGES:
-            return max(1, place)
-    return len(waiting)
 
 
 build = KnowledgeExtractor

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any
 
 from app.domain.conversations import TitleOrigin
@@ -167,7 +168,9 @@ def part_request(
     before = [Quoted("title", part.conversation.title)]
     if part.summary:
         before.append(Quoted("summary of what came before", part.summary))
-    offered = _first(known, round(room * _KNOWN_SHARE)) if "facts" in wanted else ()
+    sizes = accumulate(estimated_tokens(_known_line(fact)) for fact in known)
+    fitting = sum(size <= round(room * _KNOWN_SHARE) for size in sizes)
+    offered = tuple(known[:fitting]) if "facts" in wanted else ()
     if offered:
         before.append(Quoted("known", "\n".join(map(_known_line, offered))))
     room = max(_LEAST_ROOM_TOKENS, room - sum(estimated_tokens(each.text) for each in before))
@@ -229,16 +232,6 @@ def _pieces(number: int, turn: PartTurn, room_tokens: int) -> Iterator[Quoted]:
 
 def _known_line(fact: Fact) -> str:
     return f"{fact.id} | {fact.said_at:%Y-%m-%d} | {fact.category} | {fact.text}"
-
-
-def _first(facts: Sequence[Fact], room_tokens: int) -> tuple[Fact, ...]:
-    taken: list[Fact] = []
-    for fact in facts:
-        room_tokens -= estimated_tokens(_known_line(fact))
-        if room_tokens < 0:
-            break
-        taken.append(fact)
-    return tuple(taken)
 
 
 def _within(text: str, room_tokens: int) -> str:
