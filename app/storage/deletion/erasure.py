@@ -204,9 +204,12 @@ def _replace_database(store: Store, pending: int) -> None:
     last = store.on_writer(lambda: _begin_clean_segment(store)).result()
     _rewrite(store)
     store.on_writer(lambda: store.journal.cut_behind(last)).result()
-    erased = "DELETE FROM erasure WHERE position <= ?"
-    store.write_derived(lambda connection: connection.execute(erased, [pending])).result()
+    store.write_derived(lambda connection: _record_erased(connection, pending)).result()
     store.on_writer(lambda: _release_texts(store)).result()
+
+
+def _record_erased(connection: Connection, pending: int) -> None:
+    connection.execute("DELETE FROM erasure WHERE position <= ?", [pending])
 
 
 def _release_texts(store: Store) -> None:
