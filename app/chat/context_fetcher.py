@@ -32,10 +32,10 @@ Retrieve = Callable[
 
 @dataclass(frozen=True, slots=True)
 class RecallLimits:
-    """How long sending waits after Enter, in seconds.
+    """The longest waits after Enter, in seconds.
 
-    For meaning; for the first question while the embedder is loaded; and for words, which only a
-    search that hangs exceeds.
+    `meaning_s` is for search by meaning, `loading_s` for the first question while the embedder is
+    loaded, `words_s` for search by words, which only a hanging search exceeds.
     """
 
     meaning_s: float = 1.0

@@ -258,5 +258,5 @@ def _calls_tools(message: Message) -> bool:
 
 
 def _without_block(run: StoredPrompt) -> StoredPrompt:
-    """Return an earlier run of the same question: the block is shown as parts of its own."""
+    """Return an earlier run of the same question without its block, which is shown as parts."""
     return replace(run, parts=tuple(part for part in run.parts if part.kind not in BLOCK_KINDS))

@@ -79,7 +79,7 @@ class Unattended:
     Attributes:
         purpose: What its spend is recorded for.
         admit: Called before each request; may block; raises KnownError if it must not be sent.
-            What it returns turns the spend of the request into what is stored for it.
+            Returns the function that turns the request's spend into the changes to store.
         ends: Returns what is stored together with the end of the exchange.
     """
 

@@ -207,7 +207,7 @@ def _key_of(item: RecalledItem) -> _ItemKey:
 
 
 def _source_of(item: RecalledItem) -> _SourceKey:
-    """Return what an item is of: its layer depends on the settings."""
+    """Return the identity of an item without its layer, which depends on the settings."""
     return item.passage_id, item.exchange_id, item.message_id
 
 

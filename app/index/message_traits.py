@@ -1,6 +1,6 @@
 """Traits of a message that the ranking weighs: length, share of questions, times, who wrote it.
 
-They are stored in the text index and know no language, or those of `date_words`.
+They are stored in the text index. Only the trait of times depends on languages (`date_words`).
 """
 
 import re

@@ -1,9 +1,8 @@
 """Traits of an embedder's space, measured once with the sample texts of resources/calibration.
 
-The background: the mean cosine of questions and messages about different topics, and how far the
-nearest message stands out from it. And the direction in which messages that state a preference or
-an instruction differ from other messages: it finds them in any language that the embedder knows,
-without a list of words.
+The background is the mean cosine of questions and messages about different topics, and how far the
+nearest message stands out from it. The direction of preferences is how messages that state a
+preference or an instruction differ from others; it needs no list of words in any language.
 """
 
 from collections.abc import Callable

@@ -127,8 +127,8 @@ class TantivyTextIndex:
     def start_anew(self, clean: int) -> None:
         """Start empty beside the present files, which searches use until `finish`.
 
-        Raises IndexUnavailable. After a crash before that the present files are there again, at
-        their position.
+        `clean` is as in `start_over`. After a crash before `finish` the present files are used
+        again. Raises IndexUnavailable.
         """
         with self._lock, self._as_unavailable("could not be started anew"):
             self._answering = self._answering or self._manifest

@@ -126,10 +126,7 @@ class TextSnapshot:
         by_context: bool = False,
         kind: PassageKind | None = None,
     ) -> list[PartId]:
-        """Return the best parts, filtered by passage; the newer of equals first.
-
-        `kind` may be given if all of `allowed` are of it: that is faster.
-        """
+        """Return the best parts, as `TantivyTextIndex.candidates`; the newer of equals first."""
         if (
             limit < 1
             or not (resolved.terms or resolved.phrases)

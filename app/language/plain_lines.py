@@ -1,4 +1,4 @@
-"""Markdown as plain text on one line, for excerpts, which no parser can read."""
+"""Markdown as plain text on one line, by patterns: an excerpt is no document to parse."""
 
 import re
 
@@ -19,10 +19,7 @@ _TABLE_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.MULTILINE)
 
 
 def strip_markdown(text: str) -> str:
-    """Return `text` on one line without Markdown's marks and link targets.
-
-    Works by patterns, because an excerpt is not a complete document that could be parsed.
-    """
+    """Return `text` on one line without Markdown's marks and link targets."""
     text = _LINE_MARKS.sub("", text)
     text = _LINK.sub(r"\1", text)
     text = _STARS.sub("", text)

@@ -39,9 +39,7 @@ class Boundary:
 
     def allows(self, project: str | None) -> bool:
         """Return whether a conversation of some project, by its uid, may be recalled or read."""
-        if self.project is not None and self.project.is_bounded:
-            return project == self.project.uid
-        return project not in self.closed
+        return project == self.uid if self.is_bounded else project not in self.closed
 
     @property
     def uid(self) -> str | None:

@@ -78,9 +78,9 @@ class CoreMemoryService:
             return self._write(clean(text).strip(), author)
 
     def change(self, edit: Callable[[str], tuple[str, Change]], author: str = BY_USER) -> str:
-        """Replace the text by what `edit` makes of it, with a change for the same commit.
+        """Replace the text by what `edit` returns, with a change for the same commit.
 
-        No other change comes between; what `edit` raises leaves the text as it is.
+        The lock is held meanwhile. If `edit` raises, the text stays as it is.
         """
         with self._lock:
             text, more = edit(self.text())

@@ -146,7 +146,7 @@ class MemoryWriteService:
 
 
 def _undoable(write: MemoryWrite, text: str, changed: str) -> MemoryWrite:
-    """Return a write of whole lines where its own words do not tell what `changed` was before."""
+    """Return a write, widened to whole lines if its own words are not enough to undo it."""
     if not write.old or (write.new and changed.count(write.new) == 1):
         return write
     at = text.index(write.old)

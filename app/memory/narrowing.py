@@ -32,8 +32,8 @@ def narrowed(
 ) -> RetrievalResult:
     """Return what these settings find in a segment, out of what `settings.widest()` found.
 
-    So the limits can be tried without another search. Of a conversation with branches that share a
-    question, a spare turn may be another one than `retrieve` returns.
+    Of a conversation with branches that share a question, a spare turn may differ from that of
+    `retrieve`.
     """
     found = _without_quoted(found, segment.quoted)
     if not settings.rag_enabled:

@@ -182,7 +182,7 @@ def _as_edited(line: ProfileLine, changed: Sequence[ProfileLine]) -> ProfileLine
 
 
 def _words(text: str) -> str:
-    """Return what texts of the same words share; what means the same is one fact already."""
+    """Return the key of a text by its words; equal meanings are one fact already."""
     return " ".join(split_words(text)) or text_key(text)
 
 

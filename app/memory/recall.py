@@ -207,7 +207,7 @@ class RecallService:
             retrieval.attempt(lambda: self._earlier(prepared, retrieval))
 
     def _keep_inside(self, found: RetrievalResult, retrieval: Retrieval) -> None:
-        """Take what no move has taken across the boundary since the retrieval began."""
+        """Keep what is still inside the boundary: a conversation may have been moved."""
         kept = self._search.boundaries.still_within(
             retrieval.segment.project, found.quoted_conversations
         )

@@ -224,7 +224,7 @@ class SearchService:
         return merge_side_results(results, beside, query.limit)
 
     def _inside(self, results: list[SearchResult], boundary: Boundary | None) -> list[SearchResult]:
-        """Return the results that no move has taken across the boundary since it was taken."""
+        """Return the results still inside the boundary: a conversation may have been moved."""
         if boundary is None:
             return results
         kept = self.boundaries.still_within(
