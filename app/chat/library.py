@@ -260,11 +260,8 @@ class Library:
             for message in found[exchange.id]:
                 parent = messages[-1].id if messages else None
                 new_id = self._store.ids.message()
-                messages.append(
-                    replace(
-                        message, id=new_id, uid=new_uid(), conversation_id=fork, parent_id=parent
-                    )
-                )
+                copied = replace(message, id=new_id, uid=new_uid(), parent_id=parent)
+                messages.append(replace(copied, conversation_id=fork))
             copy = replace(
                 exchange,
                 id=self._store.ids.exchange(),

@@ -282,10 +282,7 @@ class RunningExchange:
         try:
             await self._stoppable(run_all())
         finally:
-            blocks = [
-                results.get(position) or unfinished_result(call)
-                for position, call in enumerate(calls)
-            ]
+            blocks = [results.get(at) or unfinished_result(call) for at, call in enumerate(calls)]
             message = self._message(self._store.ids.message(), Role.TOOL, blocks)
             await self._commit(self._add_message(message))
         return message

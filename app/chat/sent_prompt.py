@@ -141,11 +141,8 @@ def difference(before: SentPrompt, now: SentPrompt) -> tuple[PartDifference, ...
     """Return the differences, in the order of a prompt's parts."""
     old = {part.kind: part for part in before.parts}
     new = {part.kind: part for part in now.parts}
-    return tuple(
-        _part(kind, old.get(kind), new.get(kind))
-        for kind in PlanPartKind
-        if kind in old or kind in new
-    )
+    kinds = (kind for kind in PlanPartKind if kind in old or kind in new)
+    return tuple(_part(kind, old.get(kind), new.get(kind)) for kind in kinds)
 
 
 def _part(kind: PlanPartKind, old: SentPart | None, new: SentPart | None) -> PartDifference:

@@ -170,11 +170,8 @@ HIGHEST_RELEVANCE = sigmoid(MAX_LOG_ODDS)
 
 def profile_of(found: Mapping[str, float], asked: str) -> str:
     """Return the first of PROFILES whose signals are known; `asked` is "question" or "keywords"."""
-    return next(
-        name
-        for name, needed in PROFILES.items()
-        if name.startswith(asked) and set(needed) <= found.keys()
-    )
+    of_kind = (each for each in PROFILES if each.startswith(asked))
+    return next(name for name in of_kind if set(PROFILES[name]) <= found.keys())
 
 
 def _log_odds(found: Mapping[str, float], weights: Mapping[str, float]) -> float:

@@ -180,10 +180,8 @@ class QueryBuilder:
         return self._prefix_matches(term, word)
 
     def _counted(self, word: str, terms: Iterable[tuple[str, str, float]]) -> QueryTerm:
-        counted = [
-            (self._searcher.doc_freq(field, term), field, term, weight)
-            for field, term, weight in terms
-        ]
+        count_of = self._searcher.doc_freq
+        counted = [(count_of(field, term), field, term, weight) for field, term, weight in terms]
         documents = max((count for count, field, *_ in counted if field in _COUNTED), default=0)
         alternatives = tuple(
             TermVariant(field, term, weight) for count, field, term, weight in counted if count

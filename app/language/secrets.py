@@ -133,11 +133,8 @@ def _rules() -> Sequence[_Rule]:
 @cache
 def _harmless() -> Sequence[re.Pattern[str]]:
     """Return patterns of values that are placeholders in any rule."""
-    return [
-        _compiled(regex)
-        for table in _tables()
-        for regex in table.get("allowlist", {}).get("regexes", ())
-    ]
+    lists = (table.get("allowlist", {}) for table in _tables())
+    return [_compiled(regex) for each in lists for regex in each.get("regexes", ())]
 
 
 def _compiled(regex: str) -> re.Pattern[str]:

@@ -140,10 +140,8 @@ class EmbedderDirectory:
 
         Servers are queried concurrently for at most 3 s; those that do not answer are omitted.
         """
-        found = [
-            EmbedderChoice(value, self.describe(value), leaves_machine=False)
-            for value in _BUILT_IN_FOLDERS
-        ]
+        built_in = (EmbedderChoice(each, self.describe(each), False) for each in _BUILT_IN_FOLDERS)
+        found = list(built_in)
         usable = [config for config in self._registry.configs() if config.can_embed()]
         listed = self._loop.call(lambda: embedding_models(self._registry, usable))
         for config, models in zip(usable, listed, strict=True):

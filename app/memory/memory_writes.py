@@ -126,11 +126,8 @@ class MemoryWriteService:
     ) -> MemoryWrite:
         recalled = self._exchanges.by_ids(self._writes.recalled_exchanges(conversation.id))
         quoted = [each for exchange in recalled.values() for each in exchange.message_ids]
-        messages = [
-            *self._exchanges.messages_in(conversation.id),
-            *self._exchanges.messages(quoted).values(),
-        ]
-        found = outside(messages)
+        messages = [*self._exchanges.messages_in(conversation.id)]
+        found = outside([*messages, *self._exchanges.messages(quoted).values()])
         is_imported = conversation.source != OWN_SOURCE
         if is_imported or self._writes.recalls_import(conversation.id):
             found = ", ".join(filter(None, ("imported text", found)))

@@ -138,10 +138,8 @@ def _prepared(search: SearchService, question: str, *, by_meaning: bool) -> Prep
         frequencies, messages = {}, 0
     if is_small_talk(question, frequencies, messages):
         return None
-    weights = {
-        word: max(0.0, math.log((messages + 1) / (count + 0.5)))
-        for word, count in frequencies.items()
-    }
+    rarity = {word: (messages + 1) / (count + 0.5) for word, count in frequencies.items()}
+    weights = {word: max(0.0, math.log(each)) for word, each in rarity.items()}
     return PreparedQuery(query, search.query_vector(query) if by_meaning else None, weights)
 
 

@@ -34,11 +34,10 @@ def retrieved_exchanges(
 ) -> dict[PassageId, RetrievedExchange]:
     """Return turns by passage; deleted ones are absent. Blocking."""
     shown = passages.shown(ranked)
-    made = {
-        each: _exchange(prepared, ranked[each], *shown[each], verdicts)
-        for each in ranked
-        if each in shown
-    }
+    made = {}
+    for passage, found in ranked.items():
+        if passage in shown:
+            made[passage] = _exchange(prepared, found, *shown[passage], verdicts)
     return {passage: exchange for passage, exchange in made.items() if exchange is not None}
 
 

@@ -40,10 +40,8 @@ class StarterQuestions:
         long.sort(key=lambda each: -talks[each.id].exchange_count)
         best = {each.title.casefold(): each for each in reversed(long or titled)}
         chosen = [*best.values()][::-1][:_COUNT]
-        return [
-            _question(each.title, talks[each.id].summary, place)
-            for place, each in enumerate(chosen)
-        ]
+        summaries = [talks[each.id].summary for each in chosen]
+        return [_question(each.title, summaries[at], at) for at, each in enumerate(chosen)]
 
 
 def _names_subject(conversation: Conversation) -> bool:

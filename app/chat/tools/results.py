@@ -96,11 +96,8 @@ def truncate_results(messages: Sequence[Message], max_chars: int) -> tuple[Messa
     offsets: dict[str, int | None] = {}
     truncated = []
     for message in messages:
-        offsets |= {
-            block.call_id: _offset_of(block)
-            for block in message.blocks
-            if isinstance(block, ToolCall)
-        }
+        calls = (block for block in message.blocks if isinstance(block, ToolCall))
+        offsets |= {call.call_id: _offset_of(call) for call in calls}
         blocks = message.blocks
         if message.role is Role.TOOL:
             blocks = tuple(_truncate(block, max_chars, offsets) for block in blocks)

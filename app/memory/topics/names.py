@@ -125,11 +125,8 @@ def _chosen(ranked: Sequence[_Term]) -> list[_Term]:
     """
     chosen: list[_Term] = []
     for term in [each for each in ranked if each.weight > _TITLE_WEIGHT] or ranked:
-        longer = [
-            each
-            for each in ranked
-            if _contains(each, term) and each.weight >= _LONGER * term.weight
-        ]
+        containing = (each for each in ranked if _contains(each, term))
+        longer = [each for each in containing if each.weight >= _LONGER * term.weight]
         best = max(longer, key=lambda each: (len(each.written), each.score), default=term)
         if any(_overlaps(best, each) for each in chosen):
             continue

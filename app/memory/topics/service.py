@@ -130,10 +130,8 @@ class TopicService:
                         "Merge two topics without others below them, or two that have some.",
                     )
             choices = self._rows.choices()
-            with_them = {
-                *merged,
-                *(each for each, own in choices.items() if own.merged_into in merged),
-            }
+            already = {each for each, own in choices.items() if own.merged_into in merged}
+            with_them = {*merged, *already}
             return [
                 replace(choices.get(each, TopicChoice(each)), merged_into=into)
                 for each in sorted(with_them)
