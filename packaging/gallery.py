@@ -203,7 +203,7 @@ async def _steps(gallery: Gallery) -> None:
         memory.open_page(page)
         await gallery.shot(f"memory-{page}")
     window.memory_dock.hide()
-    sidebar.box.setText("trip by train")
+    sidebar.box.setText("water")
     await gallery.until(lambda: sidebar.results.rowCount() > 0)
     await asyncio.sleep(1.0)
     await gallery.shot("search")
@@ -229,7 +229,7 @@ async def _answer(gallery: Gallery) -> None:
     chat, memory = window.chat, window.memory
     window.actions_by_name["new"].trigger()
     await asyncio.sleep(_SETTLE_S)
-    chat.composer.box.setPlainText("Which train did I want to take?")
+    chat.composer.box.setPlainText("How long does the bulk rise take?")
     chat.composer.send_requested.emit(chat.composer.text)
     await gallery.until(lambda: _is_answered(chat.transcript))
     await asyncio.sleep(1)
