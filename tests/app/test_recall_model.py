@@ -132,6 +132,13 @@ def test_weak_results_are_introduced_as_such_and_few() -> None:
     assert "): Give it light. |\n" in lines, "one line, without list markers"
 
 
+def test_beside_a_clear_answer_only_its_conversation_is_possibly_related() -> None:
+    hint = replace(BIKES, is_hint=True, conversation_id=ConversationId(8), snippet="Oil the chain.")
+    assert hint.snippet in answer(hint), "without a clear answer"
+    assert hint.snippet not in answer(RESULT, hint)
+    assert hint.snippet in answer(RESULT, replace(hint, conversation_id=RESULT.conversation_id))
+
+
 def test_a_summary_is_not_repeated_beside_its_turns() -> None:
     assert answer(SUMMARY).startswith("> About herbs.\n")
     assert "About herbs." not in answer(RESULT, SUMMARY)

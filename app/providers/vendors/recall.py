@@ -130,13 +130,20 @@ def _recent(messages: Sequence[Message], question: Message) -> Sequence[RecentTu
 def _quoted(found: Sequence[FoundAnswer]) -> Sequence[FoundAnswer]:
     """Return the answers to quote: relevant ones, and at most three possibly related ones.
 
-    Without either, the three that are nearest. What another one of them quotes is left out, and so is a summary
-    where turns of its conversation are quoted.
+    Beside a relevant one only its conversations are possibly related: of others one in thirty is. Without
+    either, the three that are nearest. What another one of them quotes is left out, and so is a summary where
+    turns of its conversation are quoted.
     """
-    relevant = [
-        *(each for each in found if not each.result.is_weak),
-        *[each for each in found if each.result.is_hint][:_MAX_UNCERTAIN],
-    ] or [each for each in found if each.result.relevance >= _MIN_RELEVANCE][:_MAX_UNCERTAIN]
+    clear = [each for each in found if not each.result.is_weak]
+    talks = {each.result.conversation_id for each in clear}
+    related = [
+        each
+        for each in found
+        if each.result.is_hint and (not clear or each.result.conversation_id in talks)
+    ]
+    relevant = [*clear, *related[:_MAX_UNCERTAIN]] or [
+        each for each in found if each.result.relevance >= _MIN_RELEVANCE
+    ][:_MAX_UNCERTAIN]
     with_turns = {
         each.result.conversation_id for each in relevant if each.result.kind is PassageKind.TURN
     }
