@@ -276,7 +276,7 @@ def _converters(kind: Any) -> Mapping[int, Callable[[Any], Any]]:
             if hint is datetime:
                 converters[place] = from_db
             elif isinstance(hint, type) and issubclass(hint, Enum):
-                converters[place] = hint
+                converters[place] = {each.value: each for each in hint}.__getitem__
             elif get_origin(hint) is tuple or is_dataclass(hint):
                 converters[place] = partial(_from_json, hint)
     return converters
