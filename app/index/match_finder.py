@@ -123,11 +123,11 @@ class WordFinder:
         for start, end, chunk in chunk_spans(piece, offset):
             if chunk not in known:
                 known[chunk] = self._match_of(chunk)
-            if (role := known[chunk]) is not None:
-                if role.is_run:
+            if (match := known[chunk]) is not None:
+                if match.is_run:
                     found += self._in_run(chunk, start, end)
                 else:
-                    (guessed if role.is_guess else found).append(WordMatch(start, end, role.word))
+                    (guessed if match.is_guess else found).append(WordMatch(start, end, match.word))
             if self._phrases:
                 surface += _surface_spans(chunk, start, end)
         for number, phrase in enumerate(self._phrases, len(self._words)):

@@ -151,7 +151,7 @@ def fall_factor(found: Mapping[str, float], asked: str) -> float:
 
 
 def lacks(best: Ranked, other: Ranked) -> float:
-    """Return how many fewer words a hit has than the best: the difference of logs, at least 0."""
+    """Return how much lower a hit's share of the words is than the best's, in logs; at least 0."""
     return max(0.0, _holds(best) - _holds(other))
 
 

@@ -10,14 +10,13 @@ not know are asked with the multilingual one too.
 import random
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from app.bootstrap import RunMode, Services, build
+from app.bootstrap import Services
 from app.domain.errors import InvalidInput
 from app.domain.ids import MessageId, PassageId, passage_id_of
 from app.index.query import MAX_CHARS, sentence_query
@@ -26,17 +25,15 @@ from app.index.relevance import lacks, signals
 from app.memory.embedders import MULTILINGUAL
 from app.memory.search import RankingInput
 from app.memory.search_scope import SearchScope
-from app.system.paths import DataPaths
 from tests.bench.evaluation import (
     Evaluation,
     Question,
     Talk,
     few_of,
-    fill,
     has_words,
+    library_of,
     read_evaluation,
     renamed,
-    stored_before,
     with_keywords,
 )
 
@@ -135,12 +132,7 @@ def _asked_in(
     kind: str,
     embedder: str | None = None,
 ) -> Iterator[Asked]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with closing(build(DataPaths(folder), RunMode.COMMAND_LINE)) as services:
-        for key in ("embedder", "embedder_before") if embedder else ():
-            services.settings.set(key, embedder)
-        stored = stored_before(services.store, evaluation) or fill(services, [evaluation])[0][0]
-        services.index_sync.catch_up()
+    with library_of(folder, evaluation, embedder) as (services, stored):
         for talk, question in asked:
             own = stored.talks.get(talk.id)
             evidence = own.evidence(question) if own else frozenset()

@@ -25,7 +25,6 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from app.bootstrap import RunMode, Services, build
+from app.bootstrap import Services
 from app.domain.errors import InvalidInput
 from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query
@@ -43,16 +42,14 @@ from app.index.ranking import FEATURES, features, talk_share
 from app.memory.embedders import MULTILINGUAL
 from app.memory.search import RankingInput
 from app.memory.search_scope import SearchScope
-from app.system.paths import DataPaths
 from tests.bench.evaluation import (
     Evaluation,
     Question,
     StoredEvaluation,
     Talk,
-    fill,
+    library_of,
     read_evaluation,
     scores,
-    stored_before,
     with_fragments,
     with_keywords,
 )
@@ -140,12 +137,7 @@ def examples(folder: Path, evaluation: Evaluation) -> list[Example]:
 
 
 def _examples(folder: Path, evaluation: Evaluation, embedder: str | None) -> list[Example]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with closing(build(DataPaths(folder), RunMode.COMMAND_LINE)) as services:
-        for key in ("embedder", "embedder_before") if embedder else ():
-            services.settings.set(key, embedder)
-        stored = stored_before(services.store, evaluation) or fill(services, [evaluation])[0][0]
-        services.index_sync.catch_up()
+    with library_of(folder, evaluation, embedder) as (services, stored):
         drawn = (
             with_keywords(evaluation, KEYWORD_SEARCHES, Random(7)),
             with_fragments(evaluation, FRAGMENTS, Random(7)),

@@ -9,7 +9,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,13 +21,14 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
-from app.bootstrap import Services
+from app.bootstrap import RunMode, Services, build
 from app.domain.conversations import Role, Text
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.transfer import ImportedConversation, ImportedMessage, PortableSummary
 from app.domain.workers import WorkerName
 from app.language.sentences import unspaced_runs
 from app.storage.engine.store import Store
+from app.system.paths import DataPaths
 from app.transfer.existing import message_key
 from app.transfer.importer import ConversationImporter
 from tests.bench.shared.measuring import Figures, latency, timed
@@ -358,6 +360,20 @@ def _store(store: Store, evaluation: Evaluation, with_summaries: bool) -> Stored
             assert pending.wait().conversations, "a data set is stored once"
     store.checkpoint().result()
     return _places(store, evaluation, imported)
+
+
+@contextmanager
+def library_of(
+    folder: Path, evaluation: Evaluation, embedder: str | None = None
+) -> Iterator[tuple[Services, StoredEvaluation]]:
+    """Open a library in `folder` with one data set, stored unless it is there; None: the usual embedder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with closing(build(DataPaths(folder), RunMode.COMMAND_LINE)) as services:
+        for key in ("embedder", "embedder_before") if embedder else ():
+            services.settings.set(key, embedder)
+        stored = stored_before(services.store, evaluation) or fill(services, [evaluation])[0][0]
+        services.index_sync.catch_up()
+        yield services, stored
 
 
 def stored_before(store: Store, evaluation: Evaluation) -> StoredEvaluation | None:
