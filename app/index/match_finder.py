@@ -23,6 +23,7 @@ from app.language.analyzer import (
     slices,
     surface_words_of,
 )
+from app.language.date_terms import month_term
 from app.language.languages import COMPOUNDING
 
 _THOROUGH_CHARS = 262_144
@@ -56,6 +57,8 @@ class WordFinder:
         for number, word in enumerate(self._words):
             for term in word.terms:
                 self._by_term.setdefault(term, number)
+            if month := month_term(word.terms[0]):
+                self._by_term.setdefault(month, number)
         lone = [term for term in self._by_term if not is_unspaced(term)]
         self._starts = tuple(term for term in lone if len(term) >= _MIN_START)
         self._initials = frozenset(term[0] for term in lone)

@@ -3,8 +3,8 @@
 A text is split into **chunks**: words with connecting punctuation (`don't`, `getUserName`,
 `3.11.7`, an address), runs of a script without spaces between words, and single emoji. A chunk
 yields **terms**: the word as written (NFKC, case folded), its stem, both without diacritics, the
-parts of an identifier; a run yields overlapping pairs of characters. **Surface** words are the
-words as written and in order, for exact phrases.
+parts of an identifier, the month of a date in digits; a run yields overlapping pairs of characters.
+**Surface** words are the words as written and in order, for exact phrases.
 
 Chunks are matched without backtracking, so the time is linear for any text. No chunk contains white
 space: for the index a text is split there, and each piece looked up in a table of known ones, which
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
 
-from app.language.date_terms import month_term
+from app.language.date_terms import month_term, written_date_terms
 from app.language.languages import COMPOUNDING, DEFAULT_LANGUAGE, is_stop_word, language_of
 from app.language.word_forms import (
     MAX_TERM_CHARS,
@@ -259,7 +259,8 @@ def _terms(chunk: str, language: str) -> list[str]:
     if is_unspaced(chunk):
         return _pairs(normalize(chunk))
     wholes, parts, between = split_chunk(chunk, language)
-    return list(dict.fromkeys([*wholes, *between, *(form for part in parts for form in part)]))
+    forms = (form for part in parts for form in part)
+    return list(dict.fromkeys([*wholes, *between, *forms, *written_date_terms(chunk)]))
 
 
 def _wanted(chunk: str, languages: tuple[str, ...]) -> list[AnalyzedWord]:

@@ -1,4 +1,4 @@
-"""Dates as index terms: those of a message, and those near the dates that a question names.
+"""Dates as index terms: those of a message, those written in a text, and those near the dates that a question names.
 
 The term of a month cannot occur in a text (an equals sign is never part of a term), so "Mai 2023",
 "May 2023" and "mayo de 2023" all match what was written then.
@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from types import MappingProxyType
 
 from app.language.date_phrases import named_dates
-from app.language.date_words import MONTHS
+from app.language.date_words import MONTHS, numeric_dates
 
 _NUMBERS = MappingProxyType(
     {name: number for number, names in enumerate(MONTHS, start=1) for name in names}
@@ -26,6 +26,14 @@ def date_terms(when: datetime) -> str:
     with suppress(ValueError, OverflowError, OSError):  # far from now, the system may know no zone
         when = when.astimezone()
     return f"{when.day} month={when.month} {when.year} {_month(when)} {when.date().isoformat()}"
+
+
+def written_date_terms(word: str) -> Iterator[str]:
+    """Yield the terms of a date that is written in digits, as in 2026-03-14: of its month, and its day."""
+    for first, last in numeric_dates(word):
+        yield from (f"month={first.month}", _month(first))
+        if first == last:
+            yield first.isoformat()
 
 
 def month_term(word: str) -> str | None:

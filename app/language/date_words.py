@@ -49,9 +49,10 @@ _MOST_NUMBER: Final = 10
 _ORDINALS: Final = frozenset({"st", "nd", "rd", "th", "er", "re", "º", "ª", "e", "го", "ого"})
 
 _UNSPACED: Final = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_SHAPE: Final = r"\d{4}([-/.])\d\d?\2\d\d?|\d{4}-\d\d|\d\d?([-/.])\d\d?\3\d{4}|\d\d([./])\d\d\4\d\d"
+_WRITTEN: Final = re.compile(rf"({_SHAPE})(?:[Tt]\d\d:.*)?")  # ISO 8601: a time may follow
 _ATOM: Final = re.compile(
-    rf"""(?P<shape>(?<![\w./-])(?:\d{{4}}([-/.])\d\d?\2\d\d?|\d{{4}}-\d\d|\d\d?([-/.])\d\d?\3\d{{4}}
-            |\d\d([./])\d\d\4\d\d)(?![A-Za-z\d_/-]|[.,]\d))
+    rf"""(?P<shape>(?<![\w./-])(?:{_SHAPE})(?![A-Za-z\d_/-]|[.,]\d))
       | (?P<clock>(?<![\w.:/])(?:\d\d?(?::\d\d)?\ ?[ap]m\b|(?:[01]?\d|2[0-3]):[0-5]\d(?![\w:])))
       | (?P<dotted>(?<![\w.])\d\d?\.\ ?\d\d?\.(?!\d))
       | (?P<year>(?:19|20)\d\d)年 | (?P<month>\d\d?)月
@@ -91,6 +92,12 @@ _LEADS: Final = {
     if set(title.split()) <= {name for names in MONTHS for name in names} and title not in _MONTHS
     for name in title.split()
 }
+
+
+def numeric_dates(word: str) -> Iterator[tuple[date, date]]:
+    """Yield the first and last day of each date that a word in digits may mean, none of another word."""
+    if (match := _WRITTEN.fullmatch(word)) is not None:
+        yield from _ranges(match[1])
 
 
 def read_symbols(text: str) -> list[Symbol]:

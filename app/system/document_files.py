@@ -1,6 +1,7 @@
 """Document files: which files the added folders hold, and their text."""
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from app.system.file_programs import UnreadableFile, document_pages, text_recogn
 
 MOST_TEXT_BYTES = 20 << 20
 MOST_CHARS = 10_000_000
+MOST_TABLE_CHARS = 1_000_000  # of a table's rows: some 1,100 passages
 RECOGNIZER = "Tesseract"  # in the reason of each file that is read once it is installed
 
 _MOST_S = 300.0
@@ -38,6 +40,7 @@ _PROGRAM_KINDS = {
     _PDF: "pdf", _HTML: "html", _OFFICE: "office", _EPUB: "epub", _EMAIL: "email", _WORKBOOK: "workbook",
     _CSV: "csv", _TSV: "csv",
 }  # fmt: skip
+_TABLES = (_WORKBOOK, _CSV, _TSV)
 _LEGACY_KINDS = {".html": _HTML, ".csv": _CSV, ".tsv": _TSV}
 _UNLIMITED = (_PDF, _OFFICE, _EPUB, _WORKBOOK)  # only parts of them are text
 
@@ -90,14 +93,9 @@ def _read(document: ListedDocument, path: Path, is_cancelled: IsCancelled) -> Do
     total: int | None = None
     why, is_paged = "", False
     if kind in _PROGRAM_KINDS:
-        reader = _PROGRAM_KINDS[kind]
-        pages = document_pages(path, reader, MOST_CHARS, is_cancelled, _MOST_S, recognizes=True)
-        texts = [rejoined(each) if kind == _PDF else each for each in pages.texts]
+        texts, pages, why = _program_texts(path, kind, is_cancelled)
         is_paged = kind == _PDF or len(texts) > 1
-        total = pages.total if is_paged else None
-        if len(texts) < pages.total:
-            read, of = f"{len(texts):,}", f"{pages.total:,}"
-            why = str(UnreadableFile(f"Only the first {read} of {of} pages were read."))
+        total = pages if is_paged else None
     elif is_text(kind):
         texts = [_text(path, size)]
     else:
@@ -119,6 +117,24 @@ def _read(document: ListedDocument, path: Path, is_cancelled: IsCancelled) -> Do
             "Its text is not readable: encoded data, or a PDF without its characters."
         )
     return DocumentText(document, made, why, total)
+
+
+def _program_texts(path: Path, kind: str, is_cancelled: IsCancelled) -> tuple[list[str], int, str]:
+    """Return what the program reads of a file: (texts by page, number of pages, why not all was read)."""
+    most_chars = MOST_TABLE_CHARS if kind in _TABLES else MOST_CHARS
+    found = document_pages(
+        path, _PROGRAM_KINDS[kind], most_chars, is_cancelled, _MOST_S, recognizes=True
+    )
+    texts, is_whole = list(found.texts), len(found.texts) == found.total
+    read, of = f"{len(texts):,}", f"{found.total:,}"
+    if kind in _TABLES:
+        part = UnreadableFile(f"Only {read} of {of} rows were read.")
+        texts = [re.sub(r"\n{3,}", "\n\n", "\n".join(texts)).strip()]
+    else:
+        part = UnreadableFile(f"Only the first {read} of {of} pages were read.")
+    if kind == _PDF:
+        texts = [rejoined(each) for each in texts]
+    return texts, found.total, "" if is_whole else str(part)
 
 
 def _why_without_text(images: int, pages: int) -> str:

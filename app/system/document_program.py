@@ -1,14 +1,16 @@
 """Program that prints the text of a document, run by its path in a process of its own.
 
-Arguments: the kind ("pdf" or one of `_READERS`), the file, the most characters to print, the most seconds, the
+Arguments: the kind ("pdf" or one of `_READERS` and `_TABLES`), the file, the most characters to print, the most seconds, the
 limit of its memory in bytes, and the program that recognizes text in images, "" for none. The first line that
 it prints is the number of pages, the rest their texts in UTF-8, separated by form feeds; fewer than that where
 a limit ended it. Only PDF and presentations have pages; of others, headings and list items are as in Markdown.
+Of tables it prints rows as pages.
 Or: "page", the PDF, the number of a page from 0, its longest edge in pixels, the limit of memory, and a text that
 is marked where the page has it; it prints the page as a binary PPM image.
 It imports nothing of this program: a damaged or malicious file ends only this process.
 """
 
+import io
 import os
 import re
 import signal
@@ -19,6 +21,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html.parser import HTMLParser
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import IO
 from urllib.parse import unquote
@@ -38,6 +41,13 @@ _Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
 _TABLE_CHARS, _SNIFFED_CHARS = 900, 10_000  # the first: less than a chunk has
 # A number, but no year, which may be in a head.
 _NUMBER = re.compile(r"(?!(?:19|20)\d\d$)[-+.,:%/ $€£]*\d[-+.,:%/ $€£\d]*")
+
+_WORKBOOK_PARTS = (".xml", ".bin", ".rels", "mimetype")
+_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml|content\.xml")
+# The place of a cell or row; without it, it is the next. How often an empty one is repeated.
+_FAR = re.compile(
+    rb'\sr="(?:[A-Z]{3}\d+|[A-Z]{0,2}\d{6,7})"|\s[\w.-]+:number-(?:rows|columns)-repeated="\d{4,}"'
+)
 
 _WHOLE = ("word/document.xml", "content.xml")
 _SLIDE = re.compile(r"ppt/slides/slide(\d+)\.xml")
@@ -114,6 +124,10 @@ class _HtmlText(HTMLParser):
 def main(kind: str, path: str, most_chars: int, most_s: float, memory_bytes: int, ocr: str) -> int:
     """Print the text; return UNREADABLE, PROTECTED or TOO_LARGE if that is impossible."""
     _limit(memory_bytes)
+    if kind in _TABLES:
+        sheets = _TABLES[kind](Path(path))
+        rows = _first_rows(sheets, most_chars)
+        return _write(sum(map(len, sheets)), rows, most_chars, most_s)
     if kind != "pdf":
         texts = list(_READERS[kind](Path(path)))  # an error ends with UNREADABLE
         return _write(len(texts), iter(texts), most_chars, most_s)
@@ -344,8 +358,8 @@ def _email_file(path: Path) -> Iterator[str]:
     yield "\n\n".join((*head, _html(text.encode()) if is_html else text))
 
 
-def _csv_file(path: Path) -> Iterator[str]:
-    """Yield comma-separated values (RFC 4180), also with another separator, as Markdown tables."""
+def _csv_file(path: Path) -> "list[list[str]]":
+    """Return comma-separated values (RFC 4180), also with another separator, as the rows of Markdown tables."""
     import csv
 
     text = _decoded(path.read_bytes(), ["utf-8-sig"])
@@ -354,37 +368,59 @@ def _csv_file(path: Path) -> Iterator[str]:
     except csv.Error:
         dialect = csv.excel
     csv.field_size_limit(len(text) + 1)
-    yield _tables(csv.reader(text.splitlines(keepends=True), dialect))
+    return [[*_lines(csv.reader(text.splitlines(keepends=True), dialect))]]
 
 
-def _workbook_file(path: Path) -> Iterator[str]:
-    """Yield the sheets of a workbook, Excel's of any age or OpenDocument, as Markdown tables."""
+def _workbook_file(path: Path) -> "list[list[str]]":
+    """Return the sheets of a workbook, Excel's of any age or OpenDocument, as the rows of Markdown tables."""
     import python_calamine
 
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            _parts(
-                archive, [each for each in archive.namelist() if each.endswith((".xml", ".bin"))]
-            )
     try:
-        book = python_calamine.load_workbook(str(path))
+        book = python_calamine.load_workbook(_without_gaps(path))
     except python_calamine.PasswordError:
         sys.exit(PROTECTED)
-    work = python_calamine.SheetTypeEnum.WorkSheet
-    names = [each.name for each in book.sheets_metadata if each.typ == work]
-    tables = (_tables(book.get_sheet_by_name(each).iter_rows()) for each in names)
-    yield "\n\n".join(
-        f"# {name}\n\n{table}" for name, table in zip(names, tables, strict=True) if table
-    )
+    sheets = []
+    for each in book.sheets_metadata:
+        if each.typ == python_calamine.SheetTypeEnum.WorkSheet:
+            rows = [*_lines(book.get_sheet_by_name(each.name).iter_rows())]
+            if any(rows):
+                rows[0] = f"\n# {each.name}\n\n{rows[0]}"
+                sheets.append(rows)
+    return sheets
 
 
-def _tables(rows: "Iterable[Sequence[object]]") -> str:
-    """Return rows as Markdown tables, "" for none."""
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(_lines(rows))).strip()
+def _without_gaps(path: Path) -> "str | IO[bytes]":
+    """Return a workbook in which cells far from all others follow them: memory is taken for the gap too."""
+    if not zipfile.is_zipfile(path):
+        return str(path)
+    made = io.BytesIO()
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(made, "w") as nearer:
+        names = [each for each in archive.namelist() if each.endswith(_WORKBOOK_PARTS)]
+        parts = _parts(archive, names)
+        sheets = [each for each in parts if _SHEET.fullmatch(each.filename)]
+        if not any(_FAR.search(archive.read(each)) for each in sheets):
+            return str(path)
+        for each in parts:
+            data = archive.read(each)
+            nearer.writestr(each.filename, _FAR.sub(b"", data) if each in sheets else data)
+    made.seek(0)
+    return made
+
+
+def _first_rows(sheets: "list[list[str]]", most_chars: int) -> Iterator[str]:
+    """Yield the first rows of each sheet; what a short one leaves of its share is for the others."""
+    sizes = [sum(map(len, rows)) for rows in sheets]
+    shares = [0] * len(sheets)
+    for done, number in enumerate(sorted(range(len(sheets)), key=sizes.__getitem__)):
+        shares[number] = min(sizes[number], most_chars // (len(sheets) - done))
+        most_chars -= shares[number]
+    for rows, share in zip(sheets, shares, strict=True):
+        sums = accumulate(map(len, rows))
+        yield from (row for row, chars in zip(rows, sums, strict=True) if chars <= share)
 
 
 def _lines(rows: "Iterable[Sequence[object]]") -> Iterator[str]:
-    """Yield the lines of tables; a blank row ends a table, single cells before one are lines.
+    """Yield the lines of tables by row; a blank row ends a table, single cells before one are lines.
 
     The first row without numbers is the head. It is repeated in a long table, so that each passage has it.
     """
@@ -403,10 +439,8 @@ def _lines(rows: "Iterable[Sequence[object]]") -> Iterator[str]:
             if is_head or not head:
                 first = line if is_head else f"|{' |' * len(cells)}"
                 head = f"{first}\n|{' --- |' * len(cells)}"
-            yield f"\n{head}"
-            size = len(head)
-            if is_head:
-                continue
+            size = 0
+            line = f"\n{head}" if is_head else f"\n{head}\n{line}"
         yield line
         size += len(line) + 1
 
@@ -426,6 +460,8 @@ _READERS: Mapping[str, Callable[[Path], Iterator[str]]] = {
     "office": _office_file,
     "epub": _epub_file,
     "email": _email_file,
+}
+_TABLES: Mapping[str, Callable[[Path], "list[list[str]]"]] = {
     "csv": _csv_file,
     "workbook": _workbook_file,
 }

@@ -104,7 +104,7 @@ def _run(
         raise UnreadableFile(f"Reading it was stopped: {error}.") from error
     if code == PROTECTED:
         raise UnreadableFile("It is protected by a password.")
-    if code == -getattr(signal, "SIGPROF", 0):
+    if code in (-getattr(signal, "SIGPROF", 0), -signal.SIGABRT):  # too long, too much memory
         raise UnreadableFile("It is damaged, or too large to open.")
     if code == TOO_LARGE:
         raise UnreadableFile(f"It unpacks to more than {MOST_UNPACKED_BYTES >> 20} MB.")

@@ -10,6 +10,7 @@ from app.system.document_files import list_files, read_document
 from tests.fakes.document_folder import make_recognizer
 from tests.fakes.files import pdf
 
+DATA = Path(__file__).parents[1] / "data"
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
@@ -119,6 +120,52 @@ def test_the_rows_of_a_workbook_are_a_table_below_the_name_of_their_sheet(tmp_pa
     path = workbook(tmp_path / "a.xlsx", ("House",), (), *_CELLS)
     table = "| Item | Cost | 2026 |\n| --- | --- | --- |\n| Roof | 1200.5 | 7 |\n| Pipe \\| wall | 80 | 8 |"
     assert text_of(path) == [(f"# Costs\n\nHouse\n\n{table}", "Costs", None)]
+
+
+def test_a_stray_cell_far_from_all_others_is_read_with_them(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", *_CELLS)
+    with zipfile.ZipFile(path) as made:
+        parts = {each: made.read(each).decode() for each in made.namelist()}
+    sheet = parts["xl/worksheets/sheet1.xml"].replace("<row>", '<row r="7">', 1)
+    stray = '<row r="1048576"><c r="XFD1048576"><v>99</v></c></row></sheetData>'
+    parts["xl/worksheets/sheet1.xml"] = sheet.replace("</sheetData>", stray)
+    ((text, _, _),) = text_of(archive(path, parts))
+    assert text.splitlines()[-3:] == [
+        "| Roof | 1200.5 | 7 |", "| Pipe \\| wall | 80 | 8 |", "| 99 |",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["costs.xls", "costs.xlsb"])
+def test_workbooks_in_the_binary_formats_of_excel_are_read(name: str) -> None:
+    found = text_of(DATA / name)
+    assert [heading for _, heading, _ in found] == ["Costs", "Second"]
+    assert found[0][0].splitlines()[2:6] == [
+        "| Day | Work | Amount | Paid |",
+        "| --- | --- | --- | --- |",
+        "| 2026-02-14 | roof Grüße 1 | 100.5 | True |",
+        "| 2026-03-14 | roof Grüße 2 | 201 | False |",
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_of_a_very_long_table_the_first_rows_are_read_and_the_rest_is_counted(
+    tmp_path: Path, suffix: str
+) -> None:
+    rows = [
+        ("Day", "Item"),
+        *((n, f"Item {n} of the long list of the house") for n in range(40_000)),
+    ]
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".csv":
+        path.write_text("\n".join(f"{day},{item}" for day, item in rows))
+    else:
+        workbook(path, *rows)
+    made = read(path)
+    count = sum(line.startswith("| ") for each in made.chunks for line in each.text.splitlines())
+    assert made.why.startswith("Only ")
+    assert made.why.endswith(" of 40,001 rows were read.")
+    assert 900 < len(made.chunks) < 1_300
+    assert int(made.why.split()[1].replace(",", "")) < count < 40_000
 
 
 def test_each_passage_of_a_long_table_has_its_head(tmp_path: Path) -> None:

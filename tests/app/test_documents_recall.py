@@ -87,6 +87,26 @@ def test_a_passage_that_answers_is_quoted_with_file_and_page_and_can_be_cited(
     assert services.document_texts.at(shown.source) == replace(shown, place=None)
 
 
+@pytest.mark.parametrize("month", ["March", "März"])
+def test_a_question_with_a_month_quotes_the_row_of_a_date_in_digits(
+    library: DocumentLibrary, month: str
+) -> None:
+    costs = {"02": "gutter", "03": "chimney", "05": "fence", "07": "cellar"}
+    rows = [f"2026-{number},repair of the {what},{number}00" for number, what in costs.items()]
+    rows = [each.replace(",", "-14,", 1) for each in rows]
+    (library.folder / "costs.csv").write_text(
+        "\n".join(["day,work,euros", *rows]), encoding="utf-8"
+    )
+    library.look()
+    services = library.services
+    services.index_sync.catch_up(lambda: False)
+    found = services.previews.fetch(f"What repair was done in {month}?")
+    parts = found.draft.context(found.fetched).parts
+    text = next(each.text for each in parts if each.kind is PlanPartKind.DOCUMENTS)
+    assert "chimney" in text
+    assert library.found(month)[0] == "costs.csv"
+
+
 def test_the_recall_model_quotes_documents_until_they_are_removed(library: DocumentLibrary) -> None:
     services, store = library.services, library.services.store
     here = add_conversation(store, ("Hello.", "Hello.")).conversation.id

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from app.language.analyzer import analyze
 from app.language.date_phrases import asks_for_time, named_dates, tells_time
-from app.language.date_terms import date_terms, month_term, near_dates
+from app.language.date_terms import date_terms, month_term, near_dates, written_date_terms
 from tests.fakes.values import TEXTS
 
 CASES = tomllib.loads((Path(__file__).parents[1] / "data/dates.toml").read_text(encoding="utf-8"))
@@ -126,6 +127,25 @@ def test_a_month_has_one_term_in_all_languages() -> None:
     assert {month_term("may"), month_term("mai"), month_term("мая")} == {"month=5"}
     assert {"month=5", "2023", "2023-05", "2023-05-08", "8"} == set(terms_of_day)
     assert month_term("maybe") is None
+
+
+@pytest.mark.parametrize(
+    ("word", "terms"),
+    [
+        ("2026-03-14", "month=3 2026-03 2026-03-14"),
+        ("2026-03-14T09:30:00Z", "month=3 2026-03 2026-03-14"),
+        ("14.03.2026", "month=3 2026-03 2026-03-14"),
+        ("4/3/2026", "month=4 2026-04 2026-04-03 month=3 2026-03 2026-03-04"),
+        ("2026-03", "month=3 2026-03"),
+        ("2026-13-14", ""),
+        ("3.11.7", ""),
+        ("192.168.1.14", ""),
+        ("2026-03-14-draft", ""),
+    ],
+)
+def test_a_date_in_digits_has_the_terms_of_its_month_and_day(word: str, terms: str) -> None:
+    assert set(written_date_terms(word)) == set(terms.split())
+    assert set(terms.split()) <= set(analyze(f"On ({word}),", "english").terms.split())
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the system's zone cannot be set here")

@@ -104,3 +104,12 @@ def test_the_next_text_is_a_neighbor_and_a_long_one_is_read_around_the_words() -
     (units,) = quote_units([f"{long}The ferry cost me twelve. {long}"], query, weights)
     assert max(units, key=lambda each: each.worth).text == "The ferry cost me twelve."
     assert sum(len(each.text) for each in units) < 20_000
+
+
+@pytest.mark.parametrize("month", ["March", "März"])
+def test_a_row_with_a_date_in_digits_is_worth_quoting_for_its_month(month: str) -> None:
+    rows = [
+        f"| 2026-{n:02}-14 | repair of the old harbour wall | {n}00 euros |" for n in range(1, 7)
+    ]
+    units = units_for("\n".join(["| Day | Work | Cost |", "| --- | --- | --- |", *rows]), month)
+    assert max(units, key=lambda each: each.worth).text == rows[2]

@@ -27,7 +27,7 @@ from app.domain.translation import choose_language
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from tests.fakes.files import pdf
 from tests.fakes.screens import Parts, Recorder, fixture_of, press
-from ui.models.documents import DocumentColumn, DocumentTableModel, rows_of
+from ui.models.documents import DocumentColumn, DocumentTableModel, rows_of, summary_text
 from ui.models.source_labels import chip_text
 from ui.presenters import documents as presenters
 from ui.presenters.documents import DocumentsPresenter
@@ -87,6 +87,13 @@ def test_the_reason_of_a_skipped_file_is_shown_in_the_language(model: DocumentTa
     finally:
         choose_language("en")
     assert "Passwort" in next(each.state for each in rows if each.name == "sub/a.pdf")
+
+
+def test_files_that_were_read_in_part_are_counted() -> None:
+    part = DocumentStatus("/d/big.csv", READ, "Only 9 of 20 rows were read.", None, 3)
+    assert "1 read in part" in summary_text([*STATUSES, part])
+    (folder, *_) = rows_of((FOLDER,), [part], {})
+    assert folder.state == "1 read in part"
 
 
 def test_a_thousand_rows_are_sorted_and_filtered_with_the_selection_kept() -> None:

@@ -26,6 +26,7 @@ _STATES = {
     DocumentState.WAITING: tr("Found, not read yet"),
     DocumentState.CHANGED: tr("Changed, to be read again"),
 }
+_IN_PART = "in part"
 _GONE = tr("Gone")
 
 
@@ -98,9 +99,13 @@ def summary_text(statuses: Sequence[DocumentStatus]) -> str:
 
 
 def _counted(statuses: Sequence[DocumentStatus]) -> str:
-    counts = Counter(each.state for each in statuses)
+    counts = Counter(
+        _IN_PART if each.why and each.state is DocumentState.READ else each.state
+        for each in statuses
+    )
     texts = {
         DocumentState.READ: tr("{count} read"),
+        _IN_PART: tr("{count} read in part"),
         DocumentState.SKIPPED: tr("{count} skipped"),
         DocumentState.WAITING: tr("{count} not read yet"),
         DocumentState.CHANGED: tr("{count} changed"),
