@@ -301,18 +301,51 @@ def test_the_page_of_a_pdf_is_shown_and_can_be_turned(
 
 
 def test_the_text_stays_where_it_is_when_the_width_changes(screen: Screen, tmp_path: Path) -> None:
-    line = "Section {} says how the unit is mounted, filled, vented and checked for leaks, and where it is kept. "
-    texts = [
-        "".join(3 * line.format(n) + "\n" for n in range(at, at + 5)) for at in range(0, 100, 5)
-    ]
-    chunks = tuple(Chunk(text, "", sum(map(len, texts[:n]))) for n, text in enumerate(texts))
-    dialog = viewer(screen, StoredDocument(str(tmp_path / "a.txt"), "a.txt", chunks, 10, "now"))
+    dialog = viewer(screen, long_document(tmp_path / "a.txt", place=10))
     top = dialog.text.firstVisibleBlock().blockNumber()
     assert top > 30
     for width_px in (dialog.width() - 2, 1_300, 500):
         dialog.resize(width_px, dialog.height())
         QApplication.processEvents()
         assert dialog.text.firstVisibleBlock().blockNumber() == top
+
+
+def long_document(path: Path, *, place: int | None) -> StoredDocument:
+    line = "Section {} says how the unit is mounted, filled, vented and checked for leaks, and where it is kept. "
+    texts = [
+        "".join(3 * line.format(n) + "\n" for n in range(at, at + 5)) for at in range(0, 100, 5)
+    ]
+    chunks = tuple(Chunk(text, "", sum(map(len, texts[:n]))) for n, text in enumerate(texts))
+    return StoredDocument(str(path), path.name, chunks, place, "now")
+
+
+def test_a_document_that_is_shown_again_is_where_it_was_left_and_a_passage_in_view(
+    screen: Screen, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.txt"
+    dialog = viewer(screen, long_document(path, place=10))
+
+    def top() -> int:
+        return dialog.text.firstVisibleBlock().blockNumber()
+
+    dialog.text.verticalScrollBar().setValue(0)
+    viewer(screen, long_document(path, place=None), str(path))
+    assert top() == 0
+    dialog.text.verticalScrollBar().setValue(dialog.text.verticalScrollBar().maximum())
+    left_at = top()
+    assert left_at > 60
+    screen.texts.results["at"] = long_document(path, place=10)
+    dialog.back.click()
+    assert top() == 0
+    assert len(dialog.text.extraSelections()) == 1
+    dialog.forward.click()
+    assert top() == left_at
+    dialog.reject()
+    dialog = viewer(screen, long_document(path, place=None), str(path))
+    assert top() == left_at
+    dialog = viewer(screen, long_document(path, place=10))
+    assert dialog.text.viewport().rect().contains(dialog.text.cursorRect())
+    assert dialog.text.textCursor().blockNumber() == 50
 
 
 def is_marked(image: QImage) -> bool:

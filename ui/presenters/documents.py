@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat.projects import Projects
 from app.domain.documents import FileState, StoredDocument
 from app.domain.errors import KnownError
-from app.domain.links import parse_page
+from app.domain.links import parse_document, parse_page
 from app.domain.translation import tr, translate_filled, trn
 from app.domain.workers import WorkerName, WorkerStatus
 from app.storage.tables.documents import DocumentTexts
@@ -57,6 +57,7 @@ class DocumentsPresenter(Presenter):
         self._viewer: PageDialog | None = None
         self._visited: list[tuple[str, str]] = []  # places and titles
         self._at = 0  # of those
+        self._positions: dict[str, int] = {}  # by place
         self._document: StoredDocument | None = None
         self._wanted_page: object = None
         self._refresh = Refresh(self, self._bridge, _LIST, _EVERY_MS, self._load)
@@ -213,8 +214,12 @@ class DocumentsPresenter(Presenter):
     def open_page(self, place: str, title: str) -> None:
         """Show the manual page or document at `place`, such as man:grep.1, document:12 or a path.
 
-        The viewer stays beside the window; it goes back and forward between what it was opened at.
+        The viewer stays beside the window; it goes back and forward between what it was opened at, each where
+        it was left.
         """
+        self._remember_position()
+        if parse_document(place) is not None:
+            self._positions.pop(place, None)  # its passage is wanted
         if (place, title) not in self._visited[self._at : self._at + 1]:
             self._visited[self._at + 1 :] = [(place, title)]
             self._at = len(self._visited) - 1
@@ -228,6 +233,7 @@ class DocumentsPresenter(Presenter):
         viewer.begin(title, can_go_back=self._at > 0, can_go_on=self._at + 1 < len(self._visited))
         viewer.activateWindow()
         viewer.raise_()
+        self._document = None
 
         def read() -> tuple[StoredDocument, FileState | None]:
             found = self._texts.at(place)
@@ -236,7 +242,7 @@ class DocumentsPresenter(Presenter):
 
         def show(found: tuple[StoredDocument, FileState | None]) -> None:
             self._document = found[0]
-            viewer.show_document(*found)
+            viewer.show_document(*found, self._positions.get(place))
 
         self._bridge.load(_TEXT, read, show, viewer.show_error)
 
@@ -255,8 +261,14 @@ class DocumentsPresenter(Presenter):
         if self._at + step < 0 and self._viewer is not None:
             self._viewer.reject()
         elif self._at + step < len(self._visited):
+            self._remember_position()
             self._at += step
             self._show_page()
+
+    def _remember_position(self) -> None:
+        if self._viewer is not None and self._document is not None:
+            place, _ = self._visited[self._at]
+            self._positions[place] = self._viewer.position
 
     def _show_folder(self) -> None:
         if (found := self._document) is not None:
@@ -284,6 +296,7 @@ class DocumentsPresenter(Presenter):
         self._bridge.load(_IMAGE, make, viewer.show_image, lambda _: None)
 
     def _on_viewer_finished(self) -> None:
+        self._remember_position()
         self._viewer = self._wanted_page = self._document = None
         self._visited, self._at = [], 0
 

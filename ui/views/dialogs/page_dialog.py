@@ -134,8 +134,15 @@ class PageDialog(Dialog):
         self._set_up_text(is_prose=False)
         self.text.setFocus()
 
-    def show_document(self, document: StoredDocument, state: FileState | None) -> None:
-        """Show a document from its beginning, or at its passage, which is marked.
+    @property
+    def position(self) -> int:
+        """The place of the first character in view, in the units of Qt."""
+        return self.text.cursorForPosition(QPoint(0, 0)).position()
+
+    def show_document(
+        self, document: StoredDocument, state: FileState | None, position: int | None = None
+    ) -> None:
+        """Show a document at a `position`, else at its passage, which is marked, or from its beginning.
 
         `state` is that of its file, None for a manual page, which has none.
         """
@@ -156,6 +163,8 @@ class PageDialog(Dialog):
         if state is FileState.SAME and is_pdf:
             self._begin_pages()  # before: it makes the text narrower
         self._show_passage()
+        if position is not None:
+            self._scroll_to(position)
 
     def show_image(self, image: QImage | str) -> None:
         """Show the image of the page that was requested, or why there is none."""
@@ -213,6 +222,13 @@ class PageDialog(Dialog):
         self.text.setFocus()
         self._show_page(found.page or self._shown_page)
 
+    def _scroll_to(self, position: int) -> None:
+        cursor = self.text.textCursor()
+        cursor.movePosition(cursor.MoveOperation.End)
+        self.text.setTextCursor(cursor)  # so that the position comes to the top
+        cursor.setPosition(min(position, cursor.position()))
+        self.text.setTextCursor(cursor)
+
     def _copy_passage(self) -> None:
         if (found := self._document.passage) is not None:
             QGuiApplication.clipboard().setText(found.text.strip())
@@ -241,11 +257,7 @@ class PageDialog(Dialog):
         page = self._shown_page + step
         if not 1 <= page <= len(self._starts):
             return
-        cursor = self.text.textCursor()
-        cursor.movePosition(cursor.MoveOperation.End)
-        self.text.setTextCursor(cursor)  # so that the beginning of the page comes to the top
-        cursor.setPosition(self._starts[page - 1])
-        self.text.setTextCursor(cursor)
+        self._scroll_to(self._starts[page - 1])
         self._show_page(page)
 
     def _follow_text(self) -> None:
