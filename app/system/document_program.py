@@ -5,8 +5,9 @@ limit of its memory in bytes, and the program that recognizes text in images, ""
 it prints is the number of pages, the rest their texts in UTF-8, separated by form feeds; fewer than that where
 a limit ended it. Only PDF and presentations have pages; of others, headings and list items are as in Markdown.
 Of tables it prints rows as pages.
-Or: "page", the PDF, the number of a page from 0, its longest edge in pixels, the limit of memory, and a text that
-is marked where the page has it; it prints the page as a binary PPM image.
+Or: "page", the PDF, the number of a page from 0, its longest edge in pixels, the limit of memory, a text that is
+marked where the page has it, and the program that recognizes text; it prints 1 if the text was found, else 0, then the
+page as a binary PPM image.
 It imports nothing of this program: a damaged or malicious file ends only this process.
 """
 
@@ -22,8 +23,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from itertools import accumulate
+from math import ceil
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, TypeVar
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
@@ -33,10 +35,13 @@ MOST_UNPACKED_BYTES = 64 << 20
 _OPENING_CPU_S = 3.0  # a damaged file is searched for its parts: 28 s for 2 GB
 
 _MOST_LANGUAGES, _DOTS_PER_INCH, _MOST_PX, _OCR_S = 4, 300, 5_000, 60.0
+_MARKING_S, _TSV_CELLS = 20.0, 12  # someone waits for it
 # Of the blue channel, so that white becomes yellow.
 _AS_MARKED = bytes(min(each, 90) for each in range(256))
 
 _Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
+
+_Item = TypeVar("_Item")
 
 _TABLE_CHARS, _SNIFFED_CHARS = 900, 10_000  # the first: less than a chunk has
 # A number, but no year, which may be in a head.
@@ -145,7 +150,9 @@ def main(kind: str, path: str, most_chars: int, most_s: float, memory_bytes: int
         return UNREADABLE
 
 
-def print_page(path: str, number: int, most_px: int, memory_bytes: int, marked: str) -> int:
+def print_page(
+    path: str, number: int, most_px: int, memory_bytes: int, marked: str, ocr: str
+) -> int:
     """Print the image of a page of a PDF, a text marked; return UNREADABLE if that is impossible."""
     _limit(memory_bytes)
     import pypdfium2
@@ -154,7 +161,8 @@ def print_page(path: str, number: int, most_px: int, memory_bytes: int, marked: 
         with _cpu_limit(_OPENING_CPU_S):
             page = pypdfium2.PdfDocument(path)[number]
         scale = most_px / max(1.0, *page.get_size())
-        sys.stdout.buffer.write(_image(page, scale, boxes=_boxes_of(page, marked)))
+        boxes = _boxes_of(page, marked, ocr)
+        sys.stdout.buffer.write(b"%d" % bool(boxes) + _image(page, scale, boxes=boxes))
     except (pypdfium2.PdfiumError, IndexError, OSError, MemoryError):
         return UNREADABLE
     return 0
@@ -206,13 +214,18 @@ def _languages(ocr: str) -> str:
     return "+".join([each for each in known if each and each != "osd"][:_MOST_LANGUAGES])
 
 
-def _recognized(page: "pypdfium2.PdfPage", ocr: str, languages: str) -> str:  # type: ignore[name-defined] # noqa: F821
-    """Return the text that Tesseract recognizes in a page, "" if it fails."""
-    scale = min(_DOTS_PER_INCH / 72, _MOST_PX / max(1.0, *page.get_size()))
-    image = _image(page, scale, grayscale=True)
+def _recognized(
+    page: "pypdfium2.PdfPage",  # type: ignore[name-defined] # noqa: F821
+    ocr: str,
+    languages: str,
+    *options: str,
+    most_s: float = _OCR_S,
+) -> str:
+    """Return the text that Tesseract recognizes in a page, or what it prints with options; "" if it fails."""
+    image = _image(page, _ocr_scale(page), grayscale=True)
     try:
         ran = subprocess.run(  # noqa: S603
-            [ocr, "stdin", "stdout", "-l", languages], input=image, timeout=_OCR_S, check=True,
+            [ocr, "stdin", "stdout", "-l", languages, *options], input=image, timeout=most_s, check=True,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ | {"OMP_THREAD_LIMIT": "1"},
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
@@ -220,10 +233,15 @@ def _recognized(page: "pypdfium2.PdfPage", ocr: str, languages: str) -> str:  # 
     return ran.stdout.decode("utf-8", "replace")
 
 
-def _boxes_of(page: "pypdfium2.PdfPage", text: str) -> "list[_Box]":  # type: ignore[name-defined] # noqa: F821
+def _ocr_scale(page: "pypdfium2.PdfPage") -> float:  # type: ignore[name-defined] # noqa: F821
+    return min(_DOTS_PER_INCH / 72, _MOST_PX / float(max(1.0, *page.get_size())))
+
+
+def _boxes_of(page: "pypdfium2.PdfPage", text: str, ocr: str) -> "list[_Box]":  # type: ignore[name-defined] # noqa: F821
     """Return the boxes of the lines that show a text, none if the page does not have it.
 
-    Only letters and digits are compared: others, as line ends and hyphens, may differ from the page's.
+    In a page without text they are those of the words that are recognized in it. Only letters and digits are
+    compared: others, as line ends and hyphens, may differ from the page's.
     """
     import pypdfium2
 
@@ -234,12 +252,34 @@ def _boxes_of(page: "pypdfium2.PdfPage", text: str) -> "list[_Box]":  # type: ig
     )
     shown = [(number, chr(code)) for number, code in enumerate(codes) if chr(code).isalnum()]
     wanted = "".join(each for each in text if each.isalnum())
-    at = "".join(char for _, char in shown).find(wanted)
-    if not wanted or at < 0:
+    if wanted and not shown and ocr:
+        words = [(box, each) for box, word in _word_boxes(page, ocr) for each in word]
+        return list(dict.fromkeys(_matched(words, wanted)))
+    if not (found := _matched(shown, wanted)):
         return []
-    first, last = shown[at][0], shown[at + len(wanted) - 1][0]
-    lines = text_page.count_rects(first, last - first + 1)
+    lines = text_page.count_rects(found[0], found[-1] - found[0] + 1)
     return [text_page.get_rect(number) for number in range(lines)]
+
+
+def _matched(shown: "Sequence[tuple[_Item, str]]", wanted: str) -> "list[_Item]":
+    """Return the items, one for each character, of a text among those of a page."""
+    at = "".join(char for _, char in shown).find(wanted)
+    return [item for item, _ in shown[at : at + len(wanted)]] if at >= 0 else []
+
+
+def _word_boxes(page: "pypdfium2.PdfPage", ocr: str) -> "Iterator[tuple[_Box, str]]":  # type: ignore[name-defined] # noqa: F821
+    """Yield the words that Tesseract recognizes in a page, by their letters and digits, with their boxes."""
+    import pypdfium2
+
+    scale, size = _ocr_scale(page), page.get_size()
+    place = pypdfium2.PdfPosConv(page, (0, 0, *(ceil(scale * each) for each in size), 0))
+    options = ("-c", "tessedit_create_tsv=1")
+    rows = _recognized(page, ocr, _languages(ocr), *options, most_s=_MARKING_S).splitlines()
+    for row in rows[1:]:
+        if len(cells := row.split("\t")) == _TSV_CELLS:
+            left, top, width, height = map(int, cells[6:10])
+            (x1, y1), (x2, y2) = place.to_page(left, top), place.to_page(left + width, top + height)
+            yield (x1, y2, x2, y1), "".join(each for each in cells[-1] if each.isalnum())
 
 
 def _image(
@@ -482,6 +522,6 @@ def _write(pages: int, texts: Iterator[str], most_chars: int, most_s: float) -> 
 if __name__ == "__main__":
     task, file, *given = sys.argv[1:]
     if task == "page":
-        page_number, most_px, most_bytes, found = *map(int, given[:3]), given[3]
-        sys.exit(print_page(file, page_number, most_px, most_bytes, found))
+        page_number, most_px, most_bytes = map(int, given[:3])
+        sys.exit(print_page(file, page_number, most_px, most_bytes, *given[3:]))
     sys.exit(main(task, file, int(given[0]), float(given[1]), int(given[2]), given[3]))

@@ -68,14 +68,16 @@ def document_pages(
 
 def page_image(
     path: Path, number: int, most_px: int, marked: str, is_cancelled: IsCancelled
-) -> bytes:
-    """Return a page of a PDF, counted from 1, as a PPM image, a text of it marked; blocking.
+) -> tuple[bytes, bool]:
+    """Return a page of a PDF, counted from 1, as a PPM image, and whether a text of it is marked; blocking.
 
-    Raises UnreadableFile, Cancelled.
+    In a scan it is marked where Tesseract recognizes it. Raises UnreadableFile, Cancelled.
     """
-    given = ["page", str(path.absolute()), number - 1, most_px, _DOCUMENT_MEMORY_BYTES, marked]
+    limit, ocr = _DOCUMENT_MEMORY_BYTES, text_recognizer()
+    given = ["page", str(path.absolute()), number - 1, most_px, limit, marked, ocr]
     limits = ProcessLimits(_SECONDS, 3 * most_px * most_px + _HEADER_BYTES)
-    return _run(_DOCUMENT, given, limits, is_cancelled)
+    output = _run(_DOCUMENT, given, limits, is_cancelled)
+    return output[1:], output[:1] == b"1"
 
 
 def pdf_text(path: Path, most_chars: int, is_cancelled: IsCancelled = lambda: False) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from app.domain.documents import DocumentText
 from app.system.document_files import list_files, read_document
+from app.system.file_programs import page_image
 from tests.fakes.document_folder import make_recognizer
 from tests.fakes.files import pdf
 
@@ -255,3 +256,22 @@ def test_text_in_scans_is_recognized_where_tesseract_is_installed(
     make_recognizer(tmp_path)
     first, second = text_of(path)
     assert (first, second) == (("Recognized P5 in eng+deu.", "", 1), ("Typed text.", "", 2))
+
+
+def test_a_passage_is_marked_in_a_scan_where_its_words_are_recognized(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "scan.pdf"
+    path.write_bytes(pdf(""))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    make_recognizer(tmp_path)
+    for words, is_there in (("P5 in", True), ("of another page", False), ("", False)):
+        data, is_marked = page_image(path, 1, 3_300, words, lambda: False)  # 300 dpi, as recognized
+        assert is_marked is is_there
+        head, pixels = data.split(b" 255\n", 1)
+        row = pixels[3 * 2_550 * 150 : 3 * 2_550 * 151]
+        yellow = [at for at in range(2_550) if row[3 * at + 2] < row[3 * at]]
+        assert head.startswith(b"P6 2550 ")
+        assert yellow == ([*range(400, 650), *range(700, 950)] if is_there else [])
+    (tmp_path / "tesseract").unlink()
+    assert not page_image(path, 1, 100, "P5 in", lambda: False)[1]

@@ -81,12 +81,19 @@ def make_broken(folder: Path, *, large_bytes: int, pages: int, bomb_bytes: int) 
 
 
 def make_recognizer(folder: Path) -> None:
-    """Write a program that answers like Tesseract: it names the kind of the image and the languages."""
+    """Write a program that answers like Tesseract: it names the kind of the image and the languages.
+
+    As a table its words are in the upper half of an image, 300 pixels wide each.
+    """
     program = folder / "tesseract"
     program.write_text(
         "#!/bin/sh\n"
         'if [ "$1" = --list-langs ]; then printf "List:\\neng\\nosd\\ndeu\\n"; exit; fi\n'
-        'echo "Recognized $(head -c 16 | head -c 2) in $4."\n'
+        'text="Recognized $(head -c 16 | head -c 2) in $4."\n'
+        'if [ "$5" != -c ]; then echo "$text"; exit; fi\n'
+        "printf 'level\\tof\\tall\\tten\\tothers\\tleft\\ttop\\twidth\\theight\\tconf\\ttext\\n'; left=100\n"
+        "for word in $text; do printf '5\\t1\\t1\\t1\\t1\\t1\\t%d\\t100\\t250\\t100\\t90\\t%s\\n' $left $word\n"
+        "left=$((left + 300)); done\n"
     )
     program.chmod(0o755)
 

@@ -25,6 +25,7 @@ from app.domain.projects import Project
 from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
 from app.domain.translation import choose_language
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
+from app.system import file_programs
 from tests.fakes.files import pdf
 from tests.fakes.screens import Parts, Recorder, fixture_of, press
 from ui.models.documents import DocumentColumn, DocumentTableModel, rows_of, summary_text
@@ -294,6 +295,12 @@ def test_the_page_of_a_pdf_is_shown_and_can_be_turned(
     assert not is_marked(dialog.image.image)
     dialog._turn(1)
     assert dialog.page.text() == "page 3 of 3"
+    assert not dialog._image_problem.isVisible()
+    path.write_bytes(pdf("One", "", "Three"))  # without a program that recognizes text
+    monkeypatch.setattr(file_programs, "text_recognizer", lambda: "")
+    dialog._turn(-1)
+    assert dialog.image.isVisible()
+    assert dialog._image_problem.isVisible()
     path.write_bytes(b"%PDF-1.7 broken")
     dialog._turn(-1)
     assert not dialog.image.isVisible()

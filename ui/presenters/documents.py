@@ -33,6 +33,7 @@ _LIST, _TEXT, _IMAGE = "documents", "document", "document page"
 _PROJECTS = "projects"
 _EVERY_MS = 400  # while files are read
 _PAGE_PX = 1_600
+_UNMARKED = tr("It was not recognized where the marked text is in this image.")
 
 
 class DocumentsPresenter(Presenter):
@@ -283,17 +284,17 @@ class DocumentsPresenter(Presenter):
         found = document.passage
         marked = found.text if found is not None and found.page == number else ""
 
-        def make() -> QImage | str:
+        def make() -> tuple[QImage | None, str]:
             try:
-                data = page_image(
+                data, is_marked = page_image(
                     Path(document.source), number, _PAGE_PX, marked,
                     lambda: self._wanted_page is not wanted,
                 )  # fmt: skip
             except UnreadableFile as error:
-                return translate_filled(str(error))
-            return QImage.fromData(data)
+                return None, translate_filled(str(error))
+            return QImage.fromData(data), "" if is_marked or not marked else _UNMARKED
 
-        self._bridge.load(_IMAGE, make, viewer.show_image, lambda _: None)
+        self._bridge.load(_IMAGE, make, lambda shown: viewer.show_image(*shown), lambda _: None)
 
     def _on_viewer_finished(self) -> None:
         self._remember_position()

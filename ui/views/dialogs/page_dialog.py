@@ -166,14 +166,13 @@ class PageDialog(Dialog):
         if position is not None:
             self._scroll_to(position)
 
-    def show_image(self, image: QImage | str) -> None:
-        """Show the image of the page that was requested, or why there is none."""
-        if isinstance(image, QImage):
+    def show_image(self, image: QImage | None, problem: str) -> None:
+        """Show the image of the page that was requested, and what is wrong with it or why there is none."""
+        if image is not None:
             self.image.show_image(image)
-        else:
-            self._image_problem.setText(image)
-        self._image_problem.setHidden(isinstance(image, QImage))
-        self.image.setVisible(isinstance(image, QImage))
+        self._image_problem.setText(problem)
+        self._image_problem.setVisible(bool(problem))
+        self.image.setVisible(image is not None)
 
     def show_error(self, error: KnownError) -> None:
         """Show why there is no text."""
