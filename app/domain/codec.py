@@ -99,7 +99,9 @@ def _to_encodable(value: Any) -> Any:
 
 
 # The C encoder of the standard library walks lists and texts four times as fast as Python code.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_to_encodable)
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":"), default=_to_encodable
+)
 
 
 @cache

@@ -6,7 +6,6 @@
 import hashlib
 import random
 import time
-import uuid
 from datetime import datetime
 from typing import NewType
 
@@ -70,4 +69,5 @@ def _version_7(unix_ms: int, bits: int) -> str:
     value = (unix_ms & (1 << 48) - 1) << 80 | bits
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
-    return str(uuid.UUID(int=value))
+    digits = f"{value:032x}"  # a third of the time of uuid.UUID
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import date, timedelta
 from typing import Final
 
-from app.language.date_words import Symbol, read_symbols
+from app.language.date_words import Symbol, may_tell_time, read_symbols
 
 Days = tuple[date, date]
 
@@ -47,6 +47,8 @@ _TIME: Final = re.compile("[ICRBgqnrWZMeO]|[ltf][dwmyhkS]|[dwmyhkS][lpf]|[DNc][d
 
 def tells_time(text: str) -> bool:
     """Whether a text names a date, a time of day or a length of time."""
+    if not may_tell_time(text):
+        return False
     letters = _letters(read_symbols(text))
     return (_TIME.search(letters) or _DATE.search(letters)) is not None
 

@@ -52,11 +52,12 @@ _UNSPACED: Final = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _SHAPE: Final = r"\d{4}([-/.])\d\d?\2\d\d?|\d{4}-\d\d|\d\d?([-/.])\d\d?\3\d{4}|\d\d([./])\d\d\4\d\d"
 _WRITTEN: Final = re.compile(rf"({_SHAPE})(?:[Tt]\d\d:.*)?")  # ISO 8601: a time may follow
 _ATOM: Final = re.compile(
-    rf"""(?P<shape>(?<![\w./-])(?:{_SHAPE})(?![A-Za-z\d_/-]|[.,]\d))
-      | (?P<clock>(?<![\w.:/])(?:\d\d?(?::\d\d)?\ ?[ap]m\b|(?:[01]?\d|2[0-3]):[0-5]\d(?![\w:])))
-      | (?P<dotted>(?<![\w.])\d\d?\.\ ?\d\d?\.(?!\d))
-      | (?P<year>(?:19|20)\d\d)年 | (?P<month>\d\d?)月
-      | (?P<other>\d+(?:[.,:/]\d+)+|[^\W\d{_UNSPACED}]+\d\w*|\d+_\w*)
+    rf"""(?=\d)(?:  # most atoms are words, for which none of these is tried
+        (?P<shape>(?<![\w./-])(?:{_SHAPE})(?![A-Za-z\d_/-]|[.,]\d))
+        | (?P<clock>(?<![\w.:/])(?:\d\d?(?::\d\d)?\ ?[ap]m\b|(?:[01]?\d|2[0-3]):[0-5]\d(?![\w:])))
+        | (?P<dotted>(?<![\w.])\d\d?\.\ ?\d\d?\.(?!\d))
+        | (?P<year>(?:19|20)\d\d)年 | (?P<month>\d\d?)月)
+      | (?P<other>[^\W\d{_UNSPACED}]++\d\w*|\d+(?:[.,:/]\d+)+|\d+_\w*)
       | (?P<number>\d+) | (?P<unspaced>[{_UNSPACED}]+) | (?P<word>[^\W\d_{_UNSPACED}]+)
       | (?P<mark>[^\w\s,'’´`-])""",
     re.VERBOSE,
@@ -64,6 +65,10 @@ _ATOM: Final = re.compile(
 _IS_UNSPACED: Final = re.compile(f"[{_UNSPACED}]")
 _TENS: Final = re.compile("([一二三四五六七八九])?十([一二三四五六七八九])?(?=[日号號])")
 _NUMERALS: Final = "〇一二三四五六七八九"
+_BETWEEN_WORDS: Final = {
+    code: "0" if chr(code).isdigit() else " " for code in range(128) if not chr(code).isalpha()
+}
+_NOT_TELLING: Final = "xoilftEpbacA"  # nor are these without another, or a number
 
 
 class Symbol(NamedTuple):
@@ -98,6 +103,17 @@ def numeric_dates(word: str) -> Iterator[tuple[date, date]]:
     """Yield the first and last day of each date that a word in digits may mean, none of another word."""
     if (match := _WRITTEN.fullmatch(word)) is not None:
         yield from _ranges(match[1])
+
+
+def may_tell_time(text: str) -> bool:
+    """Return False when a text names no time for sure, which takes a tenth of reading its symbols.
+
+    That is a text in ASCII without digits and without the longest word of any phrase that can do.
+    """
+    if not text.isascii():
+        return True
+    words = text.casefold().translate(_BETWEEN_WORDS)
+    return "0" in words or not _telling_words().isdisjoint(words.split())
 
 
 def read_symbols(text: str) -> list[Symbol]:
@@ -214,6 +230,13 @@ def _ranges(shape: str) -> Iterator[tuple[date, date]]:
                 day = date(year, month, number)
                 after = (day + timedelta(days=_MOST_DAYS)).replace(day=1)
                 yield day, day if third else after - timedelta(days=1)
+
+
+@cache
+def _telling_words() -> frozenset[str]:
+    phrases = _vocabulary()[0].items()
+    telling = (phrase.split() for phrase, symbol in phrases if symbol.letter not in _NOT_TELLING)
+    return frozenset(max(words, key=len) for words in telling if words)
 
 
 @cache

@@ -56,7 +56,7 @@ def language_of(text: str, default: str = DEFAULT_LANGUAGE, likely: tuple[str, .
     for language in likely:
         if language in votes:
             votes[language] += _LIKELY_VOTE
-    return max(votes, key=lambda language: votes[language]) if votes else default
+    return max(votes, key=votes.__getitem__) if votes else default
 
 
 def is_english(text: str) -> bool | None:
@@ -113,8 +113,9 @@ def _votes(sample: str) -> dict[str, float]:
     ballots = _ballots()
     if not sample.isascii():
         votes = {language: _LETTER_VOTE for language, found in _LETTERS if found.search(sample)}
-    for word in dict.fromkeys(sample.casefold().split()):  # not a set: the first one wins a tie
-        for language, weight in ballots.get(word, ()):
+    words = dict.fromkeys(sample.casefold().split())  # not a set: the first one wins a tie
+    for word in filter(ballots.__contains__, words):
+        for language, weight in ballots[word]:
             votes[language] = votes.get(language, 0.0) + weight
     return votes
 

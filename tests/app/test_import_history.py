@@ -82,13 +82,14 @@ def test_only_the_last_imports_are_kept(store: Store, tmp_path: Path) -> None:
     assert numbers == list(range(61, 11, -1))
 
 
+@pytest.mark.parametrize("in_memory_bytes", [100, 1 << 20])
 def test_an_import_after_its_preview_does_not_read_the_file_again(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path: Path, in_memory_bytes: int
 ) -> None:
     path = tmp_path / "archive.json"
     shutil.copy(SAMPLE, path)
     stamp = path.stat()
-    cache = ExportCache()
+    cache = ExportCache(in_memory_bytes)
     preview = import_files(store, [path], dry_run=True, read=cache.read)
     path.write_text(" " * stamp.st_size, encoding="utf-8")  # as if it had not changed
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
@@ -96,13 +97,10 @@ def test_an_import_after_its_preview_does_not_read_the_file_again(
     assert (report.conversations, report.messages) == (preview.conversations, preview.messages)
 
 
-@pytest.mark.parametrize("limit_bytes", [100, 1 << 20])
-def test_a_file_that_changed_or_is_large_is_read_again(
-    store: Store, tmp_path: Path, limit_bytes: int
-) -> None:
+def test_a_file_that_changed_is_read_again(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "archive.json"
     shutil.copy(SAMPLE, path)
-    cache = ExportCache(limit_bytes)
+    cache = ExportCache()
     import_files(store, [path], dry_run=True, read=cache.read)
     path.write_text("gone", encoding="utf-8")
     with pytest.raises(ImportRefused):

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from app.language.analyzer import analyze
 from app.language.date_phrases import asks_for_time, named_dates, tells_time
 from app.language.date_terms import date_terms, month_term, near_dates, written_date_terms
+from app.language.date_words import _vocabulary, may_tell_time
 from tests.fakes.values import TEXTS
 
 CASES = tomllib.loads((Path(__file__).parents[1] / "data/dates.toml").read_text(encoding="utf-8"))
@@ -117,6 +119,12 @@ def test_times_are_recognized_in_ten_languages(
     is_told: Callable[[str], bool], expected: bool, texts: list[str]
 ) -> None:
     assert [text for text in texts if is_told(text) != expected] == []
+
+
+@given(st.lists(st.sampled_from([*_vocabulary()[0], "hello", "x", "'", ",", ".", "3"]), max_size=5))
+def test_a_text_is_refused_at_once_only_if_its_symbols_tell_no_time(words: list[str]) -> None:
+    text = " ".join(words).encode("ascii", "ignore").decode()
+    assert may_tell_time(text) or not tells_time(f"{text} \N{LATIN SMALL LETTER E WITH ACUTE}")
 
 
 # -- terms

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -42,8 +42,9 @@ ROLES: Mapping[str, Role] = {
 }
 """The authors of messages as most programs name them."""
 
-_HEAD_BYTES = 128 << 10
-_MEMBER = re.compile(rb'(?<!\\)"([\w$@./:-]{1,80})"\s*:')
+HEAD_BYTES = 128 << 10
+"""How much of a file tells its format."""
+
 _BUSY_TIMEOUT_S = 5.0
 _COPIED_BYTES = 1 << 20
 _SQLITE = b"SQLite format 3\0"
@@ -64,9 +65,9 @@ class Format:
     members: tuple[str, ...] = ()
     tables: str = ""
 
-    def has_members(self, names: frozenset[str]) -> bool:
-        """Return whether these names of members are those of a file of this format."""
-        return any(names.issuperset(words.split()) for words in self.members)
+    def has_members(self, head: bytes) -> bool:
+        """Return whether the head of a JSON file has the members of this format."""
+        return any(has_members(head, words.split()) for words in self.members)
 
     def has_tables(self, names: frozenset[str]) -> bool:
         """Return whether a database with these tables has this format."""
@@ -140,9 +141,18 @@ class Thread(ConversationTree):
         return made
 
 
-def members_of(head: bytes) -> frozenset[str]:
-    """Return the names of members, of any object, in the first 128 KB of a JSON file."""
-    return frozenset(name.decode() for name in _MEMBER.findall(head[:_HEAD_BYTES]))
+def has_members(head: bytes, names: Iterable[str]) -> bool:
+    """Return whether a JSON text has a member of each name, in any object."""
+    return all(
+        f'"{name}"'.encode() in head  # a tenth of the pattern's time
+        and any(head[at.start() - 1 : at.start()] != b"\\" for at in _member(name).finditer(head))
+        for name in names
+    )
+
+
+@cache
+def _member(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb'"%s"\s*:' % re.escape(name.encode()))
 
 
 def is_database(head: bytes) -> bool:
@@ -240,7 +250,7 @@ def tables_of(file: NamedStream) -> frozenset[str]:
     Of a file in an archive only the names that stand in its first pages are known.
     """
     if file.path is None:
-        found = re.findall(rb"CREATE TABLE [\"'`\[]?(\w+)", file.stream.peek(_HEAD_BYTES))
+        found = re.findall(rb"CREATE TABLE [\"'`\[]?(\w+)", file.stream.peek(HEAD_BYTES))
         return frozenset(name.decode() for name in found)
     try:
         with closing(_connect(file.path)) as connection:

@@ -29,7 +29,7 @@ from app.transfer.importers.building import Imported
 from app.transfer.importers.chatgpt import read_chatgpt
 from app.transfer.importers.claude import read_claude
 from app.transfer.importers.commonplace import read_commonplace
-from app.transfer.importers.formats import Format, is_database, members_of, tables_of
+from app.transfer.importers.formats import HEAD_BYTES, Format, has_members, is_database, tables_of
 from app.transfer.importers.pieces import ConversationStart, iter_events
 from app.transfer.importers.scanner import Readable
 from app.transfer.zip_reader import DamagedArchive
@@ -226,9 +226,9 @@ def detect(file: NamedStream) -> Detected:
         return Detected(instead=_file_type(head))
     if _OWN_FORMAT.search(body):
         return Detected(lambda file: read_commonplace(file.stream, file.name))
-    members = members_of(body)
+    start = body[:HEAD_BYTES]
     for each in FORMATS:
-        if each.has_members(members):
+        if each.has_members(start):
             return Detected(each.read)
     starts = (each for each in iter_events(io.BytesIO(body)) if isinstance(each, ConversationStart))
     member = next((each.member for each in starts), "")
@@ -254,7 +254,7 @@ def _other_json(body: bytes, name: str) -> Detected:
     if _EMPTY_LIST.fullmatch(body.rstrip()):
         return Detected(ignored="it contains no conversations")
     for program, known in _UNSUPPORTED:
-        if known <= members_of(body):
+        if has_members(body[:HEAD_BYTES], known):
             return Detected(
                 instead=f"an export of {program}, which is not supported yet", is_json=True
             )

@@ -6,6 +6,7 @@ Times are returned in UTC; every text is sanitized by `app.domain.text.clean`.
 import hashlib
 import json
 import math
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -149,10 +150,9 @@ def moment(value: object) -> datetime | None:
         return _from_epoch(value)
     if not isinstance(value, str) or len(value) > 64:
         return None
-    try:
-        return _from_epoch(float(value))
-    except ValueError:
-        pass  # not a number
+    if value[4:5] != "-":  # most dates; a failing conversion takes twice the time of this function
+        with suppress(ValueError):
+            return _from_epoch(float(value))
     try:
         found = datetime.fromisoformat(value.strip())
     except ValueError:
