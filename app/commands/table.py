@@ -78,11 +78,11 @@ class CommandTable:
         if (command := self._commands.get(name)) is not None:
             return command
         near = get_close_matches(name, self._commands, n=1, cutoff=0.4)
-        hint = tr("/help lists the commands.")
-        if near:
-            hint = tr("Did you mean /{near}?").format(near=near[0])
         raise NotFound(
-            f"There is no command '/{one_line(name, _SHOWN_CHARS)}'", f"{hint} {tr(_ESCAPE)}."
+            f"There is no command '/{one_line(name, _SHOWN_CHARS)}'",
+            f"Did you mean /{near[0]}? {_ESCAPE}."
+            if near
+            else f"/help lists the commands. {_ESCAPE}.",
         )
 
     def _help(self, call: CommandCall) -> Outcome:

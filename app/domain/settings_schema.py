@@ -129,8 +129,8 @@ class Setting:
     def _refusal(self, value: object) -> InvalidSetting:
         shown = f"'{value}'" if isinstance(value, str) else _plain(value)
         return InvalidSetting(
-            tr("{key} cannot be {shown}").format(key=self.key, shown=shown),
-            tr("Allowed: {allowed}").format(allowed=self.allowed),
+            f"{self.key} cannot be {shown}",
+            f"Allowed: {self.allowed}",
         )
 
 

@@ -26,7 +26,6 @@ from app.domain.errors import ContextTooLong, KnownError, NotFound, StorageError
 from app.domain.ids import ConversationId, MessageId
 from app.domain.presets import Effort
 from app.domain.text import clean
-from app.domain.translation import format_number, tr
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
 from app.providers.http.loop_thread import EventLoopThread
@@ -181,10 +180,8 @@ class BackgroundModel:
                 return Answer(answer.text, answer.model, answer.spent, found)
             self.write_off(answer)
         raise UnusableAnswer(
-            tr("{model} gave two answers that are not the requested JSON").format(
-                model=answer.model
-            ),
-            tr("Try again, or choose another model for background work."),
+            f"{answer.model} gave two answers that are not the requested JSON",
+            "Try again, or choose another model for background work.",
         )
 
     def write_off(self, answer: Answer) -> None:
@@ -205,9 +202,7 @@ class BackgroundModel:
         schema: Schema | None = None,
     ) -> Answer:
         if not (chosen := self.model):
-            raise Blocked(
-                tr("No model is chosen for background work"), tr("Choose one in Settings.")
-            )
+            raise Blocked("No model is chosen for background work", "Choose one in Settings.")
         ref = ModelRef.parse(chosen)
         provider = self._provider(ref)
         request = self._request(ref, prompt, schema)
@@ -282,17 +277,15 @@ class BackgroundModel:
             base_url = config.url()
         except (NotFound, KnownError) as error:
             raise Blocked(
-                tr("'{ref}' cannot do background work: {title}").format(ref=ref, title=error.title),
+                f"'{ref}' cannot do background work: {error.title}",
                 error.hint,
             ) from error
         if lacks_consent(self._settings, ref, config):
             raise Blocked(
-                tr(
-                    "'{ref}' would receive your history at {text}, and you have not agreed to that"
-                ).format(ref=ref, text=base_url.text),
-                tr(
-                    "Allow it in Settings, Background work, or with 'commonplace config set background_model {ref} --yes'."
-                ).format(ref=ref),
+                f"'{ref}' would receive your history at {base_url.text}, and you have not agreed to "
+                "that",
+                "Allow it in Settings, Background work, or with 'commonplace config set "
+                f"background_model {ref} --yes'.",
             )
         return self._open.get(config)
 
@@ -319,24 +312,18 @@ def _fault(answer: Answer, reply: PartialReply, request: ChatRequest) -> KnownEr
     """Return why an answer cannot be used; None if it can."""
     reason = reply.finished.reason if reply.finished is not None else FinishReason.UNKNOWN
     if reason is FinishReason.CONTEXT_EXCEEDED:
-        return ContextTooLong(
-            tr("The text is longer than {model} can read").format(model=answer.model)
-        )
+        return ContextTooLong(f"The text is longer than {answer.model} can read")
     if reason is FinishReason.LENGTH:
         return AnswerTooLong(
-            tr("{model} did not finish within {max_output_tokens} tokens").format(
-                model=answer.model, max_output_tokens=format_number(request.max_output_tokens or 0)
-            ),
-            tr("Choose a model for background work that thinks less."),
+            f"{answer.model} did not finish within {request.max_output_tokens or 0:,} tokens",
+            "Choose a model for background work that thinks less.",
         )
     if reason in _REFUSED:
-        found = tr("{model} refused to answer")
+        found = f"{answer.model} refused to answer"
     elif reason is FinishReason.UNKNOWN:
-        found = tr("{model} stopped for an unknown reason")
+        found = f"{answer.model} stopped for an unknown reason"
     elif not answer.text:
-        found = tr("{model} gave an empty answer")
+        found = f"{answer.model} gave an empty answer"
     else:
         return None
-    return UnusableAnswer(
-        found.format(model=answer.model), tr("Choose another model for background work.")
-    )
+    return UnusableAnswer(found, "Choose another model for background work.")

@@ -259,10 +259,9 @@ class WorkerBoard:
 
     def _worker(self, name: WorkerName) -> WorkerLoop[Any, Any]:
         if (worker := self._workers.get(name)) is None:
-            there_are = ", ".join(self._workers)
             raise NotFound(
-                tr("There is no worker '{name}'").format(name=name),
-                tr("There are: {there_are}.").format(there_are=there_are),
+                f"There is no worker '{name}'",
+                f"There are: {', '.join(self._workers)}.",
             )
         return worker
 

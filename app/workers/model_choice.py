@@ -282,16 +282,14 @@ class BackgroundModelChoice:
         ref = ModelRef.parse(model)
         if ref.provider == RECALL:
             raise InvalidInput(
-                tr("'{model}' cannot do background work: it only quotes your history").format(
-                    model=model
-                ),
-                tr("Choose a model of a provider, or none for extraction."),
+                f"'{model}' cannot do background work: it only quotes your history",
+                "Choose a model of a provider, or none for extraction.",
             )
         config = self._registry.config(ref.provider)
         if not ref.model or any(character.isspace() for character in ref.model):
             raise InvalidInput(
-                tr("'{model}' does not name a model").format(model=model),
-                tr("Write PROVIDER:MODEL."),
+                f"'{model}' does not name a model",
+                "Write PROVIDER:MODEL.",
             )
         return ref, config
 

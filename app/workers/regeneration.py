@@ -182,7 +182,7 @@ class EmbeddingRegeneration:
     @property
     def _pipeline(self) -> EmbeddingPipeline:
         if self._board.embedding is None:
-            raise NotFound(tr("There is no embedder"), tr("Choose one in the settings."))
+            raise NotFound("There is no embedder", "Choose one in the settings.")
         return self._board.embedding
 
 
@@ -191,8 +191,8 @@ def _allowed_plan(choice: BackgroundModelChoice, *loads: Workload) -> Background
     plan = choice.plan(loads=loads)
     if plan is not None and plan.needs_consent:
         raise InvalidInput(
-            tr("{model} may not read your history yet").format(model=plan.model),
-            tr("Allow it first in the settings, under Background work."),
+            f"{plan.model} may not read your history yet",
+            "Allow it first in the settings, under Background work.",
         )
     return plan
 

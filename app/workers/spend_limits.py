@@ -13,7 +13,6 @@ from app.domain.changes import SpendAdded, SpendReleased, SpendReserved
 from app.domain.errors import Cancelled, ConnectionLost, KnownError, StorageError, TimedOut
 from app.domain.formatting import day_start, month_start, next_day, next_month
 from app.domain.ids import new_uid
-from app.domain.translation import format_number, tr
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
@@ -139,12 +138,10 @@ class SpendLimits:
     ) -> None:
         if most_usd is None:
             raise Blocked(
-                tr(
-                    "The price of {model} is unknown, so the limit of ${limit_usd} per {word} cannot be kept"
-                ).format(model=model, limit_usd=format_number(limit_usd, 2), word=limit.word),
-                tr(
-                    "Enter its price in Settings or with 'commonplace price set {model} INPUT OUTPUT' (USD per million tokens; 0 0 if it is free), or remove the limit."
-                ).format(model=model),
+                f"The price of {model} is unknown, so the limit of ${limit_usd:,.2f} per "
+                f"{limit.word} cannot be kept",
+                f"Enter its price in Settings or with 'commonplace price set {model} INPUT OUTPUT' "
+                "(USD per million tokens; 0 0 if it is free), or remove the limit.",
             )
         begins = limit.begins(at)
         self._drop_stored()
@@ -154,26 +151,14 @@ class SpendLimits:
         running_usd = sum(each.most_usd for each in counted if each.spent is None)
         if spent_usd + running_usd + most_usd > limit_usd + _ROUNDING_USD:
             until_s = (limit.ends(at) - at).total_seconds()
-            running = (
-                tr(", running requests may cost ${running_usd}").format(
-                    running_usd=format_number(running_usd, 4)
-                )
-                if running_usd
-                else ""
-            )
             raise Blocked(
-                tr(
-                    "The limit of ${limit_usd} per {word} is reached: ${spent_usd} is spent{running}, and the next request may cost ${most_usd}"
-                ).format(
-                    limit_usd=format_number(limit_usd, 2),
-                    word=limit.word,
-                    spent_usd=format_number(spent_usd, 4),
-                    running=running,
-                    most_usd=format_number(most_usd, 4),
-                ),
-                tr("Raise {key} in Settings, or wait for the next {word}.").format(
-                    key=limit.key, word=limit.word
-                ),
+                f"The limit of ${limit_usd:,.2f} per {limit.word} is reached: ${spent_usd:,.4f} is "
+                f"spent, running requests may cost ${running_usd:,.4f}, and the next request may cost "
+                f"${most_usd:,.4f}"
+                if running_usd
+                else f"The limit of ${limit_usd:,.2f} per {limit.word} is reached: ${spent_usd:,.4f} "
+                f"is spent, and the next request may cost ${most_usd:,.4f}",
+                f"Raise {limit.key} in Settings, or wait for the next {limit.word}.",
                 retry_after_s=min(until_s, _LOOK_AGAIN_S),
                 ends_drain=True,
             )

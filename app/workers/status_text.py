@@ -194,8 +194,8 @@ def _retries(status: WorkerStatus) -> str:
 def _spending(status: WorkerStatus) -> str:
     if not status.all_time.tokens:
         return ""
-    return tr("Spent this session: {ledger}{DOT}in all: {ledger2}").format(
-        ledger=_ledger(status.session), DOT=_DOT, ledger2=_ledger(status.all_time)
+    return tr("Spent this session: {session} · in all: {in_all}").format(
+        session=_ledger(status.session), in_all=_ledger(status.all_time)
     )
 
 

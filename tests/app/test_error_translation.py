@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,17 +15,21 @@ from app.system.file_programs import UnreadableFile
 
 pytestmark = pytest.mark.unmeasured
 
-APP = Path(__file__).resolve().parents[2] / "app"
-TABLES = APP.parent / "resources" / "translations"
+ROOT = Path(__file__).resolve().parents[2]
+TABLES = ROOT / "resources" / "translations"
 # Read by models and on the command line only.
-ENGLISH_ONLY = ("cli/", "chat/tools/", "mcp/access.py", "mcp/memory_tools.py")
+ENGLISH_ONLY = tuple(
+    f"app/{each}" for each in ("cli/", "chat/tools/", "mcp/access.py", "mcp/memory_tools.py")
+)
+# Templates of a server's errors, and what fills them; `{name}` in them is `{}` in the table.
+SERVER_ERRORS = ("_Outcome", "RejectedReply", "format_map", "raised")
 NAMES = [name for name in LANGUAGES if name != "en"]
 Scope = Mapping[str, list[ast.expr]]
 
 
 def modules() -> Iterator[ast.Module]:
-    for path in sorted(APP.rglob("*.py")):
-        if not str(path.relative_to(APP)).startswith(ENGLISH_ONLY):
+    for path in sorted((*ROOT.glob("app/**/*.py"), *ROOT.glob("ui/**/*.py"))):
+        if not str(path.relative_to(ROOT)).startswith(ENGLISH_ONLY):
             yield ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -56,7 +61,7 @@ def templates(node: ast.expr, scope: Scope) -> Iterator[str]:
         case ast.IfExp(body=first, orelse=second):
             yield from templates(first, scope)
             yield from templates(second, scope)
-        case ast.BoolOp(values=values):
+        case ast.BoolOp(values=values) | ast.Dict(values=values):
             for value in values:
                 yield from templates(value, scope)
         case ast.Name(id=name):
@@ -79,6 +84,10 @@ def raised() -> set[str]:
                 hints = [each.value for each in node.keywords if each.arg == "hint"]
                 for text in (*node.args[:2], *hints):
                     found.update(templates(text, scope))
+            if isinstance(node, ast.Call) and name_of(node.func) in SERVER_ERRORS:
+                for text in node.args:
+                    filled = templates(text, scope)
+                    found.update(re.sub(r"{\w+}|{{\w+}}", "{}", each) for each in filled)
     return {text for text in found if any(map(str.isalpha, text))}
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app.domain import errors
+
 pytestmark = pytest.mark.unmeasured
 
 UI = Path(__file__).parents[2] / "ui"
@@ -23,6 +25,7 @@ NAMES = {"recall while typing"}  # of a task
 IN_ROWS = {"\u25cf", "\u2191", "\u2193"}  # a running reply, a rank that rose or fell: drawn as text
 NOT_SHOWN = ("debug", "info", "warning", "exception", "error", "critical", "compile", "ValueError",
              "load", "start", "run_alone", "tr", "trn")  # fmt: skip
+ERRORS = {name for name, each in vars(errors).items() if isinstance(each, type)}  # of another table
 
 
 class Reader(ast.NodeVisitor):
@@ -44,7 +47,7 @@ class Reader(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        arguments = [] if name in NOT_SHOWN[:8] or name in ("tr", "trn") else node.args
+        arguments = [] if name in NOT_SHOWN[:8] or name in {"tr", "trn", *ERRORS} else node.args
         for each in (*(arguments[1:] if name in NOT_SHOWN else arguments), *node.keywords):
             self.visit(each)
         self.visit(node.func)

@@ -98,8 +98,6 @@ class FilesPresenter(Presenter):
             target.write_bytes(data)
         except OSError as error:
             raise StorageError(
-                tr("'{target}' cannot be written: {value}").format(
-                    target=target, value=error.strerror or error
-                ),
-                tr("Choose another place."),
+                f"'{target}' cannot be written: {error.strerror or error}",
+                "Choose another place.",
             ) from error

@@ -6,7 +6,6 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize, Qt
 from PySide6.QtGui import QImage, QImageReader
 
 from app.domain.errors import InvalidInput
-from app.domain.translation import tr
 
 _PIXELS_MAX = 64_000_000  # 256 MB, Qt's own limit; larger ones are scaled while they are read
 
@@ -23,7 +22,7 @@ def load_image(path: Path, most_px: int | None = None) -> QImage:
         reader.setScaledSize(_fitting(size, most_px))
     image = reader.read()
     if image.isNull():
-        raise InvalidInput(tr("The image cannot be shown"), tr("It is damaged or too large."))
+        raise InvalidInput("The image cannot be shown", "It is damaged or too large.")
     if most_px is not None and max(image.width(), image.height()) > most_px:
         smooth = Qt.TransformationMode.SmoothTransformation
         image = image.scaled(_fitting(image.size(), most_px), mode=smooth)

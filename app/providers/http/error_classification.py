@@ -25,7 +25,6 @@ from app.domain.errors import (
     TimedOut,
 )
 from app.domain.text import sentences
-from app.domain.translation import format_number, tr
 from app.providers.http.context_refusal import refused_sizes
 from app.providers.http.endpoint import RequestTarget
 from app.providers.http.json_fields import count_at
@@ -94,33 +93,23 @@ def classify(
     if outcome is _KEY and not target.key:
         outcome = _KEY_MISSING
     wait_s = retry_after_s or 0.0
-    wait = (
-        f"{wait_s:.0f} s"
-        if wait_s < 120
-        else tr("{wait_s} minutes").format(wait_s=format_number(wait_s / 60, 0))
-    )
+    wait = f"{wait_s:.0f} s" if wait_s < 120 else f"{wait_s / 60:.0f} minutes"
     has_path = target.base_url.count("/") > 2
     parts = {
         "provider": target.provider,
-        "model": f"'{target.model}'" if target.model else tr("the model"),
+        "model": f"'{target.model}'" if target.model else "the model",
         "url": target.base_url,
-        "url_advice": tr("It usually ends in /v1")
-        if has_path
-        else tr("Try {base_url}/v1").format(base_url=target.base_url),
-        "status": tr(" (status {status})").format(status=response.status)
-        if response.status >= 400
-        else "",
-        "wait": tr(" and asks to wait {wait}").format(wait=wait) if wait_s else "",
-        "key": tr("the API key from {key_location}").format(key_location=target.key_location)
-        if target.key_location
-        else tr("the API key"),
+        "url_advice": "It usually ends in /v1" if has_path else f"Try {target.base_url}/v1",
+        "status": f" (status {response.status})" if response.status >= 400 else "",
+        "wait": f" and asks to wait {wait}" if wait_s else "",
+        "key": f"the API key from {target.key_location}" if target.key_location else "the API key",
         "key_remedy": target.key_remedy,
     }
     title, hint = outcome.title.format_map(parts), outcome.hint.format_map(parts)
     quote = target.quote(response.message)
-    error = outcome.error(
+    error = outcome.raised(
         title,
-        sentences(hint, f"The server says: {quote}") if quote else hint,
+        f"{hint}. The server says: {quote}" if quote else hint,
         retry_after_s=retry_after_s,
         log_text=sentences(title, hint),
     )
@@ -141,7 +130,7 @@ def _text(value: Any) -> str:
 class _Outcome:
     """An error class and the templates of its message."""
 
-    error: type[ProviderError]
+    raised: type[ProviderError]
     title: str
     hint: str
 
@@ -173,7 +162,7 @@ _MODEL = _Outcome(
 )
 _ENDPOINT = _Outcome(
     EndpointMissing,
-    "{provider} has no such address: {url}{status}",
+    "{provider} has no such address{status}: {url}",
     "Check the base URL. {url_advice}",
 )
 _RATE = _Outcome(
@@ -197,7 +186,7 @@ _TOO_LARGE = _Outcome(
 )
 _REJECTED = _Outcome(
     RequestRejected,
-    "{provider} does not accept the request for {model}{status}",
+    "{provider} does not accept the request{status} for {model}",
     "Try another model or other settings",
 )
 

@@ -20,7 +20,6 @@ from typing import Any
 
 from app.domain.errors import ConnectionLost, InvalidReply, ProviderError, TimedOut, Unreachable
 from app.domain.text import sentences
-from app.domain.translation import tr
 from app.providers.http.endpoint import RequestTarget
 from app.providers.http.error_classification import ErrorResponse, classify
 from app.providers.http.json_fields import json_object
@@ -47,7 +46,7 @@ class ReplyTimeout(RejectedReply):
     """The server sent nothing for `limit_s` seconds."""
 
     def __init__(self, limit_s: float) -> None:
-        super().__init__(tr("nothing for {limit_s:g} s").format(limit_s=limit_s), "")
+        super().__init__(f"nothing for {limit_s:g} s", "")
         self.limit_s = limit_s
 
 
@@ -55,9 +54,7 @@ class NotAnEventStream(RejectedReply):
     """A success with another content type than events; `body` is its beginning."""
 
     def __init__(self, content_type: str, body: str) -> None:
-        super().__init__(
-            tr("{content_type} instead of an event stream").format(content_type=content_type), ""
-        )
+        super().__init__(f"{content_type} instead of an event stream", "")
         self.content_type = content_type
         self.body = body
 
@@ -66,7 +63,7 @@ class StreamError(Exception):
     """An error event; `body` is its content in a form that `ErrorResponse.read` accepts."""
 
     def __init__(self, body: object) -> None:
-        super().__init__(tr("an error event in the stream"))
+        super().__init__("an error event in the stream")
         self.body = body
 
 
@@ -172,39 +169,28 @@ def _from_rejected_reply(reply: RejectedReply, target: RequestTarget) -> Provide
 def _not_a_stream(content_type: str, body: str, target: RequestTarget) -> ProviderError:
     if "json" in content_type and (decoded := json_object(body)).get("error"):
         return classify(ErrorResponse.read(200, decoded), target)
-    found = tr("a web page") if "html" in content_type else content_type
     return InvalidReply(
-        tr("{provider} answered with {found} instead of a reply").format(
-            provider=target.provider, found=found
-        ),
-        tr("Check the base URL {base_url}, and whether a login page or a proxy intervenes").format(
-            base_url=target.base_url
-        ),
+        f"{target.provider} answered with a web page instead of a reply"
+        if "html" in content_type
+        else f"{target.provider} answered with {content_type} instead of a reply",
+        f"Check the base URL {target.base_url}, and whether a login page or a proxy intervenes",
     )
 
 
 def _timed_out(target: RequestTarget, limit_s: float | None = None) -> ProviderError:
-    duration = (
-        tr(" for {limit_s:.3g} s").format(limit_s=limit_s)
-        if limit_s
-        else tr(" within the time limit")
-    )
+    key = "local_reply_timeout" if target.is_near else "reply_timeout"
     return TimedOut(
-        tr("{provider} sent nothing{duration}").format(provider=target.provider, duration=duration),
-        tr("Retry, or raise the reply timeout in Settings, Network ({value})").format(
-            value="local_reply_timeout" if target.is_near else "reply_timeout"
-        ),
+        f"{target.provider} sent nothing for {limit_s:.3g} s"
+        if limit_s
+        else f"{target.provider} sent nothing within the time limit",
+        f"Retry, or raise the reply timeout in Settings, Network ({key})",
     )
 
 
 def _invalid(target: RequestTarget) -> ProviderError:
     return InvalidReply(
-        tr("{provider} sent a reply that does not follow its protocol").format(
-            provider=target.provider
-        ),
-        tr("Check the base URL {base_url} and the kind of provider").format(
-            base_url=target.base_url
-        ),
+        f"{target.provider} sent a reply that does not follow its protocol",
+        f"Check the base URL {target.base_url} and the kind of provider",
     )
 
 
@@ -217,23 +203,19 @@ def _from_transport(
     match error:
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return Unreachable(
-                tr("{provider} does not answer at {base_url}").format(
-                    provider=target.provider, base_url=target.base_url
-                ),
-                tr("Check the network and the base URL"),
+                f"{target.provider} does not answer at {target.base_url}",
+                "Check the network and the base URL",
             )
         case httpx2.TimeoutException():
             return _timed_out(target)
         case httpx2.ConnectError() | ssl.SSLError() | socket.gaierror():
             return _unreachable(chain, target)
         case httpx2.ProxyError():
-            return Unreachable(
-                tr("The proxy refused the connection"), tr("Check proxy_url in Settings")
-            )
+            return Unreachable("The proxy refused the connection", "Check proxy_url in Settings")
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
             return Unreachable(
-                tr("No request can be sent to {base_url}").format(base_url=target.base_url),
-                tr("Check its spelling"),
+                f"No request can be sent to {target.base_url}",
+                "Check its spelling",
             )
         case httpx2.RemoteProtocolError() if "status line" in str(error):
             return _invalid(target)
@@ -241,10 +223,8 @@ def _from_transport(
             return _invalid(target)
         case httpx2.TransportError() | httpx2.StreamError() | ConnectionError():
             return ConnectionLost(
-                tr("The connection to {provider} ended before the reply was complete").format(
-                    provider=target.provider
-                ),
-                tr("Retry, or continue the reply"),
+                f"The connection to {target.provider} ended before the reply was complete",
+                "Retry, or continue the reply",
             )
         case TimeoutError():
             return _timed_out(target)
@@ -257,23 +237,19 @@ def _unreachable(chain: tuple[BaseException, ...], target: RequestTarget) -> Pro
     text = " ".join(f"{type(each).__name__} {each}" for each in chain).casefold()
     if any(isinstance(each, ssl.SSLError) for each in chain) or "certificate" in text:
         found = Unreachable(
-            tr("The certificate of {base_url} cannot be trusted").format(base_url=target.base_url),
-            tr(
-                "If your network has its own certificates, name them in Settings, Network (ca_bundle)"
-            ),
+            f"The certificate of {target.base_url} cannot be trusted",
+            "If your network has its own certificates, name them in Settings, Network (ca_bundle)",
         )
         found.retryable = False
         return found
     if any(isinstance(each, socket.gaierror) for each in chain):
         return Unreachable(
-            tr("The host of {base_url} cannot be found").format(base_url=target.base_url),
-            tr("Check the base URL and the network"),
+            f"The host of {target.base_url} cannot be found",
+            "Check the base URL and the network",
         )
     found = Unreachable(
-        tr("Nothing answers at {base_url}").format(base_url=target.base_url),
-        tr("Is the server running?")
-        if target.is_loopback
-        else tr("Check the network and the base URL"),
+        f"Nothing answers at {target.base_url}",
+        "Is the server running?" if target.is_loopback else "Check the network and the base URL",
     )
     # Nothing listens on this machine: waiting for the network would not help.
     found.retryable = not target.is_loopback

@@ -181,10 +181,8 @@ def _usd(text: str) -> float:
         return float(text)
     except ValueError as error:
         raise InvalidInput(
-            tr("'{text}' is not a price").format(text=text)
-            if text
-            else tr("A price for input or output is missing"),
-            tr("A price is a number, in US dollars per million tokens."),
+            f"'{text}' is not a price" if text else "A price for input or output is missing",
+            "A price is a number, in US dollars per million tokens.",
         ) from error
 
 

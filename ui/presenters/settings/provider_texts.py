@@ -127,7 +127,7 @@ def parse_timeout_s(typed: str) -> int | None:
     seconds = parse_whole_number(typed)
     if seconds is None or not 5 <= seconds <= 86_400:
         raise InvalidInput(
-            tr("'{typed}' is not a reply timeout").format(typed=typed),
-            tr("A timeout is 5 to 86,400 seconds."),
+            f"'{typed}' is not a reply timeout",
+            "A timeout is 5 to 86,400 seconds.",
         )
     return seconds

@@ -224,8 +224,8 @@ class ProvidersPresenter(Presenter):
         fields = replace(fields, base_url=with_scheme(fields.base_url))
         if not self._page.form.name and (name in self._states or name in vendors()):
             raise InvalidInput(
-                tr("There is a provider '{name}' already").format(name=name),
-                tr("Choose another name"),
+                f"There is a provider '{name}' already",
+                "Choose another name",
             )
         state = self._states.get(name)
         if state is not None and state.config.url_env:
@@ -307,7 +307,7 @@ class ProvidersPresenter(Presenter):
                 self._models.windows.remove(model)
                 return
             if (tokens := parse_whole_number(typed.replace(",", ""))) is None:
-                raise InvalidInput(tr("'{typed}' is not a number of tokens").format(typed=typed))
+                raise InvalidInput(f"'{typed}' is not a number of tokens")
             self._models.windows.put(model, tokens)
 
         part = self._page.form.models

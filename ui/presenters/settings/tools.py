@@ -137,9 +137,7 @@ def _server_of(fields: ToolServerFields) -> ToolServer:
     try:
         command = tuple(shlex.split(fields.command))
     except ValueError as error:
-        raise InvalidInput(
-            tr("The command cannot be read"), tr("Check its quotation marks.")
-        ) from error
+        raise InvalidInput("The command cannot be read", "Check its quotation marks.") from error
     home = [str(Path(each).expanduser()) if each.startswith("~") else each for each in command]
     folder = fields.folder.strip()
     return ToolServer(

@@ -140,14 +140,11 @@ def summary_text(inspection: Inspection, sent: SentPrompt) -> str:
         used=format_percent(used),
     )
     lines = [
-        tr("{model}{DOT}{size}{DOT2}{cacheable_share} cacheable").format(
-            model=prompt.model,
-            DOT=_DOT,
-            size=size,
-            DOT2=_DOT,
-            cacheable_share=format_percent(sent.cacheable_share),
-        )
-    ]
+        _DOT.join((
+            prompt.model, size,
+            tr("{share} cacheable").format(share=format_percent(sent.cacheable_share)),
+        ))
+    ]  # fmt: skip
     if words := requests_text(inspection):
         lines.append(words)
     if inspection.run == 0 and inspection.exchange.usage is not None:
@@ -178,7 +175,7 @@ def usage_text(usage: Usage) -> str:
         )
     said += tr(", {output_tokens} out").format(output_tokens=format_number(usage.output_tokens))
     if usage.cost_usd is None:
-        return tr("{said}{DOT}cost unknown").format(said=said, DOT=_DOT)
+        return f"{said}{_DOT}{tr('cost unknown')}"
     price = f" ({usage.price})" if usage.price else ""
     cost = tr("no cost") if usage.cost_usd == 0 else money(usage.cost_usd, 4)
     return f"{said}{_DOT}{cost}{price}"
@@ -187,8 +184,8 @@ def usage_text(usage: Usage) -> str:
 def copied(sent: SentPrompt) -> str:
     """Return the whole prompt as text, each part under its name."""
     return "\n\n".join(
-        tr("[{PART_NAMES}, about {tokens} tokens]\n{text}").format(
-            PART_NAMES=PART_NAMES[part.kind], tokens=format_number(part.tokens), text=part.text
+        tr("[{part}, about {tokens} tokens]\n{text}").format(
+            part=PART_NAMES[part.kind], tokens=format_number(part.tokens), text=part.text
         )
         for part in sent.parts
     )
