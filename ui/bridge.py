@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, QTimer, Signal, Slot
+from PySide6.QtWidgets import QWidget
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
@@ -222,12 +223,21 @@ class Bridge(QObject):
 
     # -- events of other threads
 
-    def subscribe(self, listener: Listener, *topics: str) -> None:
-        """Call `listener` after changes of a topic: a field of `ChangeSet`, or the key of a setting."""
+    def subscribe(
+        self, listener: Listener, *topics: str, while_shown: QWidget | None = None
+    ) -> None:
+        """Call `listener` after changes of a topic: a field of `ChangeSet`, or the key of a setting.
+
+        With `while_shown`, only while that is on screen.
+        """
         wanted = frozenset(topics)
-        self.changed.connect(
-            lambda change: None if wanted.isdisjoint(change.topics) else listener(change)
-        )
+
+        def on_changed(change: ChangeSet) -> None:
+            is_shown = while_shown is None or while_shown.isVisible()
+            if is_shown and not wanted.isdisjoint(change.topics):
+                listener(change)
+
+        self.changed.connect(on_changed)
 
     def post_change(self, changed: ChangeSet) -> None:
         """Emit `changed` soon; called on the writer thread."""

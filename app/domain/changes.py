@@ -478,6 +478,7 @@ class ChangeSet:
         projects: Uids of projects added, changed or removed.
         routines: Uids of routines that were added, changed, removed or have a new state of a run.
         passages: Whether passages were added or removed.
+        replaced_passages: Whether passages were replaced or changed, so that vectors are outdated.
         vectors: Names of embedding spaces that got vectors or were emptied.
         memory: Whether facts, memories, core memory, the profile or verdicts changed.
         found_topics: Whether topics of conversations were found, named or chosen.
@@ -494,6 +495,7 @@ class ChangeSet:
     projects: frozenset[str] = frozenset()
     routines: frozenset[str] = frozenset()
     passages: bool = False
+    replaced_passages: bool = False
     vectors: frozenset[str] = frozenset()
     memory: bool = False
     found_topics: bool = False

@@ -164,7 +164,8 @@ class TokenIndexSync(Follower):
         self._is_behind |= self._is_relevant(changed)
 
     def _is_relevant(self, changed: ChangeSet) -> bool:
-        return changed.passages or bool(changed.vectors)  # a space may have been dropped
+        is_outdated = changed.replaced_passages or changed.memory  # deletions change the memory
+        return is_outdated or bool(changed.vectors)  # a space may have been dropped
 
 
 def _name(space: Space, token_model: str) -> str:

@@ -120,7 +120,8 @@ class VectorIndexSync(Follower):
         return held
 
     def _is_relevant(self, changed: ChangeSet) -> bool:
-        return changed.passages or bool(changed.vectors & self._in_use.keys())
+        is_outdated = changed.replaced_passages or changed.memory  # deletions change the memory
+        return is_outdated or bool(changed.vectors & self._in_use.keys())
 
 
 def _put(index: ExactVectorIndex, rows: LoadedRows) -> None:

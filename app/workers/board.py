@@ -102,7 +102,7 @@ class WorkerBoard:
         self._unsubscribe: Callable[[], None] | None = None
         self._last_wake = object()
         enabled_keys = (WORKERS[name].enabled_key for name in self._workers)
-        self._concerned = MODEL_KEYS.union(enabled_keys, *(job.concerned for job in jobs))
+        self._concerned = MODEL_KEYS.union(enabled_keys, *(job.wakes_on for job in jobs))
 
     # -- on and off
 
@@ -318,8 +318,8 @@ class WorkerBoard:
         for name, worker in self._workers.items():
             if WORKERS[name].enabled_key in changed.settings:
                 self._follow(name)
-            elif worker.wakes_for(changed):
-                worker.wake()
+            else:
+                worker.follow(changed)
 
     def _are_drained(self, workers: Sequence[WorkerLoop[Any, Any]]) -> bool:
         """Return whether all are drained, and none woke another meanwhile."""

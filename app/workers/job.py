@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 IsCancelled = Callable[[], bool]
+CONVERSATIONS = frozenset(("turns_completed", "conversations", "providers"))
 ActiveEmbedder = Callable[[], Embedder]  # raises KnownError while there is none
 
 
@@ -77,12 +78,12 @@ class Job(Generic[Item, Result]):
 
     Attributes:
         name: The worker's name.
-        concerned: Keys of settings whose change may cause work.
+        wakes_on: Fields of a `ChangeSet`, and keys of settings, whose change may cause work.
         poll_s: The idle time between two polls, where `poll_interval_s` does not calculate it.
     """
 
     name: WorkerName
-    concerned: frozenset[str] = frozenset()
+    wakes_on: frozenset[str] = CONVERSATIONS
     poll_s = 60.0
 
     def __init__(self, parts: "JobParts") -> None:
@@ -128,14 +129,8 @@ class Job(Generic[Item, Result]):
         """Return the idle time between two polls."""
         return self.poll_s
 
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether a change may have caused work; called on the writer thread, never waits."""
-        return bool(
-            changed.turns_completed
-            or changed.conversations
-            or changed.providers
-            or changed.settings & self.concerned
-        )
+    def note(self, changed: ChangeSet) -> None:
+        """Take note of a change before the worker wakes; on the writer thread, never waits."""
 
 
 class PrefetchingJob(Job[Item, Result]):
@@ -160,11 +155,10 @@ class PrefetchingJob(Job[Item, Result]):
         taken, self.prefetched = self.prefetched[:count], self.prefetched[count:]
         return taken
 
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether an exchange ended, or a conversation was restored or changed."""
-        if changed.turns_completed or changed.settings & self.concerned:
+    def note(self, changed: ChangeSet) -> None:
+        """Have the list fetched again after an exchange, and after a change of a setting."""
+        if changed.turns_completed or changed.settings & self.wakes_on:
             self.is_outdated = True
-        return super().wakes_for(changed)
 
 
 class Clock(Protocol):

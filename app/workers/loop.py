@@ -30,7 +30,6 @@ from app.workers.retries import (
     screen_message,
 )
 
-_NOTHING = ChangeSet()
 StatusListener = Callable[[WorkerStatus], None]
 _log = logging.getLogger(__name__)
 _PUBLISH_EVERY_S = 0.1
@@ -104,15 +103,15 @@ class WorkerLoop(Generic[Item, Result]):
         """Make it look for work at once, also when it is blocked; never waits."""
         self._woken.set()
 
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether a write may have made work for it."""
+    def follow(self, changed: ChangeSet) -> None:
+        """Look for work if a write may have made some; on the writer thread, never waits."""
         if changed.spend:
             self._is_spend_old = True
-        if replace(changed, spend=False) == _NOTHING:
-            return False  # such as its own record of a failed request
         if changed.settings & MODEL_KEYS or changed.providers:
             self._breaker.reset()  # another model may succeed
-        return self._job.wakes_for(changed)
+        self._job.note(changed)
+        if changed.topics & self._job.wakes_on:
+            self.wake()
 
     def refresh(self) -> WorkerStatus:
         """Return the status, with new counts if the worker does not run; blocking."""

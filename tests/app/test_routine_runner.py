@@ -101,7 +101,7 @@ class World:
         store.subscribe(self._wake)
 
     def _wake(self, changed: ChangeSet) -> None:
-        self.job.wakes_for(changed)
+        self.job.note(changed)
 
     def restart(self) -> None:
         """Begin again, as after a kill."""

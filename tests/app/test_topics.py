@@ -163,7 +163,7 @@ def test_where_the_model_fails_topics_are_named_by_words_and_it_is_asked_again_a
     library.find()
     assert library.topic_of(made["heron"][0]).name == by_words
     assert len(asker.asked) == 1
-    library.job.wakes_for(ChangeSet(settings=frozenset({"background_consent"})))
+    library.job.note(ChangeSet(settings=frozenset({"background_consent"})))
     library.find()
     assert library.topic_of(made["heron"][0]).name == "All about heron gateway"
 

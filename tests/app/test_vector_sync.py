@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.domain.changes import PassagesPut
+from app.domain.changes import ChangeSet, PassagesPut
 from app.domain.errors import StorageError
 from app.domain.ids import PassageId, part_id, passage_id_of
 from app.domain.passages import Space
@@ -215,6 +215,28 @@ def test_the_thread_follows_new_and_removed_vectors(
     gone, stays = passages(store)
     store.save(PassagesPut(replaced=(gone,)))
     until(lambda: held(sync) == [stays])
+
+
+def test_a_new_turn_does_not_make_the_index_read_what_has_no_vector_yet(
+    store: Store, vectors: Spied, sync: VectorIndexSync
+) -> None:
+    changes: list[ChangeSet] = []
+    store.subscribe(changes.append)
+    add_conversation(store, "one", "two")
+    assert changes
+    assert not any(map(sync._is_relevant, changes))
+    first, second = passages(store)
+    changes.clear()
+    embed(store, vectors, [first])
+    assert any(map(sync._is_relevant, changes))
+    changes.clear()
+    store.save(PassagesPut((), replaced=(second,)))
+    assert any(map(sync._is_relevant, changes))
+    changes.clear()
+    stored = store.read(lambda c: c.execute("SELECT max(conversation_id) FROM passage").fetchone())
+    assert stored is not None
+    forget(store, [stored[0]])
+    assert any(map(sync._is_relevant, changes))
 
 
 def test_a_load_that_is_stopped_or_cancelled_is_not_used(

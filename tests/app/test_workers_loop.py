@@ -433,7 +433,7 @@ def test_three_unusable_answers_in_a_row_block_the_worker_until_the_user_acts(
             ),
             start=3,
         ):
-            worker.wakes_for(change)
+            worker.follow(change)
             worker.wake()
             until(lambda count=count: worker.is_drained and len(tries) == 3 * count)  # type: ignore[misc]
 
@@ -488,7 +488,7 @@ def test_spending_is_published_while_an_item_is_being_made(
     watched = Watched(store, [1], clock=clock, totals=lambda at: spending.totals(ListJob.name, at))
 
     def notify(changed: ChangeSet) -> None:
-        watched.worker.wakes_for(changed)
+        watched.worker.follow(changed)
 
     unsubscribe = store.subscribe(notify)
 

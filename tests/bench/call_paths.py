@@ -8,7 +8,8 @@ switched off, and the kinds of threads they ran on. What runs by the clock is st
 timers, the dashboard's totals, maintenance, vector search's checks. Each action begins and ends when all is quiet. The
 whole is repeated in fresh processes until two of them agree on an action. Prints JSON, an entry
 for each action. Comprehensions and lambdas count as functions, as Python compiles them; 3.12 and later
-compile fewer.
+compile fewer. `in_background` are the functions that only threads of background work enter: index
+synchronization, compaction and workers.
 """
 
 import asyncio
@@ -36,13 +37,14 @@ _PRODUCT = (f"{ROOT}/app/", f"{ROOT}/ui/")
 _QUIET_S = 2.5  # without a new function; longer than every delay of a consequence
 _NEVER_S = 100_000.0
 _RUNS_MAX = 6
+_BACKGROUND = {"text-index", "vector-index", "token-index", "compactor", *WorkerName}
 
 
 class Recorder:
     """Profiles every thread and keeps what is entered."""
 
     def __init__(self) -> None:
-        self.entered: set[CodeType] = set()
+        self.entered: dict[CodeType, set[str]] = {}
         self.threads: set[str] = set()
 
     def install(self) -> None:
@@ -60,15 +62,16 @@ class Recorder:
 
     def _hook(self, frame: FrameType, event: str, _argument: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(_PRODUCT):
-            self.entered.add(frame.f_code)
-            self.threads.add(threading.current_thread().name.rstrip("0123456789"))
+            thread = threading.current_thread().name.rstrip("0123456789")
+            self.entered.setdefault(frame.f_code, set()).add(thread)
+            self.threads.add(thread)
 
     async def record(
         self, user: User, act: Callable[[], object], is_done: Callable[[], bool]
     ) -> dict[str, int]:
         """Count what `act` and its consequences enter, from quiet to quiet."""
         await self._quiet()
-        self.entered, self.threads = set(), set()
+        self.entered, self.threads = {}, set()
         acted = act()
         if asyncio.iscoroutine(acted):
             await acted
@@ -78,6 +81,7 @@ class Recorder:
             "files": len({code.co_filename for code in self.entered}),
             "functions": len(self.entered),
             "of_these_comprehensions": sum(code.co_name.startswith("<") for code in self.entered),
+            "in_background": sum(each <= _BACKGROUND for each in self.entered.values()),
             "threads": len(self.threads),
         }
 

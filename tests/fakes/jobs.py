@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from app.domain.changes import ChangeSet, SettingPut
+from app.domain.changes import SettingPut
 from app.domain.errors import Cancelled
 from app.domain.workers import UsageTotals, WorkerName
 from app.storage.engine.store import Store
@@ -98,6 +98,7 @@ class ListJob(Job[int, tuple[int, ...]]):
     """
 
     name = WorkerName.EXCHANGE_SUMMARIZER
+    wakes_on = frozenset(("turns_completed",))
 
     def __init__(self, store: Store, items: Sequence[int], pace: Pace | None = None) -> None:
         self._store = store
@@ -154,9 +155,6 @@ class ListJob(Job[int, tuple[int, ...]]):
 
     def poll_interval_s(self) -> float:
         return self.poll_s
-
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        return bool(changed.turns_completed)
 
     def _attempts(self, condition: str, *values: object) -> dict[int, datetime | None]:
         rows = self._store.read(

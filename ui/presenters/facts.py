@@ -35,7 +35,7 @@ class FactsPresenter(Presenter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._bridge.subscribe(self.refresh, "memory", "conversations")
+        self._bridge.subscribe(self.refresh, "memory", "conversations", while_shown=self._view)
         self._conversation.opened.connect(self.refresh)
         service, view, pane = self._service, self._view, self._view.pane
         view.list_requested.connect(self._list)

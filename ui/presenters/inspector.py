@@ -42,7 +42,9 @@ class InspectorPresenter(Presenter):
         self._selected: ExchangeId | None = None
         self._run = 0
         self._conversation.opened.connect(self._on_conversation_opened)
-        self._bridge.subscribe(self._on_changed, "exchanges", "conversations", *_ALWAYS)
+        self._bridge.subscribe(
+            self._on_changed, "exchanges", "conversations", *_ALWAYS, while_shown=self._view
+        )
         self._view.shown.connect(self.refresh)
         self._view.stepped.connect(self._on_stepped)
         self._view.run_chosen.connect(self._on_run_chosen)

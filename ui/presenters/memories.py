@@ -43,7 +43,9 @@ class MemoriesPresenter(Presenter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._bridge.subscribe(self._on_changed, "memory", "conversations", _LIMIT)
+        self._bridge.subscribe(
+            self._on_changed, "memory", "conversations", _LIMIT, while_shown=self._view
+        )
         core, saved = self._view.core, self._view.saved
         core.save_requested.connect(partial(self._change_core, self._core.set))
         core.restore_requested.connect(partial(self._change_core, self._core.restore))
@@ -81,8 +83,6 @@ class MemoriesPresenter(Presenter):
         confirm_unsaved(self._view, tr("core memory"), save, core.undo, leave)
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        if not self._view.isVisible():
-            return
         if changed.memory or changed.conversations:
             self._view.saved.request_list()
         if changed.memory or _LIMIT in changed.settings:

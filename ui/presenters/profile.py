@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-from app.domain.changes import ChangeSet
 from app.domain.translation import tr
 from app.memory.profile import ENABLED, ProfileService
 from ui.presenters.presenter import OpenPage, Presenter
@@ -37,9 +36,11 @@ class ProfilePresenter(Presenter):
         ):
             requested.connect(partial(self._change, edit, replaces_edit=True))
         pane.fact_requested.connect(self._open_fact)
-        self._bridge.subscribe(self._on_changed, "memory", "conversations", ENABLED, _LIMIT)
+        self._bridge.subscribe(
+            self.refresh, "memory", "conversations", ENABLED, _LIMIT, while_shown=self._view
+        )
 
-    def refresh(self) -> None:
+    def refresh(self, *_: object) -> None:
         """Show the present state."""
         self._bridge.start(_PROFILE, self._show())
 
@@ -56,10 +57,6 @@ class ProfilePresenter(Presenter):
             self._change(self._profile.set, text, pane.decides, replaces_edit=True, then=leave)
 
         confirm_unsaved(self._view, tr("the profile"), save, pane.editor.undo, leave)
-
-    def _on_changed(self, _changed: ChangeSet) -> None:
-        if self._view.isVisible():
-            self.refresh()
 
     async def _show(self, *, replaces_edit: bool = False) -> None:
         state, versions = await self._bridge.run(

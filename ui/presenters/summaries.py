@@ -45,7 +45,7 @@ class SummariesPresenter(Presenter):
         pane.restore_requested.connect(partial(self._change, service.restore, replaces_edit=True))
         pane.leave_requested.connect(self.ask_before_leaving)
         self._conversation.opened.connect(self.refresh)
-        self._bridge.subscribe(self.refresh, "passages", "messages_in")
+        self._bridge.subscribe(self.refresh, "passages", "messages_in", while_shown=pane)
 
     def refresh(self, *_: object) -> None:
         """Show the summaries of the open conversation, unless one is being edited."""

@@ -39,6 +39,7 @@ def _put(batch: Batch, change: PassagesPut) -> None:
     for each in change.replaced:
         passages.pop(each, None)
         removed[each] = (each, batch.position)
+        batch.mark("replaced_passages")
     batch.mark("passages")
 
 
@@ -46,6 +47,7 @@ def _write(connection: Connection, batch: Batch, state: State) -> None:
     rows, removed = batch.rows["passage"], batch.rows["passage_gone"]
     present = {key: row[_HASH] for key, row in rows.items() if key <= state.passage}
     if present:
+        batch.mark("replaced_passages")
         before = connection.select_in("passage", "id, content_hash", present)
         if stale := [each for each, was in before if present[each] != was]:
             spaces.remove_passages(connection, stale)

@@ -31,7 +31,7 @@ class DocumentIndexer(DocumentJob):
 
     name = WorkerName.DOCUMENT_INDEXER
     pace = Pace(1, save_items=_TOGETHER, retries=2)
-    concerned = frozenset((FOLDERS_KEY,))
+    wakes_on = frozenset((FOLDERS_KEY,))
     listing = "listing the documents"
     list_after = timedelta(seconds=5)
 

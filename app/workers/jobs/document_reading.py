@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from app.domain.changes import ChangeSet
 from app.domain.documents import DocumentText, ListedDocument
 from app.domain.errors import Cancelled
 from app.storage.tables.documents import Documents
@@ -45,6 +44,7 @@ class DocumentJob(Job[Item, Listed | DocumentsRead]):
         list_after: The age from which the list is outdated: a worker is woken by all kinds of things.
     """
 
+    wakes_on = frozenset[str]()  # other changes add no documents
     listing: str
     processes = 1
     list_after = timedelta(seconds=0)
@@ -112,10 +112,6 @@ class DocumentJob(Job[Item, Listed | DocumentsRead]):
     def tally(self) -> Tally:
         """Return the counts of documents listed and read."""
         return self._documents.tally()
-
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether a setting that concerns it was changed: other changes add no documents."""
-        return bool(changed.settings & self.concerned)
 
     def list_again(self) -> None:
         """Have the list made again at the next call of `find`."""

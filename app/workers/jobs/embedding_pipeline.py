@@ -22,7 +22,7 @@ from app.storage.tables.vector_rows import (
 )
 from app.storage.tables.vectors import Vectors
 from app.storage.work.queue import Tally
-from app.workers.job import IsCancelled, Pace, PrefetchingJob, Saved
+from app.workers.job import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.chunk_vectors import ChunkVectors
 from app.workers.jobs.limited_embedding import (
@@ -90,8 +90,9 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
     """
 
     name = WorkerName.EMBEDDING_PIPELINE
-    concerned = SPEND_KEYS.union(
+    wakes_on = CONVERSATIONS | SPEND_KEYS.union(
         (
+            "passages",
             "embedder",
             "embedder_consent",
             "embedding_batch_size",
@@ -209,13 +210,13 @@ class EmbeddingPipeline(PrefetchingJob[_Waiting, _Made]):
         """Return `embedding_pipeline_poll_interval`."""
         return float(self._settings.number("embedding_pipeline_poll_interval"))
 
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether passages were added, a conversation restored, or the embedder changed."""
+    def note(self, changed: ChangeSet) -> None:
+        """Look again after passages were added, a conversation was restored or the embedder changed."""
+        super().note(changed)
         if changed.passages:
             self.is_outdated = True
         if changed.conversations:
             self._is_lacking_known = False  # one that was restored may lack tokens
-        return changed.passages or super().wakes_for(changed)
 
     # -- embedding again
 

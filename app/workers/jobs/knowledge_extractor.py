@@ -14,7 +14,7 @@ from app.providers.embedders.local import LocalEmbedder
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionWork
 from app.storage.work.queue import FACTS, Tally
 from app.workers.background_model import MODEL_KEYS
-from app.workers.job import IsCancelled, Pace, PrefetchingJob, Saved
+from app.workers.job import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.fact_reader import ExtractedFact, read_by_patterns
 from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange
@@ -34,7 +34,7 @@ class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead], ReadingJ
     """
 
     name = WorkerName.KNOWLEDGE_EXTRACTOR
-    concerned = MODEL_KEYS.union(("summarizer_quiet_minutes", FACTS.key))
+    wakes_on = CONVERSATIONS | MODEL_KEYS.union(("summarizer_quiet_minutes", FACTS.key))
     own_pace = Pace(_MOST_MESSAGES, save_items=1)
 
     def __init__(self, parts: JobParts) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.domain.changes import ChangeSet, SpendAdded
+from app.domain.changes import SpendAdded
 from app.domain.facts import Fact
 from app.domain.formatting import format_count
 from app.domain.profile import LINE_LIMIT_CHARS, ProfileDiff, ProfileLine, profile_diff
@@ -81,7 +81,7 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
     name = WorkerName.PROFILE_WRITER
     pace = PAID
     poll_s = 600.0  # until the day may have changed
-    concerned = MODEL_KEYS.union((ENABLED, "profile_max_tokens"))
+    wakes_on = MODEL_KEYS.union(("memory", "providers", ENABLED, "profile_max_tokens"))
 
     def __init__(self, parts: JobParts) -> None:
         self._settings = parts.settings
@@ -151,10 +151,6 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
         is_due = bool(self._due(at) if found is None else found)
         was_made = self._rows.review() is not None
         return Tally(int(was_made and not is_due), int(was_made or is_due))
-
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether facts, the profile or what decides about it changed."""
-        return bool(changed.memory or changed.providers or changed.settings & self.concerned)
 
 
 def _request(basis: ProfileBasis, model: ModelClient) -> tuple[Prompt, Mapping[int, Fact]]:

@@ -67,6 +67,7 @@ class RoutineRunnerJob(Job[DueRun, DueRun]):
     """
 
     name = WorkerName.ROUTINE_RUNNER
+    wakes_on = frozenset(("routines", "providers"))
     pace = Pace(save_items=1)
 
     def __init__(
@@ -170,11 +171,10 @@ class RoutineRunnerJob(Job[DueRun, DueRun]):
             due_s = (self._next_due - self._clock.now()).total_seconds()
         return max(0.0, min(due_s, _LOOK_EVERY_S))
 
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether a routine or the record of a run changed."""
+    def note(self, changed: ChangeSet) -> None:
+        """Read the routines again after one, or the record of a run, has changed."""
         if changed.routines:
             self._is_outdated = True
-        return bool(changed.routines or changed.providers or changed.settings & self.concerned)
 
     # -- what is due
 

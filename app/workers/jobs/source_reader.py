@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from app.domain.changes import ChangeSet
 from app.domain.errors import ImportRefused, NotFound
 from app.domain.sources import SOURCES, SourceName
 from app.domain.workers import WorkerName
@@ -28,7 +27,7 @@ class SourceReader(Job[SourceFile, FileRead]):
 
     name = WorkerName.SOURCE_READER
     pace = Pace(save_items=_TAKEN, retries=2)
-    concerned = frozenset(spec.setting for spec in SOURCES.values())
+    wakes_on = frozenset(spec.setting for spec in SOURCES.values())
 
     def __init__(self, parts: JobParts) -> None:
         self._store = parts.store
@@ -78,10 +77,6 @@ class SourceReader(Job[SourceFile, FileRead]):
     def poll_interval_s(self) -> float:
         """Return the time between two looks at active files; a day while nothing is followed."""
         return _POLL_S if self._followed() else _UNUSED_S
-
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether a source was switched."""
-        return bool(changed.settings & self.concerned)
 
     def _followed(self) -> list[SourceName]:
         return [name for name, spec in SOURCES.items() if self._settings.flag(spec.setting)]

@@ -15,7 +15,7 @@ from app.storage.engine.times import now
 from app.storage.work.queue import SUMMARIES, Tally, WorkQuery, is_superseded
 from app.storage.work.summary_work import SummaryWork, Unsummarized
 from app.workers.background_model import MODEL_KEYS
-from app.workers.job import IsCancelled, Pace, PrefetchingJob, Saved
+from app.workers.job import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.part_reader import ReadingJob
 
@@ -55,7 +55,7 @@ class SummaryJob(PrefetchingJob[Unsummarized, Summarized], ReadingJob):
         self._opened = parts.open_conversation
         self._work = SummaryWork(parts.store)
         keys = (self.minimum, "summarizer_quiet_minutes", SUMMARIES.key)
-        self.concerned = MODEL_KEYS.union(keys)
+        self.wakes_on = CONVERSATIONS | MODEL_KEYS.union(keys)
         self.own_pace = Pace(save_items=self.batch)  # many summaries in one commit
 
     def poll_interval_s(self) -> float:

@@ -15,7 +15,7 @@ from app.storage.engine.times import now
 from app.storage.work.queue import Tally
 from app.storage.work.tool_call_work import ToolCallWork, WaitingCall
 from app.workers.background_model import MODEL_KEYS
-from app.workers.job import IsCancelled, Job, Pace, Saved
+from app.workers.job import CONVERSATIONS, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 from app.workers.json_output import list_schema
 from app.workers.progress import total_usage
@@ -100,7 +100,7 @@ class ToolSummarizer(Job[WaitingCall, Summed]):
 
     name = WorkerName.TOOL_SUMMARIZER
     pace = Pace(_BATCH, save_items=1)
-    concerned = MODEL_KEYS.union(("summarizer_quiet_minutes",))
+    wakes_on = CONVERSATIONS | MODEL_KEYS.union(("summarizer_quiet_minutes",))
 
     def __init__(self, parts: JobParts) -> None:
         self._store = parts.store

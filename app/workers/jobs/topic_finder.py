@@ -54,7 +54,7 @@ class TopicJob(Job[DueTopics, FoundTopics]):
 
     name = WorkerName.TOPIC_FINDER
     pace = Pace(save_items=1, retries=2)
-    concerned = MODEL_KEYS.union(("embedder",))
+    wakes_on = MODEL_KEYS.union(("conversations", "embedder"))
 
     def __init__(self, parts: JobParts, embedder: ActiveEmbedder) -> None:
         self._settings = parts.settings
@@ -115,11 +115,10 @@ class TopicJob(Job[DueTopics, FoundTopics]):
             return Tally(0, 0)
         return Tally(due.work.conversations - due.work.unassigned, due.work.conversations)
 
-    def wakes_for(self, changed: ChangeSet) -> bool:
-        """Return whether conversations changed; it follows the embedding pipeline."""
+    def note(self, changed: ChangeSet) -> None:
+        """Let another model name topics."""
         if changed.settings & MODEL_KEYS:
             self._has_failed = False
-        return bool(changed.conversations or changed.settings & self.concerned)
 
     def _chosen(self) -> str:
         """Return the background model, "" where there is none to ask."""

@@ -9,7 +9,6 @@ from datetime import date
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.domain.changes import ChangeSet
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.formatting import format_at_most, month_start
 from app.domain.translation import tr
@@ -91,7 +90,9 @@ class BackgroundPagePresenter(Presenter):
         page.prices.entered.connect(self._on_price_entered)
         page.prices.removed.connect(self._on_price_removed)
         page.shown.connect(self._refresh.run)
-        self._bridge.subscribe(self._on_changed, *MODEL_KEYS, "passages", "spend")
+        self._bridge.subscribe(
+            lambda _: self._refresh.request(), *MODEL_KEYS, "passages", "spend", while_shown=page
+        )
 
     def show(self) -> None:
         """Show the current state, and ask the providers for their models."""
@@ -109,10 +110,6 @@ class BackgroundPagePresenter(Presenter):
     async def _show_models(self) -> None:
         self._page.chooser.show_models(())
         await self._list_models(self._page.chooser.show_models)
-
-    def _on_changed(self, _changed: ChangeSet) -> None:
-        if self._page.isVisible():
-            self._refresh.request()
 
     # -- the model
 
