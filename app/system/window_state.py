@@ -1,11 +1,9 @@
 """The window's stored state: geometry, what was open, and the settings that the first frame needs."""
 
 import json
-import logging
 from pathlib import Path
 
 FIRST_SETTINGS = ("theme", "text_size", "reduced_motion", "language")
-_log = logging.getLogger(__name__)
 
 
 def stored_settings(file: Path) -> dict[str, object]:
@@ -34,4 +32,6 @@ def store_state(file: Path, state: str) -> None:
         coming.write_text(state, encoding="utf-8")
         coming.replace(file)
     except OSError as error:
-        _log.warning("the window's state could not be stored: %s", error)
+        import logging  # the first frame is shown without it
+
+        logging.getLogger(__name__).warning("the window's state could not be stored: %s", error)

@@ -168,7 +168,7 @@ async def test_leaving_while_the_folder_is_opened_leaves_nothing_open(
         opened.append(build(*given))
         return opened[-1]
 
-    monkeypatch.setattr("app.bootstrap.build", slowly)
+    monkeypatch.setattr("ui.main.application.build", slowly)
     await user.start_only()
     await user.until(opening.is_set)
     user.window.close()

@@ -3,14 +3,15 @@
 import json
 import subprocess
 import sys
+import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -30,6 +31,7 @@ from app.domain.translation import LANGUAGES
 from app.system.paths import DataPaths
 from app.system.window_state import store_state
 from tests.fakes.screens import FakeBridge, Recorder
+from ui.main import start
 from ui.main.memory_panels import _yield_to_user
 from ui.main.start import first_window
 from ui.theme import Appearance, Theme
@@ -74,7 +76,7 @@ def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[MainWin
     qtbot.waitExposed(window)
     window.split.setSizes([250, window.split.width() - 250])
     kept = window.split.sizes()
-    window.build_panels(QWidget())
+    list(window.build_panels(QWidget()))
     assert window.split.sizes() == kept
     yield window
     appearance.deleteLater()
@@ -90,6 +92,23 @@ def test_the_first_frame_imports_nothing_that_it_does_not_show() -> None:
     assert "QStyle" not in classes, "its enums take 7 ms"
 
 
+def test_the_window_answers_while_the_application_is_imported(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(start, "import_module", lambda _: answered.wait(10))
+
+    def use(act: Callable[[], object]) -> bool:
+        answered.clear()
+        QTimer.singleShot(0, act)
+        QTimer.singleShot(1, answered.set)
+        return start._import_the_rest(window)
+
+    assert use(lambda: QTest.keyClicks(window.chat.composer.box, "early"))
+    assert window.chat.composer.text == "early"
+    assert not use(window.close), "it was closed meanwhile"
+
+
 def test_a_sidebar_that_was_hidden_returns_in_its_width_after_a_restart(
     window: MainWindow, tmp_path: Path
 ) -> None:
@@ -99,7 +118,7 @@ def test_a_sidebar_that_was_hidden_returns_in_its_width_after_a_restart(
     again.restore_state(file)
     again.actions_by_name["sidebar"].setChecked(False)
     again.show()
-    again.build_panels(QWidget())
+    list(again.build_panels(QWidget()))
     again.actions_by_name["sidebar"].setChecked(True)
     QApplication.processEvents()
     assert again.split.sizes()[0] == 250

@@ -4,6 +4,7 @@ It chooses the language before any module with texts is imported; `start` does t
 """
 
 import argparse
+import gc
 from importlib import import_module
 
 from app.domain.translation import choose_language
@@ -13,6 +14,7 @@ from app.system.window_state import stored_settings
 
 def main() -> int:
     """Run the window; return the exit code."""
+    gc.disable()  # the cyclic collector may destroy QObjects in a worker's thread: a timer collects
     given = _arguments()
     paths = DataPaths.choose(given.data_dir)
     settings = stored_settings(paths.window)

@@ -8,27 +8,27 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import qasync
 from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QApplication
 
+from app.bootstrap import RunMode, Services, build
+from app.cli.entry import execute
+from app.cli.remote import CommandServer, raise_window
 from app.domain.errors import AlreadyOpen, KnownError
 from app.domain.translation import tr
 from app.system.paths import DataPaths
 from app.system.window_state import store_state
 from ui.bridge import Bridge
 from ui.errors import ReportDialog, crash_report, error_text, install_exception_hook
+from ui.main.composition import Presenters
 from ui.main.garbage import GarbageCollector
 from ui.rendering import formulas, highlight
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
 from ui.widgets.transcript.view import TranscriptView
-
-if TYPE_CHECKING:
-    from app.bootstrap import Services
-    from app.cli.remote import CommandServer
-    from ui.main.composition import Presenters
 
 _log = logging.getLogger(__name__)
 _FINISH_TASKS_S = 1.0
@@ -54,8 +54,6 @@ class DesktopApplication:
         self._paths = paths
         self.appearance = appearance
         self.window = window
-        thumbnails = self.window.chat.composer.files.thumbnails
-        self.window.build_panels(TranscriptView(appearance.theme, thumbnails))
         self.window.close_requested.connect(self._on_window_close_requested)
         self.window.quit_requested.connect(self._on_quit_requested)
         self.bridge = Bridge(self.window)
@@ -93,6 +91,8 @@ class DesktopApplication:
     # -- startup
 
     async def _open_services(self) -> None:
+        if self.refusal is None:
+            await self._build_panels()
         self.refusal = None
         try:
             services = await self._build_with_retries()
@@ -105,13 +105,17 @@ class DesktopApplication:
                 await self.bridge.run(formulas.preload)
                 await self.bridge.run(services.models.preload)
 
-    async def _build_with_retries(self) -> "Services | None":
+    async def _build_panels(self) -> None:
+        """Build what the first frame does not show; the user is answered between the steps."""
+        thumbnails = self.window.chat.composer.files.thumbnails
+        for _ in self.window.build_panels(TranscriptView(self.appearance.theme, thumbnails)):
+            await asyncio.sleep(0)
+
+    async def _build_with_retries(self) -> Services | None:
         """Return the services; None when a window that is already open was raised instead.
 
         A window that is closing does not answer, but releases the directory soon.
         """
-        from app.cli.remote import raise_window
-
         for _ in range(_OPEN_ATTEMPTS):
             try:
                 return await self.bridge.run(self._build)
@@ -123,13 +127,11 @@ class DesktopApplication:
             await asyncio.sleep(_RETRY_S)
         return await self.bridge.run(self._build)
 
-    def _build(self) -> "Services | None":
+    def _build(self) -> Services | None:
         """Open the directory, unless the shutdown has started; blocking.
 
         The services are stored here because the awaiting task may be cancelled.
         """
-        from app.bootstrap import RunMode, build
-
         with self._opening:
             if not self._leaving:
                 self.services = build(self._paths, RunMode.WINDOW)
@@ -143,11 +145,7 @@ class DesktopApplication:
         self.window.chat.show_notice(*error_text(error), actions)
         self.started.set()
 
-    def _begin(self, services: "Services") -> None:
-        from app.cli.entry import execute
-        from app.cli.remote import CommandServer
-        from ui.main.composition import Presenters
-
+    def _begin(self, services: Services) -> None:
         self.window.set_usable(True)
         self.window.chat.composer.setEnabled(True)
         services.store.database.forbid_this_thread()
@@ -269,8 +267,6 @@ async def _leave_when_ready(running: DesktopApplication) -> None:
 
 
 def _loop(application: QApplication) -> asyncio.AbstractEventLoop:
-    import qasync
-
     loop: asyncio.AbstractEventLoop = qasync.QEventLoop(application, already_running=False)
     return loop
 

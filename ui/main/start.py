@@ -1,15 +1,15 @@
 """The start of the window: shows the first frame in the stored state, then runs the application.
 
 Only what the first frame needs is imported here: no asyncio, no DuckDB, no vendor SDK, no Markdown
-rendering. `application` does the rest.
+rendering. A thread imports `application`, which does the rest, while the window answers the user.
 """
 
-import gc
 import locale
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 
-from PySide6.QtCore import QEventLoop, QLibraryInfo, QLocale, QTimer, QTranslator
+from PySide6.QtCore import QEventLoop, QLibraryInfo, QLocale, QThread, QTimer, QTranslator
 from PySide6.QtWidgets import QApplication
 
 from app.domain.translation import ENGLISH, language
@@ -31,7 +31,6 @@ _LOCALES = {
 def start(paths: DataPaths, settings: Mapping[str, object], *, smoke: bool) -> int:
     """Run the window with the `settings` of last time; return the exit code."""
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    gc.disable()  # the cyclic collector may destroy QObjects in a worker's thread: a timer collects
     # By argument: setStyle() returns a QStyle, whose many enums take Python 15 ms to create.
     # The first argument names the window's class, by which desktops find its icon.
     application = QApplication([_NAME, "-style", STYLE])
@@ -45,6 +44,8 @@ def start(paths: DataPaths, settings: Mapping[str, object], *, smoke: bool) -> i
     _wait_for_the_first_frame(window)
     window.chat.composer.box.setFocus()
     application.setWindowIcon(app_icon())
+    if not _import_the_rest(window):
+        return 0
     from app.system.process import limit_malloc_retention, wait_for_threads_at_exit
     from ui.main.application import run
 
@@ -97,3 +98,27 @@ def _wait_for_the_first_frame(window: MainWindow) -> None:
     window.painted.connect(waiting.quit)
     QTimer.singleShot(_PAINT_TIMEOUT_MS, waiting.quit)
     waiting.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+
+
+class _Imports(QThread):
+    """Imports the application: for a second on a slow computer."""
+
+    # Qt overrides
+
+    def run(self) -> None:
+        import_module("ui.main.application")
+
+
+def _import_the_rest(window: MainWindow) -> bool:
+    """Import the application in a thread; return False if the user has closed the window meanwhile."""
+    waiting, imports = QEventLoop(), _Imports()
+    imports.finished.connect(waiting.quit)
+    for left in (window.close_requested, window.quit_requested):
+        left.connect(window.hide)
+    imports.start()
+    waiting.exec()
+    imports.wait()
+    stays = not window.isHidden()
+    for left in (window.close_requested, window.quit_requested):
+        left.disconnect(window.hide)
+    return stays

@@ -1,7 +1,7 @@
 """The main window: sidebar, conversation, memory pane, menus, status bar, and its stored state."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,6 @@ class MainWindow(QMainWindow):
         super().__init__()
         self.setWindowTitle("Commonplace")
         self.setObjectName("window")
-        self.setAcceptDrops(True)
         resize_on_screen(self, 1180, 780)
         self.setMinimumHeight(420)
         self.chat = ChatPane(self)
@@ -99,9 +98,10 @@ class MainWindow(QMainWindow):
         self.scroll_position: tuple[int, int] | None = None
         self.settings: Mapping[str, object] = {}
 
-    def build_panels(self, transcript: QWidget) -> None:
-        """Add everything that the first frame does not show."""
+    def build_panels(self, transcript: QWidget) -> Iterator[None]:
+        """Add everything that the first frame does not show, in steps that are short for the user."""
         from ui.views.drop_hint import DropHint
+        from ui.views.memory.knowledge_view import KnowledgeView
         from ui.views.memory.pane import MemoryPane
         from ui.views.sidebar import Sidebar
         from ui.widgets.shortcut_guard import ShortcutGuard
@@ -116,9 +116,15 @@ class MainWindow(QMainWindow):
         self._left.deleteLater()
         self._left = self.sidebar
         self._fold.fit()
+        yield
         self.chat.build_panels(transcript)
         self.drop_hint = DropHint(self.chat)
-        self.memory = MemoryPane(self)
+        self.setAcceptDrops(True)
+        yield
+        knowledge = KnowledgeView(self)
+        yield
+        self.memory = MemoryPane(knowledge, self)
+        yield
         self.memory_dock.setWidget(self.memory)
         self.memory_dock.setTitleBarWidget(self._memory_title())
         self.chat.memory_requested.connect(

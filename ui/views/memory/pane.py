@@ -35,12 +35,12 @@ class MemoryPane(QWidget):
     open_requested = Signal()
     page_changed = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, knowledge: KnowledgeView, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setMinimumWidth(_LEAST_PX)
         self.setAccessibleName(tr("Memory"))
         self.inspector = InspectorView(self)
-        self.knowledge = KnowledgeView(self)
+        self.knowledge = knowledge
         self.dashboard = Dashboard(self)
         self.tabs = QTabBar(self)
         self.tabs.setAccessibleName(tr("Memory"))
