@@ -61,7 +61,7 @@ _SUMMARIES = 20  # that are considered
 _MEMORY_OFF = "Memory is off in this conversation, so nothing is recalled"
 _OFF_ONCE = "Memory was off for this message, so nothing is recalled"
 _SEND_AGAIN = "Send it again with memory on."
-_SWITCH_ON = "Turn on 'Use memory here' in the Conversation menu (Ctrl+Shift+U)."
+_SWITCH_ON = "Turn on 'Use memory here' in the Conversation menu."
 _WARM_UP_QUESTION = "Which questions about work, home and travel were answered last year?"
 
 

@@ -109,6 +109,16 @@ def test_the_window_answers_while_the_application_is_imported(
     assert not use(window.close), "it was closed meanwhile"
 
 
+def test_tips_name_the_keys_that_the_user_chose(window: MainWindow) -> None:
+    window.chat.model.show_model("recall:")
+    line, picker = window.sidebar.box, window.chat.model
+    assert (line.placeholderText()[-8:], picker.toolTip()[-14:]) == ("(Ctrl+K)", "(Ctrl+Shift+M)")
+    window.actions_by_name["search"].setShortcut("F7")
+    window.actions_by_name["model"].setShortcuts([])
+    assert line.placeholderText().endswith(" (F7)")
+    assert "(" not in picker.toolTip()
+
+
 def test_a_sidebar_that_was_hidden_returns_in_its_width_after_a_restart(
     window: MainWindow, tmp_path: Path
 ) -> None:

@@ -73,7 +73,7 @@ def test_results_are_grouped_by_conversation_in_the_order_of_their_best(
     model = ResultListModel()
     found = [
         turn(1, talk=8), turn(2, talk=9), turn(3, talk=8, is_weak=True),
-        turn(4, talk=9, kind=PassageKind.CONVERSATION_SUMMARY, relevance=0.004),
+        turn(4, talk=9, kind=PassageKind.CONVERSATION_SUMMARY, relevance=0.004, is_weak=True),
         turn(5, kind=PassageKind.FACT, conversation_title=""),
     ]  # fmt: skip
     assert model.show_results(found)
@@ -81,7 +81,7 @@ def test_results_are_grouped_by_conversation_in_the_order_of_their_best(
         "heading", "Talk 8 (2)", "1", "3", "Talk 9 (2)", "2", "4", "heading", "5",
     ]  # fmt: skip
     trailing = [str(model.index(row).data(ListRole.TRAILING) or "") for row in range(9)]
-    assert trailing == ["", "2", "90%", "weak · 90%", "2", "90%", "< 1%", "", "90%"]
+    assert trailing == ["", "2", "90%", "weak · 90%", "2", "90%", "weak", "", "90%"]
     spoken = str(model.index(3).data(Qt.ItemDataRole.AccessibleTextRole))
     assert "What was it? It was this." in spoken
     assert ", a weak match" in spoken

@@ -19,6 +19,7 @@ from ui.presenters.suggestions import (
     project_suggestion,
     source_suggestion,
 )
+from ui.views.welcome import Welcome
 from ui.widgets.banner import Banner
 
 EMBEDDER = EmbedderSuggestion("builtin-multilingual", "40 % of your messages are not in English.")
@@ -73,6 +74,25 @@ def test_it_is_shown_once_and_what_is_pressed_is_done(
     assert suggested.banner.isHidden() is (button == "Dismiss")
     parts.bridge.changed.emit(ChangeSet(passages=True))
     assert not suggested.presenter._refresh.isActive()
+
+
+def test_the_welcome_page_offers_sessions_on_a_button_and_nothing_moves(parts: Parts) -> None:
+    suggested, welcome = Suggested(parts, source_suggestion, suggestion=FOUND), Welcome()
+    parts.qtbot.addWidget(welcome)
+    welcome.resize(700, 600)
+    suggested.presenter._invite = welcome.invite
+    welcome.show()
+    before = welcome.drop_zone.pos()
+    suggested.until_read()
+    parts.qtbot.waitUntil(welcome.sessions.isVisible)
+    assert "Claude Code" in welcome.sessions.text()
+    assert suggested.banner.isHidden()
+    assert welcome.drop_zone.pos() == before
+    welcome.sessions.click()
+    assert "1,120" in suggested.banner.text
+    assert welcome.sessions.isHidden()
+    welcome.hide()
+    assert not welcome.invite("", suggested.banner.hide), "nobody sees it"
 
 
 def test_projects_are_suggested_once_and_lead_to_the_proposals(parts: Parts) -> None:

@@ -38,6 +38,7 @@ from ui.theme import (
     theme_for,
 )
 from ui.views.main_window import MainWindow
+from ui.widgets.controls import tool_button
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GROUNDS = ("window", "surface", "raised")
@@ -133,6 +134,15 @@ def test_an_icon_keeps_the_gap_before_a_text(qapp: QApplication) -> None:
     for ratio in (1.0, 2.0):
         drawn = button.icon().pixmap(size, ratio)
         assert drawn.size() == size * ratio, "Qt draws the text right of it"
+
+
+def test_an_icon_has_the_size_of_the_text_that_the_user_chose(appearance: Appearance) -> None:
+    owner = QWidget()
+    button = tool_button(owner, "Useful", icon="star")
+    owner.show()
+    before = button.iconSize()
+    appearance.choose(ThemeChoice.LIGHT, 200)
+    assert button.iconSize().height() == pytest.approx(2 * before.height(), abs=2)
 
 
 def test_only_icons_in_use_are_shipped_with_their_license() -> None:

@@ -230,11 +230,12 @@ class Presenters(QObject):
     def _create_dialogs(self) -> None:
         services, bridge, banner = self._services, self._bridge, self._banner
         conversation = self.conversation
-        for read, after_ms, topics in (
-            (partial(embedder_suggestion, services.embedder_suggestions), 10_000, ["passages"]),
-            (partial(source_suggestion, services.sources), 4_000, []),
-        ):
-            SuggestionPresenter(bridge, banner, read, after_ms, topics)
+        embedder = partial(embedder_suggestion, services.embedder_suggestions)
+        SuggestionPresenter(bridge, banner, embedder, 10_000, ["passages"])
+        SuggestionPresenter(
+            bridge, banner, partial(source_suggestion, services.sources), 4_000,
+            _invite=self._window.chat.welcome.invite,
+        )  # fmt: skip
         self.quick_find = QuickFindPresenter(
             bridge, services.search, self.links.open_link, self._window.bring_to_front,
             QuickFind(self._window),

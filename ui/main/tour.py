@@ -11,8 +11,8 @@ from ui.views.main_window import MainWindow
 _SEARCH = (
     tr("Search everything"),
     tr(
-        "Type here, or press Ctrl+K. Every message is found by its words and by its meaning, "
-        "and a result opens at the very turn."
+        "Type here. Every message is found by its words and by its meaning, and a result opens at "
+        "the very turn."
     ),
 )
 _ASK = (
@@ -41,7 +41,7 @@ _MODEL = (
     tr("Connect a model"),
     tr(
         "Choose who answers here, or add a provider. Everything else is in the settings "
-        "(Ctrl+,). Nothing leaves this computer until you choose a provider."
+        "of the Conversation menu. Nothing leaves this computer until you choose a provider."
     ),
 )
 

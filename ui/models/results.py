@@ -80,13 +80,15 @@ def lead_text(result: SearchResult) -> tuple[str, tuple[tuple[int, int], ...]]:
 
 
 def relevance_text(result: SearchResult) -> str:
-    """Return the relevance in percent; weak matches are marked by more than a color."""
-    share = (
-        format_percent(result.relevance)
-        if result.relevance >= _MIN_SHOWN
-        else f"< {format_percent(0.01)}"
-    )
-    return tr("weak · {share}").format(share=share) if result.is_weak else share
+    """Return the relevance in percent; weak matches are marked by more than a color.
+
+    One that rounds to nothing has no figure: it has some of the words, which are marked.
+    """
+    share = format_percent(result.relevance)
+    if not result.is_weak:
+        return share
+    is_nothing = result.relevance < _MIN_SHOWN
+    return tr("weak") if is_nothing else tr("weak · {share}").format(share=share)
 
 
 def origin_text(result: SearchResult) -> str:

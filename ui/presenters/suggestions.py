@@ -19,20 +19,25 @@ from ui.widgets.banner import Banner
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What is suggested; `accept` and `dismiss` block, and `outcome`, if any, is shown after the first."""
+    """What is suggested; `accept` and `dismiss` block, and `outcome`, if any, is shown after the first.
+
+    `invitation` names it on a button where the page has a place for one.
+    """
 
     text: str
     action: str
     outcome: str
     accept: Callable[[], object]
     dismiss: Callable[[], object]
+    invitation: str = ""
 
 
 class SuggestionPresenter(Presenter):
     """Suggests something once, as soon as the banner is free.
 
     `read` returns what, None for nothing; it blocks. It is called at the start and after changes of
-    `topics`, so many milliseconds later. `follow_up` is called once the suggestion was accepted.
+    `topics`, so many milliseconds later. `follow_up` is called once the suggestion was accepted. `invite` takes the
+    invitation and what shows the whole, and returns whether it has shown the button instead.
     """
 
     _messages: Banner
@@ -40,6 +45,7 @@ class SuggestionPresenter(Presenter):
     _check_after_ms: int
     _topics: Sequence[str] = ()
     _follow_up: Callable[[], object] = lambda: None
+    _invite: Callable[[str, Callable[[], object]], bool] = lambda _text, _show: False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,13 +67,18 @@ class SuggestionPresenter(Presenter):
         suggestion = await self._bridge.run(self._read)
         if suggestion is not None and self._messages.isHidden():
             self._is_over = True
-            self._messages.show_message(
-                suggestion.text,
-                suggestion.action,
-                lambda: self._bridge.save(suggestion.accept, lambda _: self._end(suggestion)),
-                brief=False,
-                closed=lambda: self._bridge.save(suggestion.dismiss),
-            )
+            show = partial(self._suggest, suggestion)
+            if not self._invite(suggestion.invitation, show):
+                show()
+
+    def _suggest(self, suggestion: Suggestion) -> None:
+        self._messages.show_message(
+            suggestion.text,
+            suggestion.action,
+            lambda: self._bridge.save(suggestion.accept, lambda _: self._end(suggestion)),
+            brief=False,
+            closed=lambda: self._bridge.save(suggestion.dismiss),
+        )
 
     def _end(self, suggestion: Suggestion) -> None:
         if suggestion.outcome:
@@ -122,7 +133,8 @@ def source_suggestion(sources: FollowedSources) -> Suggestion | None:
         "The sessions of {program} are being imported. The memory pane shows the progress; "
         "Settings, Background work switches it off."
     ).format(program=spec.title)
-    return Suggestion(text, tr("Import and follow"), outcome, accept, dismiss)
+    invitation = tr("Import the sessions of {program}\u2026").format(program=spec.title)
+    return Suggestion(text, tr("Import and follow"), outcome, accept, dismiss, invitation)
 
 
 class McpConsentPresenter(Presenter):

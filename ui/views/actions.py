@@ -1,5 +1,6 @@
 """All actions of the window in one table: name, menu, text and shortcuts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtGui import QAction, QKeySequence
@@ -101,6 +102,16 @@ def _sequences(keys: _Keys) -> list[QKeySequence]:
     if isinstance(keys, QKeySequence.StandardKey):
         return QKeySequence.keyBindings(keys)
     return [QKeySequence(each) for each in ((keys,) if isinstance(keys, str) else keys) if each]
+
+
+def follow_key(action: QAction, show: Callable[[str], object]) -> None:
+    """Call `show` with an action's key as menus show it, "" for none, now and after each change."""
+
+    def update() -> None:
+        show(action.shortcut().toString(QKeySequence.SequenceFormat.NativeText))
+
+    action.changed.connect(update)
+    update()
 
 
 def add_actions(window: QMainWindow) -> dict[str, QAction]:

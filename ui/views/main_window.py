@@ -10,7 +10,7 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEv
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QSplitter, QWidget
 
 from app.domain.translation import tr
-from ui.views.actions import add_actions
+from ui.views.actions import add_actions, follow_key
 from ui.views.chat_pane import ChatPane
 from ui.views.sidebar_fold import SidebarFold
 from ui.widgets.controls import ToolButton, column_in, row_of, tool_button
@@ -136,6 +136,12 @@ class MainWindow(QMainWindow):
         if self._page in _PAGES:
             self.memory.show_page(self._page)
         self._check_page()
+        for name, show_key in (
+            ("search", self.sidebar.search.show_key),
+            ("new", self.sidebar.show_new_key),
+            ("model", self.chat.model.show_key),
+        ):
+            follow_key(self.actions_by_name[name], show_key)
         tab_through((*self.sidebar.stops, *self.chat.stops, self.recall_status))
         guard = ShortcutGuard(self.actions_by_name.values(), self)
         for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):

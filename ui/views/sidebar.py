@@ -21,6 +21,7 @@ from app.domain.results import SearchResponse
 from app.domain.translation import format_number, tr, trn
 from app.index.query import filters_in
 from ui.models.conversations import ConversationListModel
+from ui.models.shortcuts import with_key
 from ui.views.project_list import ProjectList
 from ui.views.result_list import ResultList, ResultsPlace
 from ui.views.rows import MENU_PX, RowDelegate
@@ -85,7 +86,7 @@ class Sidebar(QWidget):
             lambda text: [(each.start, each.end) for each in filters_in(text)], self
         )
         self.box = self.search.line
-        new = button(self, tr("New"), self.new_requested, tip=tr("New conversation (Ctrl+N)"))
+        self._new = new = button(self, tr("New"), self.new_requested)
         folders = ((folder.name, folder) for folder in FOLDERS)
         self.folders = combo_box(
             self,
@@ -244,6 +245,10 @@ class Sidebar(QWidget):
         self.box.selectAll()
 
     # -- layout
+
+    def show_new_key(self, key: str) -> None:
+        """Show the key that begins a conversation."""
+        self._new.setToolTip(with_key(tr("New conversation"), key))
 
     def _lay_out(self, new: QPushButton) -> None:
         head = QGridLayout()

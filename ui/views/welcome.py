@@ -1,5 +1,6 @@
 """The welcome page: import conversations, open a sample, set up a model, or start writing."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -14,7 +15,7 @@ _NEWCOMER_TEXT = tr(
     "Your conversations with models are stored on your own disk, and you can find them again by what "
     "they were about. Start by importing the ones you already have."
 )
-_LATER_TEXT = tr("Write a message below, or press Ctrl+K to search your conversations.")
+_LATER_TEXT = tr("Write a message below, or search your conversations at the left.")
 _ROW_PX = 480  # narrower than that, the buttons are stacked
 
 
@@ -58,14 +59,17 @@ class Welcome(QScrollArea):
             )
         )
         self.server = button(self, "", self.server_requested, kind="quiet")
-        policy = self.server.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)  # nothing moves when a server is found
-        self.server.setSizePolicy(policy)
-        self.server.hide()
+        self.sessions = button(self, "", self._on_sessions_clicked, kind="quiet")
+        for each in (self.server, self.sessions):
+            policy = each.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)  # nothing moves when one is found
+            each.setSizePolicy(policy)
+            each.hide()
+        self._show_offer: Callable[[], object] = lambda: None
         self.found = button(zone, "", self.found_requested)
         self.found.hide()
         zone.row.insertWidget(1, self.found)
-        offer = row_of(self.server, None)
+        offer = filled(QVBoxLayout(), self.server, self.sessions, spacing=0)
         parts = (self._title, self._text, zone, self._others, self._hint, offer)
         page = QWidget(self)
         card = filled(QVBoxLayout(), *parts, spacing=16)
@@ -95,6 +99,14 @@ class Welcome(QScrollArea):
         self.server.setText(text)
         self.server.setVisible(bool(text))
 
+    def invite(self, text: str, show: Callable[[], object]) -> bool:
+        """Offer what `show` explains, unless the page is hidden; return whether it was offered."""
+        if self.isVisible():
+            self._show_offer = show
+            self.sessions.setText(text)
+            self.sessions.show()
+        return self.isVisible()
+
     def offer_exports(self, text: str, files: str = "") -> None:
         """Offer to import exports that were found, `files`; "" offers none."""
         self.found.setText(text)
@@ -105,6 +117,10 @@ class Welcome(QScrollArea):
     def set_side(self, side_px: int) -> None:
         """Leave this much free at the left and the right."""
         self.setViewportMargins(side_px, 0, side_px, 0)
+
+    def _on_sessions_clicked(self) -> None:
+        self.sessions.hide()
+        self._show_offer()
 
     # Qt overrides
 

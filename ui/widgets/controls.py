@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from PySide6.QtCore import QAbstractItemModel, Qt, SignalInstance
+from PySide6.QtCore import QAbstractItemModel, QEvent, Qt, SignalInstance
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
 )  # fmt: skip
 
 from app.domain.translation import tr
-from ui.icons import Ink, set_icon
+from ui.icons import Ink, fit_icon, set_icon
 from ui.icons import icon as themed_icon
 from ui.widgets.choice_box import SelectBox
 from ui.widgets.plain_label import PlainLabel, plain_label
@@ -51,6 +51,12 @@ class _EnterPresses:
             self.animateClick()  # type: ignore[attr-defined]
         else:
             super().keyPressEvent(event)  # type: ignore[misc]
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Keep the icon in the size of the text."""
+        super().changeEvent(event)  # type: ignore[misc]
+        if event.type() is QEvent.Type.StyleChange and not self.icon().isNull():  # type: ignore[attr-defined]
+            fit_icon(self)  # type: ignore[arg-type]
 
 
 class PushButton(_EnterPresses, QPushButton):

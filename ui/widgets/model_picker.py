@@ -9,6 +9,7 @@ from PySide6.QtGui import QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
+from ui.models.shortcuts import with_key
 from ui.widgets.controls import PushButton, button, filled, row_of
 from ui.widgets.model_rows import ModelGroup, model_name
 
@@ -42,7 +43,7 @@ class ModelPicker(PushButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.model, self._name = "", ""
+        self.model, self._name, self._key = "", "", ""
         self._take: Callable[[str], object] = self.chosen.emit
         self.setAccessibleName(tr("Model"))
         self.setProperty("kind", "choice")
@@ -54,10 +55,15 @@ class ModelPicker(PushButton):
         """Show which model is chosen."""
         self.model, self._name = model, model_name(model)
         self.setAccessibleDescription(self._name)
-        self.setToolTip(tr("{model}\nChoose another model (Ctrl+Shift+M)").format(model=model))
+        self.show_key(self._key)
         self._fit_text()
         self.updateGeometry()
         self.show()
+
+    def show_key(self, key: str) -> None:
+        """Show the key that opens the list."""
+        self._key = key
+        self.setToolTip(with_key(tr("{model}\nChoose another model").format(model=self.model), key))
 
     def show_groups(self, groups: Iterable[ModelGroup]) -> None:
         """Show the models to choose from; what is selected in an open list stays so."""

@@ -8,6 +8,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.domain.translation import tr
+from ui.models.shortcuts import with_key
 from ui.widgets.controls import button, column_in, line_edit, tool_button
 from ui.widgets.transcript.layout import FlowRow
 
@@ -42,8 +43,9 @@ class SearchBox(QWidget):
         self._find_filters = find_filters
         self._filters: list[str] = []
         self._is_taking = False
-        invitation, name = tr("Search everything\u2026 (Ctrl+K)"), tr("Search everything")
-        self.line = line_edit(self, invitation, name=name, clearable=True)
+        name = tr("Search everything")
+        self.line = line_edit(self, "", name=name, clearable=True)
+        self.show_key("")
         self.line.installEventFilter(self)
         self.line.textChanged.connect(self._on_text_changed)
         tip = tr("Filter by title, tag, date, model or source")
@@ -61,6 +63,10 @@ class SearchBox(QWidget):
     def filters(self) -> tuple[str, ...]:
         """The filters of the chips, as they are typed."""
         return tuple(self._filters)
+
+    def show_key(self, key: str) -> None:
+        """Show the key that leads here."""
+        self.line.setPlaceholderText(with_key(tr("Search everything\u2026"), key))
 
     def show_query(self, query: str) -> None:
         """Replace the query; its filters become chips. Emits `changed` once if it is another one."""

@@ -68,7 +68,7 @@ def check_base_url(text: str, *, allow_plain_http: bool = False) -> BaseUrl:
     if scheme == "http" and not is_loopback and not allow_plain_http:
         raise InvalidInput(
             f"http://{host} would send your key and your words unencrypted",
-            "Use https, or 127.0.0.1 for a server on this machine",
+            "Use https, or allow http beyond this computer: for a network that you trust",
         )
     shown = f"[{host}]" if isinstance(address, ipaddress.IPv6Address) else host
     is_default = port is None or port == _DEFAULT_PORTS[scheme]
@@ -78,13 +78,18 @@ def check_base_url(text: str, *, allow_plain_http: bool = False) -> BaseUrl:
 
 
 def with_scheme(text: str) -> str:
-    """Return an address as it is typed with its scheme: http on this computer, https elsewhere."""
+    """Return an address as it is typed with its scheme: http in this computer's network, https elsewhere.
+
+    A name without a dot is of the network: a public one has one.
+    """
     if "://" in text or not re.search("[.:]", text):
         return text
     try:
-        return check_base_url(f"http://{text}").text
+        url = check_base_url(f"http://{text}", allow_plain_http=True)
     except InvalidInput:
         return f"https://{text}"
+    is_near = url.is_loopback or url.is_private or not re.search("[.:]", url.host)
+    return url.text if is_near else f"https://{text}"
 
 
 def _split_port(authority: str, text: str) -> tuple[str, int | None]:
