@@ -235,6 +235,17 @@ def test_the_summary_of_a_source_is_shown_saved_and_restored(qtbot: QtBot) -> No
     assert "It failed. Try again." in words(pane)
 
 
+def test_a_narrow_place_stacks_what_has_no_room_beside_each_other(qtbot: QtBot) -> None:
+    view = FactsView()
+    qtbot.addWidget(view)
+    view.show()
+    view.resize(700, 600)
+    assert view.here.y() == view.ended.y()
+    view.resize(220, 600)
+    assert view.width() == 220, "the memory pane gives way to the conversation"
+    qtbot.waitUntil(lambda: view.here.y() > view.ended.y())
+
+
 def test_a_low_window_shows_a_part_of_a_fact_instead_of_growing() -> None:
     view = KnowledgeView()
     before = view.minimumSizeHint().height()

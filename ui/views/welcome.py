@@ -5,10 +5,10 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
-from ui.widgets.controls import button, column_in, filled, row_of
+from ui.widgets.controls import button, column_in, filled, row_of, stack_if_narrow
 from ui.widgets.plain_label import plain_label
 
 _NEWCOMER_TEXT = tr(
@@ -16,7 +16,6 @@ _NEWCOMER_TEXT = tr(
     "they were about. Start by importing the ones you already have."
 )
 _LATER_TEXT = tr("Write a message below, or search your conversations at the left.")
-_ROW_PX = 480  # narrower than that, the buttons are stacked
 
 
 class Welcome(QScrollArea):
@@ -60,17 +59,19 @@ class Welcome(QScrollArea):
         )
         self.server = button(self, "", self.server_requested, kind="quiet")
         self.sessions = button(self, "", self._on_sessions_clicked, kind="quiet")
+        offers = QWidget(self)
+        offers.setMinimumHeight(2 * self.server.sizeHint().height())  # nothing moves when one comes
+        column = column_in(
+            offers, self.server, self.sessions, None, margins=(0, 0, 0, 0), spacing=0
+        )
         for each in (self.server, self.sessions):
-            policy = each.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)  # nothing moves when one is found
-            each.setSizePolicy(policy)
+            column.setAlignment(each, Qt.AlignmentFlag.AlignLeft)
             each.hide()
         self._show_offer: Callable[[], object] = lambda: None
         self.found = button(zone, "", self.found_requested)
         self.found.hide()
         zone.row.insertWidget(1, self.found)
-        offer = filled(QVBoxLayout(), self.server, self.sessions, spacing=0)
-        parts = (self._title, self._text, zone, self._others, self._hint, offer)
+        parts = (self._title, self._text, zone, self._others, self._hint, offers)
         page = QWidget(self)
         card = filled(QVBoxLayout(), *parts, spacing=16)
         filled(QVBoxLayout(page), None, card, margins=(0, 8, 0, 8)).addStretch(2)
@@ -132,9 +133,7 @@ class Welcome(QScrollArea):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stack the buttons in a narrow window."""
         super().resizeEvent(event)
-        way = QBoxLayout.Direction
-        is_wide = event.size().width() >= _ROW_PX
-        self._others.setDirection(way.LeftToRight if is_wide else way.TopToBottom)
+        stack_if_narrow(self._others, event.size().width())
 
 
 class DropZone(QFrame):

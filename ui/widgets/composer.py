@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.translation import tr
+from ui.theme import current_theme
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.completion import CompletionList
 from ui.widgets.controls import PushButton, column_in, filled, row_of, tool_button
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from app.domain.conversations import Draft
 
 _DRAFT_AFTER_MS = 600
-_WIDE_PX = 480  # for what memory brings, in words
-_ROOMY_PX = 640  # for the name of the project
-_LEAST_PX = 400  # for a choice that the menu has too
+# Least widths in multiples of the text size:
+_WIDE_EM = 38  # for what memory brings, in words
+_ROOMY_EM = 50  # for the name of the project
+_LEAST_EM = 31  # for a choice that the menu has too
 _BAR_SHARE = 0.34  # of the bar, at most, for a choice
 _INVITATION = tr("Ask anything, or ask about your own past")
 _EDIT_WAITS = tr("An edit can be sent when the reply has ended or was stopped.")
@@ -307,7 +309,18 @@ class Composer(QWidget):
 
     def _show_preset(self) -> None:
         """Show the presets where there are several and room for them; the menu has them too."""
-        self.preset.setVisible(self.preset.has_choice and self.width() >= _LEAST_PX)
+        self.preset.setVisible(self.preset.has_choice and self._is_wide(_LEAST_EM))
+
+    def _is_wide(self, width_em: float) -> bool:
+        return self.width() >= width_em * current_theme().ui_px
+
+    def _fit_bar(self) -> None:
+        """Keep the choices narrow."""
+        for choice in (self.model, self.preset):
+            choice.setMaximumWidth(round(self.width() * _BAR_SHARE))
+        self.memory.set_compact(not self._is_wide(_WIDE_EM))
+        self.project.set_compact(not self._is_wide(_ROOMY_EM))
+        self._show_preset()
 
     def _show_focus(self, *, has_focus: bool) -> None:
         self._card.setProperty("active", has_focus)
@@ -373,14 +386,16 @@ class Composer(QWidget):
 
     # Qt overrides
 
+    def changeEvent(self, event: QEvent) -> None:
+        """Fit the bar to another size of text."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.StyleChange:
+            self._fit_bar()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the completion list in its place, and the choices narrow."""
         super().resizeEvent(event)
-        for choice in (self.model, self.preset):
-            choice.setMaximumWidth(round(self.width() * _BAR_SHARE))
-        self.memory.set_compact(self.width() < _WIDE_PX)
-        self.project.set_compact(self.width() < _ROOMY_PX)
-        self._show_preset()
+        self._fit_bar()
         if self.completion.isVisible():
             self.completion.stand_above(self)
 

@@ -292,6 +292,15 @@ def row_of(*parts: Part) -> QBoxLayout:
     return filled(QHBoxLayout(), *parts)
 
 
+def stack_if_narrow(row: QBoxLayout, width_px: int) -> None:
+    """Lay a row of widgets out below each other where it is wider than its place."""
+    widgets = [item.widget() for number in range(row.count()) if (item := row.itemAt(number))]
+    hints = [each.sizeHint().width() for each in widgets if each and not each.isHidden()]
+    needed = sum(hints) + row.spacing() * (len(hints) - 1)
+    way = QBoxLayout.Direction
+    row.setDirection(way.TopToBottom if needed > width_px else way.LeftToRight)
+
+
 def form_of(parent: QWidget, *rows: tuple[str, QWidget | QLayout]) -> QFormLayout:
     """Return a form of labels and fields; a field has its label as its name for screen readers."""
     form = QFormLayout()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QWidget
 
 from app.domain.facts import FactCategory, FactVersion
@@ -10,10 +11,10 @@ from app.domain.translation import tr
 from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, source_text, validity_text
 from ui.views.memory.versions import ShownVersion, VersionsView
-from ui.widgets.controls import button, column_in, combo_box, row_of, text_edit
+from ui.widgets.controls import button, column_in, combo_box, row_of, stack_if_narrow, text_edit
 from ui.widgets.plain_label import plain_label
 
-_TEXT_PX = 84
+_TEXT_PX, _EDGE_PX = 84, 12
 
 
 class FactPane(QWidget):
@@ -119,12 +120,20 @@ class FactPane(QWidget):
 
     def _lay_out(self) -> None:
         column_in(self, self._inside, margins=(0, 0, 0, 0))
+        self._buttons = row_of(self._open, self._reinstate, None, self._forget)
         column = column_in(
             self._inside, self.text, row_of((self.category, 1), self._save), self.pinned,
-            self._validity, self._source, row_of(self._open, self._reinstate, None, self._forget), 6,
-            (self.versions, 1), margins=(12, 8, 12, 12),
+            self._validity, self._source, self._buttons, 6,
+            (self.versions, 1), margins=(_EDGE_PX, 8, _EDGE_PX, 12),
         )  # fmt: skip
         column.addStretch(0)
 
     def _on_edited(self, *_: object) -> None:
         self._save.setEnabled(self.is_edited and bool(self.text.toPlainText().strip()))
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Stack the buttons where there is no room beside each other."""
+        super().resizeEvent(event)
+        stack_if_narrow(self._buttons, event.size().width() - 2 * _EDGE_PX)

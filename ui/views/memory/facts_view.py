@@ -15,10 +15,11 @@ from ui.models.facts import CATEGORY_NAMES, FactListModel
 from ui.views.memory.fact_pane import FactPane
 from ui.views.rows import FactDelegate
 from ui.widgets.choice_box import SelectBox
-from ui.widgets.controls import button, column_in, line_edit, list_view, row_of
+from ui.widgets.controls import button, column_in, line_edit, list_view, row_of, stack_if_narrow
 from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 120
+_EDGE_PX = 12
 _BESIDE_PX = 760  # from this width on, the selected fact is beside the list
 
 
@@ -145,10 +146,13 @@ class FactsView(QWidget):
 
     def _lay_out(self) -> None:
         left = QWidget(self)
-        switches, adding = row_of(self.ended, self.here, None), row_of((self.new, 1), self._add)
+        self._switches = switches = row_of(self.ended, self.here, None)
+        adding = row_of((self.new, 1), self._add)
         parts = (self.box, self.category, switches, self._status, (self.list, 1), adding)
-        column_in(left, *parts, margins=(12, 12, 12, 12), spacing=8)
+        column_in(left, *parts, margins=(_EDGE_PX,) * 4, spacing=8)
         self._split = QSplitter(Qt.Orientation.Vertical, self)
+        for each in (left, self.pane):
+            each.setMinimumWidth(1)  # their rows are stacked where there is no room for them
         self._split.addWidget(left)
         self._split.addWidget(self.pane)
         self._split.setChildrenCollapsible(False)
@@ -186,3 +190,4 @@ class FactsView(QWidget):
         super().resizeEvent(event)
         wide = event.size().width() >= _BESIDE_PX
         self._split.setOrientation(Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical)
+        stack_if_narrow(self._switches, event.size().width() // (1 + wide) - 2 * _EDGE_PX)

@@ -73,7 +73,6 @@ class KnowledgeView(QTabWidget):
         core.setFocusProxy(self.core.text)
         column_in(core, self.proposals, (self.core, 1), margins=(12, 12, 12, 12), spacing=8)
         facts = scroll_area(self, self.facts, framed=False)  # tall: a low window shows a part
-        facts.setMinimumWidth(self.facts.minimumSizeHint().width())
         facts.setFocusProxy(self.facts)
         facts.setAccessibleName(tr("Facts"))
         self._pages = {
