@@ -20,6 +20,7 @@ RESOURCES = Path(__file__).resolve().parents[1] / "resources" / "icons"
 _LUCIDE = RESOURCES / "lucide"
 Ink = QPalette.ColorRole
 _EM = 1.25  # an icon beside text, in multiples of the text size
+FITTED = "fitted"  # the property of buttons whose icon has the size of their text
 _GAP = 0.3  # between an icon and the text after it, in multiples of the icon's size
 
 
@@ -45,6 +46,7 @@ def fit_icon(button: QAbstractButton) -> None:
     size = round(button.fontMetrics().height() * _EM / 1.2)
     gap = round(size * _GAP) if button.text() else 0
     button.setIconSize(QSize(size + gap, size))
+    button.setProperty(FITTED, True)
 
 
 def app_icon() -> QIcon:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QAccessible, QGuiApplication, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -192,6 +192,8 @@ def test_attachments_are_chips_and_images_have_a_thumbnail(show: Show) -> None:
     thumbnails.put("cc33", picture)
     assert not button.icon().isNull()
     assert widget.height() == height
+    QApplication.sendEvent(button, QEvent(QEvent.Type.StyleChange))
+    assert button.iconSize().height() > 100, "as before: it has not the size of a text"
     clicked: list[object] = []
     shown.view.events.file_clicked.connect(clicked.append)
     button.click()

@@ -170,7 +170,8 @@ class ChatPane(QWidget):
 
     def _lay_out(self) -> None:
         head = row_of((self.title, 1), self.private, self._summaries, self._memory)
-        head.setContentsMargins(16, 10, 16, 6)
+        head.setContentsMargins(_EDGE_PX, 10, _EDGE_PX, 6)
+        head.setSpacing(_EDGE_PX)
         parts = (self.status, self.state, self.composer)
         self._foot = filled(QVBoxLayout(), *parts, margins=(_EDGE_PX, 4, _EDGE_PX, 12))
         trail = row_of(self.trail, None)

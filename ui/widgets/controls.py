@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
 )  # fmt: skip
 
 from app.domain.translation import tr
-from ui.icons import Ink, fit_icon, set_icon
+from ui.icons import FITTED, Ink, fit_icon, set_icon
 from ui.icons import icon as themed_icon
 from ui.widgets.choice_box import SelectBox
 from ui.widgets.plain_label import PlainLabel, plain_label
@@ -55,7 +55,7 @@ class _EnterPresses:
     def changeEvent(self, event: QEvent) -> None:
         """Keep the icon in the size of the text."""
         super().changeEvent(event)  # type: ignore[misc]
-        if event.type() is QEvent.Type.StyleChange and not self.icon().isNull():  # type: ignore[attr-defined]
+        if event.type() is QEvent.Type.StyleChange and self.property(FITTED):  # type: ignore[attr-defined]
             fit_icon(self)  # type: ignore[arg-type]
 
 

@@ -10,11 +10,19 @@ from app.providers.gallery import TEMPLATES, ProviderTemplate, template_of, titl
 from app.providers.http.base_url import check_base_url
 from app.providers.vendors import vendors
 from app.providers.vendors.local_servers import LocalServer
+from app.providers.windows import WindowSource
 from app.system.keys import KeyStorage
 from ui.views.settings.models_page import TileContent
 from ui.views.settings.provider_form import KeyTexts, ProviderFields
 
 _OTHER = TileContent("", tr("Other server"), tr("Any address with an OpenAI-compatible API"))
+WINDOW_SOURCES = {  # who says how much a model reads
+    WindowSource.USER: tr("set by you"),
+    WindowSource.REFUSAL: tr("named in a refusal"),
+    WindowSource.SERVER: tr("reported by the server"),
+    WindowSource.TABLE: tr("from the bundled list"),
+    WindowSource.ASSUMED: tr("assumed"),
+}
 _STORAGE_TEXTS = {  # where a key is kept, and the hint in the field for the passphrase
     KeyStorage.KEYRING: (
         tr("The key is kept in the system's keyring, never in the database, logs or exports."), "",

@@ -18,6 +18,7 @@ from app.providers.vendors.local_servers import LocalServer
 from app.storage.tables.settings import Settings
 from ui.presenters.presenter import Presenter
 from ui.presenters.settings.provider_texts import (
+    WINDOW_SOURCES,
     fields_of,
     key_texts,
     origin_of,
@@ -148,6 +149,8 @@ class ProvidersPresenter(Presenter):
             config, timeout_s = self._config(fields), parse_timeout_s(fields.timeout)
         except KnownError as error:
             self._show_failure(error)
+            if not fields.allow_plain_http and with_scheme(fields.base_url).startswith("http:"):
+                self._page.form.more.setChecked(True)  # where it is allowed
             return
         work = self._test_and_save(config, fields, timeout_s, tested=tested)
         self._bridge.start("test provider", work, self._show_failure)
@@ -289,7 +292,7 @@ class ProvidersPresenter(Presenter):
             text = tr("{model_name} reads {tokens} tokens, {source}.").format(
                 model_name=model_name(model),
                 tokens=format_number(found.tokens),
-                source=found.source,
+                source=WINDOW_SOURCES[found.source],
             )
             return text, model in self._models.windows.own()
 

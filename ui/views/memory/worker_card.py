@@ -79,7 +79,7 @@ class WorkerCard(QFrame):
         if self._name is WorkerName.KNOWLEDGE_EXTRACTOR:
             beside, below = below, beside
         head = row_of(self.switch, (self.state, 1))
-        foot = row_of(self.run_now, beside, None)  # three are wider than the narrowest card
+        foot = row_of(self.run_now, 8, beside, None)  # three are wider than the narrowest card
         parts = (self.bar, *self._lines)
         column = column_in(self, head, *parts, foot, margins=(12, 10, 12, 8), spacing=4)
         column.addWidget(below, alignment=Qt.AlignmentFlag.AlignLeft)

@@ -80,12 +80,12 @@ class ProviderForm(QWidget):
         self.title = PlainLabel(self, tone="title")
         self._about = PlainLabel(self, wordWrap=True, tone="small")
         self._card = card = Card(tr("Connection"), self)
-        self.provider_name = line_edit(card, "my-server", name=tr("Name"))
+        self.provider_name = line_edit(card, tr("my-server"), name=tr("Name"))
         self.base_url = line_edit(card, "http://127.0.0.1:8000/v1", name=tr("Address"))
         self.key = key_edit(card, "", tr("API key"))
         self.passphrase = key_edit(card, "", tr("Passphrase"))
         self._key_note = PlainLabel(card, wordWrap=True, tone="small")
-        self.variable = line_edit(card, "none", name=tr("Key from variable"))
+        self.variable = line_edit(card, tr("optional"), name=tr("Key from variable"))
         self.timeout = line_edit(
             card, tr("as set under Network"), name=tr("Reply timeout in seconds")
         )
@@ -211,7 +211,7 @@ class ProviderModels(Card):
             lambda: self.default_chosen.emit(self.list.model), kind="primary",
         )  # fmt: skip
         self.window_text = PlainLabel(self, wordWrap=True, tone="small")
-        self.window_tokens = line_edit(self, "tokens", name=tr("Context window in tokens"))
+        self.window_tokens = line_edit(self, tr("tokens"), name=tr("Context window in tokens"))
         self.window_tokens.setMaximumWidth(120)
         self.window_tokens.returnPressed.connect(self._on_set_clicked)
         self.set_window = button(self, tr("Set context size"), self._on_set_clicked)

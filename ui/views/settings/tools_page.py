@@ -64,9 +64,9 @@ class ToolsPage(QWidget):
         self.name = line_edit(card, "files", name=tr("Name"))
         self.command = line_edit(card, "npx -y @example/server ~/Documents", name=tr("Command"))
         self.url = line_edit(card, "https://tools.example.com/mcp", name=tr("Or address"))
-        self.key = key_edit(card, tr("none"), tr("Key of the address"))
-        self.folder = line_edit(card, tr("none"), name=tr("Working folder"))
-        self.variables = line_edit(card, tr("none"), name=tr("Environment variables"))
+        self.key = key_edit(card, tr("optional"), tr("Key of the address"))
+        self.folder = line_edit(card, tr("optional"), name=tr("Working folder"))
+        self.variables = line_edit(card, tr("optional"), name=tr("Environment variables"))
         rows = form_of(card, *((each.accessibleName(), each) for each in self._fields()))
         for field in self._fields():
             field.returnPressed.connect(self._connect)

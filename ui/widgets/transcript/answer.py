@@ -39,10 +39,10 @@ from ui.widgets.transcript.panels import (
 )
 from ui.widgets.transcript.values import Sources, WrittenLine
 
-_WAITING = tr("Waiting for the reply …")
-_WAITING_AFTER_TOOLS = tr("Reading the results of the tools …")
+_WAITING = tr("Waiting for the reply…")
+_WAITING_AFTER_TOOLS = tr("Reading the results of the tools…")
 _THOUGHTS = tr("Thought process")
-_STALLED = tr("Waiting for more …")
+_STALLED = tr("Waiting for more…")
 _LOOK_EVERY_MS = 1000
 _STALLED_AFTER_S = 3
 
@@ -254,7 +254,7 @@ class _StreamingThinking:
         self._text: MessageText | None = None
         self._is_finished = False
         self._began_s = monotonic()
-        self.fold = Fold(context, tr("Thinking …"), self._fill)
+        self.fold = Fold(context, tr("Thinking…"), self._fill)
 
     def append(self, text: str) -> None:
         self._source += text

@@ -105,7 +105,7 @@ def tool_title(
     arguments = one_line(_readable(call.arguments), _MAX_ARGUMENTS_CHARS) if call else ""
     parts = [f"{name}({arguments})" if arguments else name]
     if result is None:
-        parts.append(tr("running …") if is_running else tr("no result"))
+        parts.append(tr("running…") if is_running else tr("no result"))
     else:
         if result.duration_ms is not None:
             parts.append(format_milliseconds(result.duration_ms))
