@@ -44,7 +44,7 @@ _LISTED_REFUSALS_MAX = 50
 _ZSTD_MARK = b"\x28\xb5\x2f\xfd"
 _ZIP_MARKS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
 _NO_CONVERSATIONS = re.compile(
-    r"\.(aac|avif|bmp|css|csv|dat|docx|epub|flac|gif|heic|html?|ico|jpe?g|js|m4a|md|mov|mp3|mp4|odt"
+    r"\.(aac|avif|bmp|css|csv|dat|docx|epub|flac|gif|heic|(?<!MyActivity\.)html?|ico|jpe?g|js|m4a|md|mov|mp3|mp4|odt"
     r"|ogg|opus|pdf|png|pptx|svg|tiff?|wav|webm|webp|xlsx)$",
     re.IGNORECASE,
 )
@@ -364,4 +364,6 @@ class _SkippedFiles:
             yield Skipped(self._shown, f"{more:,} more entries were refused for similar reasons")
         if count := self._other_count:
             files = "1 other file" if count == 1 else f"{count:,} other files"
-            yield Skipped(self._shown, f"{files} skipped (images, audio, web pages, documents)")
+            yield Skipped(
+                self._shown, f"{files} with no conversations (images, audio, web pages, documents)"
+            )

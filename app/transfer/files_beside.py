@@ -4,6 +4,7 @@ Our own exports have them in a folder `NAME.attachments`, named by content hash;
 folder itself, their names begin with an id. Names only select files, they are never used as paths.
 """
 
+import base64
 import os
 import stat
 import zipfile
@@ -47,7 +48,12 @@ class FilesBeside:
         self._found: dict[str, list[Read]] | None = None
 
     def read(self, key: str) -> bytes | None:
-        """Return the only file of that name, or whose name begins with that id; None for none."""
+        """Return the only file of that name, or whose name begins with that id; None for none.
+
+        A `data:` URL is the content itself.
+        """
+        if key.startswith("data:"):
+            return _inline(key)
         if self._found is None:
             self._found = {}
             for path in self._paths:
@@ -93,6 +99,15 @@ class FilesBeside:
         self._found.setdefault(name, []).append(read)
 
 
+def _inline(url: str) -> bytes | None:
+    kind, _, data = url.partition(",")
+    if not kind.endswith(";base64") or len(data) > FILE_MAX_BYTES * 4 // 3 + 4:
+        return None
+    with suppress(ValueError):
+        return base64.b64decode(data)
+    return None
+
+
 def _read_file(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(FILE_MAX_BYTES + 1)
@@ -126,7 +141,7 @@ def with_files(
                     blocks.append(_without_file(block))
             else:
                 blocks.append(block)
-        return replace(message, blocks=tuple(blocks))
+        return replace(message, blocks=tuple(blocks), file_keys=())
 
     messages = tuple(map(stored, found.messages))
     return replace(found, messages=messages, skipped=(*found.skipped, *skipped))

@@ -46,8 +46,6 @@ from app.transfer.presets import known_uids
 from app.transfer.summaries import imported_summary_changes
 from app.transfer.turns import imported_exchanges, with_records
 
-_UNTITLED = "Untitled conversation"
-
 
 class ImportCounts(NamedTuple):
     """Counts of new conversations, turns and messages, and of messages that already existed.
@@ -110,7 +108,7 @@ class ConversationImporter:
         self._dry_run = dry_run
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
-        self._seen: dict[ConversationKey, set[str]] = {}  # by a dry run
+        self._seen: dict[ConversationKey, set[str]] = {}  # uids of messages, by a dry run
         self._summaries = Summaries(store)
         self._presets = known_uids(store)  # before the import brings others
 
@@ -133,7 +131,7 @@ class ConversationImporter:
                 continue
             changes, counts = self._new(found) if known is None else self._update(found, known)
             if self._dry_run:
-                counts = self._not_seen_before(found, counts)
+                counts = self._not_seen_before(found, changes, counts)
             if gone:
                 changes.append(UidsRestored(tuple(sorted(gone))))
             restored = None
@@ -168,32 +166,33 @@ class ConversationImporter:
         exchanges = [each.id for some in self._exchanges_here.values() for each in some]
         self._passages_here = self._passages.of_sources(PassageKind.TURN, exchanges)
 
-    def _not_seen_before(self, found: ImportedConversation, counts: ImportCounts) -> ImportCounts:
+    def _not_seen_before(
+        self, found: ImportedConversation, changes: Sequence[Change], counts: ImportCounts
+    ) -> ImportCounts:
         """Return the counts of a dry run without what the same run has counted already."""
         seen = self._seen.setdefault(key_of(found), set())
-        ids = {each.source_id for each in found.messages}
-        again, is_known = len(ids & seen), bool(seen)
-        seen |= ids
+        is_known = bool(seen)
+        added = [m for each in changes if isinstance(each, MessagesAdded) for m in each.messages]
+        new = {message.id for message in added if message.uid not in seen}
+        seen.update(message.uid for message in added)
         if not is_known:
             return counts
-        turns = 0 if again == len(ids) else counts.turns
-        new = max(0, counts.messages - again)
-        return ImportCounts(0, turns, new, counts.duplicates + counts.messages - new)
+        put = (each.exchange for each in changes if isinstance(each, ExchangePut))
+        turns = sum(not new.isdisjoint(each.message_ids) for each in put)
+        return ImportCounts(0, turns, len(new), counts.duplicates + len(added) - len(new))
 
     def _new(self, found: ImportedConversation) -> tuple[list[Change], ImportCounts]:
         created_at = created_at_of(found)
         times = [each.created_at for each in found.messages if each.created_at is not None]
         conversation_id = self._store.ids.conversation()
         messages = self._messages(found, found.messages, conversation_id, {}, created_at)
-        ids = {
-            each.source_id: message.id
-            for each, message in zip(found.messages, messages, strict=True)
-        }
+        pairs = zip(found.messages, messages, strict=True)
+        ids = {each.source_id: message.id for each, message in pairs}
         questions = (message.text for message in messages if message.opens_turn)
         conversation = Conversation(
             id=conversation_id,
             uid=uid_of(found, created_at),
-            title=found.title or first_words(questions) or _UNTITLED,
+            title=found.title or first_words(questions) or "Untitled conversation",
             title_origin=found.title_origin if found.title else TitleOrigin.FIRST_WORDS,
             source=found.first_source or found.source,
             created_at=created_at,
@@ -244,8 +243,8 @@ class ConversationImporter:
         conversation = known.conversation
         here = conversation.id
         added = self._messages(found, new, here, known.message_ids, conversation.created_at)
-        ids = dict(known.message_ids)
-        ids |= {each.source_id: message.id for each, message in zip(new, added, strict=True)}
+        pairs = zip(new, added, strict=True)
+        ids = {**known.message_ids, **{each.source_id: message.id for each, message in pairs}}
         before = {exchange.id: exchange for exchange in self._exchanges_here.get(here, ())}
         messages = [*self._messages_here.get(here, ()), *added]
         exchanges = calculate_exchanges(messages, self._store.ids.exchange, tuple(before.values()))

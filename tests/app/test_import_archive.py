@@ -168,7 +168,7 @@ def test_every_valid_zip_is_read(tmp_path: Path, make: Callable[[], bytes]) -> N
         (
             _with_good({f"{number}.png": b"\x89PNG" for number in range(30)} | {"chat.html": "<"}),
             "",
-            "31 other files skipped",
+            "31 other files with no conversations",
         ),
     ],
 )  # fmt: skip

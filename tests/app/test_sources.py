@@ -3,6 +3,7 @@
 import json
 import os
 import random
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.source_reader import SourceReader
 from tests.fakes.command_line import Console
 from tests.fakes.export_files import log_records, write
+from tests.fakes.files import png
 from tests.fakes.stored import made, opened
 
 _NOW = datetime(2026, 3, 5, tzinfo=UTC)
@@ -85,6 +87,18 @@ def test_a_session_is_read_once_and_again_when_it_grows(followed: Followed) -> N
     followed.session.write_text(_text(records))
     assert [followed.read(), followed.read()] == [1, 0]
     assert ("About ohms", "A unit.") in followed.texts()
+
+
+def test_a_picture_in_a_session_is_kept(followed: Followed) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": b64encode(png()).decode()}
+    records = log_records("claude_code")
+    asked = next(each for each in records if each["type"] == "user" and not each.get("isMeta"))
+    asked["message"]["content"] = [{"type": "image", "source": source}]
+    followed.session.write_text(_text(records))
+    followed.read()
+    assert [
+        each.read_bytes() for each in followed.store.paths.attachments.rglob("*") if each.is_file()
+    ] == [png()]
 
 
 def test_what_was_read_is_known_after_a_restart(followed: Followed) -> None:

@@ -4,17 +4,19 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.domain.conversations import Block, Role, ToolResult
+from app.domain.conversations import Role, ToolResult
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import (
+    SUBAGENT_TAG,
     blocks_of,
     call_block,
+    file_part,
     project_tag,
     result_block,
     text_block,
     thinking_block,
 )
-from app.transfer.importers.formats import ROLES, Format, Thread, databases, json_of
+from app.transfer.importers.formats import ROLES, Format, Part, Thread, databases, json_of
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 _CURSOR_USER = 1
@@ -49,7 +51,7 @@ def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConve
         )
 
 
-def _goose_part(part: dict[str, Any]) -> Iterator[Block]:
+def _goose_part(part: dict[str, Any]) -> Iterator[Part]:
     kind = text_of(part.get("type"))
     if kind == "toolRequest":
         call = an_object(an_object(part.get("toolCall")).get("value"))
@@ -92,16 +94,15 @@ def _opencode(
             session.get("title"),
             session.get("time_created"),
             session.get("time_updated"),
-            tags=project_tag(session.get("directory")),
+            tags=project_tag(session.get("directory"))
+            + ((SUBAGENT_TAG,) if session.get("parent_id") else ()),
         )
 
 
-def _opencode_part(part: dict[str, Any]) -> Iterator[Block]:
+def _opencode_part(part: dict[str, Any]) -> Iterator[Part]:
     kind = text_of(part.get("type"))
-    if kind == "text" and part.get("synthetic") is not True:
-        yield from text_block(part.get("text"))
-    elif kind == "reasoning":
-        yield from thinking_block(part.get("text"))
+    if kind == "file":
+        yield file_part(part.get("filename"), part.get("mime"), part.get("url"))
     elif kind == "tool":
         state = an_object(part.get("state"))
         yield call_block(part.get("callID"), part.get("tool"), state.get("input", ""))
@@ -109,6 +110,8 @@ def _opencode_part(part: dict[str, Any]) -> Iterator[Block]:
         result = state.get("error") if failed else state.get("output")
         if result is not None:
             yield result_block(part.get("callID"), part.get("tool"), result, is_error=failed)
+    elif part.get("synthetic") is not True:
+        yield from blocks_of([part])
 
 
 def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -159,7 +162,7 @@ def _bubbles(connection: sqlite3.Connection, name: str) -> dict[str, dict[str, A
     }
 
 
-def _cursor_blocks(bubble: dict[str, Any]) -> Iterator[Block]:
+def _cursor_blocks(bubble: dict[str, Any]) -> Iterator[Part]:
     yield from thinking_block(an_object(bubble.get("thinking")).get("text"))
     yield from text_block(bubble.get("text") or bubble.get("rawText"))
     if call := an_object(bubble.get("toolFormerData")):

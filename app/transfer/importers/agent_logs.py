@@ -9,6 +9,7 @@ from typing import Any
 from app.domain.conversations import Attachment, Block, Image, Text, Thinking, ToolCall, ToolResult
 from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.importers.formats import KeyedFile, Part, UnknownPart
 from app.transfer.importers.values import an_object, identity, media_type, objects, text_of
 
 SUBAGENT_TAG = "subagent"
@@ -18,22 +19,49 @@ RESULT_MAX_CHARS = 20_000
 """The limit of a tool result; agents read whole files, of which the middle is left out."""
 
 _TAG_CHARS = 40
+_ELSEWHERE = re.compile(r"/|(?!data:)\w+:")  # an address that is not in the export
+_SILENT = frozenset(
+    (
+        "redacted_thinking",
+        # OpenCode's
+        "agent", "compaction", "patch", "retry", "snapshot", "step-finish", "step-start", "subtask",
+        # Goose's
+        "contextLengthExceeded", "redactedThinking", "summarizationRequested", "systemNotification",
+        "toolConfirmationRequest",
+    )
+)  # fmt: skip
 
 
-def blocks_of(content: object) -> list[Block]:
-    """Return the blocks of a message as the vendors' protocols write them; unknown kinds are left out."""
+def blocks_of(content: object) -> list[Part]:
+    """Return the parts of a message as the vendors' protocols write them."""
     if isinstance(content, str):
         return text_block(content)
     return [block for part in objects(content) for block in _block(part)]
 
 
-def text_block(value: object) -> list[Block]:
+def file_part(name: object, kind: object, address: object = "", text: str = "") -> Part:
+    """Return a file of a message as a part; `address` is its `data:` URL or its id in the export.
+
+    `kind` is its media type, or "image".
+    """
+    shown = one_line(text_of(name), 200)
+    known = media_type(shown) or text_of(kind)[:100]
+    key = address if isinstance(address, str) and not _ELSEWHERE.match(address) else ""
+    if known.startswith("image/") or kind == "image":
+        known = known if "/" in known else "image/*"
+        file: Image | Attachment = Image(shown or "image", known)
+    else:
+        file = Attachment(shown or "file", known if "/" in known else "text/plain", None, text)
+    return KeyedFile(file, key) if key else file
+
+
+def text_block(value: object) -> list[Part]:
     """Return a text as a block, none for a blank one."""
     text = text_of(value)
     return [Text(text)] if text.strip() else []
 
 
-def thinking_block(value: object) -> list[Block]:
+def thinking_block(value: object) -> list[Part]:
     """Return a model's reasoning as a block, none for a blank one."""
     text = text_of(value)
     return [Thinking(text)] if text.strip() else []
@@ -94,7 +122,7 @@ def without_automatic(
     return found
 
 
-def _block(part: dict[str, Any]) -> list[Block]:
+def _block(part: dict[str, Any]) -> list[Part]:
     kind = text_of(part.get("type"))
     if kind in ("", "text", "input_text", "output_text", "summary_text"):
         return text_block(part.get("text"))
@@ -104,15 +132,29 @@ def _block(part: dict[str, Any]) -> list[Block]:
         return [call_block(part.get("id"), part.get("name"), part.get("input"))]
     if kind == "tool_result":
         is_error = part.get("is_error") is True
-        called = part.get("tool_use_id")
-        return [result_block(called, part.get("name"), part.get("content"), is_error=is_error)]
-    if kind in ("image", "input_image", "image_url"):
-        source = an_object(part.get("source"))
-        name = text_of(source.get("file_name")) or text_of(part.get("file_name")) or "image"
+        called, content = part.get("tool_use_id"), part.get("content")
+        pictures = [each for each in objects(content) if each.get("type") == "image"]
         return [
-            Image(name, text_of(source.get("media_type"))[:100] or media_type(name) or "image/*")
+            result_block(called, part.get("name"), content, is_error=is_error),
+            *map(_file, pictures),
         ]
-    return []
+    if kind in ("image", "input_image", "image_url", "document", "input_file"):
+        return [_file(part)]
+    return [] if kind in _SILENT else [UnknownPart(kind)]
+
+
+def _file(part: dict[str, Any]) -> Part:
+    """Return an image or a document; the protocols have its content in three places."""
+    source = an_object(part.get("source")) or part
+    name = source.get("file_name") or part.get("file_name") or part.get("title")
+    kind = text_of(source.get("media_type") or source.get("mimeType"))
+    url, data = part.get("image_url") or part.get("file_data"), source.get("data")
+    url = url.get("url") if isinstance(url, dict) else url
+    if isinstance(data, str) and source.get("type") != "text":
+        url = f"data:{kind};base64,{data}"
+    is_image = text_of(part.get("type")) not in ("document", "input_file")
+    text = text_of(data) if source.get("type") == "text" else ""
+    return file_part(name, kind or ("image" if is_image else "text/plain"), url, text)
 
 
 def _plain(result: object) -> str:

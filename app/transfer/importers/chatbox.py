@@ -3,10 +3,18 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.domain.conversations import Attachment, Block, Image, Role
+from app.domain.conversations import Attachment, Image, Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import call_block, result_block, text_block, thinking_block
-from app.transfer.importers.formats import ROLES, Format, Thread, documents, json_of
+from app.transfer.importers.formats import (
+    ROLES,
+    Format,
+    Part,
+    Thread,
+    UnknownPart,
+    documents,
+    json_of,
+)
 from app.transfer.importers.values import (
     an_object,
     identity,
@@ -19,6 +27,7 @@ from app.transfer.importers.values import (
 
 SOURCE = "chatbox"
 _PREFIX = "session:"
+_SILENT = frozenset(("info", "app"))
 
 
 def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -39,7 +48,7 @@ def _threads(
     """Yield the newest thread of a session and the older ones, each as a conversation."""
     forks = an_object(session.get("messageForksHash"))
     heading = title(session.get("name"))
-    shown = title(session.get("threadName")) or heading
+    shown = heading or title(session.get("threadName"))
     pinned = is_starred or session.get("starred") is True
     yield _thread(objects(session.get("messages")), forks, where, name, shown, pinned=pinned)
     for older in objects(session.get("threads")):
@@ -93,10 +102,10 @@ def _add(
     return end
 
 
-def _blocks(message: dict[str, Any]) -> list[Block]:
-    found: list[Block] = []
-    found += thinking_block(message.get("reasoningContent"))
-    for part in objects(message.get("contentParts")):
+def _blocks(message: dict[str, Any]) -> list[Part]:
+    found: list[Part] = thinking_block(message.get("reasoningContent"))
+    parts = objects(message.get("contentParts"))
+    for part in parts or [{"type": "text", "text": message.get("content")}]:
         kind = text_of(part.get("type"))
         if kind == "text":
             found += text_block(part.get("text"))
@@ -109,8 +118,8 @@ def _blocks(message: dict[str, Any]) -> list[Block]:
             found.append(call_block(call, tool, part.get("args", "")))
             if part.get("result") is not None:
                 found.append(result_block(call, tool, part["result"]))
-    if not found:
-        found += text_block(message.get("content"))
+        elif kind not in _SILENT:
+            found.append(UnknownPart(kind))
     for file in objects(message.get("files")):
         name = text_of(file.get("name")) or "file"
         found.append(Attachment(name, media_type(name) or "text/plain"))

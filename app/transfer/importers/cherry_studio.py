@@ -4,11 +4,12 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from app.domain.conversations import Attachment, Block, Image, Role
+from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import (
     blocks_of,
     call_block,
+    file_part,
     result_block,
     text_block,
     thinking_block,
@@ -16,8 +17,10 @@ from app.transfer.importers.agent_logs import (
 from app.transfer.importers.formats import (
     ROLES,
     Format,
+    Part,
     Row,
     Thread,
+    UnknownPart,
     columns,
     databases,
     documents,
@@ -26,7 +29,7 @@ from app.transfer.importers.formats import (
 from app.transfer.importers.values import (
     an_object,
     identity,
-    media_type,
+    link_list,
     moment,
     objects,
     strings,
@@ -101,7 +104,7 @@ def _conversation(
     )
 
 
-def _block(block: dict[str, Any]) -> Iterator[Block]:
+def _block(block: dict[str, Any]) -> Iterator[Part]:
     kind, content = text_of(block.get("type")), block.get("content")
     if kind in ("main_text", "translation", "compact"):
         yield from text_block(content)
@@ -115,12 +118,13 @@ def _block(block: dict[str, Any]) -> Iterator[Block]:
         yield result_block(call, name, content)
     elif kind in ("image", "file"):
         file = an_object(block.get("file"))
-        name = text_of(file.get("origin_name")) or text_of(file.get("name")) or kind
-        media = media_type(name)
-        if kind == "image":
-            yield Image(name, media or "image/*")
-        else:
-            yield Attachment(name, media or "text/plain")
+        name = file.get("origin_name") or file.get("name") or kind
+        yield file_part(name, kind, block.get("url") or file.get("id"))
+    elif kind == "citation":
+        found = objects(an_object(block.get("response")).get("results"))
+        yield from text_block(link_list((each.get("title"), each.get("url")) for each in found))
+    elif kind not in ("", "error", "unknown"):
+        yield UnknownPart(kind)
 
 
 def _database(
@@ -166,7 +170,7 @@ def _camel(row: Row) -> Row:
     return named
 
 
-def _part(part: dict[str, Any]) -> Iterator[Block]:
+def _part(part: dict[str, Any]) -> Iterator[Part]:
     kind = text_of(part.get("type"))
     if kind in ("dynamic-tool", "tool-invocation") or kind.startswith("tool-"):
         call = part.get("toolCallId")
@@ -175,10 +179,8 @@ def _part(part: dict[str, Any]) -> Iterator[Block]:
         if part.get("output") is not None:
             yield result_block(call, name, part["output"])
     elif kind == "file":
-        name = text_of(part.get("filename")) or "file"
-        media = text_of(part.get("mediaType"))[:100] or media_type(name) or "text/plain"
-        yield Image(name, media) if media.startswith("image/") else Attachment(name, media)
-    else:
+        yield file_part(part.get("filename"), part.get("mediaType"), part.get("url"))
+    elif not kind.startswith("data-") and kind not in ("step-start", "source-url"):
         yield from blocks_of([part])
 
 

@@ -1,7 +1,6 @@
 """The Claude importer: `conversations.json` with messages under `chat_messages`, a list or, since 2026, a tree."""
 
 import json
-import re
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +21,7 @@ from app.transfer.importers.values import (
     an_object,
     count,
     identity,
+    link_list,
     media_type,
     moment,
     objects,
@@ -32,7 +32,6 @@ from app.transfer.importers.values import (
 SOURCE = "claude"
 _ROOT = "00000000-0000-4000-8000-000000000000"
 _ROLES = {"human": Role.USER, "assistant": Role.ASSISTANT}
-_WEB = re.compile(r"https?://[^\s<>()]{1,1000}")
 _SILENT_BLOCKS = frozenset(("token_budget", "redacted_thinking", "flag"))
 
 
@@ -147,15 +146,12 @@ def _display_text(shown: dict[str, Any]) -> str:
 
 def _sources(block: dict[str, Any]) -> str:
     """Return the sources that a text cites, as a list of links."""
-    links: dict[str, str] = {}
-    for citation in objects(block.get("citations")):
-        details = an_object(citation.get("details"))
-        url = text_of(details.get("url")) or text_of(citation.get("url"))
-        name = text_of(citation.get("title")) or text_of(details.get("title")) or url
-        if _WEB.fullmatch(url):
-            links.setdefault(url, re.sub(r"[\[\]\s]+", " ", name[:200]).strip() or url)
-    listed = (f"- [{name}]({url})" for url, name in links.items())
-    return "\n\n" + "\n".join(listed) if links else ""
+    cited = [(each, an_object(each.get("details"))) for each in objects(block.get("citations"))]
+    links = link_list(
+        (each.get("title") or details.get("title"), details.get("url") or each.get("url"))
+        for each, details in cited
+    )
+    return f"\n\n{links}" if links else ""
 
 
 def _text(part: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from app.domain.conversations import Block, Role, Text, ToolResult
+from app.domain.conversations import Role, Text, ToolResult
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import (
@@ -22,7 +22,7 @@ from app.transfer.importers.agent_logs import (
     without_automatic,
 )
 from app.transfer.importers.building import Imported, Node
-from app.transfer.importers.formats import Format, Thread, lines
+from app.transfer.importers.formats import Format, Part, Thread, lines
 from app.transfer.importers.values import an_object, identity, moment, text_of, title
 
 SOURCE = "claude_code"
@@ -156,7 +156,7 @@ class _Records(Thread):
         reply = identity(message.get("id"))
         begun = self.nodes.get(self._replies.get(reply, ""))
         if reply and begun is not None and begun.message is not None:
-            whole = merged(begun.message.blocks, blocks)
+            whole = merged(begun.message.blocks, self.known_blocks(name, blocks))
             self.nodes[self._replies[reply]] = Node(
                 begun.parent, replace(begun.message, blocks=whole)
             )
@@ -167,9 +167,10 @@ class _Records(Thread):
         super().add(name, parent, Role.ASSISTANT, blocks, at, model)
 
 
-def _user_blocks(record: Mapping[str, Any], message: dict[str, Any]) -> tuple[Role, list[Block]]:
+def _user_blocks(record: Mapping[str, Any], message: dict[str, Any]) -> tuple[Role, list[Part]]:
     blocks = blocks_of(message.get("content"))
-    if blocks and all(isinstance(block, ToolResult) for block in blocks):
+    kinds = {type(block) for block in blocks}
+    if ToolResult in kinds and Text not in kinds:
         return Role.TOOL, blocks
     if record.get("isCompactSummary") is True:
         return Role.SYSTEM, blocks

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.domain.conversations import Block, Role
+from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import (
@@ -28,7 +28,15 @@ from app.transfer.importers.agent_logs import (
     without_automatic,
 )
 from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import Format, Thread, databases, json_of, lines
+from app.transfer.importers.formats import (
+    Format,
+    Part,
+    Thread,
+    UnknownPart,
+    databases,
+    json_of,
+    lines,
+)
 from app.transfer.importers.values import (
     an_object,
     count,
@@ -78,7 +86,8 @@ class _Rollout(Thread):
         self._model: str | None = None
         self._at: datetime | None = None
         self._path: list[tuple[str, bool]] = []
-        self._reply: list[Block] = []
+        self._reply: list[Part] = []
+        self._by: str | None = None  # the model of the reply
 
     def add(self, record: dict[str, Any]) -> None:  # type: ignore[override]
         """Read a line of the log."""
@@ -98,6 +107,7 @@ class _Rollout(Thread):
             if self._reply and _role(item, payload) is not Role.ASSISTANT:
                 self._flush()
             self._at = at or self._at
+            self._by = self._by if self._reply else self._model
             self._item(item, payload)
 
     def finish(self, file: NamedStream) -> ImportedConversation | Skipped:
@@ -138,17 +148,19 @@ class _Rollout(Thread):
 
     def _flush(self) -> None:
         if self._reply:
-            self._append(Role.ASSISTANT, self._reply, self._model)
+            self._append(Role.ASSISTANT, self._reply, self._by)
             self._reply = []
 
-    def _append(self, role: Role, blocks: list[Block], model: str | None = None) -> None:
-        if not blocks:
-            return
+    def _append(self, role: Role, blocks: list[Part], model: str | None = None) -> None:
         parent = self._path[-1][0] if self._path else None
-        said = json.dumps([parent, role, [str(block) for block in blocks]])
+        known = self.known_blocks(f"after {parent}" if parent else "1", blocks)
+        if not known:
+            return
+        said = json.dumps([parent, role, [str(block) for block in known]])
         name = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         if name not in self.nodes:  # said again after a rollback
-            super().add(name, parent, role, blocks, self._at, model)
+            kept = [each for each in blocks if not isinstance(each, UnknownPart)]
+            super().add(name, parent, role, kept, self._at, model)
         self._path.append((name, role is Role.USER))
 
     def _roll_back(self, turns: int) -> None:
@@ -162,7 +174,7 @@ def _role(item: str, payload: dict[str, Any]) -> Role | None:
     return Role.ASSISTANT if item == "reasoning" or item in _CALLS else None
 
 
-def _is_context(block: Block) -> bool:
+def _is_context(block: Part) -> bool:
     """Return whether a block is what the program itself says at the start of a session."""
     return getattr(block, "text", "").lstrip().startswith(_NOT_TYPED)
 
@@ -228,7 +240,7 @@ def _threads(
         yield thread.finished(current, "")
 
 
-def _app_item(kind: str, item: dict[str, Any]) -> tuple[Role | None, list[Block]]:
+def _app_item(kind: str, item: dict[str, Any]) -> tuple[Role | None, list[Part]]:
     content = item.get("content", item.get("text"))
     if kind == "userMessage":
         return Role.USER, [each for each in blocks_of(content) if not _is_context(each)]

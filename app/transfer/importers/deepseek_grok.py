@@ -3,14 +3,21 @@
 from collections.abc import Iterator
 from typing import Any
 
-from app.domain.conversations import Attachment, Block, Role
+from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.agent_logs import text_block, thinking_block
+from app.transfer.importers.agent_logs import file_part, text_block, thinking_block
 from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import Format, Thread, documents, extended_json
+from app.transfer.importers.formats import (
+    Format,
+    Part,
+    Thread,
+    UnknownPart,
+    documents,
+    extended_json,
+)
 from app.transfer.importers.pieces import ConversationEnd, MessageEntry, Truncated, iter_events
-from app.transfer.importers.values import an_object, identity, media_type, moment, objects, text_of
+from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 DEEPSEEK, GROK = "deepseek", "grok"
 
@@ -41,7 +48,7 @@ def _add_fragments(thread: Thread, key: str, node: dict[str, Any]) -> None:
     fragments = objects(message.get("fragments"))
     kinds = {text_of(each.get("type")) for each in fragments}
     role = Role.USER if "REQUEST" in kinds else Role.ASSISTANT
-    blocks: list[Block] = []
+    blocks: list[Part] = []
     for fragment in fragments:
         kind = text_of(fragment.get("type"))
         if kind == "THINK":
@@ -49,10 +56,9 @@ def _add_fragments(thread: Thread, key: str, node: dict[str, Any]) -> None:
         elif kind in ("REQUEST", "RESPONSE"):
             blocks += text_block(fragment.get("content"))
         else:
-            thread.left_out.append((name, f"it contains a part of the unknown kind '{kind[:60]}'"))
+            blocks.append(UnknownPart(kind))
     for file in objects(message.get("files")):
-        named = text_of(file.get("file_name")) or "file"
-        blocks.append(Attachment(named, media_type(named) or "text/plain"))
+        blocks.append(file_part(file.get("file_name"), ""))
     model = text_of(message.get("model")) or None
     at = moment(message.get("inserted_at"))
     thread.add(name, parent, role, blocks, at, model)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from app.domain.conversations import Block, Role
+from app.domain.conversations import Block, File, Role
 from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.building import ConversationTree, Imported
@@ -74,6 +74,25 @@ class Format:
         return bool(self.tables) and names.issuperset(self.tables.split())
 
 
+@dataclass(frozen=True, slots=True)
+class KeyedFile:
+    """A file that is found by its name or id in the export; `key` may also be a `data:` URL."""
+
+    file: File
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownPart:
+    """A part of a message of a kind that no importer knows."""
+
+    kind: str
+
+
+Part = Block | KeyedFile | UnknownPart
+"""What a reader finds in a message."""
+
+
 class Thread(ConversationTree):
     """A conversation that is read from a file of which everything is known at once.
 
@@ -92,7 +111,7 @@ class Thread(ConversationTree):
         self,
         name: str,
         role: Role,
-        blocks: Iterable[Block],
+        blocks: Iterable[Part],
         at: object = None,
         model: object = None,
     ) -> None:
@@ -104,19 +123,39 @@ class Thread(ConversationTree):
         name: str,
         parent: str | None,
         role: Role,
-        blocks: Iterable[Block],
+        blocks: Iterable[Part],
         at: object = None,
         model: object = None,
     ) -> str:
         """Add a message and return its id; without blocks it is a hidden node.
 
-        `at` and `model` are as the export has them. Only replies keep their `model`.
+        `at` and `model` are as the export has them. Only replies keep their `model`. Unknown parts are
+        named in `left_out`.
         """
-        kept = tuple(blocks)
+        parts = list(blocks)
+        kept = self.known_blocks(name, parts)
+        keys = [
+            each.key if isinstance(each, KeyedFile) else ""
+            for each in parts
+            if isinstance(each, KeyedFile | File)
+        ]
         by = text_of(model) or None if role is Role.ASSISTANT else None
-        shown = ImportedMessage(name, parent, role, kept, moment(at), by) if kept else None
+        shown = None
+        if kept:
+            shown = ImportedMessage(name, parent, role, kept, moment(at), by, file_keys=tuple(keys))
         self.add_node(name, parent, shown)
         return name
+
+    def known_blocks(self, name: str, parts: Iterable[Part]) -> tuple[Block, ...]:
+        """Return the blocks of a message; unknown parts are named in `left_out`."""
+        kept: list[Block] = []
+        for part in parts:
+            if isinstance(part, UnknownPart):
+                why = f"it contains a part of the unknown kind '{part.kind[:60]}'"
+                self.left_out.append((name, why))
+            else:
+                kept.append(part.file if isinstance(part, KeyedFile) else part)
+        return tuple(kept)
 
     def finished(
         self,

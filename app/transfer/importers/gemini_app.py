@@ -8,11 +8,11 @@ from datetime import timedelta
 from pathlib import PurePath
 from typing import Any
 
-from app.domain.conversations import Attachment, Block, Image, Role
+from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.importers.agent_logs import blocks_of, text_block, thinking_block
-from app.transfer.importers.formats import Format, Thread, documents
-from app.transfer.importers.values import an_object, moment, objects, text_of
+from app.transfer.importers.agent_logs import blocks_of, file_part, text_block, thinking_block
+from app.transfer.importers.formats import Format, Part, Thread, documents
+from app.transfer.importers.values import an_object, moment, objects, strings, text_of
 
 SOURCE = "gemini"
 SILENCE = timedelta(minutes=30)
@@ -47,12 +47,10 @@ def _activity(value: Any, where: str) -> Iterable[ImportedConversation | Skipped
         name = hashlib.sha256(f"{at.isoformat()}\0{prompt}".encode()).hexdigest()[:32]
         if name in thread.nodes:
             continue
-        blocks: list[Block] = text_block(prompt)
+        blocks = text_block(prompt)
         if isinstance(entry.get("imageFile"), str):
-            blocks.append(Image(text_of(entry["imageFile"]), "image/*"))
-        files = entry.get("attachedFiles")
-        for file in files if isinstance(files, list) else ():
-            blocks += [Attachment(text_of(file) or "file", "text/plain")]
+            blocks.append(file_part(entry["imageFile"], "image", ""))
+        blocks += [file_part(each, "", "") for each in strings(entry.get("attachedFiles"))]
         thread.append(name, Role.USER, blocks, at)
         answer = "\n\n".join(_text(each.get("html")) for each in objects(entry.get("safeHtmlItem")))
         thread.append(f"{name}/answer", Role.ASSISTANT, text_block(answer), at)
@@ -90,7 +88,7 @@ def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skippe
             at = moment(asked.get("turn_last_modified"))
             thread.append(f"{number}", Role.USER, text_block(asked.get("prompt")), at)
         if answered:
-            blocks: list[Block] = []
+            blocks: list[Part] = []
             for thought in objects(answered.get("model_thoughts")):
                 blocks += thinking_block(thought.get("description"))
             for part in objects(answered.get("text")):
@@ -112,9 +110,11 @@ def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     thread = Thread(SOURCE, where)
     instruction = an_object(record.get("systemInstruction"))
     thread.append("system", Role.SYSTEM, list(_chunk(instruction)))
-    thinking: list[Block] = []
+    thinking: list[Part] = []
     for number, chunk in enumerate(objects(an_object(record.get("chunkedPrompt")).get("chunks"))):
         is_user = text_of(chunk.get("role")) == "user"
+        if chunk.get("errorMessage"):
+            thread.left_out.append((str(number), "it is an error message"))
         blocks = list(_chunk(chunk))
         if chunk.get("isThought") is True:
             thinking += [
@@ -136,7 +136,7 @@ def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     yield thread.finished(identity, name)
 
 
-def _chunk(chunk: dict[str, Any]) -> Iterator[Block]:
+def _chunk(chunk: dict[str, Any]) -> Iterator[Part]:
     parts = objects(chunk.get("parts"))
     if parts:
         yield from blocks_of([{"text": each.get("text")} for each in parts])
@@ -144,8 +144,7 @@ def _chunk(chunk: dict[str, Any]) -> Iterator[Block]:
         yield from text_block(chunk.get("text"))
     for kind in ("driveImage", "driveDocument"):
         if file := an_object(chunk.get(kind)):
-            name = text_of(file.get("id")) or "file"
-            yield Image(name, "image/*") if kind == "driveImage" else Attachment(name, "text/plain")
+            yield file_part(file.get("id"), "image" if kind == "driveImage" else "", "")
 
 
 TAKEOUT_FORMAT = Format(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from app.domain.conversations import Block, Role
+from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import (
@@ -15,7 +15,7 @@ from app.transfer.importers.agent_logs import (
     thinking_block,
 )
 from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import Format, Thread, document, lines
+from app.transfer.importers.formats import Format, Part, Thread, document, lines
 from app.transfer.importers.values import (
     UnreadableValue,
     an_object,
@@ -90,7 +90,7 @@ def _conversation(
             if calls:
                 blocks += [call_block(e.get("id"), e.get("name"), e.get("args")) for e in calls]
                 thread.append(f"{name}/calls", Role.ASSISTANT, blocks, at, model)
-                results = [result_block(e.get("id"), e.get("name"), e.get("result")) for e in calls]
+                results = [result_block(e.get("id"), e.get("name"), _result(e)) for e in calls]
                 thread.append(f"{name}/results", Role.TOOL, results, at)
                 blocks = []
             thread.append(name, Role.ASSISTANT, [*blocks, *answer], at, model)
@@ -106,7 +106,16 @@ def _conversation(
     )
 
 
-def _thoughts(record: dict[str, Any]) -> Iterable[Block]:
+def _result(call: dict[str, Any]) -> object:
+    """Return what a tool returned: the API wraps it twice, and lists it with what else it sent."""
+    responses = [
+        an_object(each.get("functionResponse")).get("response")
+        for each in objects(call.get("result"))
+    ]
+    return [each for each in responses if each] or call.get("result")
+
+
+def _thoughts(record: dict[str, Any]) -> Iterable[Part]:
     for each in objects(record.get("thoughts")):
         parts = filter(None, (text_of(each.get("subject")), text_of(each.get("description"))))
         yield from thinking_block(": ".join(parts))

@@ -6,12 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from app.domain.conversations import Block, Image
 from app.domain.transfer import Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.agent_logs import blocks_of, text_block
+from app.transfer.importers.agent_logs import blocks_of
 from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import ROLES, Format, Thread, lines
+from app.transfer.importers.formats import ROLES, Format, Part, Thread, lines
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 SOURCE = "jan"
@@ -20,7 +19,8 @@ SOURCE = "jan"
 def read_jan(file: NamedStream) -> Imported:
     """Yield the conversation of a `messages.jsonl`."""
     header = _header(file.path)
-    model = text_of(an_object(header.get("model")).get("id")) or None
+    helper = next(iter(objects(header.get("assistants"))), {})
+    model = text_of(an_object(header.get("model") or helper.get("model")).get("id")) or None
     thread, name = Thread(SOURCE, file.name), identity(header.get("id"))
     for number, message, flaw in lines(file.stream):
         if flaw:
@@ -46,15 +46,10 @@ def _header(path: Path | None) -> dict[str, Any]:
     return {}
 
 
-def _blocks(message: dict[str, Any]) -> Iterator[Block]:
+def _blocks(message: dict[str, Any]) -> Iterator[Part]:
     for part in objects(message.get("content")):
-        value = part.get("text")
-        if isinstance(value, dict):
-            yield from text_block(value.get("value"))
-        elif text_of(part.get("type")) == "image_url":
-            yield Image("image", "image/*")
-        else:
-            yield from blocks_of([part])
+        value = an_object(part.get("text"))
+        yield from blocks_of([part | {"text": value["value"]} if "value" in value else part])
 
 
 FORMAT = Format(SOURCE, "Jan", read_jan, members=("thread_id role content created_at",))

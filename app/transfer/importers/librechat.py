@@ -3,10 +3,16 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.domain.conversations import Block, Role
+from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.importers.agent_logs import blocks_of, call_block, result_block, text_block
-from app.transfer.importers.formats import Format, Thread, documents, extended_json
+from app.transfer.importers.agent_logs import (
+    blocks_of,
+    call_block,
+    file_part,
+    result_block,
+    text_block,
+)
+from app.transfer.importers.formats import Format, Part, Thread, documents, extended_json
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 SOURCE = "librechat"
@@ -36,18 +42,22 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
         pairs = list(_flat(objects(record.get("messagesTree")), None))
     else:
         pairs = [(each, None) for each in objects(record.get("messages"))]
-    last = None
+    last = root = None
+    prompt = text_block(an_object(record.get("options")).get("promptPrefix"))
+    if prompt:
+        root = thread.add("promptPrefix", None, Role.SYSTEM, prompt)
     for message, above in pairs:
         name = identity(message.get("messageId")) or thread.generated_id()
         parent = identity(message.get("parentMessageId")) or above
+        parent = root if parent in (_ROOT, None) else parent
         role = Role.USER if message.get("isCreatedByUser") is True else Role.ASSISTANT
         model = text_of(message.get("model")) or None
         at = moment(extended_json(message.get("createdAt")))
         if message.get("error") is True:
             thread.left_out.append((name, "it is an error message"))
-            thread.add_node(name, None if parent == _ROOT else parent, None)
+            thread.add_node(name, parent, None)
             continue
-        thread.add(name, None if parent == _ROOT else parent, role, _blocks(message), at, model)
+        thread.add(name, parent, role, _blocks(message), at, model)
         last = name
     return thread.finished(
         record.get("conversationId"),
@@ -71,8 +81,8 @@ def _flat(
         waiting += [(each, name) for each in reversed(objects(message.get("children")))]
 
 
-def _blocks(message: dict[str, Any]) -> list[Block]:
-    found: list[Block] = []
+def _blocks(message: dict[str, Any]) -> list[Part]:
+    found: list[Part] = []
     for part in objects(message.get("content")):
         kind = text_of(part.get("type"))
         value = part.get(kind)
@@ -84,7 +94,11 @@ def _blocks(message: dict[str, Any]) -> list[Block]:
         else:
             text = value.get("value") if isinstance(value, dict) else value
             found += blocks_of([{"type": _KINDS.get(kind, kind), "text": text}])
-    return found or text_block(message.get("text"))
+    files = (
+        file_part(each.get("filename"), each.get("type"), "", text_of(each.get("text")))
+        for each in objects(message.get("files"))
+    )
+    return [*(found or text_block(message.get("text"))), *files]
 
 
 _KINDS = {"think": "reasoning"}

@@ -5,15 +5,20 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from app.domain.conversations import Attachment, Block, Text, Thinking
+from app.domain.conversations import Role, Text, Thinking
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.importers.agent_logs import blocks_of, call_block, result_block
-from app.transfer.importers.formats import ROLES, Format, Thread, documents
+from app.transfer.importers.agent_logs import (
+    blocks_of,
+    call_block,
+    file_part,
+    result_block,
+    text_block,
+)
+from app.transfer.importers.formats import ROLES, Format, Part, Thread, documents
 from app.transfer.importers.values import (
     an_object,
     count,
     identity,
-    media_type,
     moment,
     objects,
     text_of,
@@ -27,7 +32,8 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
     model = text_of(an_object(record.get("lastUsedModel")).get("identifier")) or None
     created_at = moment(record.get("createdAt"))
     thread = Thread(SOURCE, where)
-    above: str | None = None
+    prompt = text_block(record.get("systemPrompt"))
+    above = thread.add("system", None, Role.SYSTEM, prompt, created_at) if prompt else None
     for number, message in enumerate(objects(record.get("messages"))):
         versions = objects(message.get("versions"))
         shown = min(count(message.get("currentlySelected")) or 0, max(0, len(versions) - 1))
@@ -64,7 +70,7 @@ def _time(version: dict[str, Any]) -> datetime | None:
     return None
 
 
-def _blocks(version: dict[str, Any]) -> Iterator[Block]:
+def _blocks(version: dict[str, Any]) -> Iterator[Part]:
     yield from _content(version.get("content"))
     for step in objects(version.get("steps")):
         if text_of(step.get("type")) != "contentBlock":
@@ -74,18 +80,24 @@ def _blocks(version: dict[str, Any]) -> Iterator[Block]:
             yield Thinking(block.text) if is_thinking and isinstance(block, Text) else block
 
 
-def _content(content: object) -> Iterator[Block]:
+def _content(content: object) -> Iterator[Part]:
     for part in objects(content):
         kind = text_of(part.get("type"))
         if kind == "file":
-            name = text_of(part.get("fileIdentifier")) or "file"
-            yield Attachment(name, media_type(name) or "text/plain")
+            yield file_part(part.get("fileIdentifier"), part.get("fileType"))
         elif kind == "toolCallRequest":
-            yield call_block(part.get("callId"), part.get("name"), part.get("parameters", ""))
+            yield call_block(part.get("callId"), part.get("name"), part.get("parameters"))
         elif kind == "toolCallResult":
-            yield result_block(part.get("callId"), part.get("name"), part.get("content"))
+            yield result_block(
+                part.get("toolCallId", part.get("callId")), part.get("name"), part.get("content")
+            )
         elif part.get("isStructural") is not True:
             yield from blocks_of([part])
 
 
-FORMAT = Format(SOURCE, "LM Studio", documents(_read), members=("versions currentlySelected",))
+FORMAT = Format(
+    SOURCE,
+    "LM Studio",
+    documents(_read),
+    members=("versions currentlySelected", "pinned createdAt tokenCount messages"),
+)

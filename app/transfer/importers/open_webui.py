@@ -6,12 +6,13 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from app.domain.conversations import Attachment, Block, Image, Role
+from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import (
     blocks_of,
     call_block,
+    file_part,
     result_block,
     text_block,
     thinking_block,
@@ -20,6 +21,7 @@ from app.transfer.importers.building import Imported
 from app.transfer.importers.formats import (
     ROLES,
     Format,
+    Part,
     Thread,
     columns,
     databases,
@@ -30,7 +32,7 @@ from app.transfer.importers.pieces import ConversationEnd, MessageEntry, Truncat
 from app.transfer.importers.values import (
     an_object,
     identity,
-    media_type,
+    link_list,
     moment,
     objects,
     strings,
@@ -106,10 +108,10 @@ def _conversation(
     )
 
 
-def _message_blocks(message: Mapping[str, Any], role: Role) -> list[Block]:
+def _message_blocks(message: Mapping[str, Any], role: Role) -> list[Part]:
     content = json_of(message.get("content")) if isinstance(message.get("content"), bytes) else None
     content = message.get("content") if content is None else content
-    blocks: list[Block] = []
+    blocks: list[Part] = []
     if isinstance(content, str):
         blocks += _parts(content) if role is Role.ASSISTANT else text_block(content)
     else:
@@ -117,28 +119,28 @@ def _message_blocks(message: Mapping[str, Any], role: Role) -> list[Block]:
     for file in objects(json_of(message.get("files"))):
         inner = an_object(file.get("file")) or file
         name = text_of(inner.get("filename")) or text_of(file.get("name")) or "file"
-        kind = media_type(name)
-        if text_of(file.get("type")) == "image" or kind.startswith("image/"):
-            blocks.append(Image(name, kind or "image/*"))
-        else:
-            text = text_of(an_object(inner.get("data")).get("content"))
-            blocks.append(Attachment(name, kind or "text/plain", None, text))
-    return blocks
+        text = text_of(an_object(inner.get("data")).get("content"))
+        blocks.append(file_part(name, file.get("type"), file.get("url"), text))
+    cited = (an_object(each.get("source")) for each in objects(json_of(message.get("sources"))))
+    links = link_list((each.get("name"), each.get("url")) for each in cited)
+    return [*blocks, *text_block(links)]
 
 
-def _parts(text: str) -> list[Block]:
+def _parts(text: str) -> list[Part]:
     """Return the blocks of a reply, in which reasoning and tool calls are HTML elements."""
-    blocks: list[Block] = []
+    blocks: list[Part] = []
     at = 0
     for found in _DETAILS.finditer(text):
         attributes = {key: html.unescape(value) for key, value in _ATTRIBUTE.findall(found[1])}
         inner = _SUMMARY.sub("", found["text"])
         if attributes.get("type") == "reasoning":
             quoted = re.sub(r"^> ?", "", html.unescape(inner), flags=re.MULTILINE)
-            made: list[Block] = thinking_block(quoted.strip())
+            made: list[Part] = thinking_block(quoted.strip())
         elif attributes.get("type") == "tool_calls":
             call, name = attributes.get("id", ""), attributes.get("name", "")
-            made = [call_block(call, name, attributes.get("arguments", ""))]
+            given = attributes.get("arguments", "")
+            inner_json = json_of(given)  # often JSON in JSON
+            made = [call_block(call, name, inner_json if isinstance(inner_json, str) else given)]
             if result := attributes.get("result"):
                 made.append(result_block(call, name, json_of(result) or result))
         else:
@@ -157,6 +159,10 @@ def _database(
     has_users = "user_id" in columns(connection, "chat")
     if has_users and connection.execute(users).fetchone()["users"] > 1:
         yield Skipped(where, "it has chats of several users; all were imported")
+    if "memory" in tables(connection):
+        count = connection.execute("SELECT count(*) AS n FROM memory").fetchone()["n"]
+        if count:
+            yield Skipped(where, f"its memories of you ({count:,}) are not imported")
     for record in connection.execute("SELECT * FROM chat ORDER BY created_at"):
         chat = an_object(json_of(record.get("chat")))
         messages = an_object(an_object(chat.get("history")).get("messages"))

@@ -249,6 +249,8 @@ def _other_json(body: bytes, name: str) -> Detected:
             ignored="it contains Claude projects (instructions and documents), not conversations; they "
             "are not imported, but you can attach their documents where you need them"
         )
+    if stem.endswith(".meta") and has_members(body, ("agentType",)):
+        return Detected(ignored="")  # of a subagent of Claude Code
     if stem in _SILENT_FILES or stem.startswith(("manifest", "export_manifest")):
         return Detected(ignored="")
     if _EMPTY_LIST.fullmatch(body.rstrip()):
@@ -262,6 +264,8 @@ def _other_json(body: bytes, name: str) -> Detected:
 
 
 def _file_type(head: bytes) -> str:
+    if b'class="outer-cell' in head:
+        return "Google's activity as a web page; choose JSON for My Activity in Google Takeout, and export again"
     for first_bytes, file_type in _FIRST_BYTES:
         if head.startswith(first_bytes):
             return file_type

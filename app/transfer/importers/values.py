@@ -6,6 +6,8 @@ Times are returned in UTC; every text is sanitized by `app.domain.text.clean`.
 import hashlib
 import json
 import math
+import re
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -44,6 +46,7 @@ _MEDIA_TYPES = {
     "zip": "application/zip",
 }
 _ID_MAX_CHARS = 200
+_WEB = re.compile(r"https?://[^\s<>()]{1,1000}")
 _TITLE_MAX_CHARS = 300
 _EARLIEST_S = datetime(1990, 1, 1, tzinfo=UTC).timestamp()
 _LATEST_S = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
@@ -125,6 +128,16 @@ def media_type(name: str) -> str:
 def title(value: object) -> str:
     """Return a text as one line of at most 300 characters."""
     return one_line(text_of(value), _TITLE_MAX_CHARS)
+
+
+def link_list(links: Iterable[tuple[object, object]]) -> str:
+    """Return names and addresses of sources as a list of links, each address once."""
+    known: dict[str, str] = {}
+    for name, address in links:
+        url = text_of(address)
+        if _WEB.fullmatch(url):
+            known.setdefault(url, re.sub(r"[\[\]\s]+", " ", text_of(name)[:200]).strip() or url)
+    return "\n".join(f"- [{name}]({url})" for url, name in known.items())
 
 
 def identity(value: object) -> str:

@@ -1,12 +1,15 @@
 """The source reader: sessions of followed programs are imported as they are written."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from app.domain.errors import ImportRefused, NotFound
 from app.domain.sources import SOURCES, SourceName
 from app.domain.workers import WorkerName
+from app.storage.safety.attachments import AttachmentFiles
 from app.storage.work.queue import Tally
+from app.transfer.files_beside import FilesBeside, with_files
 from app.transfer.importer import ConversationImporter
 from app.transfer.importing import batches
 from app.transfer.source_files import FileRead, SourceFile, SourceFiles, read_file
@@ -33,6 +36,7 @@ class SourceReader(Job[SourceFile, FileRead]):
         self._store = parts.store
         self._settings = parts.settings
         self._files = SourceFiles(parts.store.paths)
+        self._attachments = AttachmentFiles(parts.store.paths)
 
     def find(self, at: datetime) -> Sequence[SourceFile]:  # noqa: ARG002 - nothing is postponed
         """Return the next files to read."""
@@ -47,12 +51,19 @@ class SourceReader(Job[SourceFile, FileRead]):
         return f"{SOURCES[item.source].title}: {item.path.name}"
 
     def make(self, items: Sequence[SourceFile], is_cancelled: IsCancelled) -> FileRead:  # noqa: ARG002
-        """Return the content of the only file; one that has no conversations is empty."""
+        """Return the content of the only file; one that has no conversations is empty.
+
+        Raises StorageError when a file in it cannot be stored.
+        """
         (file,) = items
         try:
-            return read_file(file)
+            read = read_file(file)
         except (ImportRefused, NotFound):
             return FileRead(file, (), (), 0.0)
+        with_own = (
+            with_files(each, FilesBeside(()), self._attachments) for each in read.conversations
+        )
+        return replace(read, conversations=tuple(with_own))
 
     def save(self, results: Sequence[FileRead]) -> Saved:
         """Store what is new."""

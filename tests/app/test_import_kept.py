@@ -1,0 +1,301 @@
+"""What imports keep beyond texts: pictures inside messages, sources, instructions, files; the rest is named."""
+
+import base64
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.domain.conversations import (
+    Attachment,
+    Image,
+    Message,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from app.domain.errors import ImportRefused
+from app.domain.transfer import ImportedConversation, Skipped
+from app.storage.engine.store import Store
+from app.storage.safety.attachments import AttachmentFiles
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
+from app.transfer.importers import read_export
+from app.transfer.importing import import_files
+from tests.fakes.export_files import log_records, write
+from tests.fakes.files import png
+
+PNG = png()
+_DATA = base64.b64encode(PNG).decode()
+_URL = f"data:image/png;base64,{_DATA}"
+
+
+def _claude_code(content: Any) -> list[dict[str, Any]]:
+    return [
+        {"uuid": "u1", "parentUuid": None, "sessionId": "s", "type": "user",
+         "timestamp": "2026-03-04T10:00:00Z", "message": {"role": "user", "content": content}},
+    ]  # fmt: skip
+
+
+def _codex(content: Any) -> list[dict[str, Any]]:
+    message = {"type": "message", "role": "user", "content": content}
+    header = {"id": "s1", "cwd": "/w", "originator": "codex-tui"}
+    return [
+        {"timestamp": "2026-03-04T10:00:00Z", "type": "session_meta", "payload": header},
+        {"timestamp": "2026-03-04T10:00:01Z", "type": "response_item", "payload": message},
+    ]
+
+
+def _jan(content: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": "m1",
+            "thread_id": "t1",
+            "role": "user",
+            "content": content,
+            "created_at": 1772618400,
+        }
+    ]
+
+
+def _open_webui(message: dict[str, Any]) -> list[dict[str, Any]]:
+    node = {"id": "m1", "parentId": None, "childrenIds": [], "timestamp": 1772618400, **message}
+    history = {"currentId": "m1", "messages": {"m1": node}}
+    return [{"id": "c1", "title": "Ohms", "chat": {"history": history}}]
+
+
+def _written(folder: Path, name: str, content: object, *, as_lines: bool) -> Path:
+    path = folder / name
+    records = content if as_lines and isinstance(content, list) else [content]
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    return path
+
+
+def _read(path: Path) -> tuple[list[ImportedConversation], list[str]]:
+    found = list(read_export(path))
+    talks = [each for each in found if isinstance(each, ImportedConversation)]
+    skipped = [each for each in found if isinstance(each, Skipped)]
+    return talks, [each.why for each in (*skipped, *(s for talk in talks for s in talk.skipped))]
+
+
+def _blocks(path: Path, kind: type) -> list[Any]:
+    talks, _ = _read(path)
+    every = (block for talk in talks for message in talk.messages for block in message.blocks)
+    return [block for block in every if isinstance(block, kind)]
+
+
+def _stored(store: Store) -> list[Message]:
+    exchanges = Exchanges(store)
+    return [m for talk in Conversations(store).listed() for m in exchanges.messages_in(talk.id)]
+
+
+_SOURCE = {"type": "base64", "media_type": "image/png", "data": _DATA}
+_PICTURES: dict[str, list[dict[str, Any]]] = {
+    "claude_code": _claude_code([{"type": "image", "source": _SOURCE}]),
+    "claude_code_result": _claude_code(
+        [{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "image", "source": _SOURCE}]}]
+    ),
+    "codex": _codex([{"type": "input_image", "image_url": _URL}]),
+    "jan": _jan([{"type": "image_url", "image_url": {"url": _URL}}]),
+    "open_webui": [
+        *_open_webui({"role": "user", "content": "?", "files": [{"type": "image", "url": _URL}]})
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _PICTURES)
+def test_a_picture_inside_a_message_is_stored(name: str, store: Store, tmp_path: Path) -> None:
+    path = _written(tmp_path, "log.jsonl", _PICTURES[name], as_lines=name != "open_webui")
+    import_files(store, [path], dry_run=True)
+    assert not list(store.paths.attachments.rglob("*.*"))
+    import_files(store, [path])
+    (picture,) = (b for message in _stored(store) for b in message.blocks if isinstance(b, Image))
+    assert picture.media_type == "image/png"
+    assert picture.content_hash is not None
+    assert AttachmentFiles(store.paths).path(picture.content_hash).read_bytes() == PNG
+
+
+@pytest.mark.parametrize("url", ["data:image/png;base64,%%%", "data:image/png,raw", "data:"])
+def test_a_picture_that_cannot_be_decoded_keeps_its_place(
+    url: str, store: Store, tmp_path: Path
+) -> None:
+    content = _codex([{"type": "input_image", "image_url": url}])
+    import_files(store, [_written(tmp_path, "log.jsonl", content, as_lines=True)])
+    (message,) = _stored(store)
+    assert message.blocks == (Image("image", "image/*"),)
+
+
+def test_an_unknown_part_of_a_message_is_named(tmp_path: Path) -> None:
+    content = _claude_code([{"type": "text", "text": "Look"}, {"type": "hologram"}])
+    path = _written(tmp_path, "log.jsonl", content, as_lines=True)
+    assert _blocks(path, Text) == [Text("Look")]
+    assert any("'hologram'" in why for why in _read(path)[1])
+
+
+def test_a_document_inside_a_message_is_an_attachment(tmp_path: Path) -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "R = U / I"}
+    content = _claude_code([{"type": "document", "title": "ohm.txt", "source": source}])
+    path = _written(tmp_path, "log.jsonl", content, as_lines=True)
+    assert _blocks(path, Attachment) == [Attachment("ohm.txt", "text/plain", None, "R = U / I")]
+
+
+def test_an_old_reply_with_reasoning_keeps_its_text(tmp_path: Path) -> None:
+    reply = {"id": "m1", "role": "assistant", "content": "A unit.", "reasoningContent": "Easy."}
+    session = {"id": "c1", "name": "Ohms", "threadName": "now", "messages": [reply]}
+    path = _written(
+        tmp_path, "data.json", {"chat-sessions-list": [], "session:c1": session}, as_lines=False
+    )
+    assert _blocks(path, Text) == [Text("A unit.")]
+    assert _blocks(path, Thinking) == [Thinking("Easy.")]
+    assert _read(path)[0][0].title == "Ohms"
+
+
+def test_a_reply_has_the_model_that_began_it(tmp_path: Path) -> None:
+    def context(model: str) -> dict[str, Any]:
+        return {
+            "timestamp": "2026-03-04T10:00:01Z",
+            "type": "turn_context",
+            "payload": {"model": model},
+        }
+
+    question, reply = _codex("What is the ohm?"), _codex("A unit.")[1:]
+    reply[0]["payload"]["role"] = "assistant"
+    content = [*question, context("gpt-a"), *reply, context("gpt-b"), *_codex("And the volt?")[1:]]
+    (talk,) = _read(_written(tmp_path, "log.jsonl", content, as_lines=True))[0]
+    assert [each.model for each in talk.messages if each.role is Role.ASSISTANT] == ["gpt-a"]
+
+
+def test_reasoning_of_jan_is_no_text_and_its_model_is_that_of_its_assistant(tmp_path: Path) -> None:
+    content = _jan([{"type": "reasoning", "text": {"value": "Easy."}}])
+    content[0]["role"] = "assistant"
+    path = _written(tmp_path, "messages.jsonl", content, as_lines=True)
+    header = {"id": "t1", "title": "Ohms", "assistants": [{"model": {"id": "llama"}}]}
+    _written(tmp_path, "thread.json", header, as_lines=False)
+    assert _blocks(path, Thinking) == [Thinking("Easy.")]
+    assert _read(path)[0][0].messages[0].model == "llama"
+
+
+def test_sources_and_arguments_of_open_webui_are_kept(tmp_path: Path) -> None:
+    arguments = json.dumps(json.dumps({"q": "ohm"})).replace('"', "&quot;")
+    call = f'<details type="tool_calls" id="c" name="find" arguments="{arguments}"></details>'
+    cited = [{"source": {"name": "SI", "url": "https://si.example/ohm"}}]
+    reply = {"role": "assistant", "content": call, "sources": cited}
+    path = _written(tmp_path, "chat.json", _open_webui(reply), as_lines=False)
+    assert _blocks(path, ToolCall) == [ToolCall("c", "find", '{"q": "ohm"}')]
+    assert _blocks(path, Text) == [Text("- [SI](https://si.example/ohm)")]
+
+
+def test_instructions_and_files_of_librechat_are_kept(tmp_path: Path) -> None:
+    message = {"messageId": "m1", "parentMessageId": "00000000-0000-0000-0000-000000000000",
+               "isCreatedByUser": True, "text": "What is it?", "files": [{"filename": "ohm.pdf"}]}  # fmt: skip
+    talk = {"conversationId": "c1", "options": {"promptPrefix": "Be brief."}, "messages": [message]}
+    path = _written(tmp_path, "c.json", talk, as_lines=False)
+    system, asked = _read(path)[0][0].messages
+    assert (system.role, system.blocks) == (Role.SYSTEM, (Text("Be brief."),))
+    assert asked.parent == system.source_id
+    assert asked.blocks == (Text("What is it?"), Attachment("ohm.pdf", "application/pdf"))
+
+
+def test_the_system_prompt_of_lm_studio_is_kept_and_an_empty_conversation_named(
+    tmp_path: Path,
+) -> None:
+    empty = {
+        "name": "Ohms",
+        "pinned": False,
+        "createdAt": 1772618400000,
+        "tokenCount": 0,
+        "messages": [],
+    }
+    version = {"type": "singleStep", "role": "user", "content": [{"type": "text", "text": "Hello"}]}
+    messages = [{"versions": [version], "currentlySelected": 0}]
+    prompted = {**empty, "systemPrompt": "Be brief.", "messages": messages}
+    path = _written(tmp_path, "1.conversation.json", prompted, as_lines=False)
+    assert [each.role for each in _read(path)[0][0].messages] == [Role.SYSTEM, Role.USER]
+    path = _written(tmp_path, "2.json", empty, as_lines=False)
+    assert list(read_export(path)) == [Skipped("'Ohms'", "it is empty")]
+
+
+def test_fragments_files_and_calls_of_llm_are_kept(tmp_path: Path) -> None:
+    path = write("llm", tmp_path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            """
+            CREATE TABLE fragments(id, content); INSERT INTO fragments VALUES (1, 'R = U / I');
+            CREATE TABLE prompt_fragments(response_id, fragment_id, "order");
+            INSERT INTO prompt_fragments VALUES ('r1', 1, 0);
+            CREATE TABLE attachments(id, type, path, url, content);
+            CREATE TABLE prompt_attachments(response_id, attachment_id, "order");
+            INSERT INTO prompt_attachments VALUES ('r1', 'a', 0);
+            CREATE TABLE tool_calls(id, response_id, name, arguments, tool_call_id);
+            INSERT INTO tool_calls VALUES (1, 'r1', 'units', '{}', 't');
+            CREATE TABLE tool_results(id, response_id, name, output, tool_call_id);
+            INSERT INTO tool_results VALUES (1, 'r1', 'units', 'ohm', 't');
+            """
+        )
+        connection.execute(
+            "INSERT INTO attachments VALUES ('a', 'image/png', NULL, NULL, ?)", (PNG,)
+        )
+    assert _blocks(path, Text)[:2] == [Text("R = U / I"), Text("What is the ohm?")]
+    assert _blocks(path, ToolCall) == [ToolCall("t", "units", "{}")]
+    assert _blocks(path, ToolResult) == [ToolResult("t", "units", "ohm")]
+    assert _blocks(path, Image) == [Image("image", "image/png")]
+
+
+def test_a_session_that_another_began_is_tagged_and_its_files_kept(tmp_path: Path) -> None:
+    path = write("opencode", tmp_path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        if "parent_id" not in {
+            each[1] for each in connection.execute("PRAGMA table_info(session)")
+        }:
+            connection.execute("ALTER TABLE session ADD COLUMN parent_id")
+        connection.execute("UPDATE session SET parent_id = 'other'")
+        part = {"type": "file", "filename": "ohm.pdf", "mime": "application/pdf", "url": ""}
+        row = connection.execute("SELECT id, message_id, session_id FROM part").fetchone()
+        connection.execute(
+            "INSERT INTO part (id, message_id, session_id, data) VALUES ('zz', ?, ?, ?)",
+            (*row[1:], json.dumps(part)),
+        )
+    assert "subagent" in _read(path)[0][0].tags
+    assert _blocks(path, Attachment) == [Attachment("ohm.pdf", "application/pdf")]
+
+
+def test_what_a_tool_of_gemini_returned_is_unwrapped(tmp_path: Path) -> None:
+    result = [{"functionResponse": {"id": "c", "response": {"output": "ohm"}}}]
+    call = {"id": "c", "name": "units", "args": {}, "result": result}
+    records = [{"sessionId": "s", "projectHash": "p"},
+               {"id": "m", "type": "gemini", "content": "A unit.", "toolCalls": [call]}]  # fmt: skip
+    path = _written(tmp_path, "session.jsonl", records, as_lines=True)
+    assert _blocks(path, ToolResult) == [ToolResult("c", "units", "ohm")]
+
+
+@pytest.mark.parametrize("pack", [lambda path: path, lambda path: path.parent])
+def test_activity_as_a_web_page_is_named(pack: Callable[[Path], Path], tmp_path: Path) -> None:
+    page = tmp_path / "MyActivity.html"
+    page.write_text('<html><div class="outer-cell mdl-cell">Prompted What is it?</div></html>')
+    with pytest.raises(ImportRefused, match="choose JSON"):
+        list(read_export(pack(page)))
+
+
+def test_the_note_beside_a_subagent_is_no_unknown_file(tmp_path: Path) -> None:
+    _written(tmp_path, "s1.jsonl", log_records("claude_code"), as_lines=True)
+    _written(tmp_path, "agent-a.meta.json", {"agentType": "Explore"}, as_lines=False)
+    assert not [why for why in _read(tmp_path)[1] if "JSON" in why]
+
+
+def test_a_preview_counts_the_turns_of_a_fork_as_its_import_does(
+    store: Store, tmp_path: Path
+) -> None:
+    records = [each for each in log_records("claude_code") if each.get("uuid")]
+    more = {**records[-2], "uuid": "q2", "parentUuid": "a3", "type": "user",
+            "message": {"role": "user", "content": "And the volt?"}}  # fmt: skip
+    _written(tmp_path, "s1.jsonl", records, as_lines=True)
+    _written(tmp_path, "s2.jsonl", [*records, more], as_lines=True)
+    preview = import_files(store, [tmp_path], dry_run=True)
+    report = import_files(store, [tmp_path])
+    assert (preview.turns, preview.messages) == (report.turns, report.messages)
