@@ -168,7 +168,10 @@ class Routines:
         sent_to, _ = self._runs.sent_to(ref)
         at = now()
         month = takewhile(lambda due: due <= at + _MONTH, due_times(routine.cron, at))
-        count = sum(1 for _ in islice(month, _MOST_COUNTED))
+        due = list(islice(month, _MOST_COUNTED))
+        count = len(due)
+        if count == _MOST_COUNTED:
+            count = round(count * (_MONTH / (due[-1] - at)))
         tokens = _PROMPT_TOKENS + _RUNS_SEEN * _ANSWER_TOKENS
         projects = {each.uid: each.instructions for each in stored_projects(self._store)}
         own = (routine.prompt, projects.get(routine.project or "", ""))

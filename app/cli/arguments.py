@@ -320,7 +320,7 @@ def _add_work(command: _Adder) -> None:
     )
     project.epilog = "'move none ID' takes conversations out of their projects."
     recall_help = "what its conversations recall: only its own, its own first, or all"
-    project.add_argument("--recall", choices=tuple(RecallRule), help=recall_help)
+    project.add_argument("--recall", choices=[*map(str, RecallRule)], help=recall_help)
     project.text("--instructions", "TEXT", "added to its prompts; - reads standard input")
     project.text("--color", "#RRGGBB", "'' for none")
     project.text("--folder", "PATH", "the folder it belongs to; '' for none")

@@ -47,6 +47,10 @@ NO_TEXT = os.fsdecode(b"no \xff text")
         ("export --format pdf x", "Argument --format: invalid choice: 'pdf'"),
         ("work --only nobody", "Argument --only: invalid choice: 'nobody'"),
         ("rebuild everything", "Argument what: invalid choice: 'everything'"),
+        (
+            "project add x --recall no",
+            "Argument --recall: invalid choice: 'no' (choose from 'only', 'first', 'all')",
+        ),
         ("config get", "'config get' takes KEY"),
         ("config set theme", "'config set' takes KEY VALUE"),
         ("config list theme", "'config list' takes nothing more"),

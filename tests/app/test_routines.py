@@ -50,6 +50,15 @@ def test_a_run_goes_on_where_the_last_one_was_if_its_project_and_privacy_are_the
     assert found == (here.id if is_reused else None)
 
 
+@pytest.mark.parametrize(
+    ("cron", "least", "most"), [("* * * * *", 43_100, 43_300), ("0 9 * * 1-5", 20, 23)]
+)
+def test_the_runs_of_a_month_are_counted(data_dir: Path, cron: str, least: int, most: int) -> None:
+    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
+        plan = services.routines.plan(replace(DAILY, cron=cron, project=None))
+    assert least <= plan.runs_a_month <= most
+
+
 @pytest.mark.parametrize(("outcome", "is_running"), [(None, True), (Outcome.COMPLETED, False)])
 def test_a_run_whose_end_is_stored_is_not_running_although_it_is_still_there(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None, is_running: bool
