@@ -4,8 +4,9 @@ import asyncio
 import gzip
 import logging
 import socket
+import time
 import traceback
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from app.domain import errors
 from app.domain.chat import Finished, Retrying
+from app.providers.http.client import time_limit
 from app.providers.http.endpoint import Network, SizeLimits
 from app.providers.http.error_classification import EndpointMissing
 from app.providers.http.error_translation import retry_after
@@ -577,3 +579,17 @@ def test_an_invalid_key_is_rejected_before_anything_is_sent(server: Loopback) ->
     assert type(heard.error) is errors.KeyRejected
     assert KEY not in str(heard.error)
     assert server.requests == []
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 1.0])
+def test_a_reply_that_arrived_while_the_process_was_stopped_is_read(pause_s: float) -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(time.sleep, pause_s)  # nothing runs meanwhile, as when a computer sleeps
+        async with time_limit(0.1):
+            arrived: asyncio.Future[None] = loop.create_future()
+            loop.call_later(0.15, arrived.set_result, None)
+            await arrived
+
+    with nullcontext() if pause_s else pytest.raises(TimeoutError):
+        asyncio.run(run())

@@ -10,7 +10,7 @@ import logging
 import re
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx2
@@ -22,6 +22,7 @@ from app.providers.http.error_translation import NotAnEventStream, RejectedReply
 
 USER_AGENT = "Commonplace"
 HTTP_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
+_PAUSE_S = 0.5  # a timer that is later: the process did not run
 _VERBOSE_LOGGERS = ("openai", "anthropic", "httpx2", "httpcore2")
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _NOT_A_STREAM = re.compile(
@@ -117,6 +118,32 @@ class GuardedClient(httpx2.AsyncClient):
             raise NotAnEventStream(
                 kind.partition(";")[0], (await response.aread()).decode(errors="replace")
             )
+
+
+@asynccontextmanager
+async def time_limit(limit_s: float) -> AsyncIterator[None]:
+    """Raise TimeoutError in what takes longer; after a pause of the process the time begins anew.
+
+    What arrived while it was stopped, or the computer slept, has not been read when the time is over.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as limit:
+
+        def begin() -> asyncio.TimerHandle:
+            return loop.call_later(limit_s, end, loop.time() + limit_s)
+
+        def end(due: float) -> None:
+            nonlocal timer
+            if loop.time() - due > _PAUSE_S:
+                timer = begin()
+            else:
+                limit.reschedule(due)
+
+        timer = begin()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 def service_client(
@@ -243,7 +270,7 @@ class _LimitedStream(httpx2.AsyncByteStream):
         read_bytes = 0
         while self._limit_bytes is None or read_bytes < self._limit_bytes:
             try:
-                async with asyncio.timeout(limit_s):
+                async with time_limit(limit_s):
                     chunk = await anext(chunks)
             except StopAsyncIteration:
                 return
