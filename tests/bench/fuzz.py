@@ -11,10 +11,13 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import date
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-import atheris
+atheris: Any = import_module("atheris")  # not among the dependencies of the project
 
 with atheris.instrument_imports(include=["app", "ui.rendering", "markdown_it"]):
     from app.domain.errors import KnownError
@@ -33,8 +36,6 @@ with atheris.instrument_imports(include=["app", "ui.rendering", "markdown_it"]):
     from tests.fakes.export_files import FILES, write
     from tests.fakes.loopback_script import finish, text, thinking, tool_call, usage
     from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES, stream_bytes
-
-from datetime import date
 
 _READERS = {CHAT: ChatReader, MESSAGES: MessagesReader, RESPONSES: ResponsesReader}
 _MARKDOWN = (

@@ -127,6 +127,7 @@ async def time_limit(limit_s: float) -> AsyncIterator[None]:
     What arrived while it was stopped, or the computer slept, has not been read when the time is over.
     """
     loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
     async with asyncio.timeout(None) as limit:
 
         def begin() -> asyncio.TimerHandle:
