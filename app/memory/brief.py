@@ -116,7 +116,7 @@ def _quotation(found: FoundAnswer) -> str:
 
 
 def _place(found: FoundAnswer) -> str:
-    title = one_line(found.result.conversation_title, _TITLE_CHARS) or "Saved text"
+    title = one_line(masked(found.result.conversation_title), _TITLE_CHARS) or "Saved text"
     return f"{title}, {_date(found)}{_linked(found)}"
 
 

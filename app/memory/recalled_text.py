@@ -248,7 +248,7 @@ def size_of(text: str) -> int:
 
 
 def _title(title: str, chars: int = _TITLE_CHARS) -> str:
-    return f'"{one_line(sanitize(title), chars)}"'
+    return f'"{one_line(sanitize(masked(title)), chars)}"'
 
 
 def _date(moment: datetime) -> str:

@@ -7,7 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.conversations import Conversation, Exchange, Message, ToolCall, ToolResult
+from app.domain.conversations import (
+    Attachment,
+    Conversation,
+    Exchange,
+    Message,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.translation import trn
@@ -75,7 +83,7 @@ def _texts_of(message: Message) -> Iterator[str]:
     for block in message.blocks:
         if isinstance(block, ToolCall):
             yield block.arguments
-        elif isinstance(block, ToolResult):
+        elif isinstance(block, ToolResult | Attachment | Thinking):
             yield block.text
 
 

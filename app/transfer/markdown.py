@@ -35,7 +35,7 @@ def write_markdown(out: TextIO, exported: Exported) -> None:
     Keys and passwords are hidden; the JSON formats have them.
     """
     row = exported.conversation
-    out.write(f"# {one_line(row.title, 300) or 'Untitled'}\n\n")
+    out.write(f"# {one_line(masked(row.title), 300) or 'Untitled'}\n\n")
     started_at = row.created_at.astimezone(UTC)
     details = [f"Started {started_at:%Y-%m-%d %H:%M} UTC"]
     details += [f"from {row.source}"] if row.source != "commonplace" else []
@@ -43,7 +43,7 @@ def write_markdown(out: TextIO, exported: Exported) -> None:
     out.write(f"*{'; '.join(details)}*\n")
     own = [each.text for each in exported.summaries if each.last_message is None]
     if own:
-        out.write(f"\n> {one_line(own[-1], 2000)}\n")
+        out.write(f"\n> {one_line(masked(own[-1]), 2000)}\n")
     for message in visible_path(exported):
         _write_message(out, message)
 

@@ -283,9 +283,12 @@ def test_activity_as_a_web_page_is_named(pack: Callable[[Path], Path], tmp_path:
 
 
 def test_the_note_beside_a_subagent_is_no_unknown_file(tmp_path: Path) -> None:
-    _written(tmp_path, "s1.jsonl", log_records("claude_code"), as_lines=True)
-    _written(tmp_path, "agent-a.meta.json", {"agentType": "Explore"}, as_lines=False)
-    assert not [why for why in _read(tmp_path)[1] if "JSON" in why]
+    folder = tmp_path / "projects"
+    folder.mkdir()
+    records = [each for each in log_records("claude_code") if each.get("uuid")]
+    _written(folder, "s1.jsonl", records, as_lines=True)
+    _written(folder, "agent-a.meta.json", {"agentType": "Explore"}, as_lines=False)
+    assert _read(tmp_path)[1] == []
 
 
 def test_a_preview_counts_the_turns_of_a_fork_as_its_import_does(

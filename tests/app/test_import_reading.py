@@ -77,7 +77,7 @@ def test_an_export_is_detected_by_its_content(tmp_path: Path, name: str, start: 
     [
         ({"user.json": '{"id": "u"}', "message_feedback.json": "[]", "manifest.json": "{}"}, []),
         ({"memories.json": '[{"conversations_memory": "boats"}]'}, ["core memory"]),
-        ({"projects.json": '[{"uuid": "p"}]', "projects/p.json": "{}"}, ["projects"] * 2),
+        ({"projects.json": '[{"uuid": "p"}]', "projects/p.json": '{"docs": []}'}, ["projects"] * 2),
         ({"other.json": '{"milk": 2}', "abc": "\0"}, ["JSON of an unknown", "1 more file"]),
         ({"abc": "\0", "def": "\0"}, ["2 more files contain"]),
         ({f"{number}.json": "{}" for number in range(102)}, ["JSON"] * 100 + ["2 more like these"]),

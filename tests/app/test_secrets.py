@@ -1,15 +1,24 @@
 """Secrets in texts: what is found and what is not, and that quotations of memory hide them."""
 
 import io
+import json
 import random
 import string
+from pathlib import Path
 
 import pytest
 
+from app.domain.changes import SummaryPut
+from app.domain.ids import ConversationId, PassageId
+from app.domain.passages import PassageKind
+from app.domain.recall import MatchScore, RetrievedConversation
 from app.language.secrets import find_secrets, masked
+from app.memory.recalled_text import conversation_piece
 from app.memory.secrets import secret_places
 from app.storage.engine.store import Store
+from app.storage.engine.times import now
 from app.transfer.exporting import ExportFormat, write_export
+from app.transfer.importing import import_files
 from tests.fakes.stored import add_conversation
 
 _LETTERS = string.ascii_letters + string.digits
@@ -76,6 +85,7 @@ def test_planted_secrets_are_found() -> None:
         "Your password is wrong, try another one.",
         "The password must have 12 characters.",
         'password = "your_password_here"',
+        "The password is not-trivial.",
         "OPENAI_API_KEY=<your key>",
         "export API_KEY=${API_KEY}",
         'user.set_password("secret")',
@@ -111,3 +121,36 @@ def test_secrets_are_listed_by_place_and_never_by_value(store: Store) -> None:
     out = io.StringIO()
     write_export(store, out, ExportFormat.MARKDOWN)
     assert "My token is [hidden: github-pat]" in out.getvalue()
+
+
+def test_an_export_hides_secrets_in_titles_and_summaries(store: Store) -> None:
+    secret = "ghp_" + "".join(random.Random(1).choices(_LETTERS, k=36))
+    talk = add_conversation(store, "How do I brew tea?", title=f"Token {secret}")
+    here = talk.conversation.id
+    store.save(SummaryPut("conversation", here, here, f"It is {secret}.", "m", "h", now()))
+    out = io.StringIO()
+    write_export(store, out, ExportFormat.MARKDOWN)
+    assert out.getvalue().count("[hidden: github-pat]") == 2
+    assert secret not in out.getvalue()
+
+
+def test_secrets_in_pasted_texts_and_reasoning_are_listed(store: Store, tmp_path: Path) -> None:
+    pasted = {"file_name": "prod.env", "extracted_content": "TOKEN=glpat-abcDEF1234567890wxyz"}
+    thought = {"type": "thinking", "thinking": f"It is AKIA{'Z2Y3X4W5' * 2}."}
+    messages = [
+        {"uuid": "m1", "sender": "human", "text": "See", "attachments": [pasted]},
+        {"uuid": "m2", "sender": "assistant", "content": [thought]},
+    ]
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([{"uuid": "c1", "name": "Keys", "chat_messages": messages}]))
+    import_files(store, [path])
+    kinds = [each.kinds for each in secret_places(store)]
+    assert [len(each) for each in kinds] == [1, 1]
+    assert kinds[1] == ("aws-access-token",)
+
+
+def test_a_title_in_recall_hides_its_secret() -> None:
+    match = MatchScore(PassageKind.CONVERSATION_SUMMARY, PassageId(1), 0.9, None, 0.9)
+    title = f"Key AKIA{'Z2Y3X4W5' * 2}"
+    found = RetrievedConversation(match, ConversationId(1), title, now(), (), 1)
+    assert "[hidden: aws-access-token]" in conversation_piece(found).text

@@ -244,7 +244,8 @@ def _other_json(body: bytes, name: str) -> Detected:
             ignored="it contains Claude's memories of you, not conversations; they are not imported, "
             "but you can paste what you want to keep into core memory"
         )
-    if b'"prompt_template"' in body or stem == "projects" or "/projects/" in f"/{name}":
+    is_project = "/projects/" in f"/{name}" and has_members(body, ("docs",))
+    if b'"prompt_template"' in body or stem == "projects" or is_project:
         return Detected(
             ignored="it contains Claude projects (instructions and documents), not conversations; they "
             "are not imported, but you can attach their documents where you need them"
