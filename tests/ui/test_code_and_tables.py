@@ -157,8 +157,10 @@ def test_a_wide_formula_scrolls_sideways(qtbot: QtBot) -> None:
 def test_a_table_begins_at_the_side_where_its_text_begins(
     qtbot: QtBot, head: str, from_right: bool
 ) -> None:
-    _, text = answer(qtbot, f"| {head} | second |\n|---|---|\n| x | y |")
+    _, text = answer(qtbot, f"| {head} | second |\n|---|---|\n| x | y |\n| long text | 777 |")
     find = text.builder.document.find
     first, second = (text.view.cursorRect(find(each)).x() for each in ("x", "y"))
     assert (first > second) is from_right
+    direction = find("777").block().textDirection()
+    assert (direction is Qt.LayoutDirection.RightToLeft) is from_right, "a number alone has none"
     assert (first > text.view.width() / 2) is from_right

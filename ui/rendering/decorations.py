@@ -157,6 +157,8 @@ class _BlockPainter:
         font = self._theme.reading_font()
         self._painter.setFont(font)
         self._painter.setPen(QColor(self._theme.colors.muted))
+        if self._is_right_to_left:
+            marker = f"\N{RIGHT-TO-LEFT MARK}{marker}"  # the point stands left of the number
         left = self._before(0.55, QFontMetricsF(font).horizontalAdvance(marker))
         self._painter.drawText(QPointF(max(0.0, left), self._baseline), marker)
 

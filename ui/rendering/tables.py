@@ -111,16 +111,20 @@ class TableWriter:
     def _fill(self, table: QTextTable, number: int, row: _Row) -> None:
         cell_format = self._cell_format(is_head=row.is_head)
         style, columns = Style(bold=row.is_head), range(table.columns())
+        block = self._formats.block(0, 0)
         if is_mirrored(table):  # Qt lays out columns from left to right, whatever their text
             columns = columns[::-1]
+            block.setLayoutDirection(Qt.LayoutDirection.RightToLeft)  # also of a number alone
         for column, (token, align) in zip(columns, row.cells, strict=False):
             cell = table.cellAt(number, column)
-            self._fill_cell(cell, token, align, style)
+            self._fill_cell(cell, token, align, style, block)
             cell.setFormat(cell_format)
 
-    def _fill_cell(self, cell: QTextTableCell, token: Token, align: str, style: Style) -> None:
+    def _fill_cell(
+        self, cell: QTextTableCell, token: Token, align: str, style: Style, block: QTextBlockFormat
+    ) -> None:
         cursor = cell.firstCursorPosition()
-        made = QTextBlockFormat(self._formats.block(0, 0))
+        made = QTextBlockFormat(block)
         made.setAlignment(
             _ALIGNMENTS.get(align.removeprefix("text-align:"), Qt.AlignmentFlag.AlignLeft)
         )
