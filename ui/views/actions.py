@@ -25,7 +25,7 @@ class ActionRow:
 
 _K = QKeySequence.StandardKey
 _ROWS = (
-    ActionRow("new", tr("&Conversation"), tr("&New conversation"), _K.New),
+    ActionRow("new", tr("&Conversation"), tr("&New conversation"), "Ctrl+N"),
     ActionRow("new_private", tr("&Conversation"), tr("New pri&vate conversation"), "Ctrl+Shift+N"),
     ActionRow("clean_slate", tr("&Conversation"), tr("&Clean slate from here"), "Ctrl+Shift+E"),
     ActionRow("rename", tr("&Conversation"), tr("&Rename\u2026"), "F2", separated=True),

@@ -17,7 +17,7 @@ class CommandPalette(QDialog):
     def __init__(self, actions: Sequence[QAction], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle(tr("Commands"))
-        self.resize(480, 380)
+        self.resize(560, 440)
         self._box = line_edit(self, tr("Type a command"), name=tr("Command"))
         self._box.installEventFilter(self)
         self._table = RecordTable(self, tr("Commands"), ("", ""), (1,), numbers=(1,))

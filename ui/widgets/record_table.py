@@ -80,6 +80,7 @@ class RecordTable(QTreeWidget):
         The selection stays, by `key`, unless `select` is the key of another record. `above` returns the key of
         the earlier record that a record is shown below, if there is one.
         """
+        self.ensurePolished()  # else rows are measured without the style sheet
         wanted = {select} if select else {key(each) for each in self.selected}
         rows: dict[object, QTreeWidgetItem] = {}
         with QSignalBlocker(self):

@@ -14,7 +14,7 @@ from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.record_table import RecordTable
 
-_KEY_CHARS = 24
+_KEY_CHARS = 36
 _NATIVE = QKeySequence.SequenceFormat.NativeText
 
 
