@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.domain.errors import StorageError
 from ui.theme import Appearance, ThemeChoice
 from ui.views.dialogs.confirm import confirm_deletion
 from ui.views.memory.knowledge_view import KnowledgeView
@@ -60,6 +61,14 @@ def test_a_banner_shows_markup_as_text() -> None:
     (label,) = banner.findChildren(PlainLabel)
     assert label.textFormat() is Qt.TextFormat.PlainText
     assert "<img" in banner.text
+
+
+def test_only_an_error_has_the_color_of_one() -> None:
+    banner = Banner()
+    banner.show_error(StorageError("It failed"))
+    shown = [banner.property("panel")]
+    banner.show_message("It was archived.", brief=True)
+    assert [*shown, banner.property("panel")] == ["error", "info"]
 
 
 def test_a_banner_goes_with_its_conversation_unless_it_offers_to_undo() -> None:

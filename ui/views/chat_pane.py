@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _PANEL_GAP_PX = 8
 _WIDE_PX = 640  # for a button that the menu has too
 _EDGE_PX = 16
+_OUTDENT_PX = 7  # of the text of the title in its field
 
 
 class ChatPane(QWidget):
@@ -175,7 +176,9 @@ class ChatPane(QWidget):
         parts = (self.status, self.state, self.composer)
         self._foot = filled(QVBoxLayout(), *parts, margins=(_EDGE_PX, 4, _EDGE_PX, 12))
         trail = row_of(self.trail, None)
-        trail.setContentsMargins(_EDGE_PX + 1, 0, _EDGE_PX, 0)  # its text below that of the title
+        trail.setContentsMargins(
+            _EDGE_PX + _OUTDENT_PX, 0, _EDGE_PX, 0
+        )  # its text below that of the title
         column = (self.banner, head, trail, (self._stack, 1), self._foot)
         self._column = column_in(self, *column, margins=(0, 0, 0, 0), spacing=0)
 

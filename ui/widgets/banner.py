@@ -24,7 +24,7 @@ class Banner(QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setProperty("panel", "warning")
+        self.setProperty("panel", "info")
         self._text = PlainLabel(self)
         self._text.setWordWrap(True)
         self._action = button(self, "", self._on_action_clicked, kind="quiet")
@@ -55,6 +55,7 @@ class Banner(QFrame):
 
         `closed` is called if the user closes it without the action.
         """
+        self._show_panel("info")
         self._text.setText(text)
         self._action.setText(action)
         self._action.setVisible(bool(action))
@@ -74,6 +75,7 @@ class Banner(QFrame):
 
         title, hint = error_text(error)
         self.show_message(sentences(title, hint), brief=False)
+        self._show_panel("error")
 
     def leave(self) -> None:
         """Hide a message about what was open, as another conversation opens; an offer stays."""
@@ -85,6 +87,12 @@ class Banner(QFrame):
         self._timer.stop()
         self.hide()
         self.dismissed.emit()
+
+    def _show_panel(self, panel: str) -> None:
+        if panel != self.property("panel"):
+            self.setProperty("panel", panel)
+            self.style().unpolish(self)
+            self.style().polish(self)
 
     def _on_close_clicked(self) -> None:
         closed, self._closed = self._closed, None

@@ -51,7 +51,7 @@ _NOTHING = tr(
     "I found nothing about that in your conversations and documents. Import your past chats, or rephrase the question."
 )
 _NOTHING_ASKED = tr("This names nothing to look up. Ask about something from your conversations.")
-_STATED = tr("I found nothing earlier about that. Your message is stored and can be found later.")
+_STATED = tr("I found nothing earlier about that. Your message is stored.")
 _YOU, _REPLY, _SAVED, _FACT = tr("You:"), tr("Reply:"), tr("Saved memory"), tr("Fact")
 
 # Raises MemoryOff; None for a question that names nothing to look up.

@@ -14,7 +14,6 @@ from ui.widgets.plain_label import plain_label
 
 _MOST_ROWS = 5
 OUTDENT_PX = 10  # of rows, so that their text is below that of the heading
-_BUTTON_OUTDENT_PX = 6
 
 
 class RelatedList(QWidget):
@@ -40,7 +39,7 @@ class RelatedList(QWidget):
         self.all = button(self, tr("All of this topic"), self.topic_requested, kind="quiet")
         self._heading.setContentsMargins(OUTDENT_PX, 0, OUTDENT_PX, 0)
         foot = row_of(self.all, None)
-        foot.setContentsMargins(OUTDENT_PX - _BUTTON_OUTDENT_PX, 0, 0, 0)
+        foot.setContentsMargins(OUTDENT_PX, 0, 0, 0)
         column_in(self, self._heading, self.list, foot, margins=(0, 8, 0, 0), spacing=4)
         self.hide()
 
