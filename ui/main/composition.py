@@ -13,7 +13,6 @@ from app.commands.table import CommandSession
 from app.domain.chat import ModelRef
 from app.domain.conversations import Conversation, Draft
 from app.domain.ids import ConversationId
-from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
 from app.memory.secrets import secret_places
 from app.memory.starter_questions import StarterQuestions
@@ -208,7 +207,8 @@ class Presenters(QObject):
             bridge, services.memory_writes, knowledge, self._transcript, conversation,
             update_index,
         )  # fmt: skip
-        for presenter in (self.facts, self.memories, self.profile, self.memory_writes):
+        self._knowledge = (self.facts, self.memories, self.profile, self.memory_writes)
+        for presenter in self._knowledge:
             knowledge.shown.connect(presenter.refresh)
         self.summaries = SummariesPresenter(
             bridge, services.library, services.passages, services.summaries,
@@ -271,7 +271,7 @@ class Presenters(QObject):
     def _create_settings(self) -> None:
         services, bridge = self._services, self._bridge
         self.settings, consent, self.dashboard = build_memory_panels(
-            services, bridge, self._window, self._appearance, self._open_title, self._open_recalled,
+            services, bridge, self._window, self._appearance, self._open_title, lambda place: self.recall.open(Source(place, rank=0, cited=False)),
             self.links.open_link,
         )  # fmt: skip
         self.files = FilesPresenter(bridge, services.attachments, self._banner)
@@ -465,9 +465,6 @@ class Presenters(QObject):
         view = self.conversation.view
         return self.conversation.conversation_id, None if view is None else view.conversation.title
 
-    def _open_recalled(self, place: RecalledItemDetails) -> None:
-        self.recall.open(Source(place, rank=0, cited=False))
-
     # -- starting and leaving
 
     async def _begin(self) -> None:
@@ -486,8 +483,9 @@ class Presenters(QObject):
             partial(show, error)
         )()
         window.chat.composer.box.setFocus()
-        if (knowledge := window.memory.knowledge).isVisible():  # shown before it could be filled
-            knowledge.shown.emit()
+        if window.memory.knowledge.isVisible():  # shown before it could be filled
+            for presenter in self._knowledge:
+                presenter.refresh()
         self.dashboard.start()
         self.ready.set()
 

@@ -49,7 +49,12 @@ class InspectorPresenter(Presenter):
         self._view.stepped.connect(self._on_stepped)
         self._view.run_chosen.connect(self._on_run_chosen)
         self._view.recalled.open_requested.connect(self._open_source)
-        self._view.recalled.judged.connect(self._on_judged)
+        self._view.recalled.judged.connect(
+            lambda source, verdict: self._bridge.save(
+                lambda: self._service.vote(source.place, verdict),
+                lambda _: self._messages.show_message(_JUDGED[verdict], brief=True),
+            )
+        )
 
     def select(self, turn: int) -> None:
         """Show the answer of a turn; the newest one is followed as turns are added."""
@@ -96,12 +101,6 @@ class InspectorPresenter(Presenter):
     def _on_run_chosen(self, run: int) -> None:
         self._run = run
         self.refresh()
-
-    def _on_judged(self, source: Source, verdict: Verdict | None) -> None:
-        self._bridge.save(
-            lambda: self._service.vote(source.place, verdict),
-            lambda _: self._messages.show_message(_JUDGED[verdict], brief=True),
-        )
 
     def _on_conversation_opened(self) -> None:
         self._selected, self._run = None, 0

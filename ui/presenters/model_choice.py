@@ -60,7 +60,7 @@ class ModelPickerPresenter(Presenter):
     @property
     def chosen(self) -> str:
         """The model that answers in the open conversation."""
-        return self._model or self._otherwise
+        return self._model or (self._presets.model or self._settings.text("default_model"))
 
     def model_for_new(self) -> str | None:
         """Return the model of a conversation that begins now, None for the default."""
@@ -70,11 +70,6 @@ class ModelPickerPresenter(Presenter):
     def _model(self) -> str | None:
         view = self._conversation.view
         return self._for_new if view is None else view.conversation.model
-
-    @property
-    def _otherwise(self) -> str:
-        """The model without a choice for this conversation: the preset's, else the default."""
-        return self._presets.model or self._settings.text("default_model")
 
     def _show(self, *_: object) -> None:
         self._view.show_model(self.chosen)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QInputDialog, QMenu
 
 from app.chat.projects import Projects
 from app.domain.ids import ConversationId
-from app.domain.projects import Project, RecallRule
+from app.domain.projects import Project
 from app.domain.translation import tr, trn
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, show_menu
@@ -218,7 +218,11 @@ class ProjectsPresenter(Presenter):
                 action.setChecked(rule is here.recall)
                 action.setToolTip(meaning)
                 rules.addAction(action)
-                action.triggered.connect(lambda _=False, rule=rule: self._set_rule(here, rule))
+                action.triggered.connect(
+                    lambda _=False, rule=rule: self._bridge.save(
+                        lambda: self._projects.save(replace(here, recall=rule))
+                    )
+                )
             menu.addSeparator()
         _add_heading(menu, tr("Project of this conversation"))
         choices = QActionGroup(menu)
@@ -234,17 +238,12 @@ class ProjectsPresenter(Presenter):
         menu.addSeparator()
         if here is not None:
             menu.addAction(tr("Edit this project\u2026")).triggered.connect(self.edit_here)
-        menu.addAction(tr("New project\u2026")).triggered.connect(self._add_here)
+        menu.addAction(tr("New project\u2026")).triggered.connect(
+            lambda: self._open(Project("", ""), lambda made: self._choose_here(made.uid))
+        )
         menu.setToolTipsVisible(True)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self._chip.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
-
-    def _add_here(self) -> None:
-        """Open the dialog of a new project for the conversation."""
-        self._open(Project("", ""), lambda made: self._choose_here(made.uid))
-
-    def _set_rule(self, project: Project, rule: RecallRule) -> None:
-        self._bridge.save(lambda: self._projects.save(replace(project, recall=rule)))
 
     def _choose_here(self, uid: str | None) -> None:
         here = self._conversation.conversation_id

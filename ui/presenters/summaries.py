@@ -39,7 +39,7 @@ class SummariesPresenter(Presenter):
     def __post_init__(self) -> None:
         super().__post_init__()
         pane, service = self._pane, self._service
-        pane.refresh_requested.connect(self.refresh)
+        pane.shown.connect(self.refresh)
         pane.source_chosen.connect(lambda source: self._bridge.start("summary", self._show(source)))
         pane.save_requested.connect(partial(self._change, service.write))
         pane.restore_requested.connect(partial(self._change, service.restore, replaces_edit=True))

@@ -164,8 +164,8 @@ class Writer(BlockWriter):
             "literal": self._literal,
             "plain": self._plain,
             "heading_open": self._heading_open,
-            "heading_close": self._heading_close,
-            "hr": self._rule,
+            "heading_close": lambda _token: self._restyle(heading=0),
+            "hr": lambda _token: self._begin("paragraph", RULE=True),
             "math_block": self._math,
             "code_block": self._indented_code,
             "blockquote_open": self._quote_open,
@@ -176,7 +176,7 @@ class Writer(BlockWriter):
             "list_item_open": self._item_open,
             "list_item_close": self._item_close,
             "details_open": self._details_open,
-            "summary_close": self._summary_close,
+            "summary_close": lambda _token: self._restyle(link=""),
             "details_close": self._details_close,
             "footnote_reference_open": self._footnote_open,
             "footnote_reference_close": self._footnote_close,
@@ -234,12 +234,6 @@ class Writer(BlockWriter):
     def _heading_open(self, token: Token) -> None:
         self._restyle(heading=int(token.tag[1:]))
         self._begin("heading")
-
-    def _heading_close(self, _token: Token) -> None:
-        self._restyle(heading=0)
-
-    def _rule(self, _token: Token) -> None:
-        self._begin("paragraph", RULE=True)
 
     def _math(self, token: Token) -> None:
         self._begin("paragraph")
@@ -367,9 +361,6 @@ class Writer(BlockWriter):
         self._begin("paragraph", FOLD=number)
         first = self.cursor.blockNumber() + 1
         self._state.folds.append((key, FoldedBlocks(first, first, opens=token.meta["open"])))
-
-    def _summary_close(self, _token: Token) -> None:
-        self._restyle(link="")
 
     def _details_close(self, _token: Token) -> None:
         self._state.indent -= _INDENTS["list"]

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from ui.widgets.controls import button, column_in, filled, row_of, stack_if_narrow
+from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import plain_label
 
 _NEWCOMER_TEXT = tr(
@@ -18,14 +19,14 @@ _NEWCOMER_TEXT = tr(
 _LATER_TEXT = tr("Write a message below, or search your conversations at the left.")
 
 
-class Welcome(QScrollArea):
+class Welcome(ReportsShown, QScrollArea):
     """The welcome page; it scrolls in a small window.
 
     Signals:
         import_requested: Choose a file.
         sample_requested: Import the sample archive.
         model_requested: Show the providers page.
-        shown: The page became visible. server_requested: Set up the local server that is offered.
+        server_requested: Set up the local server that is offered.
         found_requested: Import the exports that are offered.
 
     Attributes:
@@ -35,7 +36,6 @@ class Welcome(QScrollArea):
     import_requested = Signal()
     sample_requested = Signal()
     model_requested = Signal()
-    shown = Signal()
     server_requested = Signal()
     found_requested = Signal()
 
@@ -124,11 +124,6 @@ class Welcome(QScrollArea):
         self._show_offer()
 
     # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Report it."""
-        super().showEvent(event)
-        self.shown.emit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stack the buttons in a narrow window."""

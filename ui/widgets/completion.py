@@ -41,7 +41,7 @@ class CompletionList(QTreeWidget):
         self.setStyleSheet("QTreeView::item { border-radius: 0 }")  # a row is one piece
         self.header().setStretchLastSection(True)
         self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
-        self.itemClicked.connect(self._on_item_clicked)
+        self.itemClicked.connect(lambda item: self.chosen.emit(str(item.data(0, _TEXT))))
         self.hide()
 
     @property
@@ -90,6 +90,3 @@ class CompletionList(QTreeWidget):
         """Return the text of the selected completion, else of the first."""
         first = self.model().index(0, 0)
         return self.marked_text() or (str(first.data(_TEXT)) if first.isValid() else None)
-
-    def _on_item_clicked(self, item: QTreeWidgetItem) -> None:
-        self.chosen.emit(str(item.data(0, _TEXT)))

@@ -1,8 +1,27 @@
-"""Window sizes that fit the screen."""
+"""Windows and pages on the screen: sizes that fit it, and a signal when a page appears."""
 
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
 _FRAME_PX = (16, 48)  # at most: window borders and the title bar
+
+
+class ReportsShown:
+    """Part of a widget that reports when it appears; a base class before the widget's own.
+
+    Signals:
+        shown: It became visible; what it shows may be outdated.
+    """
+
+    shown = Signal()
+
+    # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Report it."""
+        super().showEvent(event)  # type: ignore[misc]
+        self.shown.emit()
 
 
 def resize_on_screen(window: QWidget, width_px: int, height_px: int) -> None:

@@ -85,10 +85,18 @@ class BackgroundPagePresenter(Presenter):
         self._consent.chosen.connect(self._refresh.run)
         page = self._page
         page.chooser.picked.connect(self._on_model_picked)
-        page.chooser.requested.connect(self._on_model_requested)
+        page.chooser.requested.connect(
+            lambda model: self._bridge.start(
+                "background choice", self._consent.use(model), self._on_error
+            )
+        )
         page.chooser.regenerate.clicked.connect(self._on_regeneration_requested)
         page.prices.entered.connect(self._on_price_entered)
-        page.prices.removed.connect(self._on_price_removed)
+        page.prices.removed.connect(
+            lambda model: self._bridge.save(
+                lambda: self._own_prices.remove(model), lambda _: self._refresh.run()
+            )
+        )
         page.shown.connect(self._refresh.run)
         self._bridge.subscribe(
             lambda _: self._refresh.request(), *MODEL_KEYS, "passages", "spend", while_shown=page
@@ -123,9 +131,6 @@ class BackgroundPagePresenter(Presenter):
                 "background plan", lambda: self._choice.plan(model), show, self._on_error
             )
 
-    def _on_model_requested(self, model: str) -> None:
-        self._bridge.start("background choice", self._consent.use(model), self._on_error)
-
     def _on_regeneration_requested(self) -> None:
         question = tr("Regenerate summaries made by other models?")
         offer(
@@ -155,9 +160,6 @@ class BackgroundPagePresenter(Presenter):
     def _on_price_saved(self, _: object) -> None:
         self._page.prices.show_error("")
         self._refresh.run()
-
-    def _on_price_removed(self, model: str) -> None:
-        self._bridge.save(lambda: self._own_prices.remove(model), lambda _: self._refresh.run())
 
 
 def _question(plan: BackgroundPlan, *, has_limit: bool) -> Confirmation:

@@ -72,15 +72,15 @@ class DashboardPresenter(Presenter):
         if self._failures is not None:
             self._failures.close()
         self._failures = dialog = FailuresDialog(name, self._dashboard.window())
-        dialog.retry_requested.connect(self._on_retry_requested)
+        dialog.retry_requested.connect(
+            lambda name, item_ids: self._bridge.save(
+                lambda: self._workers.retry_failed(name, item_ids),
+                lambda _: self._show_failures(name),
+            )
+        )
         dialog.finished.connect(self._on_failures_finished)
         self._show_failures(name)
         dialog.open()
-
-    def _on_retry_requested(self, name: WorkerName, item_ids: Sequence[int] | None) -> None:
-        self._bridge.save(
-            lambda: self._workers.retry_failed(name, item_ids), lambda _: self._show_failures(name)
-        )
 
     def _on_failures_finished(self) -> None:
         self._failures = None

@@ -34,7 +34,11 @@ class ProgramsPresenter(Presenter):
         page = self._page
         page.source_switched.connect(self._switch)
         page.decided.connect(self._decide)
-        page.http_switched.connect(self._switch_http)
+        page.http_switched.connect(
+            lambda on: self._bridge.save(
+                lambda: self._http.switch(is_on=on), on_error=self._page.show_error
+            )
+        )
         page.link_opened.connect(self._open)
         page.copy_requested.connect(lambda text: QGuiApplication.clipboard().setText(text))
 
@@ -61,9 +65,6 @@ class ProgramsPresenter(Presenter):
             lambda _: self.show(),
             self._page.show_error,
         )
-
-    def _switch_http(self, on: bool) -> None:
-        self._bridge.save(lambda: self._http.switch(is_on=on), on_error=self._page.show_error)
 
     def _decide(self, name: str, access: Access) -> None:
         self._bridge.save(lambda: self._access.decide(name, access), on_error=self._page.show_error)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.translation import tr
-from app.mcp.tool_servers import Permission, ToolServer, ToolServers
+from app.mcp.tool_servers import ToolServer, ToolServers
 from app.system.keys import KeyLocation
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm, confirm_removal
@@ -37,8 +37,16 @@ class ToolsPresenter(Presenter):
         page.accepted.connect(self._on_accepted)
         page.discarded.connect(lambda: self._show_offer(None))
         page.removal_requested.connect(self._on_removal_requested)
-        page.switched.connect(self._on_switched)
-        page.permitted.connect(self._on_permitted)
+        page.switched.connect(
+            lambda name, on: self._bridge.save(
+                lambda: self._servers.switch(name, is_on=on), on_error=self._on_error
+            )
+        )
+        page.permitted.connect(
+            lambda name, tool, permission: self._bridge.save(
+                lambda: self._servers.permit(name, tool, permission), on_error=self._on_error
+            )
+        )
 
     def show(self) -> None:
         """Show the page anew."""
@@ -118,14 +126,6 @@ class ToolsPresenter(Presenter):
             tr("Remove '{name}'?").format(name=name),
             tr("Its tools are not offered any more, and its key is deleted."),
             lambda: self._bridge.save(lambda: self._servers.remove(name), on_error=self._on_error),
-        )
-
-    def _on_switched(self, name: str, on: bool) -> None:
-        self._bridge.save(lambda: self._servers.switch(name, is_on=on), on_error=self._on_error)
-
-    def _on_permitted(self, name: str, tool: str, permission: Permission) -> None:
-        self._bridge.save(
-            lambda: self._servers.permit(name, tool, permission), on_error=self._on_error
         )
 
     def _on_error(self, error: KnownError) -> None:

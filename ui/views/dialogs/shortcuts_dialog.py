@@ -54,7 +54,12 @@ class ShortcutsDialog(Dialog):
         for field in (self.key, *self.key.findChildren(QLineEdit)):
             field.setAccessibleName(tr("New keys"))
         self.key.keySequenceChanged.connect(self._on_key_changed)
-        self.apply = button(self, tr("Set"), self._on_apply_clicked, kind="primary")
+        self.apply = button(
+            self,
+            tr("Set"),
+            lambda: self.chosen.emit(self._name, self.key.keySequence().toString()),
+            kind="primary",
+        )
         self.reset = button(self, tr("Reset"), lambda: self.reset_requested.emit(self._name))
         self.reset_all = button(self, tr("Reset all"), lambda: self.reset_requested.emit(""))
         edit = row_of((self._label, 1), self.key, self.apply, self.reset)
@@ -104,9 +109,6 @@ class ShortcutsDialog(Dialog):
             else ""
         )
         self.status.setText(warning)
-
-    def _on_apply_clicked(self) -> None:
-        self.chosen.emit(self._name, self.key.keySequence().toString())
 
 
 def _texts(row: ShortcutRow) -> Sequence[str]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QWidget
 
 from app.domain.formatting import format_at_most, format_percent, format_size
@@ -15,6 +14,7 @@ from app.memory.overview import Overview
 from app.workers.status_text import ESTIMATED, format_spent
 from ui.views.memory.worker_card import WorkerCard
 from ui.widgets.controls import button, column_in
+from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import PlainLabel, breakable, plain_label
 
 _ABOVE_CARDS = 3  # warnings and two buttons
@@ -35,7 +35,7 @@ class Totals:
     proposals: int = 0
 
 
-class Dashboard(QScrollArea):
+class Dashboard(ReportsShown, QScrollArea):
     """Cards of workers above the totals.
 
     Signals:
@@ -45,7 +45,6 @@ class Dashboard(QScrollArea):
         allow_requested: The user wants to decide whether a model may read the history.
         review_requested: The user wants to decide about proposals.
         regeneration_requested: Facts that other models found are to be extracted again.
-        shown: The dashboard became visible.
     """
 
     switched = Signal(object, bool)
@@ -54,7 +53,6 @@ class Dashboard(QScrollArea):
     allow_requested = Signal()
     review_requested = Signal()
     regeneration_requested = Signal()
-    shown = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -116,13 +114,6 @@ class Dashboard(QScrollArea):
     def card(self, name: WorkerName) -> WorkerCard:
         """Return a worker's card."""
         return self._cards[name]
-
-    # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Report it, so that outdated totals are refreshed."""
-        super().showEvent(event)
-        self.shown.emit()
 
 
 def _rank(status: WorkerStatus) -> int:

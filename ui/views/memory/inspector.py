@@ -3,7 +3,6 @@
 import re
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.inspector import Inspection
@@ -16,6 +15,7 @@ from ui.views.memory.recalled_pane import RecalledPane
 from ui.views.memory.related_list import OUTDENT_PX, RelatedList
 from ui.views.memory.sent_pane import SentPane
 from ui.widgets.controls import combo_box, filled, row_of, tool_button
+from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import plain_label
 
 _QUESTION_CHARS = 160
@@ -28,17 +28,15 @@ _NUMBERED = re.compile(r" · (?:fact|memory|document) \d+$")
 _NONE_SENT = tr("No source was sent. Each source says why.")
 
 
-class InspectorView(QWidget):
+class InspectorView(ReportsShown, QWidget):
     """Shows one answer: its sources, or what was sent for it.
 
     Signals:
-        shown: It became visible.
         counted: How many sources were sent.
         stepped: -1 for the answer before, 1 for the one after.
         run_chosen: Which run of the same exchange, 0 the newest.
     """
 
-    shown = Signal()
     counted = Signal(int)
     stepped = Signal(int)
     run_chosen = Signal(int)
@@ -92,7 +90,7 @@ class InspectorView(QWidget):
         self._before.setEnabled(at > 0)
         self._after.setEnabled(at + 1 < count)
         self._show_runs(inspection)
-        links = [(name_of_source(label), target) for label, target in inspection.links]
+        links = [(_NUMBERED.sub("", label), target) for label, target in inspection.links]
         self.quoted.show_rows(tr("Quoted in this answer"), links)
         absence = absence_text(inspection)
         note = absence or nothing_text(inspection, is_on=is_on)
@@ -117,18 +115,6 @@ class InspectorView(QWidget):
             part.setContentsMargins(OUTDENT_PX, 0, OUTDENT_PX, 0)
         parts = (head, self._question, runs, self.quoted, (self.parts, 1), self.related)
         filled(QVBoxLayout(self), *parts, margins=(2, 10, 2, 10)).addStretch(0)
-
-    # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Report it, so that what is shown is refreshed."""
-        super().showEvent(event)
-        self.shown.emit()
-
-
-def name_of_source(label: str) -> str:
-    """Return the label of a link without the number that identifies a document or fact."""
-    return _NUMBERED.sub("", label)
 
 
 def absence_text(inspection: Inspection) -> str:

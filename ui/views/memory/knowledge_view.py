@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QTabWidget, QWidget
 
 from app.domain.errors import KnownError
@@ -26,6 +25,7 @@ from ui.widgets.controls import (
     scroll_area,
     text_edit,
 )
+from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import plain_label
 from ui.widgets.transcript.values import WrittenLine
 
@@ -43,7 +43,7 @@ _DEBOUNCE_MS = 120
 _TEXT_PX = 84
 
 
-class KnowledgeView(QTabWidget):
+class KnowledgeView(ReportsShown, QTabWidget):
     """Six pages, `facts`, `summaries`, `profile`, `core`, `saved` and `questions`, with own signals.
 
     Attributes:
@@ -51,10 +51,8 @@ class KnowledgeView(QTabWidget):
         proposals: What models propose for core memory, above its text.
 
     Signals:
-        shown: It, or another page of it, became visible.
+        shown: Also when another page of it appears.
     """
-
-    shown = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -118,13 +116,6 @@ class KnowledgeView(QTabWidget):
             if proposals
             else _FULL_NAMES.get(text, text),
         )
-
-    # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Report it, so that what is shown is refreshed."""
-        super().showEvent(event)
-        self.shown.emit()
 
 
 class SavedPane(QWidget):

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from html import escape
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from app.domain.diagnostics import ProbeDetails
@@ -12,22 +11,21 @@ from app.domain.errors import KnownError
 from app.domain.formatting import format_turn
 from app.domain.translation import format_number, tr
 from ui.widgets.controls import button, column_in, progress_bar, row_of
+from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import plain_label
 from ui.widgets.record_table import RecordTable
 
 _COLUMNS = (tr("Question"), tr("Should find"), tr("Now"), tr("Before"))
 
 
-class QuestionsView(QWidget):
+class QuestionsView(ReportsShown, QWidget):
     """Lists the test questions.
 
     Signals:
-        shown: It became visible.
         run_requested: Ask all again. remove_requested: A `Probe` to remove.
         turn_requested: A `ProbeDetails` whose turn is to be shown.
     """
 
-    shown = Signal()
     run_requested = Signal()
     remove_requested = Signal(object)
     turn_requested = Signal(object)
@@ -42,7 +40,9 @@ class QuestionsView(QWidget):
         self._bar.hide()
         self._run = button(self, tr("Ask all again"), self.run_requested)
         self._open = button(self, tr("Open the turn"), self._on_open_clicked)
-        self._remove = button(self, tr("Remove"), self._on_remove_clicked)
+        self._remove = button(
+            self, tr("Remove"), lambda: self.remove_requested.emit(self._table.current.probe)
+        )
         buttons = row_of(self._run, self._open, None, self._remove)
         margins = (12, 12, 12, 12)
         column_in(
@@ -82,16 +82,6 @@ class QuestionsView(QWidget):
     def _on_open_clicked(self) -> None:
         if self._open.isEnabled():
             self.turn_requested.emit(self._table.current)
-
-    def _on_remove_clicked(self) -> None:
-        self.remove_requested.emit(self._table.current.probe)
-
-    # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Report it, so that what is shown is refreshed."""
-        super().showEvent(event)
-        self.shown.emit()
 
 
 def turn_text(place: ProbeDetails) -> str:

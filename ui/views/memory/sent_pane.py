@@ -49,7 +49,7 @@ class SentPane(QWidget):
         self.copy = button(self, tr("Copy"), self._on_copy_clicked, tip=what)
         self.compare = button(self, tr("What changed"), tip=before)
         self.compare.setCheckable(True)
-        self.compare.toggled.connect(self._on_compare_toggled)
+        self.compare.toggled.connect(lambda _on: self._draw())
         self._body = QWidget(self)
         self._parts = column_in(self._body, margins=(0, 0, 6, 0), spacing=6)
         self._scroll = scroll_area(self, self._body)
@@ -99,9 +99,6 @@ class SentPane(QWidget):
         panel = PromptPartPanel(PART_NAMES[kind], figures, self._body)
         self._parts.addWidget(panel)
         return panel
-
-    def _on_compare_toggled(self, _on: bool) -> None:
-        self._draw()
 
     def _on_copy_clicked(self) -> None:
         if self._shown is not None and self._shown.sent is not None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from app.domain.errors import KnownError
@@ -14,6 +13,7 @@ from app.storage.tables.summaries import Summary
 from ui.models.facts import version_label
 from ui.views.memory.versions import ShownVersion, VersionsView
 from ui.widgets.controls import button, column_in, combo_box, row_of, text_edit
+from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import plain_label
 
 _TEXT_PX = 120
@@ -28,17 +28,15 @@ class SummarySource:
     label: str
 
 
-class SummariesPane(QWidget):
+class SummariesPane(ReportsShown, QWidget):
     """Shows the summary of the chosen source.
 
     Signals:
-        refresh_requested: What is shown may be outdated.
         source_chosen: The `SummarySource` to show. save_requested: A source and the user's text.
         restore_requested: A source and the `made_at` of a version. leave_requested: What to call
             once the edit is saved or discarded.
     """
 
-    refresh_requested = Signal()
     source_chosen = Signal(object)
     save_requested = Signal(object, str)
     restore_requested = Signal(object, object)
@@ -149,15 +147,8 @@ class SummariesPane(QWidget):
 
     def _on_undo_clicked(self) -> None:
         self.undo()
-        self.refresh_requested.emit()
+        self.shown.emit()
 
     def _on_text_changed(self) -> None:
         self._undo.setEnabled(self.is_edited)
         self.save.setEnabled(self.is_edited and bool(self.text.toPlainText().strip()))
-
-    # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Report it, so that what is shown is refreshed."""
-        super().showEvent(event)
-        self.refresh_requested.emit()

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from app.domain.formatting import money
@@ -17,6 +16,7 @@ from app.workers.spend_limits import SPEND_LIMIT_KEYS
 from ui.views.settings.chooser_card import ChooserCard
 from ui.widgets.cards import TableCard
 from ui.widgets.controls import button, column_in, line_edit, row_of
+from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.setting_editor import SettingEditor
 
@@ -31,17 +31,12 @@ _ABOUT_PRICES = tr(
 )
 
 
-class BackgroundPage(QWidget):
+class BackgroundPage(ReportsShown, QWidget):
     """A choice of models with the price of each, spend limits, what was spent, and own prices.
 
     Attributes:
         chooser, spent, prices: Its cards, with signals of their own. limits, tasks: Editors.
-
-    Signals:
-        shown: The page became visible; what it shows may be outdated.
     """
-
-    shown = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -66,13 +61,6 @@ class BackgroundPage(QWidget):
         ]
         parts = (about, self.chooser, *self.tasks, *self.limits, self.spent, self.prices, None)
         column_in(self, *parts, margins=(16, 8, 16, 16))
-
-    # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Report it, so that outdated content is refreshed."""
-        super().showEvent(event)
-        self.shown.emit()
 
 
 class _BackgroundModelChooser(ChooserCard):

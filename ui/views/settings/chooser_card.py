@@ -30,7 +30,7 @@ class ChooserCard(Card):
         self.box: QComboBox = combo_box(
             self, box_name, min_chars=12, on_activated=self._on_box_activated
         )
-        self.use = button(self, use_text, self._on_use_clicked, kind="primary")
+        self.use = button(self, use_text, lambda: self.requested.emit(self.value), kind="primary")
 
     @property
     def value(self) -> str:
@@ -56,9 +56,6 @@ class ChooserCard(Card):
         self.show_error("")
         self.update_button()
         self.picked.emit(self.value)
-
-    def _on_use_clicked(self) -> None:
-        self.requested.emit(self.value)
 
     def update_button(self) -> None:
         """Enable the button for a choice that is not in use."""
