@@ -29,6 +29,7 @@ from app.memory.compaction import (
     KeptTurns,
     compacted,
     kept_tokens,
+    message_tokens,
 )
 from app.memory.context_plan import compaction_tokens
 from app.storage.engine.store import Store
@@ -101,18 +102,22 @@ class Compactor:
         runs = self._prompts.runs([exchange_id]).get(exchange_id)
         if not runs or self._conversations.get(runs[-1].conversation_id).private:
             return False
-        last = self._exchanges.get(exchange_id)
+        last, sent = self._exchanges.get(exchange_id), runs[-1]
+        own = sum(map(message_tokens, self._exchanges.messages_of(last)))
+        # Most turns end here: the past turns, which may be thousands, are not read.
+        if sum(part.tokens for part in sent.parts) + own <= sent.limit_tokens * PREPARED_SHARE:
+            return False
         path = path_to(last, self._exchanges.of(last.conversation_id))
         segment = [each for each in path if each.segment_number == last.segment_number]
-        start, shortened = past_position(segment, runs[-1])
+        start, shortened = past_position(segment, sent)
         turns = self._turns.of(segment[start:], now())
         sizes = [turn.sizes for turn in turns]
-        covered = _to_cover(sizes, KeptTurns(0, shortened - start), runs[-1])
+        covered = _to_cover(sizes, KeptTurns(0, shortened - start), sent)
         past = [each.id for each in segment[start:]]
         if not covered or self._summaries.latest(CONTEXT, past):
             return False
         said = [markdown_of(turn.stored) for turn in turns[:covered]]
-        self._write(segment[start + covered - 1], compaction_text(runs[-1]), said, runs[-1])
+        self._write(segment[start + covered - 1], compaction_text(sent), said, sent)
         return True
 
     def _write(

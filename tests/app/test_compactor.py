@@ -6,12 +6,14 @@ import pytest
 
 from app.chat.compactor import Compactor
 from app.chat.history import extract, joined
+from app.chat.sent_turns import SentTurns
 from app.domain.changes import ExchangePut, PromptStored, SpendAdded
 from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.domain.turn_text import TurnMarkdown
 from app.domain.workers import WorkerName
+from app.memory.compaction import message_tokens
 from app.memory.context_plan import compaction_part
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
@@ -36,9 +38,10 @@ def long_conversation(
 
 def prompt_of(conversation: ConversationRecord, limit_tokens: int) -> StoredPrompt:
     *past, question, _ = (each.id for each in conversation.messages)
+    tokens = sum(map(message_tokens, conversation.messages[:-2]))
     parts = (
         PlanPart(PlanPartKind.SYSTEM_PROMPT, 100, True),
-        PlanPart(PlanPartKind.HISTORY, 900, True, message_ids=tuple(past)),
+        PlanPart(PlanPartKind.HISTORY, tokens, True, message_ids=tuple(past)),
         PlanPart(PlanPartKind.QUESTION, 50, False, message_ids=(question,)),
     )
     last = conversation.exchanges[-1].id
@@ -92,6 +95,14 @@ def test_a_short_or_private_conversation_is_not_prepared(
     conversation = long_conversation(store, tokens, private=private)
     assert not Compactor(store, Settings(store)).prepare(conversation.exchanges[-1].id)
     assert tables(store)["summary"] == []
+
+
+def test_the_past_of_a_short_conversation_is_not_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = long_conversation(store, 50_000).exchanges[-1].id
+    monkeypatch.setattr(SentTurns, "of", None)
+    assert not Compactor(store, Settings(store)).prepare(last)
 
 
 @pytest.mark.parametrize(
