@@ -468,7 +468,8 @@ class ChangeSet:
     """Everything that one or more writes touched; empty sets mean untouched.
 
     Attributes:
-        conversations: Rows of the conversation list: title, pin, archive, trash, tags, new ones.
+        conversations: Rows of the conversation list: title, pin, archive, trash, tags, new ones; not
+            those that only got a message.
         messages_in: Conversations whose tree or visible path changed.
         turns_completed: Exchanges that have just become complete; they wake workers.
         exchanges: Exchanges whose record changed: status, usage, problem or stored prompt.

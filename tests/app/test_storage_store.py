@@ -131,6 +131,18 @@ def test_listeners_can_read_the_change_and_a_failing_one_stops_nobody(store: Sto
     assert seen == [1, 1, 1]
 
 
+def test_a_message_is_no_change_of_its_conversation_and_a_title_or_branch_is(store: Store) -> None:
+    whole = add_conversation(store, "one")
+    here, leaf = whole.conversation.id, whole.messages[0].id
+    heard: list[ChangeSet] = []
+    store.subscribe(heard.append)
+    store.save(ConversationEdited(here, visible_leaf_id=leaf, updated_at=AT))
+    store.save(ConversationEdited(here, visible_leaf_id=leaf))
+    store.save(ConversationEdited(here, "Bread", TitleOrigin.USER, leaf, AT))
+    assert [each.conversations for each in heard] == [set(), {here}, {here}]
+    assert [each.messages_in for each in heard] == [{here}] * 3
+
+
 def test_work_between_writes_and_derived_rows_stay_out_of_the_journal(store: Store) -> None:
     assert store.on_writer(threading.current_thread).result().name == "writer"
     with pytest.raises(ZeroDivisionError):

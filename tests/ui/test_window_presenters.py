@@ -228,7 +228,7 @@ def test_the_list_follows_its_folder_and_changes(
     assert FOLDERS[2].empty_text in sidebar._message.text()
 
     stored.results["listed"] = [conversation()]
-    parts.bridge.changed.emit(ChangeSet(conversations=frozenset({TALK})))
+    parts.bridge.changed.emit(ChangeSet(messages_in=frozenset({TALK})))
     qtbot.waitUntil(lambda: sidebar.conversations.row_of(TALK).isValid())
     stored.results["listed"] = [conversation(OTHER)]
     presenter.refresh()

@@ -37,7 +37,7 @@ class ConversationListPresenter(Presenter):
         super().__post_init__()
         self._folder = FOLDERS[0]
         due = Refresh(self, self._bridge, "conversations", _REFRESH_MS, self.load)
-        self._bridge.subscribe(lambda _: due.request(), "conversations", "projects")
+        self._bridge.subscribe(lambda _: due.request(), "conversations", "messages_in", "projects")
         self._sidebar.conversation_chosen.connect(lambda each: self._open_conversation(each.id))
         self._sidebar.folder_chosen.connect(self._on_folder_chosen)
         self._sidebar.projects.chosen.connect(lambda _: self.refresh())

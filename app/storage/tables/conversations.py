@@ -76,10 +76,13 @@ def _edited(batch: Batch, change: ConversationEdited) -> None:
         batch.rows["titled"][each] = batch.position
         batch.mark("passages")  # the text index holds the title with each passage
     batch.rows["edits"].setdefault(each, []).append(change)
-    batch.announce("conversations", each)
+    leaf, at = change.visible_leaf_id, change.updated_at
+    is_message = at is not None and change == ConversationEdited(each, None, None, leaf, at)
+    if not is_message:
+        batch.announce("conversations", each)
     if hides(change):
         batch.mark("memory", "passages")
-    if change.visible_leaf_id is not None:
+    if leaf is not None:
         batch.announce("messages_in", each)
 
 
