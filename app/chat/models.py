@@ -24,7 +24,7 @@ from app.providers.vendors.local_servers import LocalServer, find_local_servers
 from app.providers.vendors.recall import RECALL, FindAnswers, RecallModel
 from app.providers.windows import ModelWindows, WindowSource
 from app.storage.tables.settings import Settings
-from app.system.keys import KeyLocation, KeyStorage, KeyStore
+from app.system.keys import KeyLocation, KeyStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ class ModelDirectory:
     """Every model of every provider, and Recall.
 
     Attributes:
+        registry: The providers, with their keys.
         windows: The context windows of the models.
         usage: The estimator of usage that servers do not report.
     """
@@ -96,17 +97,17 @@ class ModelDirectory:
     def __init__(self, settings: Settings, keys: KeyStore, find_answers: FindAnswers) -> None:
         self._settings = settings
         self._recall = RecallModel(find_answers)
-        self._registry = provider_registry(settings, keys)
-        self._prices = PriceList(self._registry.find_config, OwnPrices(settings).all)
+        self.registry = provider_registry(settings, keys)
+        self._prices = PriceList(self.registry.find_config, OwnPrices(settings).all)
         self.usage = UsageEstimator()
-        self.windows = ModelWindows(settings, self._registry, self._prices.context_tokens)
-        self._open = OpenProviders(self._registry)
+        self.windows = ModelWindows(settings, self.registry, self._prices.context_tokens)
+        self._open = OpenProviders(self.registry)
 
     def preload(self) -> None:
         """Import what first requests need, the default model's first: several seconds. Blocking."""
         chosen = (self._settings.text(key) for key in ("default_model", "background_model"))
         with suppress(KnownError):
-            self._registry.preload(ModelRef.parse(model).provider for model in chosen)
+            self.registry.preload(ModelRef.parse(model).provider for model in chosen)
 
     def chat_model(self, ref: ModelRef) -> ChatModel:
         """Return the model; raise NotFound, ModelNotFound. May block: reads the key once."""
@@ -151,17 +152,17 @@ class ModelDirectory:
 
     def options(self, ref: ModelRef) -> ModelOptions:
         """Return the options of a model, without those that its server has refused."""
-        config = self._registry.find_config(ref.provider)
+        config = self.registry.find_config(ref.provider)
         if config is None or ref.provider == RECALL:
             return ModelOptions(has_temperature=False, efforts=(), has_max_output=False)
-        return self._registry.options(config, ref.model)
+        return self.registry.options(config, ref.model)
 
     def check_name(self, model: str) -> str:
         """Return `model` if its provider exists; raise NotFound or InvalidInput. Blocking."""
         ref = ModelRef.parse(model)
         if ref.provider == RECALL:
             return f"{RECALL}:"
-        self._registry.config(ref.provider)
+        self.registry.config(ref.provider)
         if not ref.model:
             raise InvalidInput(f"'{model}' is not a model", "Write PROVIDER:MODEL.")
         return str(ref)
@@ -170,7 +171,7 @@ class ModelDirectory:
 
     def providers(self) -> tuple[ProviderState, ...]:
         """Return all providers, the built-in ones first."""
-        return tuple(self._state(config) for config in self._registry.configs())
+        return tuple(self._state(config) for config in self.registry.configs())
 
     def add_provider(self, config: ProviderConfig) -> None:
         """Add or change a provider; raise InvalidInput for an invalid name or base URL."""
@@ -190,14 +191,14 @@ class ModelDirectory:
         Of a built-in one, what the user configured is removed.
         """
         is_saved = any(row.name == name for row in self._settings.providers())
-        config = self._registry.find_config(name)
+        config = self.registry.find_config(name)
         if not is_saved and (config is None or not self._state(config).has_saved_key):
             raise NotFound(
                 f"There is no provider '{name}' to remove",
                 "Of the built-in providers, only what you configured can be removed.",
             )
         with suppress(InvalidInput):  # a base URL that is no longer valid has no key
-            self._registry.forget_key(name)
+            self.registry.forget_key(name)
         self.set_timeout(name, None)
         if is_saved:
             self._settings.remove_provider(name)
@@ -211,35 +212,18 @@ class ModelDirectory:
         if kept != json_object(self._settings.text(TIMEOUTS)):
             self._settings.set(TIMEOUTS, json.dumps(kept))
 
-    @property
-    def key_storage(self) -> KeyStorage:
-        """Where a key that is saved now would go."""
-        return self._registry.key_storage
-
-    def unlock_keys(self, passphrase: str) -> None:
-        """Open or create the key file; raise InvalidInput for a wrong or short passphrase."""
-        self._registry.unlock_keys(passphrase)
-
     def waits_for_passphrase(self, model: str = "") -> bool:
         """Return whether the key of a model ("": the default one) is locked in the key file."""
         name = ModelRef.parse(model or self._settings.text("default_model")).provider
-        return self._registry.find_config(name) is not None and self._registry.is_key_locked(name)
-
-    def save_key(self, name: str, key: str) -> KeyLocation:
-        """Save a provider's key in the keyring or key file, else for this session; return where."""
-        return self._registry.save_key(name, key)
-
-    def forget_key(self, name: str) -> None:
-        """Remove a provider's saved key."""
-        self._registry.forget_key(name)
+        return self.registry.find_config(name) is not None and self.registry.is_key_locked(name)
 
     def has_key(self, name: str) -> bool:
         """Return whether a provider has a key or needs none."""
-        config = self._registry.config(name)
+        config = self.registry.config(name)
         return (
             not config.vendor.base_url
-            or self._registry.find_key(name) is not None
-            or self._registry.is_key_locked(name)
+            or self.registry.find_key(name) is not None
+            or self.registry.is_key_locked(name)
         )
 
     # -- on the exchange loop
@@ -266,7 +250,7 @@ class ModelDirectory:
 
     async def try_out(self, config: ProviderConfig, key: str = "") -> ConnectionReport:
         """Test a provider that is not saved, with a typed or its saved key; raise InvalidInput."""
-        provider = self._registry.trial(config, key)
+        provider = self.registry.trial(config, key)
         try:
             return await provider.test()
         finally:
@@ -281,7 +265,7 @@ class ModelDirectory:
         await self._open.aclose()
 
     def _provider(self, name: str) -> RemoteProvider:
-        return self._open.get(self._registry.config(name))
+        return self._open.get(self.registry.config(name))
 
     def _card(self, model: ListedModel) -> ModelCard:
         window = self.windows.find(model.ref, asks_server=False)
@@ -296,8 +280,8 @@ class ModelDirectory:
         is_own = config.name in {row.name for row in self._settings.providers()}
         try:
             base_url = config.url().text
-            key = self._registry.find_key(config.name)
-            is_locked = key is None and self._registry.is_key_locked(config.name)
+            key = self.registry.find_key(config.name)
+            is_locked = key is None and self.registry.is_key_locked(config.name)
         except InvalidInput as error:
             return ProviderState(config, config.base_url or "", error.title)
         has_saved_key = is_locked or (key is not None and key.place is not KeyLocation.ENVIRONMENT)

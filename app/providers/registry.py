@@ -25,7 +25,7 @@ from app.providers.vendor import Vendor
 from app.providers.vendors import vendors
 from app.providers.wire.streaming import RetryPolicy, Unsupported
 from app.storage.tables.settings import Settings
-from app.system.keys import KEY_FILE_VARIABLE, FoundKey, KeyLocation, KeyStorage, KeyStore
+from app.system.keys import KEY_FILE_VARIABLE, FoundKey, KeyLocation, KeyStore
 
 # Imported by httpx2 and anyio with the first connection, and for the first key.
 _USED_BY_REQUESTS = ("httpcore2", "h11", "anyio._backends._asyncio", "keyring")
@@ -38,6 +38,9 @@ class ProviderRegistry:
     `configured` returns the user's own, `network` the current proxy and certificates, and `first_byte_s`
     how long a reply of a provider may take to begin, None for the default. They are called for each
     build, so a change takes effect with the next one.
+
+    Attributes:
+        keys: The keys of all providers.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class ProviderRegistry:
     ) -> None:
         self._first_byte_s = first_byte_s
         self._configured = configured
-        self._keys = keys
+        self.keys = keys
         self._environ = environ if environ is not None else os.environ
         self.network = network
         self._policy = policy or RetryPolicy()
@@ -123,7 +126,7 @@ class ProviderRegistry:
         Its key is `key`, else the one found for its name and base URL.
         """
         config.checked()
-        given = self._keys.session_key(key) if key else None
+        given = self.keys.session_key(key) if key else None
         endpoint = replace(self.endpoint(config), find_key=lambda: given or self._key_of(config))
         return RemoteProvider(
             self._vendor(config), endpoint, policy=RetryPolicy(tries=1), unsupported={}
@@ -153,19 +156,10 @@ class ProviderRegistry:
             silence_vendor_logs()
             load_price_list()
 
-    @property
-    def key_storage(self) -> KeyStorage:
-        """Where a key that is saved now would go; may block."""
-        return self._keys.storage
-
-    def unlock_keys(self, passphrase: str) -> None:
-        """Open or begin the key file; raises as `KeyStore.unlock`. Takes 0.5 s."""
-        self._keys.unlock(passphrase)
-
     def is_key_locked(self, name: str) -> bool:
         """Return whether a provider's key is in the key file, which needs its passphrase."""
         config = self.config(name)
-        return self._key_of(config) is None and self._keys.is_locked(name, config.url().origin)
+        return self._key_of(config) is None and self.keys.is_locked(name, config.url().origin)
 
     def find_key(self, name: str) -> FoundKey | None:
         """Return the key a provider would be used with, None if there is none; may block."""
@@ -173,11 +167,11 @@ class ProviderRegistry:
 
     def save_key(self, name: str, key: str) -> KeyLocation:
         """Save a key for a provider at its current base URL; return where. May block."""
-        return self._keys.save(name, self.config(name).url().origin, key)
+        return self.keys.save(name, self.config(name).url().origin, key)
 
     def forget_key(self, name: str) -> None:
         """Delete a saved key. May block."""
-        self._keys.forget(name, self.config(name).url().origin)
+        self.keys.forget(name, self.config(name).url().origin)
 
     def _vendor(self, config: ProviderConfig) -> Vendor:
         """Return the kind of provider that a server has, which the environment may have named."""
@@ -199,7 +193,7 @@ class ProviderRegistry:
         return key
 
     def _key_of(self, config: ProviderConfig) -> FoundKey | None:
-        return self._keys.find(config.name, config.url().origin, config.key_env)
+        return self.keys.find(config.name, config.url().origin, config.key_env)
 
     def _built_in(self, vendor: Vendor, own: ProviderConfig | None) -> ProviderConfig:
         """A built-in provider at the environment's base URL, else the user's, else the vendor's.

@@ -49,7 +49,7 @@ def test_a_preset_reaches_the_wire(cli: Console, server: Loopback, kind: str) ->
     server.always(text("Yes."))
     model, sent = SENT[kind]
     cli.done("provider", "add", "mine", "--kind", kind, "--base-url", server.v1)
-    cli.services.models.save_key("mine", "sk-1")
+    cli.services.models.registry.save_key("mine", "sk-1")
     cli.done(
         "preset", "add", "Careful", "--prompt", "Take care.", "--model", f"mine:{model}",
         "--temperature", "0.3", "--effort", "high", "--max-output", "700", "--tool", "none",

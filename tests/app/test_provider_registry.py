@@ -156,7 +156,7 @@ def test_only_a_saved_key_can_be_removed_not_the_environments(data_dir: Path) ->
     with opened(data_dir) as store:
         keys = KeyStore({"OPENAI_API_KEY": "sk-theirs"})
         models = ModelDirectory(Settings(store), keys, lambda *_: ())
-        models.save_key("anthropic", "sk-mine")
+        models.registry.save_key("anthropic", "sk-mine")
         known = {
             each.config.name: (each.key_from, each.has_saved_key) for each in models.providers()
         }

@@ -45,7 +45,7 @@ async def add_vendors(user: User, server: Loopback) -> None:
     def add(services: Services) -> None:
         for name, kind in (("vendor", "openai"), ("claude", "anthropic")):
             services.models.add_provider(ProviderConfig(name, kind, server.v1))
-            services.models.save_key(name, "sk-1")
+            services.models.registry.save_key(name, "sk-1")
 
     await user.ask(add)
 

@@ -76,7 +76,6 @@ class FakeModels:
     """A directory of providers; `problem` is the outcome of tests."""
 
     problem: ProviderError | None = None
-    key_storage = KeyStorage.KEYRING
     running: tuple[LocalServer, ...] = ()
     right = "correct horse"
 
@@ -91,12 +90,14 @@ class FakeModels:
             find=lambda _ref: found, own=lambda: self.own, remove=self.own.pop,
             put=lambda model, tokens: self.own.update({model: tokens}),
         )  # fmt: skip
+        self.key_file = SimpleNamespace(storage=KeyStorage.KEYRING, unlock=self._unlock)
+        self.registry = SimpleNamespace(keys=self.key_file, save_key=self.keys.__setitem__)
         self._desk = desk
 
-    def unlock_keys(self, passphrase: str) -> None:
+    def _unlock(self, passphrase: str) -> None:
         if passphrase != self.right:
             raise InvalidInput("This is not the passphrase")
-        self.key_storage = KeyStorage.FILE
+        self.key_file.storage = KeyStorage.FILE
 
     def providers(self) -> tuple[ProviderState, ...]:
         return tuple(
@@ -116,9 +117,6 @@ class FakeModels:
 
     def remove_provider(self, name: str) -> None:
         del self.configs[name]
-
-    def save_key(self, name: str, key: str) -> None:
-        self.keys[name] = key
 
     async def try_out(self, config: ProviderConfig, key: str) -> Any:
         self.tried.append((config, key))
@@ -377,7 +375,7 @@ def test_a_provider_is_edited_and_removed_after_a_yes(providers: Any, desk: Desk
 def test_the_form_says_what_happens_to_a_key(
     providers: Any, storage: KeyStorage, saved: bool, words: str, takes_passphrase: bool
 ) -> None:
-    providers.models.key_storage = storage
+    providers.models.key_file.storage = storage
     if saved:
         url = "https://openrouter.ai/api/v1"
         providers.models.configs["openrouter"] = ProviderConfig("openrouter", "compatible", url)
@@ -393,7 +391,7 @@ def test_the_key_file_is_opened_before_the_test_and_a_wrong_passphrase_saves_not
     providers: Any,
 ) -> None:
     models, form = providers.models, providers.form
-    models.key_storage = KeyStorage.LOCKED
+    models.key_file.storage = KeyStorage.LOCKED
     providers.presenter.open("openrouter")
     form.key.setText("sk-1")
     form.passphrase.setText("wrong")

@@ -21,7 +21,7 @@ class ReportsShown:
     def showEvent(self, event: QShowEvent) -> None:
         """Report it."""
         super().showEvent(event)  # type: ignore[misc]
-        self.shown.emit()
+        self.shown.emit()  # type: ignore[call-overload]
 
 
 def resize_on_screen(window: QWidget, width_px: int, height_px: int) -> None:

@@ -50,7 +50,7 @@ def provider(
 def unlock_keys(models: ModelDirectory, model: str, terminal: Terminal) -> None:
     """Ask for the passphrase of the key file if a model's key is in it and somebody can be asked."""
     if models.waits_for_passphrase(model) and (typed := terminal.ask_secret(_UNLOCK_PROMPT)):
-        models.unlock_keys(typed)
+        models.registry.keys.unlock(typed)
 
 
 def _save_key(models: ModelDirectory, name: str, terminal: Terminal) -> int:
@@ -59,7 +59,7 @@ def _save_key(models: ModelDirectory, name: str, terminal: Terminal) -> int:
     Without a keyring it goes to the key file, whose passphrase is asked for, twice for a new one.
     """
     key = terminal.read_secret(KEY_PROMPT)
-    storage = models.key_storage
+    storage = models.registry.keys.storage
     if storage is KeyStorage.LOCKED:
         _unlock(models, terminal.ask_secret(_UNLOCK_PROMPT))
     elif storage is KeyStorage.SESSION and not terminal.is_remote:
@@ -68,7 +68,7 @@ def _save_key(models: ModelDirectory, name: str, terminal: Terminal) -> int:
         if passphrase and terminal.ask_secret("The same again: ") != passphrase:
             raise InvalidInput("The two passphrases differ, so nothing was saved")
         _unlock(models, passphrase)
-    place = models.save_key(name, key)
+    place = models.registry.save_key(name, key)
     line = f"{name}: the key is kept in {_KEPT_IN[place]}"
     terminal.show({"saved": name, "kept_in": place.value}, line)
     return 0
@@ -80,7 +80,7 @@ def _unlock(models: ModelDirectory, passphrase: str | None) -> None:
             "There is no keyring, and no passphrase for the key file was given",
             f"Set {KEY_FILE_VARIABLE}, or enter it in the window, in Settings, Models.",
         )
-    models.unlock_keys(passphrase)
+    models.registry.keys.unlock(passphrase)
 
 
 def _test_provider(

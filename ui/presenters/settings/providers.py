@@ -111,7 +111,7 @@ class ProvidersPresenter(Presenter):
 
     async def _open(self, name: str) -> None:
         await self._load()
-        storage = await self._bridge.run(lambda: self._models.key_storage)
+        storage = await self._bridge.run(lambda: self._models.registry.keys.storage)
         state, template = self._states.get(name), template_of(name)
         is_set_up = state is not None and (state.is_saved or state.has_key)
         fields = fields_of(state, template, self._running.get(name), is_set_up=is_set_up)
@@ -161,7 +161,7 @@ class ProvidersPresenter(Presenter):
         form, models, key = self._page.form, self._models, fields.key
         if fields.passphrase:
             form.show_busy(tr("Opening the key file\u2026"))
-            await self._bridge.run(lambda: models.unlock_keys(fields.passphrase))
+            await self._bridge.run(lambda: models.registry.keys.unlock(fields.passphrase))
         connecting = tr("Connecting to {text}…").format(text=config.url().text)
         form.show_busy(connecting if tested else tr("Saving\u2026"))
         report, text = None, tr("Saved without a test.")
@@ -180,7 +180,7 @@ class ProvidersPresenter(Presenter):
         if key or fields.passphrase:
             self._on_key_saved()
         await self._load()
-        storage = await self._bridge.run(lambda: models.key_storage)
+        storage = await self._bridge.run(lambda: models.registry.keys.storage)
         form.show_saved(config.name)
         state = self._states.get(config.name)
         form.show_key(key_texts(state, template_of(config.name), storage))
@@ -203,7 +203,7 @@ class ProvidersPresenter(Presenter):
             models.add_provider(stored)
             models.set_timeout(config.name, timeout_s)
             if key:
-                models.save_key(config.name, key)
+                models.registry.save_key(config.name, key)
 
         await self._bridge.write(save)
 
