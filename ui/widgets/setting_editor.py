@@ -1,6 +1,6 @@
 """The editor of one setting; its control depends on the type in the table of settings."""
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
@@ -17,6 +17,7 @@ from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import Setting, SettingValue
 from app.domain.translation import LANGUAGES, format_number, tr
 from ui.widgets.controls import column_in, combo_box, tool_button
+from ui.widgets.number_box import AmountBox, NumberBox, Slider
 from ui.widgets.plain_label import PlainLabel
 
 _TYPING_PAUSE_MS = 500
@@ -25,7 +26,6 @@ _SLIDER_STEPS = 100
 _TOKEN_STEP = 50
 _MOST = 100_000
 _SPIN_CHARS = 16
-_SPIN_MARGIN_PX = 6
 
 
 class SettingEditor(QWidget):
@@ -59,7 +59,6 @@ class SettingEditor(QWidget):
         self.control.setToolTip(allowed)
         self.control.setAccessibleDescription(" ".join(filter(None, (tr(setting.help), allowed))))
         self.control.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.control.installEventFilter(self)
         default = tr("Reset to the default: {value}").format(
             value=setting.format_value(setting.default) or tr("none")
         )
@@ -102,7 +101,7 @@ class SettingEditor(QWidget):
             choices = ((_choice_text(choice), None) for choice in setting.choices)
             return combo_box(self, "", choices, on_activated=self._on_combo_activated)
         if setting.kind is float and setting.maximum == 1:
-            slider = QSlider(Qt.Orientation.Horizontal, self)
+            slider = Slider(Qt.Orientation.Horizontal, self)
             slider.setRange(0, _SLIDER_STEPS)
             slider.valueChanged.connect(self._on_slider_moved)
             slider.sliderReleased.connect(lambda: self._pause.start(0))
@@ -119,19 +118,18 @@ class SettingEditor(QWidget):
         low, high = setting.minimum or 0, setting.maximum or _MOST
         box: QSpinBox | QDoubleSpinBox
         if setting.kind is int:
-            whole = box = QSpinBox(self)
+            whole = box = NumberBox(self)
             whole.setRange(int(low), int(high))
             whole.setSingleStep(_TOKEN_STEP if setting.unit == "tokens" else 1)
             whole.valueChanged.connect(self._on_stepped)
         else:
-            real = box = QDoubleSpinBox(self)
+            real = box = AmountBox(self)
             real.setDecimals(0)
             real.setRange(low, high)
             real.valueChanged.connect(self._on_stepped)
         box.setAccelerated(True)
         box.setFixedWidth(box.fontMetrics().averageCharWidth() * _SPIN_CHARS)
         box.setGroupSeparatorShown(True)
-        box.lineEdit().setTextMargins(_SPIN_MARGIN_PX, 0, 0, 0)
         return box
 
     def _lay_out(self) -> None:
@@ -218,15 +216,6 @@ class SettingEditor(QWidget):
             return str(control.value())
         assert isinstance(control, QLineEdit)
         return control.text()
-
-    # Qt overrides
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Scroll the page instead of changing a control that has no focus."""
-        if event.type() == QEvent.Type.Wheel and not self.control.hasFocus():
-            event.ignore()
-            return True
-        return super().eventFilter(watched, event)
 
 
 def _choice_text(choice: str) -> str:

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QLineEdit, QWidget
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
 
 from app.domain.presets import MAX_NAME_CHARS
 from app.domain.routines import MAX_CAP_USD, Routine
@@ -24,11 +22,11 @@ from ui.widgets.controls import (
     text_edit,
 )
 from ui.widgets.dialog import Dialog
+from ui.widgets.number_box import AmountBox
 from ui.widgets.plain_label import plain_label
 
 _PAUSE_MS = 300
 _PROMPT_PX = 84
-_SPIN_MARGIN_PX = 6
 _TOOLS_TEXT = tr(
     "It may use the tools of its preset, but none that write to memory or ask you, since nobody is asked "
     "while it runs."
@@ -75,7 +73,7 @@ class RoutineForm(Dialog):
         self.project = combo_box(self, tr("Project"), _entries(tr("No project"), projects))
         for box, value in ((self.preset, routine.preset), (self.project, routine.project)):
             box.setCurrentIndex(max(0, box.findData(value or "")))
-        self.cap = _AmountBox(self, decimals=2, maximum=MAX_CAP_USD, prefix="$")
+        self.cap = AmountBox(self, decimals=2, maximum=MAX_CAP_USD, prefix="$")
         self.cap.setSpecialValueText(tr("No limit of its own"))
         self.cap.setValue(routine.cap_usd or 0)
         self.private = QCheckBox(tr("Keep its answers out of search and memory"), self)
@@ -151,21 +149,6 @@ class RoutineForm(Dialog):
             content, forms[0], self.echo, forms[1], self.private, self.plan, self.tools, None,
             margins=(0, 0, 8, 0),
         )  # fmt: skip
-
-
-class _AmountBox(QDoubleSpinBox):
-    """A box for an amount of money, which the wheel leaves alone."""
-
-    def __init__(self, *parent: Any, **properties: Any) -> None:
-        super().__init__(*parent, **properties)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.lineEdit().setTextMargins(_SPIN_MARGIN_PX, 0, 0, 0)
-
-    # Qt overrides
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll what is around the box."""
-        event.ignore()
 
 
 def _entries(none: str, names: Mapping[str, str]) -> list[tuple[str, str]]:

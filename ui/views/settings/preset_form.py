@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDoubleSpinBox,
     QLineEdit,
     QPlainTextEdit,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -28,6 +26,7 @@ from app.domain.presets import (
 from app.domain.translation import tr
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.controls import column_in, combo_box, form_of, line_edit
+from ui.widgets.number_box import AmountBox, NumberBox
 from ui.widgets.plain_label import PlainLabel, plain_label
 
 _PAUSE_MS = 500
@@ -79,25 +78,21 @@ class PresetForm(QWidget):
         self.model.setLineEdit(line)
         line.editingFinished.connect(self._on_edited)
         self.model.chosen.connect(self._on_edited)
-        self.temperature = QDoubleSpinBox(self, decimals=2, singleStep=_STEP)
+        self.temperature = AmountBox(self, decimals=2, singleStep=_STEP)
         self.temperature.setRange(_UNSET, MAX_TEMPERATURE)
         self.temperature.valueChanged.connect(self._on_edited)
         efforts = ((_MODEL_DEFAULT, None), *((label, each) for each, label in _EFFORTS.items()))
         self.effort = combo_box(self, "", efforts, on_activated=self._on_edited)
-        self.max_output = QSpinBox(self, maximum=MAX_OUTPUT_TOKENS, singleStep=_TOKEN_STEP)
+        self.max_output = NumberBox(self, maximum=MAX_OUTPUT_TOKENS, singleStep=_TOKEN_STEP)
         self.max_output.setGroupSeparatorShown(True)
         self.max_output.setSuffix(" " + tr("tokens"))
         self.max_output.valueChanged.connect(self._on_edited)
         for box in (self.temperature, self.max_output):
             box.setSpecialValueText(_MODEL_DEFAULT)
-            box.lineEdit().setTextMargins(_SPIN_MARGIN_PX, 0, 0, 0)
         for field in (self.temperature, self.effort, self.max_output):
             field.ensurePolished()
             usual = field.fontMetrics().averageCharWidth() * _FIELD_CHARS
             field.setMaximumWidth(max(usual, field.sizeHint().width() + 2 * _SPIN_MARGIN_PX))
-        for field in (self.temperature, self.effort, self.max_output):
-            field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            field.installEventFilter(self)
         self.note = plain_label(self, "small", selectable=False)
         self.all_tools = QCheckBox(tr("All tools"), self)
         self.all_tools.clicked.connect(self._on_all_tools_clicked)
@@ -255,11 +250,3 @@ class PresetForm(QWidget):
         """Report a change before the form is left."""
         self.flush()
         super().hideEvent(event)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Scroll the page instead of changing a field that has no focus."""
-        is_idle = isinstance(watched, QWidget) and not watched.hasFocus()
-        if event.type() == QEvent.Type.Wheel and is_idle:
-            event.ignore()
-            return True
-        return super().eventFilter(watched, event)
