@@ -47,6 +47,8 @@ from ui.presenters.message_queue import QueuePresenter
 from ui.presenters.replies import RunningReplies
 from ui.widgets.composer import Composer
 from ui.widgets.memory_switch import MemoryUse
+from ui.widgets.note_card import NoteCard
+from ui.widgets.plain_label import PlainLabel
 
 
 class Library:
@@ -127,18 +129,11 @@ class Pane(QWidget):
         self.banner = FakeBanner()
         self.composer = Composer(self)
         self.model = self.composer.model
-        self.status = ""
-        self.state: Any = ("",)
+        self.status, self.state = PlainLabel(self), NoteCard(self)
         self.writable: list[bool] = []
 
     def set_writable(self, writable: bool) -> None:
         self.writable.append(writable)
-
-    def show_state(self, *state: Any) -> None:
-        self.state = state
-
-    def show_status(self, text: str) -> None:
-        self.status = text
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_given, **_more: None
@@ -243,7 +238,7 @@ def test_a_failed_message_of_a_conversation_that_was_left_becomes_its_draft(
 def test_stop_before_the_commit_stops_the_reply_that_then_begins(compose: Compose) -> None:
     compose.send("first")
     compose.pane.composer.box.escaped.emit()
-    assert compose.pane.status
+    assert compose.pane.status.text()
     stops: list[int] = []
     reply = compose.commit()
     reply.on_stop(lambda: stops.append(1))  # called at once: it was stopped already
@@ -289,15 +284,15 @@ def test_a_message_on_a_branch_only_looked_at_makes_it_the_visible_one(compose: 
 
 def test_another_branch_says_where_a_message_goes_and_leads_back(compose: Compose) -> None:
     compose.type("a question")
-    assert compose.pane.state == ("",)
+    assert compose.pane.state.text == ""
     hidden = replace(compose.library.view, conversation=conversation(visible_leaf_id=MessageId(91)))
     visible, compose.library.view = compose.library.view, hidden
     compose.conversation.open(TALK, ExchangeId(2))
-    back = compose.pane.state[2]
+    back = compose.pane.state.action.click
     assert compose.text == "a question"
     compose.library.view = visible
     back()
-    assert compose.pane.state == ("",)
+    assert compose.pane.state.text == ""
     assert compose.text == "a question"
 
 
@@ -307,7 +302,7 @@ def test_a_conversation_in_the_trash_is_read_only_until_it_is_restored(compose: 
     change = ChangeSet(conversations=frozenset({TALK}))
     compose.bridge.changed.emit(change)
     assert compose.conversation.is_read_only
-    assert compose.pane.state[1] == "Restore"
+    assert compose.pane.state.action.text() == "Restore"
     assert not compose.pane.writable[-1]
     assert ("set_read_only", True) in compose.transcript.calls
     compose.presenter.show_branch(1, MessageId(20), 1)
@@ -315,7 +310,7 @@ def test_a_conversation_in_the_trash_is_read_only_until_it_is_restored(compose: 
     compose.library.record = replace(trashed, deleted_at=None)
     compose.bridge.changed.emit(change)
     assert not compose.conversation.is_read_only
-    assert compose.pane.state == ("",)
+    assert compose.pane.state.text == ""
     assert compose.pane.writable[-1]
 
 

@@ -145,12 +145,12 @@ class AttachPresenter(Presenter):
         composer, model = self._view.composer, self._model
         if not any(isinstance(each, Image) for each in self._row.files):
             self._bridge.cancel("sees images")
-            composer.show_note("")
+            composer.note.show_text("")
             return
         self._bridge.load(
             "sees images",
             lambda: self._sees_images(ModelRef.parse(model)),
-            lambda sees: composer.show_note("" if sees is not False else _note(model)),
+            lambda sees: composer.note.show_text("" if sees is not False else _note(model)),
         )
 
     # -- thumbnails

@@ -68,7 +68,7 @@ class ComposePresenter(Presenter):
         elif start is not None:
             start.set()
         if reply is not None or start is not None:
-            self._view.show_status(tr("Stopping\u2026"))
+            self._view.status.show_text(tr("Stopping\u2026"))
 
     # -- sending
 

@@ -277,7 +277,7 @@ class ConversationPresenter(Presenter):
         self._pane.composer.show_running(running)
         self.running_changed.emit(bool(self.path), running)
         if not running:
-            self._pane.show_status("")
+            self._pane.status.show_text("")
 
     def _show_new(self, *, private: bool) -> None:
         self._loads += 1
@@ -313,7 +313,7 @@ class ConversationPresenter(Presenter):
         assert self.view is not None
         self._pane.show_transcript()
         self._show_header(self.view.conversation)
-        self._pane.show_status("")  # of what was open before
+        self._pane.status.show_text("")  # of what was open before
         self.show_running(is_running)
         self.opened.emit(self.view.conversation)
 
@@ -327,12 +327,12 @@ class ConversationPresenter(Presenter):
         """Say above the composer why nothing can be sent, or that it goes to another branch."""
         view, pane = self.view, self._pane
         if view is None or (not self.is_read_only and self._is_on_current_branch(view)):
-            pane.show_state("")
+            pane.state.show_note("")
         elif self.is_read_only:
-            pane.show_state(_IN_TRASH, tr("Restore"), pane.restore_requested.emit)
+            pane.state.show_note(_IN_TRASH, tr("Restore"), pane.restore_requested.emit)
         else:
             current = partial(self.open, view.conversation.id)
-            pane.show_state(_OTHER_BRANCH, tr("Show the current branch"), current)
+            pane.state.show_note(_OTHER_BRANCH, tr("Show the current branch"), current)
 
     def _is_on_current_branch(self, view: ConversationView) -> bool:
         reply = self._replies.of(view.conversation.id)
@@ -453,12 +453,12 @@ class ConversationPresenter(Presenter):
 
     def _on_reply_grew(self, reply: Reply, part: Block | TextWasThinking) -> None:
         if reply.plan.conversation.id == self.conversation_id:
-            self._pane.show_status("")
+            self._pane.status.show_text("")
             self._append_blocks([part])
 
     def _on_reply_status_changed(self, reply: Reply, text: str) -> None:
         if reply.plan.conversation.id == self.conversation_id:
-            self._pane.show_status(text)
+            self._pane.status.show_text(text)
 
     def _on_reply_ended(self, reply: Reply, outcome: object) -> None:
         if isinstance(outcome, BaseException):

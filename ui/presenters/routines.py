@@ -167,12 +167,12 @@ class RoutinesPresenter(Presenter):
 
         def show(found: tuple[str, str]) -> None:
             form.show_schedule(found[0], is_valid=True)
-            form.show_plan(found[1])
+            form.plan.setText(found[1])
 
         def on_error(error: KnownError) -> None:
             text = error.display_text if routine.cron.strip() else ""
             form.show_schedule(text, is_valid=False)
-            form.show_plan("")
+            form.plan.setText("")
 
         self._bridge.load("routine preview", read, show, on_error)
 

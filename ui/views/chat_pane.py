@@ -1,6 +1,6 @@
 """The conversation pane: title, transcript or welcome page, composer in the column of the text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, Signal
@@ -158,16 +158,6 @@ class ChatPane(QWidget):
         self.composer.set_writable(writable)
         for choice in (self.preset, self.model):
             choice.setEnabled(writable)
-
-    def show_state(
-        self, text: str, action: str = "", act: Callable[[], object] | None = None
-    ) -> None:
-        """Say above the composer what a message would do here, with an action; "" says nothing."""
-        self.state.show_note(text, action, act)
-
-    def show_status(self, text: str) -> None:
-        """Show a line above the composer, such as a retry under way; "" hides it."""
-        self.status.show_text(text)
 
     def _lay_out(self) -> None:
         head = row_of((self.title, 1), self.private, self._summaries, self._memory)

@@ -224,7 +224,7 @@ class Composer(QWidget):
         if self._running and not running:
             self._swapped.start()
             if self.note.text() == _EDIT_WAITS:
-                self.show_note("")
+                self.note.show_text("")
         self._buttons.setCurrentWidget(self._stop if running else self._send)
         self._running = running
 
@@ -237,10 +237,6 @@ class Composer(QWidget):
         """Show what the message costs to send; "" hides it."""
         self.cost.show_text(text)
         self.box.setAccessibleDescription(text)
-
-    def show_note(self, text: str) -> None:
-        """Show a line below the files; "" hides it."""
-        self.note.show_text(text)
 
     @property
     def _can_send(self) -> bool:
@@ -261,9 +257,9 @@ class Composer(QWidget):
             self._draft.stop()
             self.command_requested.emit(self.text)
         elif self.files.is_reading:
-            self.show_note(tr("A file is still being read."))
+            self.note.show_text(tr("A file is still being read."))
         elif self._running and self.is_editing:
-            self.show_note(_EDIT_WAITS)
+            self.note.show_text(_EDIT_WAITS)
         elif self._can_send:
             self._draft.stop()
             self.send_requested.emit(self.text)

@@ -87,10 +87,6 @@ class SettingEditor(QWidget):
                 tr("Set by the environment variable {ruled_by}.").format(ruled_by=ruled_by)
             )
 
-    def show_error(self, text: str) -> None:
-        """Show why the value was refused; "" hides the error."""
-        self.error.show_text(text)
-
     def _make_control(self) -> QWidget:
         setting = self.setting
         if setting.kind is bool:
@@ -173,7 +169,7 @@ class SettingEditor(QWidget):
         control.blockSignals(False)
 
     def _report(self, value: object) -> None:
-        self.show_error("")
+        self.error.show_text("")
         self.tried.emit(self.setting.key, value)
         self.edited.emit(self.setting.key, value)
 
@@ -204,7 +200,7 @@ class SettingEditor(QWidget):
             value = self.setting.parse(self._typed())
         except InvalidSetting as error:
             label = f"\u201c{tr(self.setting.label)}\u201d"
-            self.show_error(error.display_text.replace(self.setting.key, label))
+            self.error.show_text(error.display_text.replace(self.setting.key, label))
         else:
             self._report(value)
 

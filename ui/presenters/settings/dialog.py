@@ -97,7 +97,7 @@ class SettingsPresenter(Presenter):
     def _save(self, key: str, value: SettingValue) -> None:
         def on_error(error: KnownError) -> None:
             if self._dialog is not None and self._dialog.isVisible():
-                self._dialog.show_error(key, error.display_text)
+                self._dialog.editors[key].error.show_text(error.display_text)
             else:
                 self._messages.show_error(error)
 

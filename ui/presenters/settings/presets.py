@@ -100,10 +100,10 @@ class PresetsPresenter(Presenter):
         self._bridge.save(add, select, self._show_error)
 
     def _change(self, change: Callable[[], object]) -> None:
-        self._bridge.save(change, lambda _: self._page.form.show_error(""), self._show_error)
+        self._bridge.save(change, lambda _: self._page.form.error.show_text(""), self._show_error)
 
     def _show_error(self, error: KnownError) -> None:
-        self._page.form.show_error(error.display_text)
+        self._page.form.error.show_text(error.display_text)
 
     def _ask_to_remove(self, uid: str) -> None:
         self._bridge.load(

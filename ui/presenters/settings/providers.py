@@ -215,7 +215,9 @@ class ProvidersPresenter(Presenter):
         if template is not None and template.is_local:
             self._choose_default(part.list.model)
         else:
-            part.show_note(tr("Choose the model that answers: select it and press Enter."), "muted")
+            part.note.show_text(
+                tr("Choose the model that answers: select it and press Enter."), "muted"
+            )
             part.list.search.setFocus()
 
     def _config(self, fields: ProviderFields) -> ProviderConfig:
@@ -278,12 +280,12 @@ class ProvidersPresenter(Presenter):
 
         def show_chosen(_: object) -> None:
             part.show_default(model)
-            part.show_note(text, "success")
+            part.note.show_text(text, "success")
 
         self._bridge.save(
             lambda: self._settings.set("default_model", model),
             show_chosen,
-            lambda error: part.show_note(error.display_text, "error"),
+            lambda error: part.note.show_text(error.display_text, "error"),
         )
 
     def _show_window(self, model: str) -> None:
@@ -314,9 +316,9 @@ class ProvidersPresenter(Presenter):
             self._models.windows.put(model, tokens)
 
         part = self._page.form.models
-        part.show_note("", "muted")
+        part.note.show_text("", "muted")
         self._bridge.save(
             write,
             lambda _: self._show_window(model),
-            lambda error: part.show_note(error.display_text, "error"),
+            lambda error: part.note.show_text(error.display_text, "error"),
         )

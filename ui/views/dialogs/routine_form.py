@@ -109,10 +109,6 @@ class RoutineForm(Dialog):
         self.echo.setText(text)
         self.save.setEnabled(is_valid and not self._pause.isActive())
 
-    def show_plan(self, text: str) -> None:
-        """Show what it would send and cost."""
-        self.plan.setText(text)
-
     def show_models(self, models: Sequence[str]) -> None:
         """Offer models in the list of the model field."""
         text = self.model.currentText()

@@ -177,10 +177,6 @@ class PresetForm(QWidget):
         """Show the instructions that apply where a preset has none."""
         self.prompt.setPlaceholderText(tr("If empty:\n\n{text}").format(text=text) if text else "")
 
-    def show_error(self, text: str) -> None:
-        """Show why a change was refused; "" hides it."""
-        self.error.show_text(text)
-
     def focus_name(self) -> None:
         """Focus the name, so that it can be replaced."""
         self.name.setFocus()

@@ -90,7 +90,7 @@ class PresetsPage(QWidget):
 
     def _on_current_item_changed(self) -> None:
         self.form.flush()
-        self.form.show_error("")
+        self.form.error.show_text("")
         self._show_selected()
 
     def _show_selected(self) -> None:

@@ -233,7 +233,7 @@ class ProviderModels(Card):
         self.list.setMinimumHeight(min(_LIST_PX, height_px))
         self.list.setMaximumHeight(height_px)
         self.show_default(default)
-        self.show_note("", "muted")
+        self.note.show_text("", "muted")
         self.show()
 
     def show_default(self, default: str) -> None:
@@ -248,10 +248,6 @@ class ProviderModels(Card):
         for part in (self.window_tokens, self.set_window):
             part.setEnabled(bool(text))
         self.reset_window.setVisible(is_own)
-
-    def show_note(self, text: str, tone: str) -> None:
-        """Show the result of the last action here."""
-        self.note.show_text(text, tone)
 
     def _show_use(self) -> None:
         self.use.setEnabled(self.list.model not in ("", self._default))

@@ -85,10 +85,6 @@ class SettingsDialog(QDialog):
         if (editor := self.editors.get(key)) is not None:
             editor.show_value(value, is_default=is_default, ruled_by=ruled_by)
 
-    def show_error(self, key: str, text: str) -> None:
-        """Show next to a setting why its value was not saved."""
-        self.editors[key].show_error(text)
-
     def show_page(self, name: str) -> None:
         """Bring a page to the front, by its name."""
         for item in self._names.findItems(tr(name), Qt.MatchFlag.MatchExactly):
