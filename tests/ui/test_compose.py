@@ -396,9 +396,20 @@ def test_a_reply_that_ended_is_shown_as_stored_and_can_be_continued(compose: Com
     compose.transcript.calls.clear()
     end(compose, reply, exchange(3, 2, message_ids=(MessageId(30), MessageId(31))))
     assert [each[0] for each in compose.transcript.calls] == ["finish_reply", "provide"]
+    own = ChangeSet(messages_in=frozenset({TALK}), exchanges=frozenset({ExchangeId(3)}))
+    compose.bridge.changed.emit(own)  # the commit of what is shown already
+    assert compose.library.calls == []
     compose.send("second")
     assert [name for name, _ in compose.loop.requests] == ["send", "send"]
     assert compose.library.calls == []  # nothing was read or switched
+
+
+def test_another_turn_that_ends_with_ones_own_is_read(compose: Compose) -> None:
+    compose.send("first")
+    end(compose, compose.commit(), exchange(3, 2, message_ids=(MessageId(30), MessageId(31))))
+    both = frozenset({ExchangeId(3), ExchangeId(4)})
+    compose.bridge.changed.emit(ChangeSet(messages_in=frozenset({TALK}), exchanges=both))
+    assert compose.library.calls == [("open", TALK)]
 
 
 def sent(compose: Compose) -> list[str]:

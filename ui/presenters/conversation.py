@@ -100,6 +100,7 @@ class ConversationPresenter(Presenter):
         self._drafts: dict[ConversationId | None, Draft] = {}
         self.queued: dict[ConversationId, Draft] = {}
         self._ending: ExchangeId | None = None
+        self._ended: ExchangeId | None = None  # is shown as it was stored
         self._replies.grew.connect(self._on_reply_grew)
         self._replies.status_changed.connect(self._on_reply_status_changed)
         self._replies.ended.connect(self._on_reply_ended)
@@ -501,6 +502,7 @@ class ConversationPresenter(Presenter):
         self._show_state()
         self._transcript.finish_reply(exchange.status, footer, exchange.problem)
         self._provide_turn(turn, exchange, messages)
+        self._ended = exchange.id
         if exchange.model == RECALL_MODEL:  # the answer came at once: nobody has read it yet
             self._transcript.show_from_start(turn)
 
@@ -511,9 +513,12 @@ class ConversationPresenter(Presenter):
             self._is_stale = True
         if (conversation_id := self.conversation_id) is None:
             return
-        if conversation_id in changed.messages_in and not self._has_own_reply(conversation_id):
+        is_edited = conversation_id in changed.conversations
+        is_own = self._has_own_reply(conversation_id)
+        is_own = is_own or (not is_edited and changed.exchanges == {self._ended})
+        if conversation_id in changed.messages_in and not is_own:
             self._bridge.start("refresh", self._refresh(conversation_id))
-        elif conversation_id in changed.conversations:
+        elif is_edited:
             self._bridge.start("update", self._update_record(conversation_id))
 
     def _has_own_reply(self, conversation_id: ConversationId) -> bool:
