@@ -146,7 +146,8 @@ class Planner:
         if conversation_id is None:
             conversation = self._new_conversation(blocks, new, at)
         else:
-            conversation = self._with_choices(self._writable(conversation_id), new)
+            stored = self._writable(conversation_id)
+            conversation = self._with_choices(stored, new)
             shown = shown_path(conversation, self._exchanges.of(conversation_id))
         last = shown[-1] if shown else None
         before = self._messages(last) if last else ()
@@ -162,11 +163,10 @@ class Planner:
         if conversation_id is None:
             head: Change = ConversationPut(replace(conversation, visible_leaf_id=message.id))
         else:
-            head = replace(
-                _shows(conversation, message.id, at),
-                model=conversation.model or "",
-                preset=conversation.preset,
-            )
+            is_chosen = (conversation.model, conversation.preset) != (stored.model, stored.preset)
+            head = _shows(conversation, message.id, at)
+            if is_chosen:
+                head = replace(head, model=conversation.model or "", preset=conversation.preset)
         later = () if in_own_segment else (DraftPut(conversation_id, "", at),)
         added = MessagesAdded((message,))
         return self._plan(conversation, exchange, shown, own, (head, added), later)
