@@ -184,7 +184,8 @@ class ProviderRegistry:
         """Return the key for a request; raise KeyMissing while it is locked."""
         if self.find_config(config.name) != config:
             return None
-        if (key := self._key_of(config)) is None and self.is_key_locked(config.name):
+        key = self._key_of(config)
+        if key is None and self.keys.is_locked(config.name, config.url().origin):
             raise KeyMissing(
                 f"The API key for {config.name} is locked",
                 "Enter the passphrase of the key file in Settings, Models, "
