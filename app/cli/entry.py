@@ -135,6 +135,7 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
             terminal.err(notice)
         if given.command not in _LONG:
             return _dispatch(services, given, terminal)
+        services.maintenance.notify = lambda error: terminal.err(_one_line(str(error)))
         services.maintenance.start()
         with _serving(services, terminal, works=given.command == "work") as serving:
             code = _dispatch(services, given, serving)

@@ -282,6 +282,31 @@ def test_a_full_disk_is_reported_once_until_there_is_space(
     assert len(reported) == 1
 
 
+def test_nothing_is_written_where_the_data_directory_was_until_it_is_back(
+    store: Store, time_: FakeClock
+) -> None:
+    told: list[KnownError] = []
+    maintenance = Maintenance(store, time_.clock())
+    maintenance.notify = told.append
+    add_conversation(store, ("Kept?", "Yes."))
+    root = store.paths.root
+    away = root.rename(root.with_name("away"))
+    root.mkdir()  # as the folder below a mount
+    time_.pass_s(BACKUP_EVERY_S)
+    for _ in range(2):
+        maintenance.run_due()
+        time_.pass_s(RETRY_S)
+    assert len(told) == 1
+    assert str(root) in str(told[0])
+    assert maintenance.problems
+    assert not [*root.iterdir()]
+    root.rmdir()
+    away.rename(root)
+    maintenance.run_due()
+    assert not maintenance.problems
+    assert list_backups(store.paths.backups)
+
+
 def test_a_failed_task_is_reported_and_retried_while_others_go_on(
     store: Store, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import Cancelled, DatabaseDamaged, KnownError, StorageError
@@ -89,7 +90,8 @@ class Maintenance:
         self.erase_index: Callable[[Callable[[], bool]], object] = lambda _: None
         self._condition = threading.Condition()
         self._stopping = False
-        self._is_short = False
+        self._is_short = self._is_away = False
+        self._place = _place_of(store.paths.root)
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
         at = clock.monotonic()
@@ -198,6 +200,7 @@ class Maintenance:
         next_in_s = task.every_s
         task.due_at = _NEVER
         try:
+            self._check_place()
             task.work()
             task.problem = ""
         except Cancelled:
@@ -225,6 +228,19 @@ class Maintenance:
             if self._checkpoint.due_at == _NEVER:
                 self._checkpoint.due_at = self._written_at
                 self._condition.notify_all()
+
+    def _check_place(self) -> None:
+        """Raise StorageError, reported once, unless the data directory is the one that was opened."""
+        root = self._store.paths.root
+        was_away, self._is_away = self._is_away, _place_of(root) != self._place
+        if self._is_away:
+            error = StorageError(
+                f"The data directory '{root}' is no longer there",
+                "Connect its drive, or move it back, then start Commonplace again.",
+            )
+            if not was_away:
+                self.notify(error)
+            raise error
 
     # -- the tasks
 
@@ -265,3 +281,11 @@ class Maintenance:
             )
             return
         stamp.touch(0o600)
+
+
+def _place_of(folder: Path) -> tuple[int, int] | None:
+    """Return what distinguishes a folder from another one of its name, None for none."""
+    with suppress(OSError):
+        found = folder.stat()
+        return found.st_dev, found.st_ino
+    return None
