@@ -58,7 +58,7 @@ def _markdown(data: bytes) -> None:
 
 
 def _query(data: bytes) -> None:
-    words = data.decode("utf-8", "surrogatepass" if data[:1] == b"\xed" else "replace")
+    words = data.decode("utf-8", "surrogateescape")
     for read in (parse_query, sentence_query, parse_question):
         with suppress(KnownError):
             read(words)
