@@ -6,11 +6,6 @@ from collections.abc import Mapping, Sequence
 Shortcuts = Mapping[str, Sequence[str]]  # of actions, by name; portable text such as "Ctrl+K"
 
 
-def with_key(text: str, key: str) -> str:
-    """Return a tip or an invitation with the key that does the same, "" for none."""
-    return f"{text} ({key})" if key else text
-
-
 def parse_shortcuts(text: str) -> dict[str, tuple[str, ...]]:
     """Return the stored changes; text that is no such table gives none."""
     try:

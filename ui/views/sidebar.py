@@ -21,12 +21,11 @@ from app.domain.results import SearchResponse
 from app.domain.translation import format_number, tr, trn
 from app.index.query import filters_in
 from ui.models.conversations import ConversationListModel
-from ui.models.shortcuts import with_key
 from ui.views.project_list import ProjectList
 from ui.views.result_list import ResultList, ResultsPlace
 from ui.views.rows import MENU_PX, RowDelegate
 from ui.widgets.announce import announce
-from ui.widgets.controls import button, column_in, combo_box, list_view
+from ui.widgets.controls import button, column_in, combo_box, list_view, with_key
 from ui.widgets.plain_label import PlainLabel, plain_label
 from ui.widgets.search_box import SearchBox
 

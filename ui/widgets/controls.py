@@ -226,6 +226,11 @@ def saving_buttons(dialog: QDialog, save: Slot) -> tuple[QDialogButtonBox, QPush
     return box, made
 
 
+def with_key(text: str, key: str) -> str:
+    """Return a tip or an invitation with the key that does the same, "" for none."""
+    return f"{text} ({key})" if key else text
+
+
 def _set_up(made: Button, on_click: Slot | None, kind: str, tip: str, name: str) -> Button:
     if kind:
         made.setProperty("kind", kind)

@@ -9,8 +9,7 @@ from PySide6.QtGui import QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
-from ui.models.shortcuts import with_key
-from ui.widgets.controls import PushButton, button, filled, row_of
+from ui.widgets.controls import PushButton, button, filled, row_of, with_key
 from ui.widgets.model_rows import ModelGroup, model_name
 
 if TYPE_CHECKING:

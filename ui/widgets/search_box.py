@@ -8,8 +8,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.domain.translation import tr
-from ui.models.shortcuts import with_key
-from ui.widgets.controls import button, column_in, line_edit, tool_button
+from ui.widgets.controls import button, column_in, line_edit, tool_button, with_key
 from ui.widgets.transcript.layout import FlowRow
 
 Span = tuple[int, int]
