@@ -26,11 +26,15 @@ ACTIVE_S = 86_400.0
 
 _READ_SHARE = 20  # a file is read again after this many times what reading it took
 _NOTE = "sources.json"
+_DATABASES = frozenset((".db", ".sqlite", ".vscdb"))
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a source, as it is now; `id` is derived from its path. `changed_ns` is a file time."""
+    """A file of a source, as it is now; `id` is derived from its path. `changed_ns` is a file time.
+
+    Size and time of a database include its write-ahead log.
+    """
 
     source: SourceName
     path: Path
@@ -160,7 +164,14 @@ class SourceFiles:
         except OSError:
             self.files.pop(str(path), None)
             return
-        self.files[str(path)] = SourceFile(source, path, status.st_size, status.st_mtime_ns)
+        size_bytes, changed_ns = status.st_size, status.st_mtime_ns
+        if path.suffix in _DATABASES:  # SQLite writes beside the file first
+            with suppress(OSError):
+                beside = path.with_name(f"{path.name}-wal").stat()
+                if beside.st_size:  # reading creates an empty one
+                    size_bytes += beside.st_size
+                    changed_ns = max(changed_ns, beside.st_mtime_ns)
+        self.files[str(path)] = SourceFile(source, path, size_bytes, changed_ns)
 
     def _load(self) -> dict[str, tuple[int, int]]:
         try:

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import sqlite3
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
@@ -117,6 +118,24 @@ def test_without_its_notes_everything_is_read_again_and_nothing_twice(followed: 
     assert followed.read() == 1
     assert followed.texts() == before
     assert len(Conversations(followed.store).listed()) == 2
+
+
+def test_what_a_program_wrote_beside_its_open_database_is_read(
+    store: Store, clean_home: Path
+) -> None:
+    settings = Settings(store)
+    settings.set(SOURCES[SourceName.OPENCODE].setting, True)
+    job = SourceReader(JobParts(store, settings, OpenConversation(store, settings)))
+    path = write("opencode", clean_home / ".local/share/opencode")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        os.utime(path, ns=(1, 1))
+        assert job.save([job.make(job.find(_NOW), lambda: False)]).completed == 1
+        assert not job.find(_NOW)
+        with connection:
+            connection.execute("UPDATE session SET title = 'About volts'")
+        assert [file.path for file in job.find(_NOW)] == [path]
 
 
 def test_a_session_that_vanished_stays_and_is_counted(followed: Followed) -> None:

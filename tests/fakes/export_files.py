@@ -70,6 +70,7 @@ FILES: dict[str, ExportFile] = {
     "goose": ExportFile("sessions.db", "goose", "title dated project"),
     "opencode": ExportFile("opencode.db", "opencode", "title dated project"),
     "cursor": ExportFile("state.vscdb", "cursor", "title dated project"),
+    "cursor_agent": ExportFile("c1.jsonl", "cursor", "report"),
 }
 
 

@@ -16,6 +16,7 @@ from app.transfer.importers import (
     cherry_studio,
     claude_code,
     codex,
+    cursor_transcripts,
     deepseek_grok,
     gemini_app,
     gemini_cli,
@@ -234,6 +235,8 @@ def detect(file: NamedStream) -> Detected:
     member = next((each.member for each in starts), "")
     if read := _BY_MEMBER.get(member):
         return Detected(lambda file: read(file.stream, file.name))
+    if cursor_transcripts.is_transcript(body):
+        return Detected(cursor_transcripts.read_transcript)
     return _other_json(body, file.name)
 
 
