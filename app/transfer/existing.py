@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.conversations import OWN_SOURCE, Conversation
+from app.domain.changes import Change, ConversationEdited, TagsChanged
+from app.domain.conversations import OWN_SOURCE, Conversation, TitleOrigin
 from app.domain.ids import ConversationId, MessageId, derived_uid, milliseconds
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.storage.engine.store import Store
@@ -134,3 +135,32 @@ def _add_by_uid(
         local = known.get(message_uid(found, message, at))
         if local is not None:
             own.setdefault(message.source_id, local)
+
+
+def metadata_updates(found: ImportedConversation, known: ExistingConversation) -> list[Change]:
+    """Return the changes of the conversation itself: its title, additional tags, and own flags.
+
+    A title of a higher origin is taken, and a later one from the same program.
+    """
+    conversation, changes = known.conversation, list[Change]()
+    times = [each.created_at for each in found.messages if each.created_at is not None]
+    changed_at = found.updated_at or max(times, default=None)
+    is_newer = changed_at is not None and changed_at >= conversation.updated_at
+    origins = list(TitleOrigin)
+    rises = origins.index(found.title_origin) - origins.index(conversation.title_origin)
+    is_renamed = not rises and is_newer and found.title_origin is TitleOrigin.IMPORT
+    if found.title and (rises > 0 or (is_renamed and found.title != conversation.title)):
+        changes.append(
+            ConversationEdited(conversation.id, title=found.title, title_origin=found.title_origin)
+        )
+    if added := tuple(tag for tag in found.tags if tag not in known.tags):
+        changes.append(TagsChanged(conversation.id, added))
+    if found.source == OWN_SOURCE and is_newer:
+        flags = {
+            name: getattr(found, name)
+            for name in ("pinned", "archived")
+            if getattr(found, name) != getattr(conversation, name)
+        }
+        if flags:
+            changes.append(ConversationEdited(conversation.id, **flags))
+    return changes

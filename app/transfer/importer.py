@@ -39,6 +39,7 @@ from app.transfer.existing import (
     key_of,
     message_key,
     message_uid,
+    metadata_updates,
     names_of,
     uid_of,
 )
@@ -232,7 +233,7 @@ class ConversationImporter:
     ) -> tuple[list[Change], ImportCounts]:
         new = [each for each in found.messages if each.source_id not in known.message_ids]
         duplicates = len(found.messages) - len(new)
-        changes = _metadata_updates(found, known)
+        changes = metadata_updates(found, known)
         if not new:
             if not known.conversation.private:
                 exchanges_here = (
@@ -365,28 +366,6 @@ def _earlier_origins(
         pairs = tuple((key, ids[uid]) for uid, key in origin.messages if uid in ids)
         yield OriginsAdded(origin.source, "conversation", ((origin.source_id, conversation_id),))
         yield OriginsAdded(origin.source, "message", pairs)
-
-
-def _metadata_updates(found: ImportedConversation, known: ExistingConversation) -> list[Change]:
-    """Return the changes of the conversation itself: a title of a higher origin, additional tags."""
-    conversation, changes = known.conversation, list[Change]()
-    origins = list(TitleOrigin)
-    if found.title and origins.index(found.title_origin) > origins.index(conversation.title_origin):
-        changes.append(
-            ConversationEdited(conversation.id, title=found.title, title_origin=found.title_origin)
-        )
-    if added := tuple(tag for tag in found.tags if tag not in known.tags):
-        changes.append(TagsChanged(conversation.id, added))
-    is_newer = found.updated_at is not None and found.updated_at >= conversation.updated_at
-    if found.source == OWN_SOURCE and is_newer:
-        flags = {
-            name: getattr(found, name)
-            for name in ("pinned", "archived")
-            if getattr(found, name) != getattr(conversation, name)
-        }
-        if flags:
-            changes.append(ConversationEdited(conversation.id, **flags))
-    return changes
 
 
 def _visible_leaf(

@@ -2,9 +2,11 @@
 
 import base64
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -302,3 +304,11 @@ def test_a_preview_counts_the_turns_of_a_fork_as_its_import_does(
     preview = import_files(store, [tmp_path], dry_run=True)
     report = import_files(store, [tmp_path])
     assert (preview.turns, preview.messages) == (report.turns, report.messages)
+
+
+@pytest.mark.parametrize("name", ["gemini_studio", "cursor_agent"])
+def test_a_conversation_without_times_has_that_of_its_file(name: str, tmp_path: Path) -> None:
+    path = write(name, tmp_path)
+    os.utime(path, (1_772_618_400, 1_772_618_400))
+    (talk,) = _read(path)[0]
+    assert talk.created_at == datetime(2026, 3, 4, 10, tzinfo=UTC)

@@ -126,9 +126,14 @@ def test_a_later_title_is_taken_unless_the_user_gave_one_and_tags_are_added(stor
     assert (first.title, first.title_origin) == ("u0 says it", TitleOrigin.FIRST_WORDS)
     imported(store, replace(untitled, title="Named since", tags=("art",)))
     assert Conversations(store).get(1).title == "Named since"
+    later = conversation(*row("u0", "a0", "u1"), title="Renamed there")
+    imported(store, later)
+    assert Conversations(store).get(1).title == "Renamed there"
+    imported(store, replace(untitled, title="Named since"))  # an older export
+    assert Conversations(store).get(1).title == "Renamed there"
     mine = ConversationEdited(ConversationId(1), title="Mine", title_origin=TitleOrigin.USER)
     store.save(mine, TagsChanged(ConversationId(1), ("mine",)))
-    imported(store, replace(untitled, title="Named again", tags=("art", "blue")))
+    imported(store, replace(later, title="Named again", tags=("art", "blue")))
     assert Conversations(store).get(1).title == "Mine"
     assert Conversations(store).tags_of([1]) == {1: ("art", "blue", "mine")}
 

@@ -4,13 +4,12 @@ They have no times: a conversation has that of its file.
 """
 
 import re
-from datetime import UTC, datetime
 
 from app.domain.conversations import Role, Text
 from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import blocks_of
 from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import ROLES, Part, Thread, lines
+from app.transfer.importers.formats import ROLES, Part, Thread, file_time, lines
 from app.transfer.importers.values import an_object, text_of
 
 _TYPED = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
@@ -32,8 +31,7 @@ def read_transcript(file: NamedStream) -> Imported:
         role = ROLES.get(text_of(record.get("role")), Role.ASSISTANT)
         parts = blocks_of(an_object(record.get("message")).get("content"))
         thread.append(f"{number}", role, map(_typed, parts) if role is Role.USER else parts)
-    changed = datetime.fromtimestamp(file.path.stat().st_mtime, UTC) if file.path else None
-    yield thread.finished(named, "", changed, changed)
+    yield thread.finished(named, "", file_time(file), file_time(file))
 
 
 def _typed(part: Part) -> Part:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,11 @@ def document(file: NamedStream) -> Any:
     if len(data) > DOCUMENT_MAX_BYTES:
         raise UnreadableValue(f"it is larger than {DOCUMENT_MAX_BYTES >> 20} MB")
     return parsed(data.decode("utf-8-sig", "replace"))
+
+
+def file_time(file: NamedStream) -> datetime | None:
+    """Return when a file was changed last; None for one in an archive."""
+    return datetime.fromtimestamp(file.path.stat().st_mtime, UTC) if file.path else None
 
 
 def documents(

@@ -4,14 +4,17 @@ import hashlib
 import html
 import re
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
 from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import blocks_of, file_part, text_block, thinking_block
-from app.transfer.importers.formats import Format, Part, Thread, documents
+from app.transfer.importers.building import Imported
+from app.transfer.importers.formats import Format, Part, Thread, documents, file_time
 from app.transfer.importers.values import an_object, moment, objects, strings, text_of
 
 SOURCE = "gemini"
@@ -103,8 +106,14 @@ def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skippe
     yield thread.finished(name, heading, created, ended)
 
 
-def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
-    """Yield the conversation of a prompt of AI Studio, which has no times."""
+def read_studio(file: NamedStream) -> Imported:
+    """Yield the conversation of a prompt of AI Studio, which has no times but that of its file."""
+    return documents(partial(_studio, file_time(file)))(file)
+
+
+def _studio(
+    changed_at: datetime | None, value: Any, where: str
+) -> Iterable[ImportedConversation | Skipped]:
     record = an_object(value)
     model = text_of(an_object(record.get("runSettings")).get("model")).removeprefix("models/")
     thread = Thread(SOURCE, where)
@@ -133,7 +142,7 @@ def _studio(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
         None,
     )
     identity = hashlib.sha256(f"{name}\0{asked.blocks if asked else ''}".encode()).hexdigest()[:32]
-    yield thread.finished(identity, name)
+    yield thread.finished(identity, name, changed_at)
 
 
 def _chunk(chunk: dict[str, Any]) -> Iterator[Part]:
@@ -157,5 +166,5 @@ WORKSPACE_FORMAT = Format(
     members=("conversation_turns user_turn",),
 )
 STUDIO_FORMAT = Format(
-    SOURCE, "Google AI Studio", documents(_studio), members=("runSettings chunkedPrompt",)
+    SOURCE, "Google AI Studio", read_studio, members=("runSettings chunkedPrompt",)
 )
