@@ -6,6 +6,7 @@ from functools import cache
 
 from app.domain.conversations import Conversation, TitleOrigin
 from app.domain.ids import ConversationId
+from app.domain.translation import language
 from app.domain.wording import is_question
 from app.language.languages import DEFAULT_LANGUAGE, language_of
 from app.language.word_lists import read_lines
@@ -16,7 +17,7 @@ from app.storage.tables.recall_reads import RecallReads
 _COUNT = 3
 _CONSIDERED = 200  # of the conversations that were changed last
 _LEAST_CHARS, _MOST_CHARS = 6, 60
-_LEAST_TURNS = 2
+_INTERFACE = {"de": "german"}  # the languages of the interface as those of texts are called
 _KANA, _HAN = re.compile("[\u3040-\u30ff]"), re.compile("[\u4e00-\u9fff]")
 
 
@@ -30,15 +31,15 @@ class StarterQuestions:
     def make(self, ids: Collection[ConversationId]) -> Sequence[str]:
         """Return up to three questions about different conversations, in their languages.
 
+        Where a title does not tell its language, that of the interface is taken.
         They are about those with the most turns whose title names a subject; a title that is a
         question is asked as it is.
         """
         listed = (each for each in self._conversations.listed(ListFilter()) if each.id in ids)
         titled = [each for each in listed if _names_subject(each)][:_CONSIDERED]
         talks = self._reads.talks(each.id for each in titled)
-        long = [each for each in titled if talks[each.id].exchange_count >= _LEAST_TURNS]
-        long.sort(key=lambda each: -talks[each.id].exchange_count)
-        best = {each.title.casefold(): each for each in reversed(long or titled)}
+        titled.sort(key=lambda each: -talks[each.id].exchange_count)
+        best = {each.title.casefold(): each for each in reversed(titled)}
         chosen = [*best.values()][::-1][:_COUNT]
         summaries = [talks[each.id].summary for each in chosen]
         return [_question(each.title, summaries[at], at) for at, each in enumerate(chosen)]
@@ -65,7 +66,7 @@ def _language(title: str, summary: str) -> str:
             return "japanese"
         if _HAN.search(text):
             return "chinese"
-    return language_of(f"{title}. {summary}")
+    return language_of(f"{title}. {summary}", _INTERFACE.get(language(), DEFAULT_LANGUAGE))
 
 
 @cache

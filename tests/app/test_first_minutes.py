@@ -10,6 +10,7 @@ import pytest
 from app.domain.changes import ConversationEdited
 from app.domain.conversations import TitleOrigin
 from app.domain.ids import ConversationId
+from app.domain.translation import choose_language
 from app.memory.starter_questions import StarterQuestions
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations, ListFilter
@@ -83,6 +84,20 @@ def test_questions_are_about_the_longest_conversations_in_their_language(store: 
     assert first == "Was habe ich über „Der Garten und die Küche im Frühling“ herausgefunden?"
     assert "The kitchen garden in spring" in second
     assert second.startswith("What")
+
+
+def test_questions_are_in_the_interfaces_language_where_a_title_does_not_tell_its_own(
+    store: Store,
+) -> None:
+    titled(store, "Mietkaution", 2)
+    titled(store, "Sauerteig", 1)
+    choose_language("de")
+    try:
+        first, second = StarterQuestions(store).make(ids(store))
+    finally:
+        choose_language("en")
+    assert first == "Was habe ich über „Mietkaution“ herausgefunden?"
+    assert "„Sauerteig“" in second, "also about a short conversation, after longer ones"
 
 
 def test_a_title_that_is_a_question_is_asked_and_an_empty_library_asks_nothing(

@@ -120,6 +120,8 @@ class ImportDialog(QDialog):
             if each == questions[0]:
                 made.show()  # a hidden button cannot have the focus
                 made.setFocus()
+        if self.list.isHidden():
+            self.adjustSize()
 
     def _choose(self, question: str) -> None:
         self.accept()
