@@ -402,6 +402,16 @@ def test_names_distinguish_groups_in_several_languages() -> None:
     assert counts.names([[0, 1, 2]], ["Garden"]) != ["Garden"]
 
 
+def test_the_capital_of_a_title_is_not_that_of_its_word_in_a_name() -> None:
+    pairs = [("Levain and crust", "levain", "crust"), ("Crust and levain", "crust", "levain")]
+    texts = [TitledText(title, f"Is the {a} or the {b} of Bern better?") for title, a, b in pairs]
+    others = [TitledText("Boats", f"A boat of the {n} kind sails.") for n in ("first", "other")]
+    (name, _) = TermCounts([*texts, *others]).names([[0, 1], [2, 3]])
+    words = name.split(", ")
+    assert [each.casefold() for each in words[1:]] == words[1:]
+    assert {each.casefold() for each in words} == {"levain", "crust"}
+
+
 def test_clusters_are_the_same_for_the_same_vectors() -> None:
     random = np.random.default_rng(3)
     centers = unit_rows(random.standard_normal((4, 32)).astype(np.float32))

@@ -93,8 +93,9 @@ def test_the_reason_of_a_skipped_file_is_shown_in_the_language(model: DocumentTa
 def test_files_that_were_read_in_part_are_counted() -> None:
     part = DocumentStatus("/d/big.csv", READ, "Only 9 of 20 rows were read.", None, 3)
     assert "1 read in part" in summary_text([*STATUSES, part])
-    (folder, *_) = rows_of((FOLDER,), [part], {})
+    folder, file = rows_of((FOLDER,), [part], {})
     assert folder.state == "1 read in part"
+    assert file.state.startswith("Read in part: ")
 
 
 def test_a_thousand_rows_are_sorted_and_filtered_with_the_selection_kept() -> None:

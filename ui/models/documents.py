@@ -135,7 +135,8 @@ def _file_row(
     if root is not None and not root.is_there:
         state = _GONE
     elif status.why and status.state in (DocumentState.READ, DocumentState.SKIPPED):
-        state = f"{state}: {translate_filled(status.why)}"
+        is_read = status.state is DocumentState.READ
+        state = f"{tr('Read in part') if is_read else state}: {translate_filled(status.why)}"
     above = (
         "" if root is None or root.path == status.name else f"{root.path.rstrip(os.sep)}{os.sep}"
     )

@@ -51,13 +51,16 @@ class TermCounts:
     def __init__(self, texts: Iterable[TitledText]) -> None:
         self._of: list[Mapping[tuple[str, ...], int]] = []
         self._written: dict[tuple[str, ...], str] = {}
+        first: dict[tuple[str, ...], str] = {}  # of a text, where many languages have a capital
         for text in texts:
             own: dict[tuple[str, ...], int] = {}
             for part, weight in ((text.title, _TITLE_WEIGHT), (text.words, 1)):
                 for key, written in _terms(part):
                     own[key] = max(own.get(key, 0), weight)
-                    self._written.setdefault(key, written)
+                    begins = part.startswith(written)
+                    (first if begins else self._written).setdefault(key, written)
             self._of.append(own)
+        self._written = first | self._written
         self._seen_in = Counter(key for own in self._of for key in own)
 
     def names(
