@@ -312,3 +312,23 @@ def test_a_conversation_without_times_has_that_of_its_file(name: str, tmp_path: 
     os.utime(path, (1_772_618_400, 1_772_618_400))
     (talk,) = _read(path)[0]
     assert talk.created_at == datetime(2026, 3, 4, 10, tzinfo=UTC)
+
+
+def test_activity_keeps_lists_code_and_emphasis(tmp_path: Path) -> None:
+    page = "<p>Ohm is <b>R</b>:</p><ul><li>a unit</li><li>of V/A</li></ul><pre><code>r = u / i</code></pre>"
+    entry = {"header": "Gemini Apps", "title": "Prompted What is it?", "products": [],
+             "time": "2026-03-04T10:00:00Z", "safeHtmlItem": [{"html": page}]}  # fmt: skip
+    answer = _blocks(_written(tmp_path, "MyActivity.json", [entry], as_lines=False), Text)[1]
+    assert answer.text == "Ohm is **R**:\n\n- a unit\n- of V/A\n\n```\nr = u / i\n```"
+
+
+def test_a_voice_note_is_text(tmp_path: Path) -> None:
+    message = {
+        "uuid": "m1",
+        "sender": "human",
+        "content": [{"type": "voice_note", "text": "Hello"}],
+    }
+    talk = {"uuid": "c1", "name": "Ohms", "chat_messages": [message]}
+    path = _written(tmp_path, "conversations.json", [talk], as_lines=False)
+    assert _blocks(path, Text) == [Text("Hello")]
+    assert _read(path)[1] == []

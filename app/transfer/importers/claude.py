@@ -96,8 +96,8 @@ class _ClaudeConversation(Builder):
 
     def _block(self, name: str, block: dict[str, Any]) -> list[Block]:
         kind = text_of(block.get("type"))
-        if kind == "text":
-            text = text_of(block.get(kind)) + _sources(block)
+        if kind in ("text", "voice_note"):
+            text = text_of(block.get("text")) + _sources(block)
             return [Text(text)] if text.strip() else []
         if kind == "thinking":
             text = text_of(block.get(kind)) or "\n\n".join(

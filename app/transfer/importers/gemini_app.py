@@ -28,9 +28,14 @@ _PROMPT = re.compile(
 _PRODUCT = re.compile("Gemini|Bard")
 _FILES = re.compile(r"\s*Attached \d+ files?\.?\s*\Z")
 _TAGS = re.compile(r"<(?P<tag>/?\w+)[^>]*>")
-_BREAKS = frozenset(
-    ("br", "/p", "/div", "/li", "/tr", "/h1", "/h2", "/h3", "/h4", "/pre", "/ul", "/ol")
-)
+_MARKDOWN = {
+    **dict.fromkeys(("br", "/p", "/div", "/tr", "/h1", "/h2", "/h3", "/h4", "/ul", "/ol"), "\n"),
+    **{f"h{level}": f"\n{'#' * level} " for level in range(1, 5)},
+    **dict.fromkeys(("b", "/b", "strong", "/strong"), "**"),
+    **dict.fromkeys(("pre", "/pre"), "\n```\n"),
+    "li": "\n- ",
+}
+"""What stands for an element in Markdown; others leave their text only."""
 
 
 def _activity(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -76,8 +81,8 @@ def _group_id(thread: Thread) -> str:
 
 
 def _text(value: object) -> str:
-    """Return the text of HTML, with line breaks for elements that begin a line."""
-    marked = _TAGS.sub(lambda tag: "\n" if tag["tag"].lower() in _BREAKS else "", text_of(value))
+    """Return the text of HTML as Markdown."""
+    marked = _TAGS.sub(lambda tag: _MARKDOWN.get(tag["tag"].lower(), ""), text_of(value))
     return re.sub(r"\n{3,}", "\n\n", html.unescape(marked)).strip()
 
 
