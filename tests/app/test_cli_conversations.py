@@ -79,7 +79,10 @@ def test_show_prints_branches_attachments_and_pictures(cli: Console, tmp_path: P
         ],
         "files": [{"file_name": "leaf.png"}],
     }  # fmt: skip
-    claude = [{"uuid": "c1", "name": "Leaves", "chat_messages": [message]}]
+    thought = {"type": "thinking", "thinking": "A leaf."}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "green"}
+    reply = {"uuid": "m2", "sender": "assistant", "content": [thought, result]}
+    claude = [{"uuid": "c1", "name": "Leaves", "chat_messages": [message, reply]}]
     (tmp_path / "branched.json").write_text(json.dumps([chatgpt_branches("Colors")]))
     (tmp_path / "conversations.json").write_text(json.dumps(claude))
     cli.done("import", tmp_path / "branched.json", tmp_path / "conversations.json")
@@ -87,6 +90,7 @@ def test_show_prints_branches_attachments_and_pictures(cli: Console, tmp_path: P
     assert len(cli.json("show", 4, "--branches")["turns"]) == 2
     shown = cli.done("show", 5).out
     assert "Look\nnotes.txt:\nWater it daily\nscan.pdf\npicture: leaf.png\n" in shown
+    assert "reasoning: 7 characters\nresult: 5 characters\n" in shown
 
 
 def test_archived_and_deleted_conversations_leave_list_and_search(cli: Console) -> None:

@@ -16,6 +16,7 @@ from app.domain.conversations import (
     Forgotten,
     Image,
     Message,
+    Thinking,
     ToolCall,
     ToolResult,
 )
@@ -169,7 +170,7 @@ def _print(
 
 
 def _block_lines(message: Message) -> Iterator[str]:
-    """Yield a line for each tool call, result and image, and the text of attachments."""
+    """Yield a line for reasoning, each tool call, result and image, and the text of attachments."""
     for block in message.blocks:
         if isinstance(block, Forgotten):
             yield FORGOTTEN
@@ -182,4 +183,6 @@ def _block_lines(message: Message) -> Iterator[str]:
             yield one_line(f"{block.name} {block.arguments}", _CALL_CHARS)
         elif isinstance(block, ToolResult):
             size = "failed" if block.is_error else f"{len(block.text):,} characters"
-            yield f"{one_line(block.name, _CALL_CHARS)}: {size}"
+            yield f"{one_line(block.name, _CALL_CHARS) or 'result'}: {size}"
+        elif isinstance(block, Thinking):
+            yield f"reasoning: {len(block.text):,} characters"
