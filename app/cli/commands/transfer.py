@@ -9,7 +9,7 @@ from app.cli.commands.maintenance import catch_up_index
 from app.cli.commands.settings import ask_after_import
 from app.cli.terminal import OutputFile, Terminal
 from app.domain.errors import StorageError
-from app.domain.formatting import format_count, format_moment
+from app.domain.formatting import format_count, format_moment, format_percent
 from app.domain.text import parse_whole_number
 from app.domain.transfer import ImportProgress, ImportReport
 from app.index.text_sync import TextIndexSync
@@ -22,7 +22,7 @@ from app.workers.model_choice import BackgroundModelChoice
 
 _SKIPPED_SHOWN = 20
 _NEW_SHOWN = 20
-_PROGRESS_MESSAGES = 1000
+_PROGRESS_PARTS = 20
 
 
 def import_(
@@ -109,7 +109,7 @@ def export(store: Store, given: Namespace, terminal: Terminal) -> int:
 
 
 class _Progress:
-    """Prints progress, a line for each thousand messages.
+    """Prints progress, a line for each twentieth that was read.
 
     Attributes:
         stored: What is stored so far, as text; "" at first.
@@ -123,10 +123,11 @@ class _Progress:
     def __call__(self, progress: ImportProgress) -> None:
         conversations = format_count(progress.conversations, "conversation")
         self.stored = f"{conversations}, {format_count(progress.messages, 'message')}"
-        thousands = progress.messages // _PROGRESS_MESSAGES
-        if self._terminal.is_watched and thousands > self._printed:
-            self._printed = thousands
-            self._terminal.err(self.stored)
+        share = progress.bytes_read / max(1, progress.bytes_total)
+        part = int(_PROGRESS_PARTS * share)
+        if self._terminal.is_watched and part > self._printed:
+            self._printed = part
+            self._terminal.err(f"{format_percent(share)} read; {self.stored} are new")
 
 
 def _plain(report: ImportReport, *, dry_run: bool) -> dict[str, object]:
