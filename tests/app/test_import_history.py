@@ -97,11 +97,17 @@ def test_an_import_after_its_preview_does_not_read_the_file_again(
     assert (report.conversations, report.messages) == (preview.conversations, preview.messages)
 
 
-def test_a_file_that_changed_is_read_again(store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept_bytes", [100, 1 << 20])
+def test_a_file_that_changed_or_is_large_is_read_again(
+    store: Store, tmp_path: Path, kept_bytes: int
+) -> None:
     path = tmp_path / "archive.json"
     shutil.copy(SAMPLE, path)
-    cache = ExportCache()
+    cache = ExportCache(kept_bytes=kept_bytes)
     import_files(store, [path], dry_run=True, read=cache.read)
-    path.write_text("gone", encoding="utf-8")
+    stamp = path.stat()
+    size_bytes = 4 if kept_bytes > stamp.st_size else stamp.st_size
+    path.write_text("gone".ljust(size_bytes), encoding="utf-8")
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     with pytest.raises(ImportRefused):
         import_files(store, [path], read=cache.read)

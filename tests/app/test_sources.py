@@ -90,16 +90,21 @@ def test_a_session_is_read_once_and_again_when_it_grows(followed: Followed) -> N
     assert ("About ohms", "A unit.") in followed.texts()
 
 
-def test_a_picture_in_a_session_is_kept(followed: Followed) -> None:
+def test_a_picture_in_a_session_is_kept_and_not_stored_again_once_forgotten(
+    followed: Followed,
+) -> None:
     source = {"type": "base64", "media_type": "image/png", "data": b64encode(png()).decode()}
     records = log_records("claude_code")
     asked = next(each for each in records if each["type"] == "user" and not each.get("isMeta"))
     asked["message"]["content"] = [{"type": "image", "source": source}]
-    followed.session.write_text(_text(records))
+    followed.session.write_text(_text(records[:-1]))
     followed.read()
-    assert [
-        each.read_bytes() for each in followed.store.paths.attachments.rglob("*") if each.is_file()
-    ] == [png()]
+    (picture,) = followed.store.paths.attachments.iterdir()
+    assert picture.read_bytes() == png()
+    picture.unlink()  # as when its message is forgotten
+    followed.session.write_text(_text(records))
+    assert followed.read() == 1
+    assert not picture.exists()
 
 
 def test_what_was_read_is_known_after_a_restart(followed: Followed) -> None:

@@ -6,9 +6,12 @@ from datetime import datetime
 
 from app.domain.errors import ImportRefused, NotFound
 from app.domain.sources import SOURCES, SourceName
+from app.domain.transfer import ImportedConversation
 from app.domain.workers import WorkerName
 from app.storage.safety.attachments import AttachmentFiles
+from app.storage.tables.forgotten import forgotten_uids
 from app.storage.work.queue import Tally
+from app.transfer.existing import find_existing, key_of, names_of
 from app.transfer.files_beside import FilesBeside, with_files
 from app.transfer.importer import ConversationImporter
 from app.transfer.importing import batches
@@ -60,10 +63,20 @@ class SourceReader(Job[SourceFile, FileRead]):
             read = read_file(file)
         except (ImportRefused, NotFound):
             return FileRead(file, (), (), 0.0)
-        with_own = (
-            with_files(each, FilesBeside(()), self._attachments) for each in read.conversations
-        )
-        return replace(read, conversations=tuple(with_own))
+        return replace(read, conversations=tuple(map(self._with_files, read.conversations)))
+
+    def _with_files(self, found: ImportedConversation) -> ImportedConversation:
+        """Return a conversation with the files of its new messages stored, none of a forgotten one."""
+        if any(each.file_keys for each in found.messages):
+            known = find_existing(self._store, [found]).get(key_of(found))
+            is_forgotten = known is None and forgotten_uids(self._store, names_of(found))
+            old = known.message_ids if known is not None else ()
+            messages = (
+                replace(each, file_keys=()) if is_forgotten or each.source_id in old else each
+                for each in found.messages
+            )
+            found = replace(found, messages=tuple(messages))
+        return with_files(found, FilesBeside(()), self._attachments)
 
     def save(self, results: Sequence[FileRead]) -> Saved:
         """Store what is new."""
