@@ -35,6 +35,7 @@ _FULLY_EVERY = 200
 _tests_ended = itertools.count(1)
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ["LANGUAGE"] = "en"  # on any system; the embedder of a new library depends on it
 if "PYTEST_XDIST_WORKER" in os.environ:  # measured itself by now; the programs it starts are not
     os.environ.pop("COVERAGE_PROCESS_START", None)
 # The same examples on every machine and in every run; an explicit @settings still wins.

@@ -55,7 +55,7 @@ from app.memory.answers import AnswerFinder
 from app.memory.brief import Briefs
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.memory.coverage import TurnCoverage
-from app.memory.embedder_suggestion import EmbedderSuggestions
+from app.memory.embedder_suggestion import EmbedderSuggestions, choose_first_embedder
 from app.memory.embedders import EmbedderDirectory
 from app.memory.explain import Explainer
 from app.memory.facts import FactService
@@ -200,6 +200,8 @@ class Services:
         self.store = store = open_store(self.paths)
         self._closers.append(store.close)
         self.settings = Settings(store)
+        if store.journal.last_position == 0:  # a new library
+            choose_first_embedder(self.settings)
         self.conversations = Conversations(store)
         self.exchanges = Exchanges(store)
         self.passages = Passages(store)

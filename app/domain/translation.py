@@ -20,6 +20,7 @@ from pathlib import Path
 _FOLDER = Path(__file__).resolve().parents[2] / "resources" / "translations"
 ENGLISH = "en"
 _VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")  # as gettext reads them
+_NO_LANGUAGE = ("c", "posix")
 LANGUAGES = {"en": "English", "de": "Deutsch"}  # each by its own name
 _MONTHS = {
     "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
@@ -43,10 +44,16 @@ _forced: ContextVar[bool] = ContextVar("english", default=False)
 def choose_language(wanted: str) -> str:
     """Choose the language of the process; return it. "system" is the user's, English if unknown."""
     if wanted == "system":
-        named = (os.environ.get(name) for name in _VARIABLES)
-        wanted = next(filter(None, named), ENGLISH)[:2].casefold()
+        wanted = system_language()
     _chosen[0] = wanted if wanted in LANGUAGES else ENGLISH
     return _chosen[0]
+
+
+def system_language() -> str:
+    """Return the language of the user's system, such as "zh"; English if it names none."""
+    named = (os.environ.get(name) for name in _VARIABLES)
+    code = next(filter(None, named), ENGLISH).split(".")[0].casefold()
+    return ENGLISH if code in _NO_LANGUAGE else code[:2]
 
 
 def language() -> str:

@@ -1,9 +1,12 @@
-"""Embedder suggestion: the multilingual one, where the English one cannot read the library."""
+"""Embedder suggestion: the multilingual one, where the English one cannot read the library.
+
+A new library has it from the start if the user's system is not in English.
+"""
 
 from dataclasses import dataclass
 
 from app.domain.formatting import format_percent
-from app.domain.translation import tr
+from app.domain.translation import ENGLISH, system_language, tr
 from app.language.languages import is_english
 from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
 from app.storage.tables.passages import Passages
@@ -57,3 +60,10 @@ class EmbedderSuggestions:
     def dismiss(self) -> None:
         """Suggest no embedder any more; raises StorageError."""
         self._settings.set("suggest_embedder", value=False)
+
+
+def choose_first_embedder(settings: Settings) -> None:
+    """Choose the embedder of a new library by the language of the user's system."""
+    if system_language() != ENGLISH:
+        for key in ("embedder", "embedder_before"):
+            settings.set(key, MULTILINGUAL)

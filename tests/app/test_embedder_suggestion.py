@@ -1,9 +1,12 @@
 """The suggestion of the multilingual embedder: when it is made, accepted and dismissed."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from app.bootstrap import RunMode, build
 from app.memory.embedder_suggestion import EmbedderSuggestions
 from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
 from app.providers.registry import provider_registry
@@ -11,6 +14,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyStore
+from app.system.paths import DataPaths
 from tests.fakes.stored import add_conversation
 
 ENGLISH = tuple((f"Where did I put key {n}?", "It is in the drawer.") for n in range(40))
@@ -75,3 +79,16 @@ def test_dismissing_it_is_for_good(
     suggestions.dismiss()
     assert suggestions.read() is None
     assert settings.text("embedder") == BUILT_IN
+
+
+@pytest.mark.parametrize(("of_system", "wanted"), [("zh_CN.UTF-8", MULTILINGUAL), ("C", BUILT_IN)])
+def test_a_new_library_has_the_embedder_for_the_systems_language_and_keeps_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, of_system: str, wanted: str
+) -> None:
+    for variable in ("LANGUAGE", "LC_ALL", "LC_MESSAGES"):
+        monkeypatch.delenv(variable, raising=False)
+    for language in (of_system, "en_US.UTF-8", "fr_FR.UTF-8"):
+        monkeypatch.setenv("LANG", language)
+        with closing(build(DataPaths(tmp_path), RunMode.COMMAND_LINE)) as services:
+            services.settings.set("rag_fact_limit", 3)
+            assert services.settings.text("embedder") == wanted

@@ -1,7 +1,7 @@
 """What recall would put into prompts, by evaluation sets and through the product's own code; prints JSON.
 
     python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--renamed] [--words-only]
-        [--own-facts] [--questions N] [--library FOLDER] [--json]
+        [--own-facts] [--questions N] [--embedder CHOICE] [--library FOLDER] [--json]
 
 The conversations of the files go into two libraries in turn, with their ready-made summaries and facts.
 Each library is asked all questions, as from a new conversation: those of its own conversations have an
@@ -12,8 +12,8 @@ gold answer's content words, those of the question left out, that the recalled b
 `answer_all` is the share of questions with all of them (`answerable` have any). With `--conversations` the libraries
 hold so many each, drawn of one set: how recall does in the first days of use. With `--renamed` all speakers have the
 same two names. With `--own-facts` the halves have the facts that the product extracts without a model instead of
-ready-made ones. `--questions` asks about so many of each set, evenly chosen; `--library` keeps the
-libraries of halves for the next run. `scale.py` measures how long retrieval takes in a large library.
+ready-made ones. `--questions` asks about so many of each set, evenly chosen; `--embedder` takes another
+one than the usual; `--library` keeps the libraries of halves for the next run. `scale.py` measures how long retrieval takes in a large library.
 """
 
 import random
@@ -88,32 +88,47 @@ class Injected:
 def main() -> None:
     given = options(
         __doc__, required=["data"], data=[Path], conversations=int, renamed=False, words_only=False,
-        own_facts=False, questions=int, library=Path, json=False,
+        own_facts=False, questions=int, embedder="", library=Path, json=False,
     )  # fmt: skip
     sets = [read_evaluation(file) for file in given.data]
     if given.renamed:
         sets = [renamed(each) for each in sets]
     if given.conversations:
         print_json(
-            {each.name: of_few(each, given.conversations, given.words_only) for each in sets}
+            {
+                each.name: of_few(each, given.conversations, given.words_only, given.embedder)
+                for each in sets
+            }
         )
     else:
         with tempfile.TemporaryDirectory() as scratch:
             folder = given.library or Path(scratch)
             print_json(
                 of_halves(
-                    sets, folder, given.words_only, given.questions, own_facts=given.own_facts
+                    sets,
+                    folder,
+                    given.words_only,
+                    given.questions,
+                    own_facts=given.own_facts,
+                    embedder=given.embedder,
                 )
             )
 
 
 @contextmanager
 def library(
-    folder: Path, sets: Sequence[Evaluation], *, words_only: bool, own_facts: bool = False
+    folder: Path,
+    sets: Sequence[Evaluation],
+    *,
+    words_only: bool,
+    own_facts: bool = False,
+    embedder: str = "",
 ) -> Iterator[tuple[Services, list[StoredEvaluation]]]:
     """Store sets in a library in `folder`, indexed and embedded, unless they are in it."""
     folder.mkdir(parents=True, exist_ok=True)
     with closing(build(DataPaths(folder), RunMode.COMMAND_LINE)) as services:
+        for key in ("embedder", "embedder_before") if embedder else ():
+            services.settings.set(key, embedder)
         before = [stored_before(services.store, each) for each in sets]
         stored = [each for each in before if each is not None]
         if len(stored) < len(sets):
@@ -139,16 +154,17 @@ def of_halves(
     questions: int | None,
     *,
     own_facts: bool,
+    embedder: str,
 ) -> Figures:
     answers: dict[tuple[str, int, bool], list[Injected]] = {}
     for half in range(_LIBRARIES):
         own = [replace(each, talks=each.talks[half::_LIBRARIES]) for each in sets]
-        kind = f"{'own facts, ' * own_facts}{'words' if words_only else 'meaning'}"
+        kind = f"{'own facts, ' * own_facts}{'words' if words_only else embedder or 'meaning'}"
         name = "-".join([*(each.name for each in sets), kind, str(half)])
-        with library(folder / name, own, words_only=words_only, own_facts=own_facts) as (
-            services,
-            stored,
-        ):
+        opened = library(
+            folder / name, own, words_only=words_only, own_facts=own_facts, embedder=embedder
+        )
+        with opened as (services, stored):
             for each, places in zip(sets, stored, strict=True):
                 every = max(1, len(each.asked) // (questions or len(each.asked)))
                 for talk, question in each.asked[::every]:
@@ -167,7 +183,7 @@ def of_halves(
     }
 
 
-def of_few(evaluation: Evaluation, count: int, words_only: bool) -> Figures:
+def of_few(evaluation: Evaluation, count: int, words_only: bool, embedder: str = "") -> Figures:
     """Return the figures of small libraries, each of `count` conversations of the set.
 
     Asked is what these conversations answer, and what others would whose speakers they lack.
@@ -182,7 +198,10 @@ def of_few(evaluation: Evaluation, count: int, words_only: bool) -> Figures:
         others = [pair for pair in evaluation.asked if pair[0].id not in known]
         with (
             tempfile.TemporaryDirectory() as scratch,
-            library(Path(scratch), [few], words_only=words_only) as (services, (places,)),
+            library(Path(scratch), [few], words_only=words_only, embedder=embedder) as (
+                services,
+                (places,),
+            ),
         ):
             passages.append(sum(services.passages.count_by_kind().values()))
             for pairs, answers in ((few.asked, own), (others, foreign)):
