@@ -237,8 +237,8 @@ def _word_share(table: CandidateTable, rows: list[int]) -> float:
     """
     if not table.weight:
         return math.log(_MIN_SHARE)
-    shares: Numbers = np.maximum(table.context[rows] / table.weight, table.coverage[rows])
-    return math.log(_MIN_SHARE + float(shares.mean()))
+    found: Numbers = np.maximum(table.context[rows], table.coverage[rows] * table.weight)
+    return math.log(_MIN_SHARE + float(found.mean()) / table.reach)
 
 
 def _few(most: int, passages: int) -> int:

@@ -16,7 +16,7 @@ from tantivy import Occur, Query
 from app.index.text_schema import BODY, COMPOUNDS, CONTEXT, KIND, PART, SURFACE, TITLE, WEIGHTS
 from app.language.analyzer import AnalyzedWord, chunk_spans, chunk_terms, is_unspaced
 from app.language.date_terms import month_term
-from app.language.languages import DEFAULT_LANGUAGE
+from app.language.languages import COMPOUNDING, DEFAULT_LANGUAGE
 from app.language.word_forms import normalize, written_form
 
 _COMPOUND_WEIGHT = 0.5
@@ -74,6 +74,12 @@ def token_weights(
     return weights if weights.any() else np.ones(len(weights))
 
 
+def _characters(terms: Sequence[QueryTerm]) -> list[str]:
+    """Return the Han characters of words, each once; one that is a word by itself is a term."""
+    words = (term.word for term in terms if len(term.word) > 1)
+    return list(dict.fromkeys(each for word in words for each in _HAN.findall(word)))
+
+
 class QueryBuilder:
     """Builds queries against one commit of the index."""
 
@@ -94,12 +100,8 @@ class QueryBuilder:
         too: different words with one in common are often related.
         """
         ways = [each for term in terms for each in self._word_queries(term, by_context)]
-        characters = dict.fromkeys(
-            each for term in terms if len(term.word) > 1 for each in _HAN.findall(term.word)
-        )
-        clauses = [
-            (Occur.Should, each) for each in (*ways, *(self._term(SURFACE, c) for c in characters))
-        ]
+        ways += [self._term(SURFACE, each) for each in _characters(terms)]
+        clauses = [(Occur.Should, each) for each in ways]
         clauses += [(Occur.Must, self._phrase(phrase)) for phrase in phrases]
         return Query.boolean_query(clauses) if clauses else Query.empty_query()
 
@@ -133,13 +135,16 @@ class QueryBuilder:
         nearest = Query.disjunction_max_query(ways) if ways else Query.empty_query()
         return self.among(PART, part_ids, nearest, must=False)
 
-    def terms_of(self, text: str, words: Iterable[AnalyzedWord]) -> tuple[QueryTerm, ...]:
+    def terms_of(
+        self, text: str, words: Iterable[AnalyzedWord], language: str
+    ) -> tuple[QueryTerm, ...]:
         """Return the resolved words of `text`; pairs of characters across words weigh nothing.
 
-        They are matched all the same, which favors the phrase as it was asked. Where only they are
+        Those are matched all the same, which favors the phrase as it was asked. Where only they are
         left they keep their weight.
         """
-        terms = tuple(map(self._resolved, words))
+        has_compounds = language in COMPOUNDING
+        terms = tuple(self._resolved(word, has_compounds) for word in words)
         pairs = {each.word for each in terms if len(each.word) == 2 and is_unspaced(each.word)}
         if not pairs:
             return terms
@@ -149,6 +154,11 @@ class QueryBuilder:
             replace(each, idf=0.0) if each.word in pairs - own else each for each in terms
         )
         return weighed if any(each.weight for each in weighed) else terms
+
+    def reach(self, terms: Sequence[QueryTerm]) -> float:
+        """Return the summed weight of words and of the Han characters in them."""
+        counts = (self._searcher.doc_freq(SURFACE, each) for each in _characters(terms))
+        return sum(each.weight for each in terms) + sum(map(self._idf, counts))
 
     def _words_of(self, run: str) -> list[str]:
         """Return an unspaced run as words of one or two characters with the least summed idf.
@@ -166,7 +176,7 @@ class QueryBuilder:
             best.append(min(ways))
         return best[-1][1]
 
-    def _resolved(self, word: AnalyzedWord) -> QueryTerm:
+    def _resolved(self, word: AnalyzedWord, has_compounds: bool) -> QueryTerm:
         if word.is_character:
             return self._counted(word.terms[0], [(SURFACE, word.terms[0], 1.0)])
         terms = [(field, term, WEIGHTS[field]) for field in WEIGHTS for term in word.terms]
@@ -174,10 +184,10 @@ class QueryBuilder:
         if month := month_term(word.terms[0]):
             terms += [(field, month, 1.0) for field in (BODY, CONTEXT)]
         term = self._counted(word.terms[0], terms + self._compounds_with(word))
-        parts = tuple(self._resolved(part) for part in word.parts)
+        parts = tuple(self._resolved(part, has_compounds) for part in word.parts)
         if term.alternatives or any(part.alternatives for part in parts):
             return QueryTerm(term.word, term.alternatives, term.documents, term.idf, parts)
-        return self._prefix_matches(term, word)
+        return self._guessed(term, word, has_compounds)
 
     def _counted(self, word: str, terms: Iterable[tuple[str, str, float]]) -> QueryTerm:
         count_of = self._searcher.doc_freq
@@ -186,10 +196,12 @@ class QueryBuilder:
         alternatives = tuple(
             TermVariant(field, term, weight) for count, field, term, weight in counted if count
         )
-        # BM25's inverse document frequency as in Lucene and tantivy: never below 0.
+        return QueryTerm(word, alternatives, documents, self._idf(documents))
+
+    def _idf(self, documents: int) -> float:
+        """Return BM25's inverse document frequency as in Lucene and tantivy: never below 0."""
         absent = max(0, self._searcher.num_docs - documents)
-        idf = math.log(1 + (absent + 0.5) / (documents + 0.5))
-        return QueryTerm(word, alternatives, documents, idf)
+        return math.log(1 + (absent + 0.5) / (documents + 0.5))
 
     def _compounds_with(self, word: AnalyzedWord) -> list[tuple[str, str, float]]:
         """Return compounds in the index that begin or end with the word."""
@@ -211,18 +223,25 @@ class QueryBuilder:
             for field in (BODY, CONTEXT)
         ]
 
-    def _prefix_matches(self, term: QueryTerm, word: AnalyzedWord) -> QueryTerm:
-        """Return the prefix matches of a word that no part contains: it may be half typed."""
-        longer = dict.fromkeys(
-            longer
-            for term in word.terms
-            if len(term) >= _MIN_PREFIX and term.isalnum()
-            for longer in self._terms_from(BODY, term)
-        )
+    def _guessed(self, term: QueryTerm, word: AnalyzedWord, has_compounds: bool) -> QueryTerm:
+        """Return what a word that no part contains may mean.
+
+        It may be half typed, or a compound of which only the last word is used here.
+        """
+        known = [each for each in word.terms if len(each) >= _MIN_PREFIX and each.isalnum()]
+        found = dict.fromkeys(longer for each in known for longer in self._terms_from(BODY, each))
+        if has_compounds and not found:
+            found = dict.fromkeys(filter(None, map(self._ending_of, known)))
         guesses = tuple(
-            TermVariant(field, term, _PREFIX_WEIGHT) for term in longer for field in (BODY, CONTEXT)
+            TermVariant(field, each, _PREFIX_WEIGHT) for each in found for field in (BODY, CONTEXT)
         )
         return QueryTerm(term.word, guesses, term.documents, term.idf, term.parts, share=0.5)
+
+    def _ending_of(self, compound: str) -> str:
+        """Return the longest ending of a compound that the index contains, "" for none."""
+        starts = range(_MIN_COMPOUND_REST, len(compound) - _MIN_COMPOUND_PART + 1)
+        endings = (compound[start:] for start in starts)
+        return next((each for each in endings if self._searcher.doc_freq(BODY, each)), "")
 
     def _terms_from(self, field: str, prefix: str) -> list[str]:
         found = self._searcher.terms_with_prefix(field, prefix, limit=_MAX_EXPANSIONS)

@@ -31,13 +31,14 @@ class ResolvedQuery:
     """A query resolved against one commit.
 
     Phrases and exclusions are sequences of surface words; `weight` is the summed weight of the
-    words. `dates` maps the terms of named and near dates to how near they are.
+    words, `reach` that of words and their Han characters. `dates` maps the terms of named and near dates to how near they are.
     """
 
     terms: tuple[QueryTerm, ...]
     phrases: tuple[tuple[str, ...], ...]
     excluded: tuple[tuple[str, ...], ...]
     weight: float
+    reach: float
     dates: Mapping[str, float]
 
 
@@ -50,7 +51,7 @@ class CandidateTable:
     `labels` are the numbers of their labels (0 for none). `before` and `after`, (n, NEAR), are the
     parts of the context, nearest first, 0 for none. `asked_words` and `asked_traits` belong to the
     previous message, if it is in the context. `dated` is how near (0-1) its date is to one in the
-    query. `weight` is the summed idf of the query.
+    query. `weight` and `reach` are those of `ResolvedQuery`.
     """
 
     parts: Ids
@@ -65,6 +66,7 @@ class CandidateTable:
     asked_traits: Ids
     dated: Numbers
     weight: float
+    reach: float
 
 
 class TextSnapshot:
@@ -100,11 +102,13 @@ class TextSnapshot:
         """
         if (last := self._last) is not None and last[:2] == (asked, today):
             return last[2]
-        words = query_words(asked.words, query_languages(asked.words, self._likely))
-        terms = self._queries.terms_of(asked.words, words)
+        languages = query_languages(asked.words, self._likely)
+        words = query_words(asked.words, languages)
+        terms = self._queries.terms_of(asked.words, words, languages[0])
         weight = sum(each.weight for each in terms)
         phrases, excluded = _surfaces(asked.phrases), _surfaces(asked.excluded)
-        resolved = ResolvedQuery(terms, phrases, excluded, weight, near_dates(asked.words, today))
+        reach, dates = self._queries.reach(terms), near_dates(asked.words, today)
+        resolved = ResolvedQuery(terms, phrases, excluded, weight, reach, dates)
         self._last = (asked, today, resolved)
         return resolved
 
@@ -195,6 +199,7 @@ class TextSnapshot:
             asked_traits=_column(asked_fields[TRAITS], asked.tolist()),
             dated=_numbers(dated, rows),
             weight=weight,
+            reach=resolved.reach,
         )
 
     @property

@@ -56,6 +56,7 @@ def made_table(*rows: Mapping[str, Any]) -> CandidateTable:
         asked_traits=np.array([each.packed() for each in column("asked", Traits(0))], np.int64),
         dated=np.array(column("dated", 0.0), float),
         weight=4.0,
+        reach=4.0,
     )
 
 

@@ -37,7 +37,7 @@ def candidate_table(shares: list[float]) -> CandidateTable:
     return CandidateTable(
         parts=np.arange(1, count + 1), words=nothing, context=np.array(shares) * 10, coverage=nothing,
         traits=np.full(count, Traits(WORDS).packed()), labels=np.zeros(count, np.int64), before=none, after=none,
-        asked_words=nothing, asked_traits=np.zeros(count, np.int64), dated=nothing, weight=10.0,
+        asked_words=nothing, asked_traits=np.zeros(count, np.int64), dated=nothing, weight=10.0, reach=10.0,
     )  # fmt: skip
 
 

@@ -143,6 +143,31 @@ def test_a_word_with_a_han_character_in_common_is_found_behind_the_word_itself(
     assert found_passages(index, "がが") == []
 
 
+def test_the_reach_of_a_query_counts_the_han_characters_that_rank_beside_its_words(
+    index: TantivyTextIndex,
+) -> None:
+    fill(index, turn(1, "天气 weather"), turn(2, "预报 report"), turn(3, "天空很蓝"))
+
+    def found(query: str) -> CandidateTable:
+        asked = parse_query(query)
+        return index.candidate_table(asked, sorted(index.candidates(asked, 10)))
+
+    assert found("weather report").reach == found("weather report").weight
+    assert found("天气 预报").reach > 2 * found("天气 预报").weight
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("Wann ist mein Vorstellungsgespräch?", [1]), ("When is the leaguegespräch?", []),
+     ("Wann ist mein Vorgespräch zum Ausflug?", [2])],
+)  # fmt: skip
+def test_an_unknown_compound_is_searched_by_its_last_word_in_languages_that_build_them(
+    index: TantivyTextIndex, query: str, found: list[int]
+) -> None:
+    fill(index, turn(1, "Das Gespräch beginnt um zehn"), turn(2, "Der Ausflug und das Vorgespräch"))
+    assert found_passages(index, query)[:1] == found
+
+
 def test_a_relative_date_in_a_query_is_near_the_messages_of_its_days(tmp_path: Path) -> None:
     wednesday = datetime(2024, 5, 15, 12, tzinfo=UTC)
     index = TantivyTextIndex(tmp_path / "text", "one", lambda: wednesday)
