@@ -31,7 +31,8 @@ class ResolvedQuery:
     """A query resolved against one commit.
 
     Phrases and exclusions are sequences of surface words; `weight` is the summed weight of the
-    words, `reach` that of words and their Han characters. `dates` maps the terms of named and near dates to how near they are.
+    words, `reach` that of words and their Han characters, which rank too. `dates` maps the terms of
+    named and near dates to how near they are.
     """
 
     terms: tuple[QueryTerm, ...]

@@ -159,6 +159,8 @@ def of_halves(
     answers: dict[tuple[str, int, bool], list[Injected]] = {}
     for half in range(_LIBRARIES):
         own = [replace(each, talks=each.talks[half::_LIBRARIES]) for each in sets]
+        if not any(each.talks for each in own):  # of a set with a single conversation
+            continue
         kind = f"{'own facts, ' * own_facts}{'words' if words_only else embedder or 'meaning'}"
         name = "-".join([*(each.name for each in sets), kind, str(half)])
         opened = library(
