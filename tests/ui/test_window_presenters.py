@@ -201,10 +201,10 @@ def test_the_list_follows_its_folder_and_changes(
         open_conversation=opened.append,
     )  # fmt: skip
     presenter.show_opened(conversation())
-    presenter.refresh()
+    parts.bridge.start("conversations", presenter.load())
     assert sidebar.projects.item(1).text() == "Garden (2)"
     sidebar.projects.choose("g")
-    assert (stored.calls[-2][1].project, stored.calls[-2][1].archived) == ("g", None)
+    assert (stored.calls[-1][1].project, stored.calls[-1][1].archived) == ("g", None)
     sidebar.projects.choose("")
     assert sidebar.conversations.row_of(OTHER).isValid()
     chosen = sidebar.conversations.value_at(sidebar.conversation_list.currentIndex())
@@ -215,10 +215,10 @@ def test_the_list_follows_its_folder_and_changes(
 
     stored.results["listed"] = []
     sidebar.folder_chosen.emit(FOLDERS[2])
-    which = stored.calls[-2][1]
+    which = stored.calls[-1][1]
     assert (which.trash, which.archived) == (True, False)
     sidebar.folders.activated.emit(sidebar.folders.findText("#work (2)"))
-    assert stored.calls[-2][1].tag == "work"
+    assert stored.calls[-1][1].tag == "work"
     asked: list[bool] = []
     sidebar.project_requested.connect(lambda: asked.append(True))
     sidebar.folders.activated.emit(sidebar.folders.count() - 1)

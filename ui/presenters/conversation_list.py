@@ -36,8 +36,10 @@ class ConversationListPresenter(Presenter):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._folder = FOLDERS[0]
-        due = Refresh(self, self._bridge, "conversations", _REFRESH_MS, self.load)
-        self._bridge.subscribe(lambda _: due.request(), "conversations", "messages_in", "projects")
+        rows = Refresh(self, self._bridge, "conversations", _REFRESH_MS, self._load_rows)
+        names = Refresh(self, self._bridge, "folders", _REFRESH_MS, self._load_folders)
+        self._bridge.subscribe(lambda _: rows.request(), "conversations", "messages_in", "projects")
+        self._bridge.subscribe(lambda _: names.request(), "conversations", "projects")
         self._sidebar.conversation_chosen.connect(lambda each: self._open_conversation(each.id))
         self._sidebar.folder_chosen.connect(self._on_folder_chosen)
         self._sidebar.projects.chosen.connect(lambda _: self.refresh())
@@ -49,10 +51,22 @@ class ConversationListPresenter(Presenter):
 
     def refresh(self) -> None:
         """Read the list again."""
-        self._bridge.start("conversations", self.load())
+        self._bridge.start("conversations", self._load_rows())
 
     async def load(self) -> None:
-        """Read the list and show it; raises StorageError."""
+        """Read and show everything; raises StorageError."""
+        await self._load_folders()
+        await self._load_rows()
+
+    async def _load_folders(self) -> None:
+        """Show the tags and the projects, with the number of conversations of each."""
+        tags, projects = await self._bridge.run(
+            lambda: (self._conversations.tag_counts(), self._projects())
+        )
+        self._sidebar.show_tags(tags)
+        self._sidebar.projects.show_projects(projects)
+
+    async def _load_rows(self) -> None:
         folder, project = self._folder, self._sidebar.projects.uid or None
         shows_all = folder.tag is not None or (project is not None and not folder.archived)
         which = ListFilter(
@@ -61,15 +75,7 @@ class ConversationListPresenter(Presenter):
             tag=folder.tag,
             project=project,
         )
-        found, tags, projects = await self._bridge.run(
-            lambda: (
-                self._conversations.listed(which),
-                self._conversations.tag_counts(),
-                self._projects(),
-            )
-        )
-        self._sidebar.show_tags(tags)
-        self._sidebar.projects.show_projects(projects)
+        found = await self._bridge.run(lambda: self._conversations.listed(which))
         empty = tr("No conversation of this project is here.") if project else folder.empty_text
         self._sidebar.show_conversations(found, empty)
         has_any = bool(found) or await self._bridge.run(self._has_any)
