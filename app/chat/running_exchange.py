@@ -176,8 +176,7 @@ class RunningExchange:
         self._offered = frozenset(tool.name for tool in request.tools)
         self._reply.prompt = prompt
         if prompt is not None:
-            injected = sum(item.injected for item in prompt.items)
-            self._reply.push(RecallCompleted(injected, prompt.notice))
+            self._reply.push(RecallCompleted(prompt.notice))
             # The request does not wait for it.
             self._store.commit(PromptStored(prompt)).add_done_callback(_log_failure)
         return request

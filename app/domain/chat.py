@@ -181,10 +181,9 @@ class ToolCompleted:
 class RecallCompleted:
     """Recall is complete; emitted before the first request is sent.
 
-    `injected` is the number of items in the prompt; `notice` describes a problem with recall, "" for none.
+    `notice` describes a problem with recall, "" for none.
     """
 
-    injected: int
     notice: str = ""
 
 

@@ -161,7 +161,9 @@ def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -
     reply = asker.chat.send(ASKED, before.conversation.id)
     exchange = reply.done.result(10)
     events = reply.drain()
-    assert events[0] == RecallCompleted(3)
+    assert events[0] == RecallCompleted()
+    assert reply.prompt is not None
+    assert sum(item.injected for item in reply.prompt.items) == 3
     request = asker.chat.model.requests[0]
     question = request.messages[request.history_count]
     assert question.text.endswith(ASKED)
@@ -171,7 +173,6 @@ def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -
     stored = [message.text for message in asker.chat.messages(exchange)]
     assert (stored[0], stored[-1]) == (ASKED, "Tea, says fact 1.")
     prompt = asker.prompt(exchange)
-    assert reply.prompt is not None
     assert reply.prompt.parts == prompt.parts
     assert {part.kind for part in prompt.parts} == {
         PlanPartKind.TOOLS, PlanPartKind.SYSTEM_PROMPT, PlanPartKind.CORE_MEMORY,

@@ -38,6 +38,7 @@ from tests.fakes.jobs import JumpingClock, hosted, until
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_embeddings import TOKENS_OF_A_TEXT
 from tests.fakes.loopback_script import error
+from tests.fakes.passages import spans_of
 from tests.fakes.pipelines import NAME, PipelineBench, long, poisoned_by, spoiled
 from tests.fakes.stored import AT, add_conversation, killed, opened
 from tests.fakes.summarizers import summarized
@@ -77,7 +78,9 @@ def test_vectors_are_those_of_the_chunks_they_name(bench: PipelineBench) -> None
     words = {part.id: part.embedded for part in text.parts}
     (rows,) = bench.vectors.load(bench.embedder.space)
     assert len(rows.part_ids) == 6
-    for part, (start, end), vector in zip(rows.part_ids, rows.spans, rows.vectors, strict=True):
+    for part, (start, end), vector in zip(
+        rows.part_ids, spans_of(bench.store, bench.embedder.space), rows.vectors, strict=True
+    ):
         (wanted,) = bench.embedder.embed([words[part][start:end]])
         assert wanted @ vector == pytest.approx(1, abs=1e-3)
 

@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 from app.domain.conversations import Role
 from app.domain.ids import ConversationId, PartId, PassageId, part_id, passage_id_of
-from app.domain.passages import PassageKind, PassagePart, PassageText
+from app.domain.passages import PassageKind, PassagePart, PassageText, Space
 from app.index.query import parse_query
 from app.index.text_index import TantivyTextIndex
+from app.storage.engine.store import Store
+from app.storage.tables.spaces import table_of
 
 
 class Hit(NamedTuple):
@@ -84,3 +86,10 @@ def _turn(
         PassageId(number), PassageKind.TURN, ConversationId(1), title, parts,
         datetime(2024, month, 6, tzinfo=UTC), before, after,
     )  # fmt: skip
+
+
+def spans_of(store: Store, space: Space) -> list[tuple[int, int]]:
+    """Return the places of the stored chunks of a space in their parts, in order."""
+    return store.rows(
+        f'SELECT start, "end" FROM {table_of(space.name)} ORDER BY passage_id, chunk_number'
+    )

@@ -185,12 +185,11 @@ def _copy(
 class LoadedRows:
     """Chunks as the vector index takes them, those of one passage together and in order.
 
-    `part_ids` is int64 (n,), `spans` int32 (n, 2), `vectors` float32 (n, dim). All were written up
-    to `until` (UTC), which is what `Vectors.load` takes as `after` to go on from here.
+    `part_ids` is int64 (n,), `vectors` float32 (n, dim). All were written up to `until` (UTC), which
+    is what `Vectors.load` takes as `after` to go on from here.
     """
 
     part_ids: "npt.NDArray[np.int64]"
-    spans: "npt.NDArray[np.int32]"
     vectors: "npt.NDArray[np.float32]"
     until: datetime
 
@@ -217,7 +216,7 @@ def load_vectors(store: Store, space: Space, after: datetime | None) -> Iterator
         if _begun_at(cursor, space) != begun_at:
             return None  # it was rebuilt meanwhile
         return cursor.execute(
-            f'SELECT part, start, "end", vector FROM {table} '
+            f"SELECT part, vector FROM {table} "
             "WHERE passage_id BETWEEN $1 AND $2 AND octet_length(vector) = $3 "
             "AND indexed_at > $4 AND indexed_at <= $5 ORDER BY passage_id, chunk_number",
             [first, last, bytes_of(space.dimension), since, until],
@@ -231,10 +230,9 @@ def load_vectors(store: Store, space: Space, after: datetime | None) -> Iterator
         if (columns := store.read(rows, int(some[0]), int(some[-1]))) is None:
             return
         if len(columns["part"]):
-            spans = np.stack((columns["start"], columns["end"]), axis=1).astype(np.int32)
             vectors = from_blobs(columns["vector"], space.dimension)
             part_ids = np.asarray(columns["part"], np.int64)
-            yield LoadedRows(part_ids, spans, vectors, from_db(until))
+            yield LoadedRows(part_ids, vectors, from_db(until))
 
 
 def _begun_at(cursor: Connection, space: Space) -> datetime | None:
