@@ -208,7 +208,6 @@ class EmbedderSwitchPlan:
     """
 
     choice: str
-    words: str
     passages: int
     tokens: int
     minutes: float

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from app.domain.conversations import Conversation
 from app.domain.documents import FileState
-from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.settings_schema import SETTINGS, SettingValue
@@ -232,7 +231,6 @@ class RetrievedFact:
 
     match: MatchScore
     text: str
-    category: FactCategory
     said_at: datetime
     conversation_id: ConversationId | None
     exchange_id: ExchangeId | None

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from app.domain.facts import FactCategory
 from app.domain.ids import PassageId, passage_id_of
 from app.domain.passages import PassageKind
 from app.domain.recall import RetrievedFact
@@ -62,15 +61,15 @@ class FactRecall:
                 continue
             fact = known[passage].fact if passage in known else None
             if fact is not None and fact.valid_until is None:
-                content = (fact.text, fact.category, fact.said_at)
+                text, said_at = fact.text, fact.said_at
                 source = (fact.conversation_id, fact.exchange_id, fact.message_id)
             elif (memory := saved.get(passage)) is not None:
-                content = (memory.text, FactCategory.OTHER, memory.saved_at)
+                text, said_at = memory.text, memory.saved_at
                 source = (memory.conversation_id, memory.exchange_id, None)
             else:
                 continue
             match = match_score(each, heads[passage], retrieval.verdicts)
-            found.append(RetrievedFact(match, *content, *source))
+            found.append(RetrievedFact(match, text, said_at, *source))
         return tuple(found)
 
     def ranked(

@@ -68,7 +68,6 @@ class SpaceService:
             estimate = self._embedders.estimate(missing, tokens, choice)
         return EmbedderSwitchPlan(
             choice=choice,
-            words=self._embedders.describe(choice),
             passages=missing,
             tokens=tokens,
             minutes=estimate.minutes,

@@ -24,7 +24,6 @@ _ANY_MODEL = "default"  # single-model servers answer to any name
 class ConnectionReport:
     """The result of "Test connection". `problem` is None on success."""
 
-    provider: str
     base_url: str
     latency_ms: int
     models: tuple[ListedModel, ...] = ()
@@ -104,8 +103,8 @@ class RemoteProvider:
                 found = ()
                 await self._check_chat()
         except ProviderError as problem:
-            return ConnectionReport(self.name, base_url, _ms_since(started_at), problem=problem)
-        return ConnectionReport(self.name, base_url, _ms_since(started_at), found)
+            return ConnectionReport(base_url, _ms_since(started_at), problem=problem)
+        return ConnectionReport(base_url, _ms_since(started_at), found)
 
     async def _check_chat(self) -> None:
         """Raise `ProviderError` unless the server answers chats, if only that it lacks the model."""

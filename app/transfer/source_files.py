@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from app.domain.sources import SOURCES, SourceName, SourceSpec
-from app.domain.transfer import ImportedConversation, Skipped
+from app.domain.transfer import ImportedConversation
 from app.system.paths import DataPaths
 from app.transfer.importers import read_export
 
@@ -55,11 +55,10 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
-    """The content of a file: its conversations, and what could not be read. Reading took `took_s`."""
+    """The conversations of a file; reading took `took_s`."""
 
     file: SourceFile
     conversations: tuple[ImportedConversation, ...]
-    skipped: tuple[Skipped, ...]
     took_s: float
 
 
@@ -73,13 +72,8 @@ def folder_of(spec: SourceSpec) -> Path | None:
 def read_file(file: SourceFile) -> FileRead:
     """Return the content of a file as it is now. Blocking; raises ImportRefused and NotFound."""
     started = time.monotonic()
-    found = list(read_export(file.path))
-    return FileRead(
-        file,
-        tuple(each for each in found if isinstance(each, ImportedConversation)),
-        tuple(each for each in found if isinstance(each, Skipped)),
-        time.monotonic() - started,
-    )
+    found = (each for each in read_export(file.path) if isinstance(each, ImportedConversation))
+    return FileRead(file, tuple(found), time.monotonic() - started)
 
 
 class SourceFiles:

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.quoting import sanitize
@@ -36,7 +35,7 @@ def fact(
 ) -> RetrievedFact:
     """Return a fact of conversation 50."""
     return RetrievedFact(
-        match(passage_id, relevance, PassageKind.FACT), text, FactCategory.PREFERENCE, SAID_AT,
+        match(passage_id, relevance, PassageKind.FACT), text, SAID_AT,
         ConversationId(50), ExchangeId(500), MessageId(message_id),
     )  # fmt: skip
 

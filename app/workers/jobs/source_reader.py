@@ -62,7 +62,7 @@ class SourceReader(Job[SourceFile, FileRead]):
         try:
             read = read_file(file)
         except (ImportRefused, NotFound):
-            return FileRead(file, (), (), 0.0)
+            return FileRead(file, (), 0.0)
         return replace(read, conversations=tuple(map(self._with_files, read.conversations)))
 
     def _with_files(self, found: ImportedConversation) -> ImportedConversation:
