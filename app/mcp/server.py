@@ -1,6 +1,5 @@
 """The MCP server on a pair of text streams, for one program at a time; several run side by side."""
 
-import logging
 from typing import TYPE_CHECKING, Any, TextIO
 
 from app.mcp.memory_tools import McpTools
@@ -14,7 +13,6 @@ INSTRUCTIONS = (
     "before asking the user what was said or decided before. Quote with date and url."
 )
 _UNNAMED = "unnamed program"
-_log = logging.getLogger(__name__)
 
 
 def serve(reader: TextIO, writer: TextIO, tools: McpTools) -> None:

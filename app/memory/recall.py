@@ -4,7 +4,6 @@ More is returned than a prompt takes, also what is not relevant, so that the pla
 left out; `context_plan` decides what is sent.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -53,8 +52,6 @@ from app.storage.tables.passages import Passages
 from app.storage.tables.prompts import Feedback
 from app.storage.tables.recall_reads import PassageHeader, RecallReads
 from app.storage.tables.settings import Settings
-
-_log = logging.getLogger(__name__)
 
 _CONSIDERED = 120  # passages; later ones never reached a prompt
 _SUMMARIES = 20  # that are considered

@@ -47,7 +47,6 @@ from app.storage.tables.summaries import Summaries
 FETCH = "fetch_conversation_details"
 SEARCH = "conversation_search"
 _SIDE_CHARS = 200
-_QUESTION_CHARS = 120
 _BATCH = 200
 _ABOUT_CONVERSATIONS = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
 _TOPIC: Mapping[str, Any] = {
