@@ -82,7 +82,10 @@ class PassageDocuments:
         sequence = [*passage.before, *passage.parts, *passage.after]
         whole = language_of(" ".join(part.text[:400] for part in passage.parts))
         read = [self._analyzed(part, whole) for part in sequence]
-        dated = date_terms(passage.created_at)
+        # The dates that are written in a document say more than when its file was changed.
+        is_document = passage.kind is PassageKind.DOCUMENT
+        has_dates = is_document and any("month=" in each.said.terms for each in read)
+        dated = "" if has_dates else date_terms(passage.created_at)
         title = analyze(passage.title, read[0].language if read else whole).terms
         first = len(passage.before)
         for at in range(first, first + len(passage.parts)):

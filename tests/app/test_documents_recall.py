@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,8 @@ def test_a_question_with_a_month_quotes_the_row_of_a_date_in_digits(
     text = next(each.text for each in parts if each.kind is PlanPartKind.DOCUMENTS)
     assert "chimney" in text
     assert library.found(month)[0] == "costs.csv"
+    now = f"{datetime.now().astimezone():%B}"
+    assert set(library.found(now)) - {"costs.csv"} == set(library.found("history gardens"))
 
 
 def test_the_recall_model_quotes_documents_until_they_are_removed(library: DocumentLibrary) -> None:

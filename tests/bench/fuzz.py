@@ -46,7 +46,7 @@ _SHOWN_CHARS = 4_000
 
 def _import(data: bytes) -> None:
     with TemporaryDirectory() as folder:
-        path = Path(folder, "conversations.json")
+        path = Path(folder, "export")
         path.write_bytes(data)
         with suppress(KnownError):
             for found in read_export(path):
@@ -112,8 +112,8 @@ def _begin(target: str, folder: Path) -> None:
         for name in FILES:
             with TemporaryDirectory() as place:
                 source = write(name, Path(place))
-                if source.suffix == ".json":
-                    shutil.copyfile(source, folder / f"{name}.json")
+                if source.is_file():
+                    shutil.copyfile(source, folder / name)
     for at, seed in enumerate(seeds):
         (folder / f"seed-{at}").write_bytes(seed)
 
