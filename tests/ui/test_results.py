@@ -207,16 +207,21 @@ def test_a_long_snippet_is_cut_to_its_first_mark() -> None:
     text = "The landlord keeps a part of the money, the deposit of 480 for a scratch, a deposit"
     at, last = text.index("deposit"), text.rindex("deposit")
     found = turn(1, snippet=text, marks=((at, at + 7), (last, last + 7)))
-    assert with_first_mark(found, 60) == (text, found.marks)
-    cut, marks = with_first_mark(found, 30)
+    assert with_first_mark(found, lambda shown: len(shown) <= 60) == (text, found.marks)
+    cut, marks = with_first_mark(found, lambda shown: len(shown) <= 30)
     assert cut.startswith("…the money, the deposit of 480")
     assert [cut[start:end] for start, end in marks] == ["deposit", "deposit"]
     word = replace(found, snippet="x" * 50 + " deposit", marks=((51, 58),))
-    cut, ((start, end),) = with_first_mark(word, 20)
+    cut, ((start, end),) = with_first_mark(word, lambda shown: len(shown) <= 20)
     assert (cut, cut[start:end]) == ("…deposit", "deposit")
     unbroken = replace(found, snippet="x" * 50, marks=((40, 50),))
-    cut, ((start, end),) = with_first_mark(unbroken, 20)
+    cut, ((start, end),) = with_first_mark(unbroken, lambda shown: len(shown) <= 20)
     assert cut[start:end] == "x" * 10
+    chinese = replace(
+        found, snippet="天气很好，我们去散步。" * 6 + "狗在海滩上跑。", marks=((68, 70),)
+    )
+    cut, ((start, end),) = with_first_mark(chinese, lambda shown: len(shown) <= 40)
+    assert (cut[start:end], cut.startswith("…"), start) == ("海滩", True, 13)
 
 
 # -- the list

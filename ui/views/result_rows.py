@@ -1,6 +1,6 @@
 """Delegate of search results: conversations, the question and the best sentence of each turn, folds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QTextCharFormat, QTextLayout
@@ -86,8 +86,9 @@ class ResultDelegate(RowDelegate):
             self._marked_line(painter, inner, lead, marks, style.font, style.metrics)
             inner.setTop(inner.top() + style.line_px)
         lines, small_px = _snippet_lines(result), style.small_metrics.height()
-        room = _FILLED_SHARE * lines * inner.width() / style.small_metrics.averageCharWidth()
-        text, found = with_first_mark(result, round(room))
+        room = _FILLED_SHARE * lines * inner.width()
+        measured = style.small_metrics.horizontalAdvance
+        text, found = with_first_mark(result, lambda shown: measured(shown) <= room)
         painter.setPen(style.muted if lead or result.is_weak else style.text)
         self._draw(painter, inner, text, style.small, found, lines)
         inner.setTop(inner.top() + lines * small_px + GAP_PX)
@@ -138,14 +139,18 @@ def _snippet_lines(result: SearchResult) -> int:
     return 1 if len(result.snippet) <= _SHORT_CHARS else _LINES
 
 
-def with_first_mark(result: SearchResult, room_chars: int) -> tuple[str, _Marks]:
-    """Return a result's snippet with its marks, cut at the front if the first mark would not be visible."""
+def with_first_mark(result: SearchResult, fits: Callable[[str], bool]) -> tuple[str, _Marks]:
+    """Return a result's snippet with its marks, cut at the front if the first mark would not be visible.
+
+    Cut before a word, or anywhere in a script without spaces.
+    """
     text, marks = result.snippet.replace("\n", " "), result.marks
-    if not marks or marks[0][1] <= room_chars:
+    if not marks or fits(text[: marks[0][1]]):
         return text, marks
-    start = text.rfind(" ", 0, max(0, marks[0][0] - _BEFORE_MARK_CHARS)) + 1
-    if start == 0:
-        start = text.rfind(" ", 0, marks[0][0]) + 1
+    first = marks[0][0]
+    earliest = max(0, first - 2 * _BEFORE_MARK_CHARS)
+    start = text.rfind(" ", earliest, max(earliest, first - _BEFORE_MARK_CHARS)) + 1
+    start = start or text.rfind(" ", earliest, first) + 1 or max(0, first - _BEFORE_MARK_CHARS)
     moved = tuple((1 + first - start, 1 + last - start) for first, last in marks)
     return f"\u2026{text[start:]}", moved
 
