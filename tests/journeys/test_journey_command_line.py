@@ -80,7 +80,7 @@ def test_a_library_is_imported_after_a_kill_searched_worked_on_and_moved(
     importing.communicate()
     with closing(Console(data_dir)) as cli:
         stored = len(cli.titles()) + len(cli.titles("--archived"))
-        assert 0 < stored < 120
+        assert 0 < stored <= 120  # all, if the import ended before the kill
         assert cli.json("import", export)["conversations"] == 120 - stored
         assert cli.json("check")["ok"]
         assert cli.json("status")["searchable_percent"] == 100.0
