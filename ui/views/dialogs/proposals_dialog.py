@@ -82,12 +82,12 @@ class ProposalsDialog(Dialog):
         )
         dismiss = button(
             row,
-            tr("Dismiss"),
+            tr("Discard"),
             lambda: self.dismiss_requested.emit(proposal),
             kind="quiet",
             name=tr("Dismiss {name}").format(name=proposal.name),
         )
-        line = row_of(text, accept, dismiss)
+        line = row_of(text, accept, 8, dismiss)
         line.setStretch(0, 1)
         line.setContentsMargins(0, 0, 0, 0)
         row.setLayout(line)
