@@ -332,3 +332,29 @@ def test_a_voice_note_is_text(tmp_path: Path) -> None:
     path = _written(tmp_path, "conversations.json", [talk], as_lines=False)
     assert _blocks(path, Text) == [Text("Hello")]
     assert _read(path)[1] == []
+
+
+def test_what_claude_showed_of_a_result_is_kept_once(tmp_path: Path) -> None:
+    shown = {"content": [{"title": "SI", "url": "https://si.example"}, {"title": "Ohm's law"}]}
+    result = {"type": "tool_result", "tool_use_id": "t", "display_content": shown,
+              "content": [{"type": "text", "text": "SI: https://si.example"}]}  # fmt: skip
+    message = {"uuid": "m1", "sender": "assistant", "content": [result]}
+    talk = {"uuid": "c1", "name": "Ohms", "chat_messages": [message]}
+    (found,) = _blocks(_written(tmp_path, "c.json", [talk], as_lines=False), ToolResult)
+    assert found.text == "SI: https://si.example\n\nOhm's law"
+
+
+def test_tabs_of_the_first_versions_of_cursor_are_read(tmp_path: Path) -> None:
+    path = write("cursor", tmp_path)
+    bubbles = [{"type": "user", "text": "What is it?"}, {"type": "ai", "rawText": "A unit."}]
+    tabs = {"tabs": [{"tabId": "t1", "chatTitle": "Ohms", "bubbles": bubbles}, {"tabId": "t2"}]}
+    key = "workbench.panel.aichat.view.aichat.chatdata"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS ItemTable (key TEXT, value BLOB)")
+        connection.execute("INSERT INTO ItemTable VALUES (?, ?)", (key, json.dumps(tabs)))
+    talk = _read(path)[0][-1]
+    assert (talk.source_id, talk.title) == ("t1", "Ohms")
+    assert [(each.role, each.blocks) for each in talk.messages] == [
+        (Role.USER, (Text("What is it?"),)),
+        (Role.ASSISTANT, (Text("A unit."),)),
+    ]

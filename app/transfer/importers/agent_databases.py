@@ -16,10 +16,11 @@ from app.transfer.importers.agent_logs import (
     text_block,
     thinking_block,
 )
-from app.transfer.importers.formats import ROLES, Format, Part, Thread, databases, json_of
+from app.transfer.importers.formats import ROLES, Format, Part, Thread, databases, json_of, tables
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 _CURSOR_USER = 1
+_TABS = "workbench.panel.aichat.view.aichat.chatdata"
 
 
 def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -149,6 +150,25 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
             record.get("lastUpdatedAt"),
             tags=project_tag(folder),
         )
+    if "ItemTable" in tables(connection):
+        yield from _cursor_tabs(connection, where)
+
+
+def _cursor_tabs(
+    connection: sqlite3.Connection, where: str
+) -> Iterable[ImportedConversation | Skipped]:
+    """Yield the conversations of Cursor's first versions, which one value of a workspace lists."""
+    row = connection.execute("SELECT value FROM ItemTable WHERE key = ?", (_TABS,)).fetchone()
+    for tab in objects(an_object(json_of(row["value"] if row else None)).get("tabs")):
+        name = identity(tab.get("tabId"))
+        thread = Thread("cursor", f"{where}, tab {name}")
+        for number, bubble in enumerate(objects(tab.get("bubbles"))):
+            role = Role.USER if bubble.get("type") == "user" else Role.ASSISTANT
+            model = text_of(bubble.get("modelType")) or None
+            thread.append(f"{number}", role, list(_cursor_blocks(bubble)), None, model)
+        at = moment(tab.get("timestamp") or tab.get("lastSendTime"))
+        if thread.nodes:
+            yield thread.finished(name, tab.get("chatTitle"), at, at)
 
 
 def _bubbles(connection: sqlite3.Connection, name: str) -> dict[str, dict[str, Any]]:

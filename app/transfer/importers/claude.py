@@ -129,11 +129,13 @@ def _tool_result(block: dict[str, Any]) -> ToolResult:
         if isinstance(content, str)
         else [_text(each) for each in objects(content)]
     )
-    shown = an_object(block.get("display_content"))
+    text = "\n\n".join(filter(None, texts))
+    shown = _display_text(an_object(block.get("display_content"))).splitlines()
+    more = "\n".join(line for line in shown if line not in text)
     return ToolResult(
         identity(block.get("tool_use_id")),
         text_of(block.get("name")),
-        "\n\n".join(filter(None, texts)) or _display_text(shown),
+        "\n\n".join(filter(None, (text, more))),
         is_error=block.get("is_error") is True,
     )
 
