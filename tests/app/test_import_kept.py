@@ -358,3 +358,15 @@ def test_tabs_of_the_first_versions_of_cursor_are_read(tmp_path: Path) -> None:
         (Role.USER, (Text("What is it?"),)),
         (Role.ASSISTANT, (Text("A unit."),)),
     ]
+
+
+def test_the_folder_of_a_chat_of_open_webui_is_a_tag(tmp_path: Path) -> None:
+    path = write("open_webui_database", tmp_path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        known = {each[1] for each in connection.execute("PRAGMA table_info(chat)")}
+        if "folder_id" not in known:
+            connection.execute("ALTER TABLE chat ADD COLUMN folder_id")
+        connection.execute("CREATE TABLE IF NOT EXISTS folder (id, name)")
+        connection.execute("INSERT INTO folder (id, name) VALUES ('f1', 'Physics')")
+        connection.execute("UPDATE chat SET folder_id = 'f1'")
+    assert _read(path)[0][0].tags[-1] == "Physics"

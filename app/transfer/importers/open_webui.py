@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.domain.conversations import Role
+from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import (
@@ -104,7 +105,10 @@ def _conversation(
         leaf=leaf,
         pinned=bool(record.get("pinned")),
         archived=bool(record.get("archived")),
-        tags=tuple(strings(meta.get("tags")) or strings(chat.get("tags"))),
+        tags=(
+            *(strings(meta.get("tags")) or strings(chat.get("tags"))),
+            *strings([record.get("folder")]),
+        ),
     )
 
 
@@ -163,7 +167,10 @@ def _database(
         count = connection.execute("SELECT count(*) AS n FROM memory").fetchone()["n"]
         if count:
             yield Skipped(where, f"its memories of you ({count:,}) are not imported")
+    rows = connection.execute("SELECT * FROM folder") if "folder" in tables(connection) else ()
+    folders = {row["id"]: one_line(text_of(row.get("name")), 40) for row in rows}
     for record in connection.execute("SELECT * FROM chat ORDER BY created_at"):
+        record["folder"] = folders.get(record.get("folder_id")) or None
         chat = an_object(json_of(record.get("chat")))
         messages = an_object(an_object(chat.get("history")).get("messages"))
         if has_rows:
