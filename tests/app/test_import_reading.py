@@ -2,6 +2,8 @@
 
 import io
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,18 @@ def test_a_file_that_is_not_an_export_is_refused(tmp_path: Path, content: bytes,
     assert why in refused.value.title
     assert str(path) in refused.value.title
     assert refused.value.hint == KNOWN_FORMATS
+
+
+def test_a_database_whose_schema_is_no_text_is_refused(tmp_path: Path) -> None:
+    """SQLite's message quotes it, which Python then cannot decode."""
+    path = tmp_path / "conversations.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE message (id)")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET name = CAST(x'80ff' AS TEXT), sql = 'none'")
+    with pytest.raises(ImportRefused) as refused:
+        list(read_export(path))
+    assert "an SQLite database" in refused.value.title
 
 
 @pytest.mark.parametrize("start", ["", "\ufeff\r\n"])

@@ -29,6 +29,7 @@ from app.transfer.importers.agent_logs import (
 )
 from app.transfer.importers.building import Imported
 from app.transfer.importers.formats import (
+    DATABASE_ERRORS,
     Format,
     Part,
     Thread,
@@ -198,7 +199,7 @@ def _title_files(home: Path) -> list[Path]:
 def _titles_in(home: Path, _changed_ns: int) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in _title_files(home):
-        with suppress(OSError, sqlite3.Error):
+        with suppress(OSError, *DATABASE_ERRORS):
             if path.suffix == ".jsonl":
                 with path.open("rb") as stream:
                     for _, record, _ in lines(stream):

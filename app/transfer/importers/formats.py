@@ -195,6 +195,10 @@ def _member(name: str) -> re.Pattern[bytes]:
     return re.compile(rb'"%s"\s*:' % re.escape(name.encode()))
 
 
+# Python decodes the message of SQLite, which may quote a damaged file.
+DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
+
 def is_database(head: bytes) -> bool:
     """Return whether a file with these first bytes is an SQLite database."""
     return head.startswith(_SQLITE)
@@ -277,7 +281,7 @@ def databases(
         try:
             with database(file) as connection:
                 yield from read(connection, file.name)
-        except (sqlite3.Error, UnreadableValue) as error:
+        except (*DATABASE_ERRORS, UnreadableValue) as error:
             yield Skipped(file.name, f"the database cannot be read: {error}")
 
     return read_file
@@ -300,7 +304,7 @@ def tables_of(file: NamedStream) -> frozenset[str]:
     try:
         with closing(_connect(file.path)) as connection:
             return tables(connection)
-    except sqlite3.Error:
+    except DATABASE_ERRORS:
         return frozenset()
 
 
