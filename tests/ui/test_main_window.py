@@ -109,6 +109,17 @@ def test_the_window_answers_while_the_application_is_imported(
     assert not use(window.close), "it was closed meanwhile"
 
 
+def test_an_opening_that_takes_long_is_said_unless_something_else_is(window: MainWindow) -> None:
+    assert window._opening.isActive()
+    window._opening.timeout.emit()
+    assert [label for label in window.findChildren(QLabel) if "Opening" in label.text()]
+    window.chat.show_notice("It cannot be opened")
+    window._opening.timeout.emit()
+    assert not [label for label in window.findChildren(QLabel) if "Opening" in label.text()]
+    window.set_usable(True)
+    assert not window._opening.isActive()
+
+
 def test_tips_name_the_keys_that_the_user_chose(window: MainWindow) -> None:
     window.chat.model.show_model("recall:")
     line, picker = window.sidebar.box, window.chat.model

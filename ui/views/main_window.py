@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _SIDEBAR_PX = 320
 _LEAST_CHAT_PX = 320
 _STATUS_GAP_PX = 6
+_SLOW_MS = 2_000
 _PAGES = (  # of the memory pane
     "sources", "sent", "facts", "summaries", "profile", "core", "saved", "questions", "activity",
 )  # fmt: skip
@@ -77,6 +78,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self.split)
         self.memory_dock = QDockWidget(tr("Memory"), self)
         self.memory_dock.setObjectName("memory")
+        self.memory_dock.setTitleBarWidget(QWidget(self.memory_dock))  # until it is built: no title
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.memory_dock)
         self.memory_dock.hide()
         self.recall_status = ToolButton(self)
@@ -92,6 +94,8 @@ class MainWindow(QMainWindow):
         self._fold = SidebarFold(self.split, self.actions_by_name["sidebar"], _LEAST_CHAT_PX)
         self.chat.composer.box.setFocus()
         self._page = ""  # of the memory pane, last time
+        self._opening = QTimer(self, singleShot=True, interval=_SLOW_MS)
+        self._opening.timeout.connect(self._on_opening_timeout)
         self._may_close = False
         self._is_painted = False
         self.conversation_id: int | None = None
@@ -182,7 +186,14 @@ class MainWindow(QMainWindow):
         return json.dumps(stored)
 
     def set_usable(self, usable: bool) -> None:
-        """Enable the sidebar and the actions, or disable them until the library is open."""
+        """Enable the sidebar and the actions, or disable them until the library is open.
+
+        That it is being opened is said where that takes long, unless something else is.
+        """
+        if usable:
+            self._opening.stop()
+        else:
+            self._opening.start()
         self._left.setEnabled(usable)
         for action in self.actions_by_name.values():
             action.setEnabled(usable or action.objectName() in _ALWAYS_USABLE)
@@ -223,6 +234,10 @@ class MainWindow(QMainWindow):
             )
         actions["focus_composer"].triggered.connect(self.chat.composer.box.setFocus)
         actions["quit"].triggered.connect(self.quit_requested)
+
+    def _on_opening_timeout(self) -> None:
+        if self.chat.notice.is_empty:
+            self.chat.show_notice(tr("Opening your conversations\u2026"))
 
     def _on_sidebar_toggled(self, on: bool) -> None:
         if not on and self._left.isAncestorOf(self.focusWidget()):

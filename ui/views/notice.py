@@ -27,6 +27,11 @@ class Notice(QWidget):
         outer.setContentsMargins(24, 24, 24, 24)
         outer.addStretch(2)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing."""
+        return not self._title.text()
+
     def show_text(self, title: str, text: str = "", actions: Sequence[NoticeAction] = ()) -> None:
         """Show a title, a text under it and a button per action."""
         self._title.setText(title)
