@@ -353,6 +353,7 @@ def test_the_welcome_page_begins_where_the_composer_does(window: MainWindow) -> 
 
 def test_no_text_of_the_welcome_page_is_cut_in_a_small_window(qtbot: QtBot) -> None:
     welcome = Welcome()
+    welcome.greet(is_newcomer=True)
     welcome.resize(320, 240)
     welcome.show()
     qtbot.waitExposed(welcome)

@@ -82,6 +82,8 @@ def test_the_welcome_page_offers_sessions_on_a_button_and_nothing_moves(parts: P
     welcome.resize(700, 600)
     suggested.presenter._invite = welcome.invite
     welcome.show()
+    assert not welcome.drop_zone.isVisible(), "it is not known yet whom it greets"
+    welcome.greet(is_newcomer=True)
     before = welcome.drop_zone.pos()
     suggested.until_read()
     parts.qtbot.waitUntil(welcome.sessions.isVisible)

@@ -81,9 +81,11 @@ class Welcome(ReportsShown, QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.greet(is_newcomer=True)
+        page.hide()  # until it is known whom it greets
 
     def greet(self, *, is_newcomer: bool) -> None:
-        """Explain the program to a newcomer; else be brief."""
+        """Show the page: explain the program to a newcomer, else be brief."""
+        self.widget().show()
         self.is_newcomer = is_newcomer
         if not is_newcomer:
             self.offer_exports("")
