@@ -72,7 +72,7 @@ class Welcome(ReportsShown, QScrollArea):
         self.found.hide()
         zone.row.insertWidget(1, self.found)
         parts = (self._title, self._text, zone, self._others, self._hint, offers)
-        page = QWidget(self)
+        self._page = page = QWidget(self)
         card = filled(QVBoxLayout(), *parts, spacing=16)
         filled(QVBoxLayout(page), None, card, margins=(0, 8, 0, 8)).addStretch(2)
         self.setWidget(page)
@@ -85,7 +85,7 @@ class Welcome(ReportsShown, QScrollArea):
 
     def greet(self, *, is_newcomer: bool) -> None:
         """Show the page: explain the program to a newcomer, else be brief."""
-        self.widget().show()
+        self._page.show()
         self.is_newcomer = is_newcomer
         if not is_newcomer:
             self.offer_exports("")
