@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 _FOLDER = Path(__file__).resolve().parents[2] / "resources" / "translations"
 ENGLISH = "en"
@@ -37,6 +38,7 @@ _WEEKDAYS = {
     "en": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
     "de": "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
 }
+_BROAD_CHARS = 14  # of a template that begins with a value
 _chosen = [ENGLISH]
 _forced: ContextVar[bool] = ContextVar("english", default=False)
 
@@ -87,20 +89,39 @@ def trn(one: str, many: str, count: int) -> str:
     return form.format(count=format_number(count))
 
 
+def tr_noop(text: str) -> str:
+    """Return a part of an error as it is; it is translated when the error is shown."""
+    return text
+
+
 def translate_filled(text: str) -> str:
     """Return the text of an error or problem in the language in force, by the template it was made from.
 
-    Its values are translated too if they are such texts; a text without a template stays as it is.
+    Its values are translated too if they are such texts, unless the translation wants one verbatim,
+    as `{:verbatim}`. A text without a template stays as it is.
     """
+    return _translated(text, is_value=False)
+
+
+def _translated(text: str, *, is_value: bool) -> str:
     if (current := language()) == ENGLISH:
         return text
     for table in (f"{current}-errors", current):
         if isinstance(found := _table(table).get(text), str):
             return found
-    for pattern, form in _templates(current):
-        if match := pattern.fullmatch(text):
-            return form.format(*map(translate_filled, match.groups()))
+    for each in _templates(current):
+        if not (is_value and each.is_broad) and (match := each.pattern.fullmatch(text)):
+            return each.form.format(*map(_Value, match.groups()))
     return text
+
+
+class _Value(str):
+    """A value of a template; formatting translates it."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        return str(self) if spec == "verbatim" else _translated(str(self), is_value=True)
 
 
 def format_number(value: float, decimals: int = 0) -> str:
@@ -130,12 +151,29 @@ def _table(name: str) -> dict[str, str | list[str]]:
     return found
 
 
+class _Template(NamedTuple):
+    """A text of errors as a pattern, and its translation; a broad one matches other texts by chance."""
+
+    pattern: re.Pattern[str]
+    form: str
+    is_broad: bool
+
+
 @cache
-def _templates(name: str) -> list[tuple[re.Pattern[str], str]]:
-    """Return the texts of errors as patterns with their translations, the most literal ones first."""
+def _templates(name: str) -> list[_Template]:
+    """Return the texts of errors, the most literal ones first."""
     found = _table(f"{name}-errors")
-    ordered = sorted(found, key=lambda text: len(text.replace("{}", "")), reverse=True)
+    ordered = sorted(found, key=_literal_chars, reverse=True)
     return [
-        (re.compile("(.*?)".join(map(re.escape, text.split("{}"))), re.DOTALL), str(found[text]))
+        _Template(
+            re.compile("(.*?)".join(map(re.escape, text.split("{}"))), re.DOTALL),
+            str(found[text]),
+            text.startswith("{}") and _literal_chars(text) < _BROAD_CHARS,
+        )
         for text in ordered
+        if "{}" in text
     ]
+
+
+def _literal_chars(text: str) -> int:
+    return len(text.replace("{}", ""))

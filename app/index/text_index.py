@@ -25,7 +25,7 @@ import tantivy
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
-from app.domain.translation import tr
+from app.domain.translation import tr_noop
 from app.index.index_folder import (
     IndexManifest,
     InvalidIndex,
@@ -356,7 +356,7 @@ class TantivyTextIndex:
                 raise
             if is_panic:
                 self.needs_rebuild = RebuildReason.DAMAGED
-            why = error if self._folder.is_dir() else tr("its folder is gone")
+            why = error if self._folder.is_dir() else tr_noop("its folder is gone")
             raise IndexUnavailable(
                 f"The text index {what}: {why}",
                 "Check that the disk has room, or rebuild it with 'commonplace rebuild index'.",

@@ -15,8 +15,9 @@ from importlib import import_module
 
 from app.domain.errors import KeyMissing, KnownError, NotFound
 from app.domain.presets import ModelOptions
+from app.domain.translation import tr_noop
 from app.providers.configuration import ProviderConfig
-from app.providers.http.endpoint import Endpoint, Network, TimeLimits
+from app.providers.http.endpoint import ENTER_KEY, Endpoint, Network, TimeLimits
 from app.providers.http.json_fields import json_object
 from app.providers.model_options import without_refused
 from app.providers.pricing.prices import load_price_list
@@ -94,13 +95,14 @@ class ProviderRegistry:
         base URL that it was entered for.
         """
         base_url = config.url()
-        hint = "Enter one in Settings, Models"
         return Endpoint(
             provider=config.name,
             base_url=base_url,
             find_key=lambda: self._usable_key(config),
             needs_key=base_url.text == config.vendor.base_url,
-            key_hint=f"{hint}, or set {config.key_env}" if config.key_env else hint,
+            key_hint=tr_noop(f"Enter one in Settings, Models, or set {config.key_env}")
+            if config.key_env
+            else ENTER_KEY,
             is_vendors=config.is_built_in,
             network=self.network(),
             times=TimeLimits(first_byte_s=config.first_byte_s)

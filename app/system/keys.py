@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, NoReturn, TypeVar
 
 from app.domain.errors import InvalidInput, KnownError
+from app.domain.translation import tr_noop
 from app.system.key_file import KeyFile
 
 T = TypeVar("T")
@@ -83,17 +84,19 @@ class FoundKey:
         """The location as text for the user."""
         return {
             KeyLocation.ENVIRONMENT: self.variable,
-            KeyLocation.KEYRING: "the keyring",
-            KeyLocation.FILE: "the key file",
-            KeyLocation.SESSION: "this session",
+            KeyLocation.KEYRING: tr_noop("the keyring"),
+            KeyLocation.FILE: tr_noop("the key file"),
+            KeyLocation.SESSION: tr_noop("this session"),
         }[self.place]
 
     @property
     def remedy(self) -> str:
         """The hint for the user when a server rejects the key."""
         if self.place is KeyLocation.ENVIRONMENT:
-            return f"Correct {self.variable}; the environment takes precedence over saved keys"
-        return "Enter a valid key in Settings, Models"
+            return tr_noop(
+                f"Correct {self.variable}; the environment takes precedence over saved keys"
+            )
+        return tr_noop("Enter a valid key in Settings, Models")
 
 
 class KeyStore:

@@ -13,6 +13,7 @@ from app.domain.changes import SpendAdded, SpendReleased, SpendReserved
 from app.domain.errors import Cancelled, ConnectionLost, KnownError, StorageError, TimedOut
 from app.domain.formatting import day_start, month_start, next_day, next_month
 from app.domain.ids import new_uid
+from app.domain.translation import tr_noop
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
@@ -60,8 +61,8 @@ class _SpendLimit:
 
 
 _LIMITS = (
-    _SpendLimit("spend_cap_daily_usd", "day", day_start, next_day),
-    _SpendLimit("spend_cap_monthly_usd", "month", month_start, next_month),
+    _SpendLimit("spend_cap_daily_usd", tr_noop("day"), day_start, next_day),
+    _SpendLimit("spend_cap_monthly_usd", tr_noop("month"), month_start, next_month),
 )
 
 

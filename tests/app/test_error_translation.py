@@ -10,8 +10,11 @@ import pytest
 
 from app.chat.problems import STOPPED
 from app.domain.errors import ImportRefused, KnownError, NotFound
-from app.domain.translation import LANGUAGES, choose_language, in_english, translate_filled
+from app.domain.translation import LANGUAGES, choose_language, in_english, tr_noop, translate_filled
+from app.providers.http.endpoint import RequestTarget
+from app.providers.http.error_classification import ErrorResponse, classify
 from app.system.file_programs import UnreadableFile
+from app.system.keys import FoundKey, KeyLocation, Secret
 
 pytestmark = pytest.mark.unmeasured
 
@@ -80,6 +83,8 @@ def raised() -> set[str]:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     scope.setdefault(name, []).append(value)
         for node in nodes:
+            if isinstance(node, ast.Call) and name_of(node.func) == tr_noop.__name__:
+                found.update(templates(node.args[0], scope))
             if isinstance(node, ast.Call) and name_of(node.func) in errors:
                 hints = [each.value for each in node.keywords if each.arg == "hint"]
                 for text in (*node.args[:2], *hints):
@@ -111,7 +116,8 @@ def test_every_text_of_an_error_is_translated_and_nothing_else(language: str) ->
 def test_every_filled_text_finds_its_own_translation(language: str) -> None:
     for text, form in table(language).items():
         values = [f"value {number}" for number in range(text.count("{}"))]
-        assert translate_filled(text.format(*values)) == form.format(*values), text
+        wanted = form.replace(":verbatim", "").format(*values)
+        assert translate_filled(text.format(*values)) == wanted, text
 
 
 @pytest.mark.usefixtures("language")
@@ -128,6 +134,29 @@ def test_an_error_in_an_error_is_translated_too() -> None:
     error = ImportRefused("'a.zip' cannot be imported: Its directory is damaged")
     assert error.title == "„a.zip“ kann nicht importiert werden: Sein Verzeichnis ist beschädigt"
     assert KnownError("No such text").title == "No such text"
+
+
+@pytest.mark.usefixtures("language")
+@pytest.mark.parametrize(
+    ("status", "said", "shown"),
+    [
+        (401, "", "open nimmt den API-Schlüssel aus dem Schlüsselbund nicht an. Geben Sie in den"),
+        (500, "upstream request failed with status 502", "Der Server von open ist ausgefallen (Status 500)."),
+        (400, "temperature cannot be used with this model", ""),
+        (429, "", "open erhält zu viele Anfragen und bittet, 3 Minuten zu warten."),
+    ],
+)  # fmt: skip
+def test_a_servers_words_are_quoted_as_they_are_and_ours_translated(
+    status: int, said: str, shown: str
+) -> None:
+    place = FoundKey(Secret("key"), KeyLocation.KEYRING)
+    target = RequestTarget(
+        "open", "https://open/v1", key="key", key_location=place.location_text,
+        key_remedy=place.remedy,
+    )  # fmt: skip
+    error = classify(ErrorResponse(status, said), target, 180.0 if status == 429 else None)
+    assert error.display_text.startswith(shown)
+    assert error.display_text.endswith(f"Der Server meldet: {said}." if said else ".")
 
 
 def test_a_stored_problem_is_shown_in_the_language() -> None:

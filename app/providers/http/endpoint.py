@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 
 from app.domain.errors import InvalidInput
 from app.domain.text import clean, one_line
+from app.domain.translation import tr_noop
 from app.providers.http.base_url import BaseUrl
 from app.system.keys import FoundKey
 
 if TYPE_CHECKING:
     import httpx2
 
+ENTER_KEY = tr_noop("Enter one in Settings, Models")
 _QUOTE_CHARS = 200
 
 
@@ -101,7 +103,7 @@ class Endpoint:
     base_url: BaseUrl
     find_key: Callable[[], FoundKey | None]
     needs_key: bool = False
-    key_hint: str = "Enter one in Settings, Models"
+    key_hint: str = ENTER_KEY
     is_vendors: bool = False
     network: Network = field(default_factory=Network)
     times: TimeLimits = field(default_factory=TimeLimits)
@@ -127,7 +129,7 @@ class RequestTarget:
     is_loopback: bool = False
     key: str = field(default="", repr=False)
     key_location: str = ""
-    key_remedy: str = "Enter one in Settings, Models"
+    key_remedy: str = ENTER_KEY
     is_near: bool = False
 
     def redact(self, text: str) -> str:

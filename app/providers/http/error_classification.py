@@ -25,9 +25,12 @@ from app.domain.errors import (
     TimedOut,
 )
 from app.domain.text import sentences
+from app.domain.translation import tr_noop
 from app.providers.http.context_refusal import refused_sizes
 from app.providers.http.endpoint import RequestTarget
 from app.providers.http.json_fields import count_at
+
+_LONG_WAIT_S = 120
 
 
 class EndpointMissing(RequestRejected):
@@ -93,7 +96,6 @@ def classify(
     if outcome is _KEY and not target.key:
         outcome = _KEY_MISSING
     wait_s = retry_after_s or 0.0
-    wait = f"{wait_s:.0f} s" if wait_s < 120 else f"{wait_s / 60:.0f} minutes"
     has_path = target.base_url.count("/") > 2
     parts = {
         "provider": target.provider,
@@ -101,7 +103,7 @@ def classify(
         "url": target.base_url,
         "url_advice": "It usually ends in /v1" if has_path else f"Try {target.base_url}/v1",
         "status": f" (status {response.status})" if response.status >= 400 else "",
-        "wait": f" and asks to wait {wait}" if wait_s else "",
+        "wait": _wait(wait_s) if wait_s else "",
         "key": f"the API key from {target.key_location}" if target.key_location else "the API key",
         "key_remedy": target.key_remedy,
     }
@@ -118,6 +120,12 @@ def classify(
         error.limit_tokens = response.limit_tokens or limit_tokens
         error.prompt_tokens = response.prompt_tokens or prompt_tokens
     return error
+
+
+def _wait(wait_s: float) -> str:
+    if wait_s < _LONG_WAIT_S:
+        return tr_noop(f" and asks to wait {wait_s:.0f} s")
+    return tr_noop(f" and asks to wait {wait_s / 60:.0f} minutes")
 
 
 def _text(value: Any) -> str:
@@ -175,7 +183,7 @@ _OVERLOADED = _Outcome(
 )
 _FAILED = _Outcome(
     ServerFailed,
-    "{provider} failed{status}",
+    "The server of {provider} failed{status}",
     "Retry; if it fails again, check the provider's status page",
 )
 _TIMED_OUT = _Outcome(TimedOut, "{provider} reports a timeout{status}", "Retry")
