@@ -1,4 +1,4 @@
-"""The dialog of proposed projects: where each comes from, how many conversations it has, Accept and Dismiss."""
+"""The dialog of proposed projects: where each comes from, how many conversations it has, what can be done with it."""
 
 from collections.abc import Sequence
 
@@ -85,7 +85,7 @@ class ProposalsDialog(Dialog):
             tr("Discard"),
             lambda: self.dismiss_requested.emit(proposal),
             kind="quiet",
-            name=tr("Dismiss {name}").format(name=proposal.name),
+            name=tr("Discard {name}").format(name=proposal.name),
         )
         line = row_of(text, accept, 8, dismiss)
         line.setStretch(0, 1)
