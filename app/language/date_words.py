@@ -50,7 +50,10 @@ _ORDINALS: Final = frozenset({"st", "nd", "rd", "th", "er", "re", "º", "ª", "e
 
 _UNSPACED: Final = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _SHAPE: Final = r"\d{4}([-/.])\d\d?\2\d\d?|\d{4}-\d\d|\d\d?([-/.])\d\d?\3\d{4}|\d\d([./])\d\d\4\d\d"
-_WRITTEN: Final = re.compile(rf"({_SHAPE})(?:[Tt]\d\d:.*)?")  # ISO 8601: a time may follow
+# ISO 8601: a time may follow. 20.10.12 and 2024.1.3 may be versions.
+_WRITTEN: Final = re.compile(
+    r"(\d{4}([-/])\d\d?\2\d\d?|\d{4}\.\d\d\.\d\d|\d{4}-\d\d|\d\d?([-/.])\d\d?\3\d{4})(?:[Tt]\d\d:.*)?"
+)
 _ATOM: Final = re.compile(
     rf"""(?=\d)(?:  # most atoms are words, for which none of these is tried
         (?P<shape>(?<![\w./-])(?:{_SHAPE})(?![A-Za-z\d_/-]|[.,]\d))

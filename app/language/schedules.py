@@ -167,7 +167,7 @@ class _Phrase:
         kind = "minute" if unit.startswith("min") else "hour"
         if count not in _STEPS[kind]:
             raise InvalidInput(
-                f"'every {number or 1} {unit}' is no interval of a schedule",
+                f"'every {number or 1} {unit}' is not a supported interval",
                 f"Use {', '.join(map(str, _STEPS[kind]))} {kind}s.",
             )
         if kind == "minute":

@@ -22,9 +22,10 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html.parser import HTMLParser
-from itertools import accumulate
+from itertools import product
 from math import ceil
 from pathlib import Path, PurePosixPath
+from string import ascii_uppercase
 from typing import IO, TypeVar
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
@@ -49,10 +50,12 @@ _NUMBER = re.compile(r"(?!(?:19|20)\d\d$)[-+.,:%/ $€£]*\d[-+.,:%/ $€£\d]*"
 
 _WORKBOOK_PARTS = (".xml", ".bin", ".rels", "mimetype")
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml|content\.xml")
-# The place of a cell or row; without it, it is the next. How often an empty one is repeated.
-_FAR = re.compile(
-    rb'\sr="(?:[A-Z]{3}\d+|[A-Z]{0,2}\d{6,7})"|\s[\w.-]+:number-(?:rows|columns)-repeated="\d{4,}"'
-)
+_PLACE = re.compile(rb'(<(?:\w+:)?(?:c|row)\s(?:[^<>]*?\s)?r=")([A-Z]{0,3})(\d{1,7})(?=")')
+_REPEATED = re.compile(rb'\s[\w.-]+:number-(?:rows|columns)-repeated="\d{4,}"')
+_COLUMNS = [  # their letters; first those of a row as a whole
+    "".join(each).encode() for count in range(4) for each in product(ascii_uppercase, repeat=count)
+]
+_LONG_GAP = 100  # rows or columns
 
 _WHOLE = ("word/document.xml", "content.xml")
 _SLIDE = re.compile(r"ppt/slides/slide(\d+)\.xml")
@@ -430,33 +433,68 @@ def _workbook_file(path: Path) -> "list[list[str]]":
 
 
 def _without_gaps(path: Path) -> "str | IO[bytes]":
-    """Return a workbook in which cells far from all others follow them: memory is taken for the gap too."""
+    """Return a workbook without long gaps between cells: memory is taken for the gaps too."""
     if not zipfile.is_zipfile(path):
         return str(path)
     made = io.BytesIO()
     with zipfile.ZipFile(path) as archive, zipfile.ZipFile(made, "w") as nearer:
         names = [each for each in archive.namelist() if each.endswith(_WORKBOOK_PARTS)]
-        parts = _parts(archive, names)
-        sheets = [each for each in parts if _SHEET.fullmatch(each.filename)]
-        if not any(_FAR.search(archive.read(each)) for each in sheets):
+        parts, changed = _parts(archive, names), {}
+        for each in parts:
+            if _SHEET.fullmatch(each.filename):
+                sheet = archive.read(each)
+                if (moved := _moved(_REPEATED.sub(b"", sheet))) != sheet:
+                    changed[each.filename] = moved
+        if not changed:
             return str(path)
         for each in parts:
-            data = archive.read(each)
-            nearer.writestr(each.filename, _FAR.sub(b"", data) if each in sheets else data)
+            nearer.writestr(each.filename, changed.get(each.filename) or archive.read(each))
     made.seek(0)
     return made
 
 
+def _moved(sheet: bytes) -> bytes:
+    """Return a sheet with its rows moved up and its columns moved left, over each long gap."""
+    numbers = {letters: number for number, letters in enumerate(_COLUMNS)}
+    columns, rows = {0}, {0}
+    for match in _PLACE.finditer(sheet):
+        columns.add(numbers[match[2]])
+        rows.add(int(match[3]))
+    to_column, to_row = _nearer(columns), _nearer(rows)
+    if all(number == moved for places in (to_column, to_row) for number, moved in places.items()):
+        return sheet
+
+    def placed(match: re.Match[bytes]) -> bytes:
+        column = _COLUMNS[to_column[numbers[match[2]]]]
+        return b"%b%b%d" % (match[1], column, to_row[int(match[3])])
+
+    return _PLACE.sub(placed, sheet)
+
+
+def _nearer(numbers: "set[int]") -> "dict[int, int]":
+    """Return the new numbers of rows or columns, by their old ones: of each long gap one is left."""
+    near, at, last = {}, 0, 0
+    for number in sorted(numbers):
+        at += number - last if number - last < _LONG_GAP else 2
+        near[number], last = at, number
+    return near
+
+
 def _first_rows(sheets: "list[list[str]]", most_chars: int) -> Iterator[str]:
-    """Yield the first rows of each sheet; what a short one leaves of its share is for the others."""
-    sizes = [sum(map(len, rows)) for rows in sheets]
+    """Yield the first rows of each sheet, without those too long for its share.
+
+    What a short one leaves of its share is for the others.
+    """
+    sizes = [sum(map(len, rows)) + len(rows) for rows in sheets]
     shares = [0] * len(sheets)
     for done, number in enumerate(sorted(range(len(sheets)), key=sizes.__getitem__)):
         shares[number] = min(sizes[number], most_chars // (len(sheets) - done))
         most_chars -= shares[number]
-    for rows, share in zip(sheets, shares, strict=True):
-        sums = accumulate(map(len, rows))
-        yield from (row for row, chars in zip(rows, sums, strict=True) if chars <= share)
+    for number, rows in enumerate(sheets):
+        for row in rows:
+            if len(row) < shares[number]:
+                shares[number] -= len(row) + 1
+                yield row
 
 
 def _lines(rows: "Iterable[Sequence[object]]") -> Iterator[str]:

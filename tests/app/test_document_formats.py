@@ -123,17 +123,46 @@ def test_the_rows_of_a_workbook_are_a_table_below_the_name_of_their_sheet(tmp_pa
     assert text_of(path) == [(f"# Costs\n\nHouse\n\n{table}", "Costs", None)]
 
 
-def test_a_stray_cell_far_from_all_others_is_read_with_them(tmp_path: Path) -> None:
-    path = workbook(tmp_path / "a.xlsx", *_CELLS)
-    with zipfile.ZipFile(path) as made:
+def placed(path: Path, rows: dict[int, dict[str, int]]) -> Path:
+    """Write numbers by row and column as a sheet, with the place of each cell."""
+    with zipfile.ZipFile(workbook(path)) as made:
         parts = {each: made.read(each).decode() for each in made.namelist()}
-    sheet = parts["xl/worksheets/sheet1.xml"].replace("<row>", '<row r="7">', 1)
-    stray = '<row r="1048576"><c r="XFD1048576"><v>99</v></c></row></sheetData>'
-    parts["xl/worksheets/sheet1.xml"] = sheet.replace("</sheetData>", stray)
-    ((text, _, _),) = text_of(archive(path, parts))
-    assert text.splitlines()[-3:] == [
-        "| Roof | 1200.5 | 7 |", "| Pipe \\| wall | 80 | 8 |", "| 99 |",
+    cells = "".join(
+        f'<row spans="1:9" r="{row}">'
+        + "".join(
+            f'<c r="{column}{row}" s="1"><v>{value}</v></c>' for column, value in each.items()
+        )
+        + "</row>"
+        for row, each in rows.items()
+    )
+    name = "xl/worksheets/sheet1.xml"
+    parts[name] = parts[name].replace("<sheetData>", f"<sheetData>{cells}")
+    return archive(path, parts)
+
+
+def test_a_stray_cell_far_from_all_others_is_read_below_them(tmp_path: Path) -> None:
+    rows = {7: {"A": 1, "B": 2}, 8: {"B": 4}, 1_048_576: {"A": 5, "XFD": 99}}
+    ((text, _, _),) = text_of(placed(tmp_path / "a.xlsx", rows))
+    assert text.splitlines()[-6:] == [
+        "| 1 | 2 |", "|  | 4 |", "", "| | |", "| --- | --- |", "| 5 |  |  | 99 |",
     ]  # fmt: skip
+
+
+def test_cells_in_far_columns_and_rows_stand_below_each_other(tmp_path: Path) -> None:
+    far = {1: {"A": 1, "AAA": 100, "AAB": 200, "AAC": 300}, 2: {"A": 2, "AAC": 333}}
+    rows = {99_999: {"A": 3, "C": 4}, 100_000: {"A": 5, "C": 6}}
+    for each, last in ((far, ["| 1 |  | 100 | 200 | 300 |", "| 2 |  |  |  | 333 |"]),
+                       (rows, ["| 3 |  | 4 |", "| 5 |  | 6 |"])):  # fmt: skip
+        ((text, _, _),) = text_of(placed(tmp_path / "a.xlsx", each))
+        assert text.splitlines()[-2:] == last
+
+
+def test_a_row_that_is_too_long_leaves_room_for_those_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"Day,Item\n1,{'a long text ' * 100_000}\n2,roof\n")
+    made = read(path)
+    assert made.why == "Only 2 of 3 rows were read."
+    assert "| 2 | roof |" in made.chunks[-1].text
 
 
 @pytest.mark.parametrize("name", ["costs.xls", "costs.xlsb"])

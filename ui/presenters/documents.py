@@ -33,7 +33,7 @@ _LIST, _TEXT, _IMAGE = "documents", "document", "document page"
 _PROJECTS = "projects"
 _EVERY_MS = 400  # while files are read
 _PAGE_PX = 1_600
-_UNMARKED = tr("It was not recognized where the marked text is in this image.")
+_UNMARKED = tr("The marked text could not be located in this image.")
 
 
 class DocumentsPresenter(Presenter):
