@@ -1,6 +1,6 @@
-"""Program that prints the text of a document, run by its path in a process of its own.
+"""Program that prints the text of a document, run in a process of its own.
 
-Arguments: the kind ("pdf" or one of `_READERS` and `_TABLES`), the file, the most characters to print, the most seconds, the
+Arguments: the kind ("pdf" or one of `READERS` and `TABLES`), the file, the most characters to print, the most seconds, the
 limit of its memory in bytes, and the program that recognizes text in images, "" for none. The first line that
 it prints is the number of pages, the rest their texts in UTF-8, separated by form feeds; fewer than that where
 a limit ended it. Only PDF and presentations have pages; of others, headings and list items are as in Markdown.
@@ -8,30 +8,22 @@ Of tables it prints rows as pages.
 Or: "page", the PDF, the number of a page from 0, its longest edge in pixels, the limit of memory, a text that is
 marked where the page has it, and the program that recognizes text; it prints 1 if the text was found, else 0, then the
 page as a binary PPM image.
-It imports nothing of this program: a damaged or malicious file ends only this process.
+It imports `document_formats` and `document_tables` only: a damaged or malicious file ends only this process.
 """
 
-import io
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from html.parser import HTMLParser
-from itertools import product
 from math import ceil
-from pathlib import Path, PurePosixPath
-from string import ascii_uppercase
-from typing import IO, TypeVar
-from urllib.parse import unquote
-from xml.etree import ElementTree as ET
+from pathlib import Path
+from typing import TypeVar
 
-UNREADABLE, PROTECTED, TOO_LARGE = 1, 3, 4
-MOST_UNPACKED_BYTES = 64 << 20
+from app.system.document_formats import PROTECTED, READERS, UNREADABLE
+from app.system.document_tables import TABLES, first_rows
 
 _OPENING_CPU_S = 3.0  # a damaged file is searched for its parts: 28 s for 2 GB
 
@@ -44,100 +36,16 @@ _Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
 
 _Item = TypeVar("_Item")
 
-_TABLE_CHARS, _SNIFFED_CHARS = 900, 10_000  # the first: less than a chunk has
-# A number, but no year, which may be in a head.
-_NUMBER = re.compile(r"(?!(?:19|20)\d\d$)[-+.,:%/ $€£]*\d[-+.,:%/ $€£\d]*")
-
-_WORKBOOK_PARTS = (".xml", ".bin", ".rels", "mimetype")
-_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml|content\.xml")
-_PLACE = re.compile(rb'(<(?:\w+:)?(?:c|row)\s(?:[^<>]*?\s)?r=")([A-Z]{0,3})(\d{1,7})(?=")')
-_REPEATED = re.compile(rb'\s[\w.-]+:number-(?:rows|columns)-repeated="\d{4,}"')
-_COLUMNS = [  # their letters; first those of a row as a whole
-    "".join(each).encode() for count in range(4) for each in product(ascii_uppercase, repeat=count)
-]
-_LONG_GAP = 100  # rows or columns
-
-_WHOLE = ("word/document.xml", "content.xml")
-_SLIDE = re.compile(r"ppt/slides/slide(\d+)\.xml")
-_DIGITS = {each: None for each in range(128) if not chr(each).isdecimal()}
-_BREAKS = {"tab": "\t", "br": "\n", "cr": "\n", "line-break": "\n"}
-_UNSEEN = frozenset(("instrText", "delText", "annotation", "tracked-changes"))
-_HEADING_STYLE = re.compile(r"(?:heading ?(\d)|title$)", re.IGNORECASE)
-
-_SKIPPED = frozenset(("script", "style", "template", "noscript", "svg", "math", "iframe", "object"))
-_INLINE = frozenset(
-    ("a", "abbr", "b", "bdi", "cite", "code", "em", "font", "i", "img", "ins", "kbd", "label", "mark", "q",
-     "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
-     "thead", "tbody", "tfoot", "colgroup", "col")
-)  # fmt: skip
-_CELLS = frozenset(("td", "th"))
-_LINES = frozenset(("br", "li", "tr", "dt", "dd", "option"))
-_HEADINGS = {"title": 1} | {f"h{level}": level for level in range(1, 7)}
-_CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
-
-
-class _HtmlText(HTMLParser):
-    """Collects the text of a page; `pieces` joined are its lines."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pieces: list[str] = []
-        self._skipped: list[str] = []
-        self._is_verbatim = False
-        # The first piece of a row, its cells, the rows before it.
-        self._row = self._cells = self._rows = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
-        if tag in _SKIPPED:
-            self._skipped.append(tag)
-        elif tag in _HEADINGS:
-            self.pieces.append(f"\n\n{'#' * _HEADINGS[tag]} ")
-        elif tag in _CELLS:
-            self._cells += 1
-            self.pieces.append(" | ")
-        elif tag == "tr":
-            self._row, self._cells = len(self.pieces), 0
-            self.pieces.append("\n")
-        elif tag not in _INLINE:
-            self.pieces.append("\n- " if tag == "li" else "\n" if tag in _LINES else "\n\n")
-        if tag == "pre":
-            self._is_verbatim = True
-        elif tag == "table":
-            self._rows = 0
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "tr":
-            self._end_row()
-        if tag in self._skipped:
-            while self._skipped.pop() != tag:
-                pass
-        elif tag not in _INLINE and tag not in _LINES and tag not in _CELLS:
-            self.pieces.append("\n\n")
-        if tag == "pre":
-            self._is_verbatim = False
-
-    def _end_row(self) -> None:
-        """Make a row of cells that are one line each a row as in Markdown, the first one the head."""
-        row = "".join(self.pieces[self._row :]).strip()
-        if self._cells > 1 and "\n" not in row:
-            head = "" if self._rows else f"\n|{' --- |' * self._cells}"
-            self.pieces[self._row :] = [f"\n{row} |{head}"]
-        self._cells, self._rows = 0, self._rows + 1
-
-    def handle_data(self, data: str) -> None:
-        if not self._skipped:
-            self.pieces.append(data if self._is_verbatim else re.sub(r"\s+", " ", data))
-
 
 def main(kind: str, path: str, most_chars: int, most_s: float, memory_bytes: int, ocr: str) -> int:
     """Print the text; return UNREADABLE, PROTECTED or TOO_LARGE if that is impossible."""
     _limit(memory_bytes)
-    if kind in _TABLES:
-        sheets = _TABLES[kind](Path(path))
-        rows = _first_rows(sheets, most_chars)
+    if kind in TABLES:
+        sheets = TABLES[kind](Path(path))
+        rows = first_rows(sheets, most_chars)
         return _write(sum(map(len, sheets)), rows, most_chars, most_s)
     if kind != "pdf":
-        texts = list(_READERS[kind](Path(path)))  # an error ends with UNREADABLE
+        texts = list(READERS[kind](Path(path)))  # an error ends with UNREADABLE
         return _write(len(texts), iter(texts), most_chars, most_s)
     import pypdfium2
 
@@ -306,243 +214,6 @@ def _image(
             data[blues] = data[blues].translate(_AS_MARKED)
     rows = (data[at : at + width] for at in range(0, len(data), bitmap.stride))
     return b"%b %d %d 255\n" % (kind, bitmap.width, bitmap.height) + b"".join(rows)
-
-
-def _html(data: bytes) -> str:
-    """Return the text of a page in the encoding that it states, else UTF-8 or Windows-1252."""
-    stated = _CHARSET.search(data[:2048])
-    names = ["utf-8-sig"] + ([stated[1].decode("ascii")] if stated else [])
-    parser = _HtmlText()
-    parser.feed(_decoded(data, names).replace("\f", " "))
-    parser.close()
-    lines = (line.rstrip() for line in "".join(parser.pieces).split("\n"))
-    text = "\n".join("" if set(each) == {"#"} else each for each in lines)  # without empty headings
-    return re.sub(r"\n{3,}", "\n\n", text).strip()
-
-
-def _decoded(data: bytes, names: "Iterable[str]") -> str:
-    """Return text in the encoding of its first characters, else the first of those named that fits."""
-    for name in ["utf-16"] if data[:2] in (b"\xff\xfe", b"\xfe\xff") else names:
-        try:
-            return data.decode(name)
-        except (UnicodeDecodeError, LookupError):
-            continue
-    return data.decode("cp1252", "replace")
-
-
-def _parts(archive: zipfile.ZipFile, names: "list[str]") -> "list[zipfile.ZipInfo]":
-    """Return parts of an archive; exit with TOO_LARGE, raise KeyError."""
-    found = [archive.getinfo(each) for each in names]
-    if sum(each.file_size for each in found) > MOST_UNPACKED_BYTES:
-        sys.exit(TOO_LARGE)
-    return found
-
-
-def _office_file(path: Path) -> Iterator[str]:
-    """Yield the text of Office Open XML (ISO/IEC 29500) or OpenDocument (ISO/IEC 26300), slides one by one."""
-    with zipfile.ZipFile(path) as archive:
-        slides = [each for each in archive.namelist() if _SLIDE.fullmatch(each)]
-        slides.sort(key=lambda each: int(each.translate(_DIGITS)))
-        whole = [each for each in _WHOLE if each in archive.namelist()]
-        for part in _parts(archive, slides or whole[:1] or list(_WHOLE[:1])):
-            with archive.open(part) as file:
-                yield "\n\n".join(_paragraphs(file))
-
-
-def _paragraphs(file: IO[bytes]) -> Iterator[str]:
-    """Yield the paragraphs of a part, headings as in Markdown."""
-    level = 0
-    for _, element in ET.iterparse(file):  # noqa: S314 - expat limits entities, the process memory
-        name = element.tag.rpartition("}")[2]
-        values = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
-        if name in _BREAKS:
-            element.text = _BREAKS[name]
-        elif name in _UNSEEN:
-            element.clear()
-        elif name == "pStyle" and (found := _HEADING_STYLE.match(values.get("val", ""))):
-            level = int(found[1] or 1)
-        elif name in ("p", "h"):
-            text = "".join(element.itertext()).strip()
-            if name == "h" and values.get("outline-level", "").isdecimal():
-                level = int(values["outline-level"])
-            if text:
-                yield f"{'#' * min(level, 6)} {text}" if level else text
-            level = 0
-            element.clear()
-
-
-def _epub_file(path: Path) -> Iterator[str]:
-    """Yield the text of a book (EPUB 3.3, W3C), its chapters in reading order."""
-    with zipfile.ZipFile(path) as archive:
-        (first,) = _parts(archive, ["META-INF/container.xml"])
-        root = ET.fromstring(archive.read(first)).find(".//{*}rootfile")  # noqa: S314
-        package_name = "" if root is None else root.get("full-path", "")
-        (package,) = _parts(archive, [package_name])
-        tree = ET.fromstring(archive.read(package))  # noqa: S314
-        hrefs = {each.get("id"): each.get("href", "") for each in tree.iterfind(".//{*}item")}
-        folder = PurePosixPath(package_name).parent
-        order = [hrefs.get(each.get("idref"), "") for each in tree.iterfind(".//{*}itemref")]
-        names = [str(folder / unquote(each)) for each in order if each]
-        kept = [each for each in names if each in archive.namelist()]
-        yield "\n\n".join(_html(archive.read(each)) for each in _parts(archive, kept))
-
-
-def _email_file(path: Path) -> Iterator[str]:
-    """Yield subject, sender, date and body of a message (RFC 5322), attachments left out."""
-    import email
-    import email.policy
-
-    message = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
-    head = [f"# {message.get('Subject', '')}"]
-    head += [f"{key}: {message[key]}" for key in ("From", "To", "Date") if message[key]]
-    body = message.get_body(("plain", "html"))
-    text = "" if body is None else body.get_content()
-    is_html = body is not None and body.get_content_subtype() == "html"
-    yield "\n\n".join((*head, _html(text.encode()) if is_html else text))
-
-
-def _csv_file(path: Path) -> "list[list[str]]":
-    """Return comma-separated values (RFC 4180), also with another separator, as the rows of Markdown tables."""
-    import csv
-
-    text = _decoded(path.read_bytes(), ["utf-8-sig"])
-    try:
-        dialect: type[csv.Dialect] = csv.Sniffer().sniff(text[:_SNIFFED_CHARS], ",;\t|")
-    except csv.Error:
-        dialect = csv.excel
-    csv.field_size_limit(len(text) + 1)
-    return [[*_lines(csv.reader(text.splitlines(keepends=True), dialect))]]
-
-
-def _workbook_file(path: Path) -> "list[list[str]]":
-    """Return the sheets of a workbook, Excel's of any age or OpenDocument, as the rows of Markdown tables."""
-    import python_calamine
-
-    try:
-        book = python_calamine.load_workbook(_without_gaps(path))
-    except python_calamine.PasswordError:
-        sys.exit(PROTECTED)
-    sheets = []
-    for each in book.sheets_metadata:
-        if each.typ == python_calamine.SheetTypeEnum.WorkSheet:
-            rows = [*_lines(book.get_sheet_by_name(each.name).iter_rows())]
-            if any(rows):
-                rows[0] = f"\n# {each.name}\n\n{rows[0]}"
-                sheets.append(rows)
-    return sheets
-
-
-def _without_gaps(path: Path) -> "str | IO[bytes]":
-    """Return a workbook without long gaps between cells: memory is taken for the gaps too."""
-    if not zipfile.is_zipfile(path):
-        return str(path)
-    made = io.BytesIO()
-    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(made, "w") as nearer:
-        names = [each for each in archive.namelist() if each.endswith(_WORKBOOK_PARTS)]
-        parts, changed = _parts(archive, names), {}
-        for each in parts:
-            if _SHEET.fullmatch(each.filename):
-                sheet = archive.read(each)
-                if (moved := _moved(_REPEATED.sub(b"", sheet))) != sheet:
-                    changed[each.filename] = moved
-        if not changed:
-            return str(path)
-        for each in parts:
-            nearer.writestr(each.filename, changed.get(each.filename) or archive.read(each))
-    made.seek(0)
-    return made
-
-
-def _moved(sheet: bytes) -> bytes:
-    """Return a sheet with its rows moved up and its columns moved left, over each long gap."""
-    numbers = {letters: number for number, letters in enumerate(_COLUMNS)}
-    columns, rows = {0}, {0}
-    for match in _PLACE.finditer(sheet):
-        columns.add(numbers[match[2]])
-        rows.add(int(match[3]))
-    to_column, to_row = _nearer(columns), _nearer(rows)
-    if all(number == moved for places in (to_column, to_row) for number, moved in places.items()):
-        return sheet
-
-    def placed(match: re.Match[bytes]) -> bytes:
-        column = _COLUMNS[to_column[numbers[match[2]]]]
-        return b"%b%b%d" % (match[1], column, to_row[int(match[3])])
-
-    return _PLACE.sub(placed, sheet)
-
-
-def _nearer(numbers: "set[int]") -> "dict[int, int]":
-    """Return the new numbers of rows or columns, by their old ones: of each long gap one is left."""
-    near, at, last = {}, 0, 0
-    for number in sorted(numbers):
-        at += number - last if number - last < _LONG_GAP else 2
-        near[number], last = at, number
-    return near
-
-
-def _first_rows(sheets: "list[list[str]]", most_chars: int) -> Iterator[str]:
-    """Yield the first rows of each sheet, without those too long for its share.
-
-    What a short one leaves of its share is for the others.
-    """
-    sizes = [sum(map(len, rows)) + len(rows) for rows in sheets]
-    shares = [0] * len(sheets)
-    for done, number in enumerate(sorted(range(len(sheets)), key=sizes.__getitem__)):
-        shares[number] = min(sizes[number], most_chars // (len(sheets) - done))
-        most_chars -= shares[number]
-    for number, rows in enumerate(sheets):
-        for row in rows:
-            if len(row) < shares[number]:
-                shares[number] -= len(row) + 1
-                yield row
-
-
-def _lines(rows: "Iterable[Sequence[object]]") -> Iterator[str]:
-    """Yield the lines of tables by row; a blank row ends a table, single cells before one are lines.
-
-    The first row without numbers is the head. It is repeated in a long table, so that each passage has it.
-    """
-    head, size = "", 0  # characters since the head, 0 outside tables
-    for row in rows:
-        cells = [_cell(each) for each in row]
-        while cells and not cells[-1]:
-            cells.pop()
-        if not cells or (not size and sum(map(bool, cells)) == 1):
-            yield cells[-1] if cells else ""
-            size = 0
-            continue
-        line = f"| {' | '.join(cells)} |"
-        if not size or size + len(line) > _TABLE_CHARS:
-            is_head = not size and not any(map(_NUMBER.fullmatch, cells))
-            if is_head or not head:
-                first = line if is_head else f"|{' |' * len(cells)}"
-                head = f"{first}\n|{' --- |' * len(cells)}"
-            size = 0
-            line = f"\n{head}" if is_head else f"\n{head}\n{line}"
-        yield line
-        size += len(line) + 1
-
-
-def _cell(value: object) -> str:
-    """Return the value of a cell on one line."""
-    if isinstance(value, float):
-        return f"{value:.15g}"
-    text = str(value)
-    if not isinstance(value, str):
-        text = text.removesuffix(":00")  # of a time
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-_READERS: Mapping[str, Callable[[Path], Iterator[str]]] = {
-    "html": lambda path: iter([_html(path.read_bytes())]),
-    "office": _office_file,
-    "epub": _epub_file,
-    "email": _email_file,
-}
-_TABLES: Mapping[str, Callable[[Path], "list[list[str]]"]] = {
-    "csv": _csv_file,
-    "workbook": _workbook_file,
-}
 
 
 def _write(pages: int, texts: Iterator[str], most_chars: int, most_s: float) -> int:

@@ -8,18 +8,19 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.system.document_program import MOST_UNPACKED_BYTES, PROTECTED, TOO_LARGE
+from app.system.document_formats import MOST_UNPACKED_BYTES, PROTECTED, TOO_LARGE
 from app.system.process import LimitExceeded, ProcessLimits, run_captured
 
 IsCancelled = Callable[[], bool]
 
-_HERE = Path(__file__).resolve()
-_DOCUMENT = _HERE.with_name("document_program.py")
-_IMAGE = _HERE.parents[2] / "ui" / "rendering" / "image_program.py"
+_ROOT = Path(__file__).resolve().parents[2]
+_RUN = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module(sys.argv.pop(1), run_name='__main__')"
+_DOCUMENT = ("-c", _RUN, str(_ROOT), "app.system.document_program")
+_IMAGE = (str(_ROOT / "ui" / "rendering" / "image_program.py"),)
 _MEMORY_BYTES = 2 << 30
 _DOCUMENT_MEMORY_BYTES = 384 << 20
 _SECONDS = 30.0
@@ -97,9 +98,12 @@ def scaled_image(
 
 
 def _run(
-    program: Path, arguments: list[object], limits: ProcessLimits, is_cancelled: IsCancelled
+    program: Sequence[str],
+    arguments: list[object],
+    limits: ProcessLimits,
+    is_cancelled: IsCancelled,
 ) -> bytes:
-    command = [sys.executable, "-I", str(program), *map(str, arguments)]
+    command = [sys.executable, "-I", *program, *map(str, arguments)]
     try:
         code, output = run_captured(command, os.environ, limits, is_cancelled)
     except (LimitExceeded, OSError) as error:

@@ -29,7 +29,8 @@ with atheris.instrument_imports(include=["app", "ui.rendering", "markdown_it"]):
     from app.providers.wire.anthropic_messages import MessagesReader
     from app.providers.wire.chat_completions import ChatReader
     from app.providers.wire.responses import ResponsesReader
-    from app.system import document_program
+    from app.system.document_formats import html_text
+    from app.system.document_tables import csv_rows
     from app.transfer.importers import read_export
     from tests.fakes.damaged_exports import check_imported
     from tests.fakes.drawn import compose
@@ -81,8 +82,8 @@ def _document(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "file")
         path.write_bytes(data)
-        html = document_program._html(data)
-        rows = document_program._csv_file(path)
+        html = html_text(data)
+        rows = csv_rows(path)
         for each in (html, "\n".join(row for sheet in rows for row in sheet)):
             chunks = chunks_of([rejoined(each)], is_paged=False, has_headings=True)
             assert "".join(chunk.text for chunk in chunks) == rejoined(each)
