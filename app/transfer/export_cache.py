@@ -20,7 +20,7 @@ Found = ImportedConversation | Skipped
 class ExportCache:
     """Reads files and keeps the result for the next reading, if the file is the same then.
 
-    One thread at a time, except for `clear`. Folders, and what exceeds `kept_bytes`, are read again. What
+    One thread at a time, except for `close`. Folders, and what exceeds `kept_bytes`, are read again. What
     exceeds the limit of memory is in a file that no other program can open. Measured: 23 ms for what
     took 67 ms to read.
     """
@@ -29,6 +29,7 @@ class ExportCache:
         self, in_memory_bytes: int = _IN_MEMORY_BYTES, kept_bytes: int = _KEPT_BYTES
     ) -> None:
         self._in_memory_bytes, self._kept_bytes = in_memory_bytes, kept_bytes
+        self._is_closed = False
         self._kept: dict[Path, tuple[_Stamp, IO[bytes]]] = {}
 
     def read(
@@ -58,12 +59,15 @@ class ExportCache:
                 yield each
             if stamp is not None:
                 self._kept[path] = (stamp, keeping)
+                if self._is_closed:
+                    self.close()
         finally:
             if path not in self._kept:
                 keeping.close()
 
-    def clear(self) -> None:
-        """Delete what is kept."""
+    def close(self) -> None:
+        """Delete what is kept; from then on nothing is."""
+        self._is_closed = True
         while self._kept:
             self._kept.popitem()[1][1].close()
 

@@ -160,14 +160,17 @@ class _ImportRun:
         self._store = store
         self._importer = importer
         self._on_progress = on_progress
-        self._bytes_read = self._bytes_total = 0
+        self._bytes_read = self._bytes_total = self._later_bytes = 0
         self._pending: Sequence[PendingImport] = ()
         self._checkpointed_messages = 0
 
     def import_paths(self, cancelled: Callable[[], bool]) -> None:
         """Read the paths and store what is in them, until it is stopped. Raises StorageError."""
+        later = [0, *map(_size_bytes, self._paths[1:])]
+        self._later_bytes = sum(later)
         try:
-            for path in self._paths:
+            for path, size_bytes in zip(self._paths, later, strict=True):
+                self._later_bytes -= size_bytes
                 self._import_path(path, cancelled)
         except Cancelled:
             self.is_cancelled = True
@@ -190,7 +193,8 @@ class _ImportRun:
         bytes_before, skipped_before, has_content = self._bytes_read, len(self.skipped), False
 
         def on_bytes(read: int, total: int) -> None:
-            self._bytes_read, self._bytes_total = bytes_before + read, bytes_before + total
+            self._bytes_read = bytes_before + read
+            self._bytes_total = bytes_before + total + self._later_bytes
             self._store.throttle()
 
         for each in self._read(path, cancelled=cancelled, on_bytes=on_bytes):
@@ -251,13 +255,21 @@ class _ImportRun:
                 self.restored.append(pending.restored)
         if not batch:
             return
-        stored, total = self.counts, max(self._bytes_total, 0)
+        stored, read = self.counts, self._bytes_read
         self._on_progress(
-            ImportProgress(stored.conversations, stored.messages, self._bytes_read, total)
+            ImportProgress(stored.conversations, stored.messages, read, self._bytes_total)
         )
         if self.counts.messages - self._checkpointed_messages >= _CHECKPOINT_MESSAGES:
             self._store.checkpoint()
             self._checkpointed_messages = self.counts.messages
+
+
+def _size_bytes(path: Path) -> int:
+    """Return the size of a file, or of all files in a folder as far as they can be listed."""
+    files = path.rglob("*") if path.is_dir() else (path,)
+    with suppress(OSError):
+        return sum(each.lstat().st_size for each in files if each.is_file())
+    return 0
 
 
 def batches(found: Iterable[ImportedConversation]) -> Iterator[list[ImportedConversation]]:

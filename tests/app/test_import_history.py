@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,21 @@ def test_a_file_that_changed_or_is_large_is_read_again(
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     with pytest.raises(ImportRefused):
         import_files(store, [path], read=cache.read)
+
+
+def test_a_cache_that_is_closed_while_a_file_is_read_keeps_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "archive.json"
+    shutil.copy(SAMPLE, path)
+    stamp, cache = path.stat(), ExportCache()
+
+    def read() -> Iterator[object]:
+        return cache.read(path, cancelled=lambda: False, on_bytes=lambda _read, _total: None)
+
+    reading = read()
+    next(reading)
+    cache.close()
+    assert list(reading)
+    path.write_text(" " * stamp.st_size, encoding="utf-8")  # as if it had not changed
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    with pytest.raises(ImportRefused):
+        list(read())

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from tests.fakes.exports import (
     write_chatgpt_export,
     write_claude_export,
 )
+from tests.fakes.libraries import SAMPLE
 from tests.fakes.stored import opened
 
 _DATA = Path(__file__).parents[1] / "data" / "imports"
@@ -81,6 +83,18 @@ def test_an_export_is_stored_with_turns_passages_and_progress(store: Store, tmp_
     assert (progress[-1].conversations, progress[-1].messages) == (40, stored)
     assert 0 < progress[-1].bytes_total <= path.stat().st_size
     assert len(throttled) > stored + len(exchanges)
+
+
+def test_progress_is_of_all_paths_from_the_first_on(store: Store, tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.json", "b.json", "folder")]
+    paths[2].mkdir()
+    for name in ("a.json", "b.json", "folder/c.json"):
+        shutil.copy(SAMPLE, tmp_path / name)
+    progress = list[ImportProgress]()
+    import_files(store, paths, on_progress=progress.append)
+    size_bytes = SAMPLE.stat().st_size
+    assert progress[0].bytes_read < 3 * size_bytes
+    assert {each.bytes_total for each in progress} == {3 * size_bytes}
 
 
 @pytest.mark.parametrize("write", [write_chatgpt_export, write_claude_export])

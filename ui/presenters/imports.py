@@ -81,7 +81,7 @@ class ImportPresenter(Presenter):
         names = ", ".join(path.name for path in paths)
         self.dialog = dialog = ImportDialog(names, self._messages.window())
         dialog.cancel_requested.connect(self.stop)
-        self._cache.clear()
+        self._cache = ExportCache()
         dialog.import_requested.connect(lambda: self._begin(list(paths), dialog, reads_only=False))
         dialog.question_chosen.connect(self.question_chosen)
         dialog.finished.connect(lambda _: self._on_closed(dialog))
@@ -102,7 +102,7 @@ class ImportPresenter(Presenter):
     def _on_closed(self, dialog: ImportDialog) -> None:
         if self.dialog is dialog:
             self.dialog = None
-            self._cache.clear()
+            self._cache.close()
         dialog.deleteLater()
 
     def show_past(self) -> None:

@@ -1,5 +1,6 @@
 """`import` and `export`."""
 
+import math
 from argparse import Namespace
 from dataclasses import asdict
 from typing import TextIO, cast
@@ -123,7 +124,7 @@ class _Progress:
     def __call__(self, progress: ImportProgress) -> None:
         conversations = format_count(progress.conversations, "conversation")
         self.stored = f"{conversations}, {format_count(progress.messages, 'message')}"
-        share = progress.bytes_read / max(1, progress.bytes_total)
+        share = progress.bytes_read / (progress.bytes_total or math.inf)
         part = int(_PROGRESS_PARTS * share)
         if self._terminal.is_watched and part > self._printed:
             self._printed = part
