@@ -97,7 +97,7 @@ class ImportedConversation:
 
     `source` is the importer's name ("chatgpt", "claude", "commonplace"); `visible_leaf` is the source
     id of the last visible message. `skipped` lists messages that could not be read. An empty `title`
-    means none. Only exports of
+    means none. One that `is_undated` has the time of its file, of which uids are not derived. Only exports of
     Commonplace contain `uid`, `title_origin`, `first_source` (the source of an earlier import), `facts`,
     `recalls`, `preset` (a uid, "" for the default), `project` (a uid, "" for none), `origins` and `turns`; `library`, `presets`, `profile` and facts that the user wrote
     come in a conversation without messages.
@@ -116,6 +116,7 @@ class ImportedConversation:
     model: str | None = None
     tags: tuple[str, ...] = ()
     uid: str = ""
+    is_undated: bool = False
     skipped: tuple[Skipped, ...] = ()
     summaries: tuple[PortableSummary, ...] = ()
     title_origin: TitleOrigin = TitleOrigin.IMPORT

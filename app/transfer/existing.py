@@ -45,7 +45,7 @@ def created_at_of(found: ImportedConversation) -> datetime:
 def uid_of(found: ImportedConversation, created_at: datetime) -> str:
     """Return the uid of a new conversation: the same in all libraries that import the same export."""
     return found.uid or derived_uid(
-        source_key(found.source, found.source_id), milliseconds(created_at)
+        source_key(found.source, found.source_id), _uid_ms(found, created_at)
     )
 
 
@@ -58,7 +58,13 @@ def message_uid(found: ImportedConversation, message: ImportedMessage, at: datet
     """Return a message's uid: the same in all libraries that import the same export."""
     if found.source == OWN_SOURCE:
         return message.source_id
-    return derived_uid(f"{found.source}/{message_key(found, message.source_id)}", milliseconds(at))
+    return derived_uid(
+        f"{found.source}/{message_key(found, message.source_id)}", _uid_ms(found, at)
+    )
+
+
+def _uid_ms(found: ImportedConversation, at: datetime) -> int:
+    return 0 if found.is_undated else milliseconds(at)
 
 
 def find_existing(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from app.domain.attachments import FILE_MAX_BYTES, files_of, hashes_of, is_whole_image
 from app.domain.conversations import Block, File, Image
-from app.domain.errors import ImportRefused, InvalidInput, KnownError
+from app.domain.errors import ImportRefused, InvalidInput
 from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
 from app.storage.safety.attachments import AttachmentFiles, copy_files
 from app.system.paths import DataPaths
@@ -136,7 +136,7 @@ def with_files(
             if isinstance(block, File):
                 try:
                     blocks.append(_stored(block, next(keys, ""), beside, files))
-                except KnownError as error:
+                except InvalidInput as error:
                     skipped.append(Skipped(f"{found.title}: {block.name}", str(error)))
                     blocks.append(_without_file(block))
             else:

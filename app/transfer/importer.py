@@ -19,7 +19,15 @@ from app.domain.changes import (
     TagsChanged,
     UidsRestored,
 )
-from app.domain.conversations import OWN_SOURCE, Conversation, Exchange, Message, TitleOrigin
+from app.domain.conversations import (
+    OWN_SOURCE,
+    Conversation,
+    Exchange,
+    Message,
+    Role,
+    Text,
+    TitleOrigin,
+)
 from app.domain.ids import ConversationId, MessageId
 from app.domain.passages import PassageKind
 from app.domain.transfer import AddedConversation, ImportedConversation, ImportedMessage
@@ -109,7 +117,7 @@ class ConversationImporter:
         self._dry_run = dry_run
         self._exchanges = Exchanges(store)
         self._passages = Passages(store)
-        self._seen: dict[ConversationKey, set[str]] = {}  # uids of messages, by a dry run
+        self._seen: dict[ConversationKey, set[str]] = {}  # uids and questions, by a dry run
         self._summaries = Summaries(store)
         self._presets = known_uids(store)  # before the import brings others
 
@@ -175,7 +183,10 @@ class ConversationImporter:
         is_known = bool(seen)
         added = [m for each in changes if isinstance(each, MessagesAdded) for m in each.messages]
         new = {message.id for message in added if message.uid not in seen}
-        seen.update(message.uid for message in added)
+        questions = _questions(added)
+        if len(new) == len(added) and not seen.isdisjoint(questions):
+            new = set()  # as `_update` does
+        seen.update((message.uid for message in added), questions)
         if not is_known:
             return counts
         put = (each.exchange for each in changes if isinstance(each, ExchangePut))
@@ -232,6 +243,11 @@ class ConversationImporter:
         self, found: ImportedConversation, known: ExistingConversation
     ) -> tuple[list[Change], ImportCounts]:
         new = [each for each in found.messages if each.source_id not in known.message_ids]
+        here = known.conversation.id
+        if not known.message_ids and _questions(found.messages) & _questions(
+            self._messages_here.get(here, ())
+        ):
+            new = []  # another record of the same conversation, with other ids
         duplicates = len(found.messages) - len(new)
         changes = metadata_updates(found, known)
         if not new:
@@ -242,7 +258,6 @@ class ConversationImporter:
                 changes += self._newer_summaries(found, known, exchanges_here, known.message_ids)
             return changes, ImportCounts(duplicates=duplicates)
         conversation = known.conversation
-        here = conversation.id
         added = self._messages(found, new, here, known.message_ids, conversation.created_at)
         pairs = zip(new, added, strict=True)
         ids = {**known.message_ids, **{each.source_id: message.id for each, message in pairs}}
@@ -376,3 +391,9 @@ def _visible_leaf(
     if leaf is not None and all(ids[each.source_id] != leaf for each in found.messages):
         return leaf
     return ids.get(found.visible_leaf or "")
+
+
+def _questions(messages: Iterable[Message | ImportedMessage]) -> set[str]:
+    """Return the texts of the user."""
+    users = (each for each in messages if each.role is Role.USER)
+    return {block.text for each in users for block in each.blocks if isinstance(block, Text)}

@@ -28,6 +28,7 @@ from app.storage.engine.store import Store
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
+from app.transfer.existing import message_uid, uid_of
 from app.transfer.importers import read_export
 from app.transfer.importing import import_files
 from tests.fakes.export_files import log_records, write
@@ -103,6 +104,11 @@ _PICTURES: dict[str, list[dict[str, Any]]] = {
     "claude_code_result": _claude_code(
         [{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "image", "source": _SOURCE}]}]
     ),
+    "claude_code_piece": [
+        {**_claude_code("?")[0], "uuid": name, "type": "assistant",
+         "message": {"id": "m", "content": [part]}}
+        for name, part in (("u1", {"type": "text", "text": "Look"}), ("u2", {"type": "image", "source": _SOURCE}))
+    ],
     "codex": _codex([{"type": "input_image", "image_url": _URL}]),
     "jan": _jan([{"type": "image_url", "image_url": {"url": _URL}}]),
     "open_webui": [
@@ -307,11 +313,39 @@ def test_a_preview_counts_the_turns_of_a_fork_as_its_import_does(
 
 
 @pytest.mark.parametrize("name", ["gemini_studio", "cursor_agent"])
-def test_a_conversation_without_times_has_that_of_its_file(name: str, tmp_path: Path) -> None:
+def test_a_conversation_without_times_has_that_of_its_file_and_the_same_uids_in_a_copy(
+    name: str, tmp_path: Path
+) -> None:
     path = write(name, tmp_path)
-    os.utime(path, (1_772_618_400, 1_772_618_400))
-    (talk,) = _read(path)[0]
-    assert talk.created_at == datetime(2026, 3, 4, 10, tzinfo=UTC)
+    uids = set()
+    for hour in (10, 11):
+        at = datetime(2026, 3, 4, hour, tzinfo=UTC)
+        os.utime(path, (at.timestamp(), at.timestamp()))
+        (talk,) = _read(path)[0]
+        assert talk.created_at == at
+        uids.add((uid_of(talk, at), *(message_uid(talk, each, at) for each in talk.messages)))
+    assert len(uids) == 1
+
+
+@pytest.mark.parametrize("names", [("cursor", "cursor_agent"), ("codex", "codex_app")])
+@pytest.mark.parametrize("step", [1, -1])
+def test_a_conversation_that_its_program_keeps_twice_is_imported_once(
+    names: tuple[str, str], step: int, store: Store, tmp_path: Path
+) -> None:
+    paths = [write(name, tmp_path / name) for name in names][::step]
+    alone = import_files(store, paths[:1], dry_run=True)
+    preview, report = import_files(store, paths, dry_run=True), import_files(store, paths)
+    expected = (1, alone.turns, alone.messages)
+    assert (report.conversations, report.turns, report.messages) == expected
+    assert (preview.conversations, preview.turns, preview.messages) == expected
+
+
+def test_a_transcript_that_was_rewritten_has_new_messages(store: Store, tmp_path: Path) -> None:
+    path = write("cursor_agent", tmp_path)
+    import_files(store, [path])
+    path.write_text(path.read_text().replace("A unit.", "The unit of resistance."))
+    report = import_files(store, [path])
+    assert (report.messages, report.duplicates) == (1, 1)
 
 
 def test_activity_keeps_lists_code_and_emphasis(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.errors import StorageError
 from app.domain.sources import SOURCES, SourceName
 from app.domain.workers import WorkerName
 from app.storage.engine.store import Store
@@ -90,13 +91,40 @@ def test_a_session_is_read_once_and_again_when_it_grows(followed: Followed) -> N
     assert ("About ohms", "A unit.") in followed.texts()
 
 
-def test_a_picture_in_a_session_is_kept_and_not_stored_again_once_forgotten(
-    followed: Followed,
-) -> None:
-    source = {"type": "base64", "media_type": "image/png", "data": b64encode(png()).decode()}
+def _with_picture(data: bytes) -> list[dict[str, Any]]:
+    source = {"type": "base64", "media_type": "image/png", "data": b64encode(data).decode()}
     records = log_records("claude_code")
     asked = next(each for each in records if each["type"] == "user" and not each.get("isMeta"))
     asked["message"]["content"] = [{"type": "image", "source": source}]
+    return records
+
+
+def test_a_session_whose_picture_cannot_be_stored_is_read_again(followed: Followed) -> None:
+    folder = followed.store.paths.attachments
+    folder.write_bytes(b"")
+    followed.session.write_text(_text(_with_picture(png())))
+    with pytest.raises(StorageError):
+        followed.read()
+    folder.unlink()
+    assert followed.read() == 1
+    assert [each.read_bytes() for each in folder.iterdir()] == [png()]
+
+
+def test_a_damaged_picture_is_logged_once(
+    followed: Followed, caplog: pytest.LogCaptureFixture
+) -> None:
+    records = _with_picture(png()[:-20])
+    for count in (-1, None):
+        followed.session.write_text(_text(records[:count]))
+        with caplog.at_level("INFO"):
+            assert followed.read() == 1
+    assert ["s1.jsonl" in each.getMessage() for each in caplog.records] == [True]
+
+
+def test_a_picture_in_a_session_is_kept_and_not_stored_again_once_forgotten(
+    followed: Followed,
+) -> None:
+    records = _with_picture(png())
     followed.session.write_text(_text(records[:-1]))
     followed.read()
     (picture,) = followed.store.paths.attachments.iterdir()

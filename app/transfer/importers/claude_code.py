@@ -22,7 +22,7 @@ from app.transfer.importers.agent_logs import (
     without_automatic,
 )
 from app.transfer.importers.building import Imported, Node
-from app.transfer.importers.formats import Format, Part, Thread, lines
+from app.transfer.importers.formats import Format, Part, Thread, keys_of, lines
 from app.transfer.importers.values import an_object, identity, moment, text_of, title
 
 SOURCE = "claude_code"
@@ -157,8 +157,9 @@ class _Records(Thread):
         begun = self.nodes.get(self._replies.get(reply, ""))
         if reply and begun is not None and begun.message is not None:
             whole = merged(begun.message.blocks, self.known_blocks(name, blocks))
+            keys = begun.message.file_keys + keys_of(blocks)
             self.nodes[self._replies[reply]] = Node(
-                begun.parent, replace(begun.message, blocks=whole)
+                begun.parent, replace(begun.message, blocks=whole, file_keys=keys)
             )
             self.add_node(name, parent, None)
             return

@@ -1,8 +1,11 @@
 """The importer of Cursor's agent transcripts: `agent-transcripts/ID/ID.jsonl`, one message a line.
 
-They have no times: a conversation has that of its file.
+They have no times: a conversation has that of its file. They have no ids: that of a message is derived from
+it and what precedes it.
 """
 
+import hashlib
+import json
 import re
 
 from app.domain.conversations import Role, Text
@@ -30,8 +33,10 @@ def read_transcript(file: NamedStream) -> Imported:
             continue
         role = ROLES.get(text_of(record.get("role")), Role.ASSISTANT)
         parts = blocks_of(an_object(record.get("message")).get("content"))
-        thread.append(f"{number}", role, map(_typed, parts) if role is Role.USER else parts)
-    yield thread.finished(named, "", file_time(file), file_time(file))
+        said = json.dumps([thread.last, record.get("role"), record.get("message")])
+        name = hashlib.sha256(said.encode()).hexdigest()[:32]
+        thread.append(name, role, map(_typed, parts) if role is Role.USER else parts)
+    yield thread.finished(named, "", file_time(file), file_time(file), is_undated=True)
 
 
 def _typed(part: Part) -> Part:

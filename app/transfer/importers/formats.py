@@ -135,15 +135,12 @@ class Thread(ConversationTree):
         """
         parts = list(blocks)
         kept = self.known_blocks(name, parts)
-        keys = [
-            each.key if isinstance(each, KeyedFile) else ""
-            for each in parts
-            if isinstance(each, KeyedFile | File)
-        ]
         by = text_of(model) or None if role is Role.ASSISTANT else None
         shown = None
         if kept:
-            shown = ImportedMessage(name, parent, role, kept, moment(at), by, file_keys=tuple(keys))
+            shown = ImportedMessage(
+                name, parent, role, kept, moment(at), by, file_keys=keys_of(parts)
+            )
         self.add_node(name, parent, shown)
         return name
 
@@ -179,6 +176,11 @@ class Thread(ConversationTree):
         if isinstance(made, Skipped) and not made.where:
             return Skipped(self.where, made.why)
         return made
+
+
+def keys_of(parts: Iterable[Part]) -> tuple[str, ...]:
+    """Return the keys of the files among parts of a message, in order; "" for one without a key."""
+    return tuple(getattr(each, "key", "") for each in parts if isinstance(each, KeyedFile | File))
 
 
 def has_members(head: bytes, names: Iterable[str]) -> bool:

@@ -147,7 +147,7 @@ def _studio(
         None,
     )
     identity = hashlib.sha256(f"{name}\0{asked.blocks if asked else ''}".encode()).hexdigest()[:32]
-    yield thread.finished(identity, name, changed_at)
+    yield thread.finished(identity, name, changed_at, is_undated=True)
 
 
 def _chunk(chunk: dict[str, Any]) -> Iterator[Part]:

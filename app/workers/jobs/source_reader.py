@@ -1,5 +1,6 @@
 """The source reader: sessions of followed programs are imported as they are written."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -19,6 +20,7 @@ from app.transfer.source_files import FileRead, SourceFile, SourceFiles, read_fi
 from app.workers.job import IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 
+_log = logging.getLogger(__name__)
 _POLL_S = 2.0
 _UNUSED_S = 86_400.0
 _TAKEN = 20
@@ -63,9 +65,11 @@ class SourceReader(Job[SourceFile, FileRead]):
             read = read_file(file)
         except (ImportRefused, NotFound):
             return FileRead(file, (), 0.0)
-        return replace(read, conversations=tuple(map(self._with_files, read.conversations)))
+        where = self.describe(file)
+        kept = (self._with_files(found, where) for found in read.conversations)
+        return replace(read, conversations=tuple(kept))
 
-    def _with_files(self, found: ImportedConversation) -> ImportedConversation:
+    def _with_files(self, found: ImportedConversation, where: str) -> ImportedConversation:
         """Return a conversation with the files of its new messages stored, none of a forgotten one."""
         if any(each.file_keys for each in found.messages):
             known = find_existing(self._store, [found]).get(key_of(found))
@@ -76,18 +80,17 @@ class SourceReader(Job[SourceFile, FileRead]):
                 for each in found.messages
             )
             found = replace(found, messages=tuple(messages))
-        return with_files(found, FilesBeside(()), self._attachments)
+        kept = with_files(found, FilesBeside(()), self._attachments)
+        for each in kept.skipped[len(found.skipped) :]:
+            _log.info("%s: %s", where, each.why)
+        return kept
 
     def save(self, results: Sequence[FileRead]) -> Saved:
         """Store what is new."""
         importer = ConversationImporter(self._store)
-        pending = [
-            stored
-            for batch in batches(each for made in results for each in made.conversations)
-            for stored in importer.store(batch)
-        ]
-        for each in pending:
-            each.wait()
+        for batch in batches(each for made in results for each in made.conversations):
+            for stored in importer.store(batch):
+                stored.wait()
         for made in results:
             self._files.note_read(made)
         empty = sum(not made.conversations for made in results)
