@@ -1,10 +1,10 @@
 """Lookup of imported conversations that already exist, by their origin, and for our own exports by uid."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.changes import Change, ConversationEdited, TagsChanged
+from app.domain.changes import Change, ConversationEdited, OriginsAdded, TagsChanged
 from app.domain.conversations import OWN_SOURCE, Conversation, TitleOrigin
 from app.domain.ids import ConversationId, MessageId, derived_uid, milliseconds
 from app.domain.transfer import ImportedConversation, ImportedMessage
@@ -170,3 +170,21 @@ def metadata_updates(found: ImportedConversation, known: ExistingConversation) -
         if flags:
             changes.append(ConversationEdited(conversation.id, **flags))
     return changes
+
+
+def message_origins(
+    found: ImportedConversation, ids: Mapping[str, MessageId], messages: Sequence[ImportedMessage]
+) -> OriginsAdded:
+    """Return the origins of messages; `ids` are local ids by the source's."""
+    pairs = ((message_key(found, each.source_id), ids[each.source_id]) for each in messages)
+    return OriginsAdded(found.source, "message", tuple(pairs))
+
+
+def earlier_origins(
+    found: ImportedConversation, conversation_id: ConversationId, ids: Mapping[str, MessageId]
+) -> Iterable[OriginsAdded]:
+    """Yield the origins that another library knew, so that its imports are recognized here too."""
+    for origin in found.origins:
+        pairs = tuple((key, ids[uid]) for uid, key in origin.messages if uid in ids)
+        yield OriginsAdded(origin.source, "conversation", ((origin.source_id, conversation_id),))
+        yield OriginsAdded(origin.source, "message", pairs)

@@ -43,14 +43,16 @@ from app.transfer.existing import (
     ConversationKey,
     ExistingConversation,
     created_at_of,
+    earlier_origins,
     find_existing,
     key_of,
-    message_key,
+    message_origins,
     message_uid,
     metadata_updates,
     names_of,
     uid_of,
 )
+from app.transfer.growth import addition_to, has_grown, may_grow
 from app.transfer.presets import known_uids
 from app.transfer.summaries import imported_summary_changes
 from app.transfer.turns import imported_exchanges, with_records
@@ -164,11 +166,17 @@ class ConversationImporter:
         existing: Mapping[ConversationKey, ExistingConversation],
     ) -> None:
         """Read what is stored of the conversations that get messages: one by one takes four times as long."""
+        pairs = [
+            (found, known) for found in batch if (known := existing.get(key_of(found))) is not None
+        ]
+        last = self._exchanges.messages(
+            chain.from_iterable(may_grow(found, known.message_ids) for found, known in pairs)
+        )
         growing = [
             known.conversation.id
-            for found in batch
-            if (known := existing.get(key_of(found))) is not None
-            and any(each.source_id not in known.message_ids for each in found.messages)
+            for found, known in pairs
+            if any(each.source_id not in known.message_ids for each in found.messages)
+            or has_grown(found, known.message_ids, last)
         ]
         self._exchanges_here = self._exchanges.of_each(growing)
         self._messages_here = self._exchanges.messages_in_each(growing)
@@ -227,8 +235,8 @@ class ConversationImporter:
             MessagesAdded(tuple(messages)),
             *map(ExchangePut, exchanges),
             OriginsAdded(found.source, "conversation", ((found.source_id, conversation_id),)),
-            _message_origins(found, ids, found.messages),
-            *_earlier_origins(found, conversation_id, ids),
+            message_origins(found, ids, found.messages),
+            *earlier_origins(found, conversation_id, ids),
         ]
         if found.tags:
             changes.append(TagsChanged(conversation_id, found.tags))
@@ -242,13 +250,15 @@ class ConversationImporter:
     def _update(
         self, found: ImportedConversation, known: ExistingConversation
     ) -> tuple[list[Change], ImportCounts]:
-        new = [each for each in found.messages if each.source_id not in known.message_ids]
         here = known.conversation.id
+        duplicates = sum(each.source_id in known.message_ids for each in found.messages)
+        new, known_ids, ends = addition_to(
+            found, known.message_ids, self._messages_here.get(here, ())
+        )
         if not known.message_ids and _questions(found.messages) & _questions(
             self._messages_here.get(here, ())
         ):
-            new = []  # another record of the same conversation, with other ids
-        duplicates = len(found.messages) - len(new)
+            new, duplicates = [], len(found.messages)  # another record of it, with other ids
         changes = metadata_updates(found, known)
         if not new:
             if not known.conversation.private:
@@ -258,9 +268,11 @@ class ConversationImporter:
                 changes += self._newer_summaries(found, known, exchanges_here, known.message_ids)
             return changes, ImportCounts(duplicates=duplicates)
         conversation = known.conversation
-        added = self._messages(found, new, here, known.message_ids, conversation.created_at)
+        added = self._messages(found, new, here, known_ids, conversation.created_at)
         pairs = zip(new, added, strict=True)
-        ids = {**known.message_ids, **{each.source_id: message.id for each, message in pairs}}
+        ids = {**known_ids, **{each.source_id: message.id for each, message in pairs}}
+        ids |= {continued: ids[added_id] for continued, added_id in ends.items()}
+        own = {*known.message_ids.values(), *known_ids.values()}
         before = {exchange.id: exchange for exchange in self._exchanges_here.get(here, ())}
         messages = [*self._messages_here.get(here, ()), *added]
         exchanges = calculate_exchanges(messages, self._store.ids.exchange, tuple(before.values()))
@@ -271,11 +283,11 @@ class ConversationImporter:
             *map(ExchangePut, changed),
             ConversationEdited(
                 here,
-                visible_leaf_id=_visible_leaf(found, known, ids) or added[-1].id,
+                visible_leaf_id=_visible_leaf(found, known, ids, own) or added[-1].id,
                 updated_at=found.updated_at or added[-1].created_at,
             ),
-            _message_origins(found, ids, new),
-            *_earlier_origins(found, here, ids),
+            message_origins(found, ids, new),
+            *earlier_origins(found, here, ids),
         ]
         if not conversation.private:
             replaced = [
@@ -366,29 +378,15 @@ class ConversationImporter:
         return PassagesPut(tuple(passages), tuple(replaced))
 
 
-def _message_origins(
-    found: ImportedConversation, ids: Mapping[str, MessageId], messages: Sequence[ImportedMessage]
-) -> OriginsAdded:
-    pairs = ((message_key(found, each.source_id), ids[each.source_id]) for each in messages)
-    return OriginsAdded(found.source, "message", tuple(pairs))
-
-
-def _earlier_origins(
-    found: ImportedConversation, conversation_id: ConversationId, ids: Mapping[str, MessageId]
-) -> Iterable[OriginsAdded]:
-    """Yield the origins that another library knew, so that its imports are recognized here too."""
-    for origin in found.origins:
-        pairs = tuple((key, ids[uid]) for uid, key in origin.messages if uid in ids)
-        yield OriginsAdded(origin.source, "conversation", ((origin.source_id, conversation_id),))
-        yield OriginsAdded(origin.source, "message", pairs)
-
-
 def _visible_leaf(
-    found: ImportedConversation, known: ExistingConversation, ids: Mapping[str, MessageId]
+    found: ImportedConversation,
+    known: ExistingConversation,
+    ids: Mapping[str, MessageId],
+    own: Collection[MessageId],
 ) -> MessageId | None:
-    """Return the last visible message; where the conversation was continued here, it is unchanged."""
+    """Return the last visible message; it stays where it is not one of the import's `own`."""
     leaf = known.conversation.visible_leaf_id
-    if leaf is not None and all(ids[each.source_id] != leaf for each in found.messages):
+    if leaf is not None and leaf not in own:
         return leaf
     return ids.get(found.visible_leaf or "")
 

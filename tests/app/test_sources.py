@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from app.check import check
 from app.domain.errors import StorageError
 from app.domain.sources import SOURCES, SourceName
 from app.domain.workers import WorkerName
+from app.storage.deletion.forget import forget_messages
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
-from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.exchanges import Exchanges, shown_path
 from app.storage.tables.settings import Settings
 from app.transfer import source_files
 from app.transfer.importing import import_files
@@ -204,6 +206,74 @@ def test_reading_while_it_is_written_ends_like_reading_it_once(
             for message in Exchanges(other).messages_in(each.id)
         }
     assert {text for _, text in followed.texts()} >= expected - {""}
+
+
+def _piece(name: str, parent: str, reply: str, content: dict[str, str]) -> dict[str, Any]:
+    message = {"id": reply, "role": "assistant", "model": "claude", "content": [content]}
+    return {"uuid": name, "parentUuid": parent, "type": "assistant", "message": message}
+
+
+def _asked(name: str, parent: str | None, content: object) -> dict[str, Any]:
+    message = {"role": "user", "content": content}
+    return {"uuid": name, "parentUuid": parent, "type": "user", "message": message}
+
+
+_IN_PIECES = (
+    _asked("u1", None, "How do I bake bread?"),
+    _piece("a1", "u1", "m1", {"type": "thinking", "thinking": "Flour and water"}),
+    _piece("a2", "a1", "m1", {"type": "text", "text": "I look it up."}),
+    _piece("a3", "a2", "m1", {"type": "tool_use", "id": "t", "name": "Read", "input": ""}),
+    _asked("u2", "a3", [{"type": "tool_result", "tool_use_id": "t", "content": "a recipe"}]),
+    _piece("a4", "u2", "m2", {"type": "text", "text": "Mix flour"}),
+    _piece("a5", "a4", "m2", {"type": "text", "text": "Mix flour and water."}),
+    _asked("u3", "a5", "And then?"),
+    _piece("a6", "u3", "m3", {"type": "thinking", "thinking": "Heat"}),
+    _piece("a7", "a6", "m3", {"type": "text", "text": "Bake it."}),
+)
+
+
+def _shown(store: Store) -> list[str]:
+    """The texts of the turns of the only conversation, as they are shown."""
+    (found,) = Conversations(store).listed()
+    exchanges = Exchanges(store)
+    return [
+        "".join(
+            getattr(block, "text", "")
+            for message in exchanges.messages_of(each)
+            for block in message.blocks
+        )
+        for each in shown_path(found, exchanges.of(found.id))
+    ]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_reply_that_is_logged_in_pieces_is_kept_whole_while_it_is_followed(
+    followed: Followed, step: int, tmp_path: Path
+) -> None:
+    records = [each | {"sessionId": "s1", "isSidechain": False} for each in _IN_PIECES]
+    for read in (*range(1, len(records), step), len(records)):
+        followed.session.write_text(_text(records[:read]))
+        os.utime(followed.session, ns=(read, read))
+        followed.read()
+        stored = len(Exchanges(followed.store).messages_in(1))
+        followed.restart()
+        followed.read()
+        assert len(Exchanges(followed.store).messages_in(1)) == stored
+    with opened(tmp_path / "other") as other:
+        import_files(other, [followed.session])
+        assert _shown(followed.store) == _shown(other)
+        assert "Mix flour and water." in _shown(other)[0]
+    assert check(followed.store).problems == ()
+
+
+def test_what_was_forgotten_of_a_reply_does_not_return_when_it_grows(followed: Followed) -> None:
+    records = [each | {"sessionId": "s1", "isSidechain": False} for each in _IN_PIECES[:4]]
+    followed.session.write_text(_text(records[:3]))
+    followed.read()
+    forget_messages(followed.store, [Exchanges(followed.store).messages_in(1)[1].id])
+    followed.session.write_text(_text(records))
+    followed.read()
+    assert not [text for _, text in followed.texts() if "look it up" in text]
 
 
 def test_a_source_that_is_off_is_not_looked_at(followed: Followed) -> None:

@@ -1,0 +1,121 @@
+"""Growth of imported messages: what a followed program added to a message after it was stored.
+
+Programs log a reply in pieces, or rewrite it as it grows, and their files are read in between. Stored
+messages do not change: what was added becomes a message that continues the stored one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from app.domain.conversations import Block, Image, Message, Role, Text, Thinking
+from app.domain.ids import MessageId
+from app.domain.sources import SourceName
+from app.domain.transfer import ImportedConversation, ImportedMessage
+
+_SOURCES = frozenset(SourceName)
+
+
+def may_grow(
+    found: ImportedConversation, known: Mapping[str, MessageId]
+) -> dict[MessageId, ImportedMessage]:
+    """Return the known messages that may have grown, by local id: those of the last known turn."""
+    if found.source not in _SOURCES:
+        return {}
+    users = [
+        place
+        for place, each in enumerate(found.messages)
+        if each.role is Role.USER and each.source_id in known
+    ]
+    last_turn = found.messages[users[-1] if users else 0 :]
+    stored = ((known.get(each.source_id), each) for each in last_turn)
+    return {message_id: each for message_id, each in stored if message_id is not None}
+
+
+def has_grown(
+    found: ImportedConversation,
+    known: Mapping[str, MessageId],
+    stored: Mapping[MessageId, Message],
+) -> bool:
+    """Return whether any of the messages that may have grown has, or was continued before."""
+    return any(
+        rest_of(stored[message_id].blocks, now.blocks)
+        for message_id, now in may_grow(found, known).items()
+        if message_id in stored and stored[message_id].blocks
+    )
+
+
+class Addition(NamedTuple):
+    """What an import adds to a known conversation.
+
+    Attributes:
+        messages: The messages to add, parents first.
+        known: The local ids of known messages, of one that was continued that of its last part.
+        ends: The added messages that continue known ones, by what they continue.
+    """
+
+    messages: list[ImportedMessage]
+    known: dict[str, MessageId]
+    ends: dict[str, str]
+
+
+def addition_to(
+    found: ImportedConversation, known: Mapping[str, MessageId], here: Iterable[Message]
+) -> Addition:
+    """Return what to add; `here` are all stored messages, none if nothing can have grown."""
+    stored = {each.id: each for each in here}
+    ends: dict[str, str] = {}  # of a message that has grown, what was added
+    last_ids = dict(known)
+    added: list[ImportedMessage] = []
+    for message_id, now in may_grow(found, known).items() if stored else ():
+        last, rest = _stored_part(stored, message_id, now.blocks)
+        last_ids[now.source_id] = last.id
+        if rest:
+            name = f"{now.source_id}+{len(now.blocks) - len(rest)}"
+            added.append(replace(now, source_id=name, parent=now.source_id, blocks=rest))
+            ends[now.source_id] = name
+    added += (
+        replace(each, parent=ends.get(each.parent or "", each.parent))
+        for each in found.messages
+        if each.source_id not in known
+    )
+    return Addition(added, last_ids, ends)
+
+
+def rest_of(stored: Sequence[Block], now: Sequence[Block]) -> tuple[Block, ...] | None:
+    """Return what `now` has after the stored blocks; None if it does not begin with them."""
+    left = list(now)
+    for block in stored:
+        first = left[0] if left else None
+        if block == first or (isinstance(block, Image) and isinstance(first, Image)):
+            left.pop(0)
+        elif (
+            isinstance(block, Text | Thinking)
+            and isinstance(first, Text | Thinking)
+            and type(block) is type(first)
+            and first.text.startswith(block.text)
+        ):
+            left[0] = replace(first, text=first.text[len(block.text) :])
+        else:
+            return None
+    return tuple(left)
+
+
+def _stored_part(
+    stored: Mapping[MessageId, Message], message_id: MessageId, blocks: Sequence[Block]
+) -> tuple[Message, tuple[Block, ...]]:
+    """Return the last stored message of a message that may have grown, and its blocks after that."""
+    last = stored[message_id]
+    rest = rest_of(last.blocks, blocks) if last.blocks else None
+    while rest:
+        continued = (
+            (each, after)
+            for each in stored.values()
+            if each.parent_id == last.id and each.role is last.role and each.blocks
+            and (after := rest_of(each.blocks, rest or ())) is not None
+        )  # fmt: skip
+        following = next(continued, None)
+        if following is None:
+            break
+        last, rest = following
+    return last, rest or ()
