@@ -64,11 +64,14 @@ def addition_to(
 ) -> Addition:
     """Return what to add; `here` are all stored messages, none if nothing can have grown."""
     stored = {each.id: each for each in here}
+    children: dict[MessageId | None, list[Message]] = {}
+    for each in stored.values():
+        children.setdefault(each.parent_id, []).append(each)
     ends: dict[str, str] = {}  # of a message that has grown, what was added
     last_ids = dict(known)
     added: list[ImportedMessage] = []
     for message_id, now in may_grow(found, known).items() if stored else ():
-        last, rest = _stored_part(stored, message_id, now.blocks)
+        last, rest = _stored_part(stored[message_id], children, now.blocks)
         last_ids[now.source_id] = last.id
         if rest:
             name = f"{now.source_id}+{len(now.blocks) - len(rest)}"
@@ -102,18 +105,18 @@ def rest_of(stored: Sequence[Block], now: Sequence[Block]) -> tuple[Block, ...] 
 
 
 def _stored_part(
-    stored: Mapping[MessageId, Message], message_id: MessageId, blocks: Sequence[Block]
+    last: Message, children: Mapping[MessageId | None, Sequence[Message]], blocks: Sequence[Block]
 ) -> tuple[Message, tuple[Block, ...]]:
-    """Return the last stored message of a message that may have grown, and its blocks after that."""
-    last = stored[message_id]
+    """Return the last stored message of one that may have grown, and its blocks after that."""
     rest = rest_of(last.blocks, blocks) if last.blocks else None
     while rest:
         continued = (
             (each, after)
-            for each in stored.values()
-            if each.parent_id == last.id and each.role is last.role and each.blocks
+            for each in children.get(last.id, ())
+            if each.role is last.role
+            and each.blocks
             and (after := rest_of(each.blocks, rest or ())) is not None
-        )  # fmt: skip
+        )
         following = next(continued, None)
         if following is None:
             break
