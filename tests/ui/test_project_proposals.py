@@ -62,8 +62,8 @@ def test_conversations_are_moved_to_the_project_that_there_is(screen: Screen) ->
 
 def test_a_proposal_is_dismissed_and_an_error_shown(screen: Screen) -> None:
     screen.service.results["listed"] = (replace(HERON, name="Heron"),)
-    screen.press("Dismiss Cello")
+    screen.press("Discard Cello")
     assert screen.changes() == [("dismiss", CELLO)]
     screen.service.error = InvalidInput("Full")
-    screen.press("Dismiss Heron")
+    screen.press("Discard Heron")
     assert not screen.dialog.status.isHidden()
