@@ -543,11 +543,13 @@ def test_a_recall_answer_is_shown_from_its_beginning(compose: Compose) -> None:
 def test_changes_made_elsewhere_are_shown(
     compose: Compose, path: tuple[Exchange, ...], calls: list[str]
 ) -> None:
-    compose.library.view = replace(compose.library.view, path=path)
+    current = conversation(visible_leaf_id=path[-1].message_ids[-1])
+    compose.library.view = replace(compose.library.view, path=path, conversation=current)
     compose.bridge.changed.emit(ChangeSet(messages_in=frozenset({ConversationId(8)})))
     assert [each[0] for each in compose.transcript.calls] == []
     compose.bridge.changed.emit(ChangeSet(messages_in=frozenset({TALK})))
     assert [each[0] for each in compose.transcript.calls] == calls
+    assert bool(compose.pane.state.text) is (path[-1].id == ExchangeId(9))  # not the one shown
 
 
 def test_a_new_record_is_announced_and_a_deleted_conversation_is_left(compose: Compose) -> None:

@@ -547,6 +547,7 @@ class ConversationPresenter(Presenter):
         if not is_same_branch or not has_news or self._has_own_reply(conversation_id):
             return
         self.view = fresh
+        self._show_state()
         self._transcript.extend(headers[len(shown) :])
         self.show_running(False)
         await self._provide(fresh, changed)
