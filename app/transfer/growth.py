@@ -64,14 +64,16 @@ def addition_to(
 ) -> Addition:
     """Return what to add; `here` are all stored messages, none if nothing can have grown."""
     stored = {each.id: each for each in here}
-    children: dict[MessageId | None, list[Message]] = {}
-    for each in stored.values():
-        children.setdefault(each.parent_id, []).append(each)
+    imported = set(known.values())
+    unknown = (each for each in stored.values() if each.id not in imported)
+    parts = {each.parent_id: each for each in unknown if each.role is not Role.USER}
     ends: dict[str, str] = {}  # of a message that has grown, what was added
     last_ids = dict(known)
     added: list[ImportedMessage] = []
-    for message_id, now in may_grow(found, known).items() if stored else ():
-        last, rest = _stored_part(stored[message_id], children, now.blocks)
+    for message_id, now in may_grow(found, known).items():
+        if message_id not in stored:
+            continue
+        last, rest = _stored_part(stored[message_id], parts, now.blocks)
         last_ids[now.source_id] = last.id
         if rest:
             name = f"{now.source_id}+{len(now.blocks) - len(rest)}"
@@ -105,20 +107,14 @@ def rest_of(stored: Sequence[Block], now: Sequence[Block]) -> tuple[Block, ...] 
 
 
 def _stored_part(
-    last: Message, children: Mapping[MessageId | None, Sequence[Message]], blocks: Sequence[Block]
+    last: Message, parts: Mapping[MessageId | None, Message], blocks: Sequence[Block]
 ) -> tuple[Message, tuple[Block, ...]]:
-    """Return the last stored message of one that may have grown, and its blocks after that."""
+    """Return the last stored part of a message that may have grown, and its blocks after that.
+
+    `parts` are the messages that no import knows, by what they follow. Nothing is added behind a
+    part that was changed here, as by forgetting it.
+    """
     rest = rest_of(last.blocks, blocks) if last.blocks else None
-    while rest:
-        continued = (
-            (each, after)
-            for each in children.get(last.id, ())
-            if each.role is last.role
-            and each.blocks
-            and (after := rest_of(each.blocks, rest or ())) is not None
-        )
-        following = next(continued, None)
-        if following is None:
-            break
-        last, rest = following
+    while rest and (part := parts.get(last.id)) is not None and part.role is last.role:
+        last, rest = part, rest_of(part.blocks, rest) if part.blocks else None
     return last, rest or ()

@@ -262,10 +262,8 @@ class ConversationImporter:
         changes = metadata_updates(found, known)
         if not new:
             if not known.conversation.private:
-                exchanges_here = (
-                    self._exchanges.of(known.conversation.id) if found.summaries else ()
-                )
-                changes += self._newer_summaries(found, known, exchanges_here, known.message_ids)
+                exchanges = self._exchanges.of(here) if found.summaries else ()
+                changes += self._newer_summaries(found, known, exchanges, known.message_ids)
             return changes, ImportCounts(duplicates=duplicates)
         conversation = known.conversation
         added = self._messages(found, new, here, known_ids, conversation.created_at)

@@ -266,14 +266,19 @@ def test_a_reply_that_is_logged_in_pieces_is_kept_whole_while_it_is_followed(
     assert check(followed.store).problems == ()
 
 
-def test_what_was_forgotten_of_a_reply_does_not_return_when_it_grows(followed: Followed) -> None:
+@pytest.mark.parametrize("pieces", [(3,), (2, 3)], ids=["its beginning", "what was added"])
+def test_what_was_forgotten_of_a_reply_does_not_return_when_it_grows(
+    followed: Followed, pieces: tuple[int, ...]
+) -> None:
     records = [each | {"sessionId": "s1", "isSidechain": False} for each in _IN_PIECES[:4]]
-    followed.session.write_text(_text(records[:3]))
-    followed.read()
-    forget_messages(followed.store, [Exchanges(followed.store).messages_in(1)[1].id])
+    for count in pieces:
+        followed.session.write_text(_text(records[:count]))
+        followed.read()
+    assert any("look it up" in text for _, text in followed.texts())
+    forget_messages(followed.store, [Exchanges(followed.store).messages_in(1)[-1].id])
     followed.session.write_text(_text(records))
     followed.read()
-    assert not [text for _, text in followed.texts() if "look it up" in text]
+    assert not any("look it up" in text for _, text in followed.texts())
 
 
 def test_a_source_that_is_off_is_not_looked_at(followed: Followed) -> None:
