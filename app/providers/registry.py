@@ -17,6 +17,7 @@ from app.domain.errors import KeyMissing, KnownError, NotFound
 from app.domain.presets import ModelOptions
 from app.domain.translation import tr_noop
 from app.providers.configuration import ProviderConfig
+from app.providers.gallery import title_of
 from app.providers.http.endpoint import ENTER_KEY, Endpoint, Network, TimeLimits
 from app.providers.http.json_fields import json_object
 from app.providers.model_options import without_refused
@@ -108,6 +109,7 @@ class ProviderRegistry:
             times=TimeLimits(first_byte_s=config.first_byte_s)
             if config.first_byte_s
             else TimeLimits(),
+            title=title_of(config.name),
         )
 
     def build(self, config: ProviderConfig) -> RemoteProvider:

@@ -96,6 +96,8 @@ class FoundKey:
             return tr_noop(
                 f"Correct {self.variable}; the environment takes precedence over saved keys"
             )
+        if self.place is KeyLocation.SESSION:  # it was typed a moment ago, perhaps in that page
+            return tr_noop("Check that it is complete, and that it belongs to this address")
         return tr_noop("Enter a valid key in Settings, Models")
 
 

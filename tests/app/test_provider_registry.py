@@ -91,9 +91,9 @@ def test_the_environments_base_url_is_checked_and_may_be_plain_http_if_allowed()
     assert url.origin == "http://192.168.1.5:11434"
 
 
-@pytest.mark.parametrize("name", ["openai", "anthropic"])
+@pytest.mark.parametrize("name", ["OpenAI", "Anthropic"])
 def test_a_vendors_own_server_needs_a_key_and_names_its_variable(name: str) -> None:
-    heard = hear(provider(registry(), name))
+    heard = hear(provider(registry(), name.lower()))
     assert isinstance(heard.error, KeyMissing)
     assert name in heard.error.title
     assert f"{name.upper()}_API_KEY" in heard.error.hint

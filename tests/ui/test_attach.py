@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QSize, Qt, QUrl
 from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QWidget
@@ -24,6 +24,7 @@ from ui.rendering.images import load_image
 from ui.views.chat_pane import ChatPane
 from ui.views.dialogs.image_viewer import ImageViewer
 from ui.views.drop_hint import drop_text
+from ui.widgets.transcript.layout import FlowRow
 
 
 @pytest.fixture
@@ -83,6 +84,39 @@ def test_files_are_read_shown_and_removed(attaching: Attaching, tmp_path: Path) 
     assert next_stop(buttons[0]) is buttons[1]
     QTest.mouseClick(buttons[0], Qt.MouseButton.LeftButton)
     assert attaching.names == ["b.pdf"]
+
+
+def test_a_file_is_attached_once_and_the_last_one_is_in_view(
+    attaching: Attaching, tmp_path: Path, qtbot: QtBot
+) -> None:
+    paths = [tmp_path / f"{number}.txt" for number in range(9)]
+    for path in paths:
+        path.write_text(path.name)
+    attaching.presenter.add([*paths, paths[0]])
+    assert attaching.names == [path.name for path in paths]
+    bar = attaching.pane.composer.files.horizontalScrollBar()
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum() > 0)
+
+
+def test_chips_of_a_message_stand_below_its_images(qtbot: QtBot) -> None:
+    row = FlowRow(gap=4)
+    heights = (100, 100, 20, 20)
+    for height in heights:
+        row.add(Sized(QSize(90, height)))
+    assert row.natural_width() == 184
+    assert row.height_for(400) == 124
+    assert [each.y() for each in row.members] == [0, 0, 104, 104]
+
+
+class Sized(QWidget):
+    """A widget of one size."""
+
+    def __init__(self, size: QSize) -> None:
+        super().__init__()
+        self._size = size
+
+    def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+        return self._size
 
 
 def next_stop(widget: QWidget) -> QWidget:

@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMainWindow
+from pytestqt.qtbot import QtBot
 
 from app.chat.library import Library
 from app.domain.ids import ConversationId
@@ -80,6 +81,7 @@ def test_several_are_tagged_together(bulk: Bulk) -> None:
     dialog.setTextValue("work, to read,")
     dialog.accept()
     assert bulk.library.calls == [("tag", [ONE, TWO], ["work", "to read"])]
+    assert "#to read" in bulk.parts.banner.messages[-1]
 
 
 def test_several_are_forgotten_from_the_trash_after_a_yes(bulk: Bulk) -> None:
@@ -93,7 +95,7 @@ def test_several_are_forgotten_from_the_trash_after_a_yes(bulk: Bulk) -> None:
     assert bulk.library.calls == [("restore", ONE, TWO)]
 
 
-def test_ctrl_selects_several_without_opening_them_and_they_stay_selected() -> None:
+def test_ctrl_selects_several_without_opening_them_and_they_stay_selected(qtbot: QtBot) -> None:
     sidebar = Sidebar()
     sidebar.resize(300, 400)
     sidebar.show()
@@ -119,6 +121,17 @@ def test_ctrl_selects_several_without_opening_them_and_they_stay_selected() -> N
     QTest.keyPress(view, Qt.Key.Key_N, Qt.KeyboardModifier.ControlModifier)
     sidebar.select_conversation(None)
     assert sidebar.selected_conversations == [], "although Ctrl is still held"
+    click(1, Qt.KeyboardModifier.NoModifier)
+    click(3, Qt.KeyboardModifier.ControlModifier)
+    view.activateWindow()
+    view.setFocus()
+    qtbot.waitUntil(view.hasFocus)
+    with qtbot.waitSignal(sidebar.deletion_requested):
+        QTest.keyClick(view, Qt.Key.Key_Delete)
+    sidebar.select_conversation(1, is_opened=True)
+    assert len(sidebar.selected_conversations) == 2
+    sidebar.select_conversation(2, is_opened=True)
+    assert [each.id for each in sidebar.selected_conversations] == [2]
 
 
 def test_several_are_changed_in_one_record_of_the_journal(data_dir: Path) -> None:

@@ -89,6 +89,15 @@ def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
     assert box.verticalScrollBar().maximum() == 0
 
 
+def test_a_chosen_preset_gives_the_focus_to_the_message(qtbot: QtBot) -> None:
+    composer = Composer()
+    composer.preset.show_choices({"a": "A", "b": "B"}, "a")
+    composer.show()
+    composer.preset.setFocus()
+    composer.preset.activated.emit(1)
+    qtbot.waitUntil(lambda: composer.focusWidget() is composer.box)
+
+
 def test_a_quotation_is_put_below_what_is_typed() -> None:
     composer = Composer()
     composer.quote("One\n\nTwo\n")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("qapp")
     [
         r"e^{i\pi} + 1 = 0",
         r"\frac{-b \pm \sqrt{b^2 - 4ac}}{2a}",
-        r"\begin{pmatrix} a & b \\ c & d \end{pmatrix}",
+        r"\begin{pmatrix} a & b \\ c & d \end{pmatrix}^{-1} = \frac{1}{ad-bc}\begin{pmatrix} d \end{pmatrix}_2^T",
         r"f(x) = \begin{cases} x^2 & \text{if } x > 0 \\ 0 & \text{otherwise} \end{cases}",
         r"\begin{aligned} a &= b + c \\ &= d \end{aligned}",
         r"\begin{align} a &= b \nonumber \\ &= c \label{eq} \end{align}",

@@ -122,6 +122,26 @@ def test_a_provider_of_one_model_has_a_list_of_its_height_and_a_button_of_its_te
     assert shown.use.width() < 400
 
 
+def test_a_name_that_is_not_listed_is_offered_and_gone_with_the_next_list(qtbot: QtBot) -> None:
+    page = QWidget()
+    page.resize(900, 700)
+    shown = ProviderModels(page)
+    column_in(page, shown, None)
+    shown.list.provider = "a"
+    shown.show_models((), "")
+    page.show()
+    qtbot.waitExposed(page)
+    assert not shown.use.isEnabled()
+    shown.list.search.setText("own")
+    search = shown.list.search
+    qtbot.waitUntil(lambda: search.height() >= search.sizeHint().height())
+    with qtbot.waitSignal(shown.default_chosen) as chosen:
+        shown.use.click()
+    assert chosen.args == ["a:own"]
+    shown.show_models((ModelRow("a:one", "one"),), "")
+    assert (shown.list.search.text(), shown.list.model) == ("", "a:one")
+
+
 def test_the_button_is_never_wider_than_its_place() -> None:
     picker = ModelPicker()
     picker.show_model("p:" + "a-model-with-a-very-long-name/" * 5)

@@ -246,6 +246,8 @@ def test_the_list_follows_its_folder_and_changes(
     menu.actions()[1].trigger()
     menu.close()
     assert commands.library.calls == [("pin", OTHER, True)]
+    sidebar.deletion_requested.emit()
+    assert commands.removal.calls == [("delete", OTHER)]
     sidebar.edit_title(conversation(OTHER))
     (editor,) = sidebar.conversation_list.findChildren(QLineEdit)
     editor.setText(" A new name ")

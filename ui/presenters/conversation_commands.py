@@ -79,7 +79,7 @@ class ConversationCommands(Presenter):
             "pin": self._pin,
             "archive": self._archive,
             "tag": self._ask_for_tags,
-            "delete": self._delete,
+            "delete": self.delete,
             "restore": self._restore,
             "forget": self.ask_to_forget,
             "move": lambda chosen: self._ask_for_project(_ids(chosen)),
@@ -114,7 +114,7 @@ class ConversationCommands(Presenter):
             (tr("Tags\u2026") if is_one else tr("Add tags\u2026"), self._ask_for_tags),
             (tr("Move to project\u2026"), lambda chosen: self._ask_for_project(_ids(chosen))),
             (tr("Export\u2026"), lambda chosen: self.ask_for_export(_ids(chosen))),
-            (tr("Delete"), self._delete),
+            (tr("Delete"), self.delete),
         ]
         if any(each.deleted_at is not None for each in conversations):
             entries = [
@@ -195,7 +195,8 @@ class ConversationCommands(Presenter):
             )
         self._report(_said(conversations, one, several), lambda: archive(not archived))
 
-    def _delete(self, conversations: Sequence[Conversation]) -> None:
+    def delete(self, conversations: Sequence[Conversation]) -> None:
+        """Move conversations to the trash."""
         self._bridge.save(lambda: self._removal.delete(*_ids(conversations)))
         self._close_if_open(conversations)
         several = trn(
@@ -234,7 +235,14 @@ class ConversationCommands(Presenter):
         )
 
         def add(text: str) -> None:
-            self._bridge.save(lambda: self._library.tag(ids, _names(text)))
+            names = _names(text)
+            count = trn("{count} conversation", "{count} conversations", len(ids))
+            tags = " ".join(f"#{name}" for name in names)
+            done = tr("{conversations}: {tags} added.").format(conversations=count, tags=tags)
+            self._bridge.save(
+                lambda: self._library.tag(ids, names),
+                lambda _: self._messages.show_message(done, brief=True),
+            )
 
         ask_for_text(self._messages.window(), tr("Add tags"), label, "", add)
 

@@ -7,7 +7,7 @@ from PySide6.QtCore import QPoint
 from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
 from app.domain.projects import Project
-from app.domain.translation import tr
+from app.domain.translation import tr, trn
 from app.storage.tables.conversations import Conversations, ListFilter
 from ui.bridge import Refresh
 from ui.presenters.conversation_commands import ConversationCommands
@@ -44,6 +44,7 @@ class ConversationListPresenter(Presenter):
         self._sidebar.folder_chosen.connect(self._on_folder_chosen)
         self._sidebar.projects.chosen.connect(lambda _: self.refresh())
         self._sidebar.menu_requested.connect(self._on_menu_requested)
+        self._sidebar.deletion_requested.connect(self._on_deletion_requested)
         self._sidebar.conversations.renamed.connect(
             lambda each, title: self._commands.rename(title, each)
         )
@@ -87,7 +88,7 @@ class ConversationListPresenter(Presenter):
     def show_opened(self, conversation: Conversation | None) -> None:
         """Select the conversation that is open now."""
         self._commands.show_opened(conversation)
-        self._sidebar.select_conversation(conversation.id if conversation else None)
+        self._sidebar.select_conversation(conversation.id if conversation else None, is_opened=True)
 
     def _on_folder_chosen(self, folder: Folder) -> None:
         self._folder = folder
@@ -99,7 +100,17 @@ class ConversationListPresenter(Presenter):
         entries = self._commands.menu_of(chosen)
         if len(chosen) == 1 and conversation.deleted_at is None:
             entries.insert(0, (tr("Rename"), lambda: self._sidebar.edit_title(conversation)))
-        show_menu(self._sidebar.window(), position, entries)
+        count = trn("{count} conversation", "{count} conversations", len(chosen))
+        heading = count if len(chosen) > 1 else ""
+        show_menu(self._sidebar.window(), position, entries, heading)
+
+    def _on_deletion_requested(self) -> None:
+        """Delete what is selected; what is in the trash already is forgotten after a question."""
+        chosen = self._sidebar.selected_conversations
+        if any(each.deleted_at is not None for each in chosen):
+            self._commands.ask_to_forget(chosen)
+        elif chosen:
+            self._commands.delete(chosen)
 
     def _on_trash_emptied(self) -> None:
         self._bridge.load(

@@ -72,10 +72,16 @@ class Navigation:
 
 
 def show_menu(
-    parent: QWidget, position: QPoint, entries: Iterable[tuple[str, Callable[[], object]]]
+    parent: QWidget,
+    position: QPoint,
+    entries: Iterable[tuple[str, Callable[[], object]]],
+    heading: str = "",
 ) -> None:
-    """Show a menu of texts and what they run."""
+    """Show a menu of texts and what they run, below a heading if there is one."""
     menu = QMenu(parent)
+    if heading:
+        menu.addAction(heading).setEnabled(False)
+        menu.addSeparator()
     for text, run in entries:
         menu.addAction(text).triggered.connect(lambda _checked=False, run=run: run())
     menu.popup(position)

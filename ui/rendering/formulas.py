@@ -35,6 +35,7 @@ _DROPPED = re.compile(
     r"\\(?:label|require)\s*\{[^{}]*\}|\\(?:notag|nonumber|allowbreak)(?![A-Za-z])"
 )
 _TAG = re.compile(r"\\tag\*?\s*\{([^{}]*)\}")
+_ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{[^{}]*\}(\s*[_^])?")
 _MARKUP = re.compile(r"<[^>]*>|&#x[0-9A-Fa-f]+;")
 _ENTITY = re.compile(r"&#x([0-9A-Fa-f]+);")
 _VIEW_BOX = re.compile(
@@ -148,6 +149,9 @@ def _bytes_of(key: Key, formula: Formula | None) -> int:
 
 def typeset(source: str, is_display: bool) -> Formula | None:
     """Return a formula; None if it is wrong, too long, or has a command or letter that is unknown."""
+    if len(source) > MAX_CHARS:
+        return None
+    source = _with_groups(source)
     if not _is_bounded(source):
         return None
     try:
@@ -162,13 +166,32 @@ def _is_bounded(source: str) -> bool:
     ziamath lays out what is inside a group twice, and so on inward: a token costs 0.25 ms times two
     to the power of its depth.
     """
-    if len(source) > MAX_CHARS or not source.strip():
+    if not source.strip():
         return False
     depth = cost = 0
     for token in _TOKEN.findall(_CASES.sub(r"\\\1{\\\1", source)):
         depth += _DEPTHS.get(token, 0)
         cost += 1 << min(30, max(0, depth))
     return cost <= _MAX_COST
+
+
+def _with_groups(source: str) -> str:
+    """Return a formula with braces around matrices that have a sub- or superscript.
+
+    Without them the library reads the script as part of the environment.
+    """
+    begins: list[int] = []
+    braces: list[tuple[int, str]] = []
+    for found in _ENVIRONMENT.finditer(source):
+        if found[1] == "begin":
+            begins.append(found.start())
+        elif begins:
+            begin = begins.pop()
+            if found[2]:
+                braces += [(begin, "{"), (found.start(2), "}")]
+    for place, brace in sorted(braces, reverse=True):
+        source = source[:place] + brace + source[place:]
+    return source
 
 
 def _typeset(source: str, is_display: bool) -> Formula | None:

@@ -35,8 +35,8 @@ class ResultDelegate(RowDelegate):
         if not isinstance(value, SearchResult):
             return super().sizeHint(option, index)
         style = self._style
-        small = (_snippet_lines(value) + 1) * style.small_metrics.height()
-        lead = style.line_px if lead_text(value)[0] else 0
+        small = (_snippet_lines(value) + 1) * style.small_pitch_px
+        lead = style.pitch_px if lead_text(value)[0] else 0
         return QSize(0, round(lead + small + 2 * _EDGE_PX + GAP_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -84,14 +84,14 @@ class ResultDelegate(RowDelegate):
         if lead:
             painter.setPen(style.muted if result.is_weak else style.text)
             self._marked_line(painter, inner, lead, marks, style.font, style.metrics)
-            inner.setTop(inner.top() + style.line_px)
-        lines, small_px = _snippet_lines(result), style.small_metrics.height()
+            inner.setTop(inner.top() + style.pitch_px)
+        lines = _snippet_lines(result)
         room = _FILLED_SHARE * lines * inner.width()
         measured = style.small_metrics.horizontalAdvance
         text, found = with_first_mark(result, lambda shown: measured(shown) <= room)
         painter.setPen(style.muted if lead or result.is_weak else style.text)
         self._draw(painter, inner, text, style.small, found, lines)
-        inner.setTop(inner.top() + lines * small_px + GAP_PX)
+        inner.setTop(inner.top() + lines * style.small_pitch_px + GAP_PX)
         painter.setFont(style.small)
         painter.setPen(style.muted if result.is_weak else style.accent)
         painter.drawText(inner, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, aside)
@@ -121,7 +121,7 @@ class ResultDelegate(RowDelegate):
     ) -> None:
         formats = [self._mark(text, start, end) for start, end in marks]
         text = fitted(text, font, area.width(), lines)
-        layout = laid_out(text, font, area.width(), formats, lines)
+        layout = laid_out(text, font, area.width(), formats, lines, self._style.small_pitch_px)
         layout.draw(painter, QPointF(area.topLeft()))
 
     def _mark(self, text: str, start: int, end: int) -> QTextLayout.FormatRange:

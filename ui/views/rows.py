@@ -15,6 +15,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import (
     QColor,
     QFont,
+    QFontInfo,
     QFontMetricsF,
     QMouseEvent,
     QPainter,
@@ -41,6 +42,9 @@ _DOT_PX = 2.5
 GAP_PX = 3
 _LOCK_SHARE = 0.9  # of the height of a line
 _LINES = 2  # of a snippet and of a fact
+_PITCH_EM = (
+    1.4  # of lines below each other: letters of other fonts are higher than those of the text
+)
 _Known = KnownFact | KnownMemory
 
 
@@ -60,12 +64,20 @@ class _Style:
         self.metrics, self.small_metrics = QFontMetricsF(self.font), QFontMetricsF(self.small)
         self.strong_metrics = QFontMetricsF(self.strong)
         self.line_px = self.metrics.height()
+        self.pitch_px, self.small_pitch_px = (
+            _pitch(self.metrics, self.font),
+            _pitch(self.small_metrics, self.small),
+        )
         colors = theme.colors
         self.text, self.muted = QColor(colors.text), QColor(colors.muted)
         self.accent, self.chosen = QColor(colors.accent), QColor(colors.accent_soft)
         self.hovered = QColor(colors.code_background)
         self.row_size = QSize(0, round(self.line_px + 1.5 * PAD_PX))
         self.lock = icon("lock", Ink.PlaceholderText)
+
+
+def _pitch(metrics: QFontMetricsF, font: QFont) -> float:
+    return max(metrics.height(), _PITCH_EM * QFontInfo(font).pixelSize())
 
 
 class RowDelegate(QStyledItemDelegate):
@@ -183,7 +195,7 @@ class FactDelegate(RowDelegate):
         """Return a row's size: the lines of a fact are counted, not measured."""
         if not isinstance(index.data(ListRole.VALUE), _Known):
             return super().sizeHint(option, index)
-        return QSize(0, round((_LINES + 1) * self._style.line_px + 1.6 * PAD_PX))
+        return QSize(0, round((_LINES + 1) * self._style.pitch_px + 1.6 * PAD_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw a row: its background, its text, its second line."""
@@ -201,14 +213,14 @@ class FactDelegate(RowDelegate):
         )
         font.setStrikeOut(is_past)
         lines = first_lines(str(index.data()), font, area.width())
-        top = area.top() + (area.height() - (len(lines) + 1) * style.line_px) / 2
+        top = area.top() + (area.height() - (len(lines) + 1) * style.pitch_px) / 2
         painter.setFont(font)
         painter.setPen(style.muted if is_past else style.text)
         for number, line in enumerate((*lines, str(index.data(ListRole.SUBTITLE)))):
             if number == len(lines):
                 painter.setFont(style.small)
                 painter.setPen(style.muted)
-            row = QRectF(area.left(), top + number * style.line_px, area.width(), style.line_px)
+            row = QRectF(area.left(), top + number * style.pitch_px, area.width(), style.pitch_px)
             self._line(painter, row, line)
         painter.restore()
 
@@ -228,8 +240,9 @@ def laid_out(
     width: float,
     formats: Sequence[QTextLayout.FormatRange] = (),
     lines: int = _LINES,
+    pitch_px: float = 0.0,
 ) -> QTextLayout:
-    """Return the first lines of a text, one below the other."""
+    """Return the first lines of a text, `pitch_px` below each other or, for 0, by their own heights."""
     layout = QTextLayout(text, font)
     layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))
     layout.setFormats(formats)
@@ -241,6 +254,6 @@ def laid_out(
             break
         row.setLineWidth(width)
         row.setPosition(QPointF(0, height))
-        height += row.height()
+        height += pitch_px or row.height()
     layout.endLayout()
     return layout

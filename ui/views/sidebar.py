@@ -14,6 +14,7 @@ from PySide6.QtCore import (
     QTimer,
     Signal,
 )
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QGridLayout, QListView, QPushButton, QStackedWidget, QWidget
 
 from app.domain.conversations import Conversation
@@ -64,6 +65,7 @@ class Sidebar(QWidget):
         folder_chosen: The `Folder` to list. project_requested: Make a project.
         trash_emptied: Empty the trash, which is listed.
         menu_requested: (Conversation, global position) for a menu about a conversation.
+        deletion_requested: Delete the selected conversations.
 
     Attributes:
         projects: The list of projects, which limits the conversations.
@@ -78,6 +80,7 @@ class Sidebar(QWidget):
     project_requested = Signal()
     trash_emptied = Signal()
     menu_requested = Signal(object, QPoint)
+    deletion_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -213,9 +216,10 @@ class Sidebar(QWidget):
         self.conversation_list.setCurrentIndex(index)
         self.conversation_list.edit(index)
 
-    def select_conversation(self, conversation_id: int | None) -> None:
-        """Select the open conversation in the list, unless several are selected."""
-        if len(self.selected_conversations) > 1:
+    def select_conversation(self, conversation_id: int | None, *, is_opened: bool = False) -> None:
+        """Select the open conversation, unless several are selected; `is_opened` one is among them."""
+        selected = [each.id for each in self.selected_conversations]
+        if len(selected) > 1 and not (is_opened and conversation_id not in selected):
             return
         index = self.conversations.row_of(conversation_id)
         command = QItemSelectionModel.SelectionFlag.ClearAndSelect  # whatever key is held
@@ -273,6 +277,9 @@ class Sidebar(QWidget):
         view.customContextMenuRequested.connect(self._on_menu_requested)
         view.clicked.connect(self._on_list_chosen)
         view.activated.connect(self._on_list_chosen)
+        deletion = QShortcut(QKeySequence.StandardKey.Delete, view)
+        deletion.setContext(Qt.ShortcutContext.WidgetShortcut)
+        deletion.activated.connect(self.deletion_requested)
         return view
 
     def _add_new_project(self) -> None:

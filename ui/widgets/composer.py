@@ -128,6 +128,7 @@ class Composer(QWidget):
         self.box.recall_requested.connect(self._on_box_recall_requested)
         self.model.chosen.connect(self.box.setFocus)
         self.preset.filled.connect(self._show_preset)
+        self.preset.chosen.connect(lambda _: self.box.setFocus())
         self.memory.choice_changed.connect(self._draft.start)
         self._send.clicked.connect(self._on_send_clicked)
         self._stop.clicked.connect(self._on_stop_clicked)

@@ -29,6 +29,8 @@ class FileRow(QScrollArea):
         self.thumbnails = Thumbnails(self)
         self._chips: dict[int, FileChip] = {}
         self._last_key = 0
+        self._end = 0
+        self.horizontalScrollBar().rangeChanged.connect(self._on_range_changed)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -81,12 +83,16 @@ class FileRow(QScrollArea):
         return key
 
     def show_file(self, key: int, file: "File") -> bool:
-        """Show that a file is ready; return False when it was removed meanwhile."""
+        """Show that a file is ready, or drop it if it is there already; return whether it stays."""
         chip = self._chips.get(key)
-        if chip is not None:
-            chip.show_file(file)
-            self.changed.emit()
-        return chip is not None
+        if chip is None:
+            return False
+        if file in self.files:
+            self.remove(key)
+            return False
+        chip.show_file(file)
+        self.changed.emit()
+        return True
 
     def remove(self, key: int) -> None:
         """Remove a file."""
@@ -104,6 +110,12 @@ class FileRow(QScrollArea):
             self.remove(key)
         for file in files:
             self.add(file.name, file)
+
+    def _on_range_changed(self, _start: int, end: int) -> None:
+        """Show what was added last."""
+        if end > self._end:
+            self.horizontalScrollBar().setValue(end)
+        self._end = end
 
     def _on_chip_remove_requested(self, key: int) -> None:
         keys = list(self._chips)

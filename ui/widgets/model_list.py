@@ -33,7 +33,7 @@ class ModelList(QWidget):
     Signals:
         chosen: PROVIDER:MODEL that was clicked twice, or once if `one_click`, or taken with Enter;
             what was typed if nothing matches it and its provider is known.
-        selected: PROVIDER:MODEL that is selected now, "" for none.
+        selected: What is `wanted` now, "" for none.
         marked: PROVIDER:MODEL whose star was clicked, or that is selected at Ctrl+D.
     """
 
@@ -55,6 +55,7 @@ class ModelList(QWidget):
         clicks = self.tree.itemClicked if one_click else self.tree.itemActivated
         clicks.connect(self._on_clicked)
         self.none = plain_label(self, "muted", tr("No model matches."))
+        self.none.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.none.hide()
         filled(
             QVBoxLayout(self),
@@ -69,6 +70,16 @@ class ModelList(QWidget):
     def model(self) -> str:
         """The selected model as PROVIDER:MODEL, "" for none."""
         return _model_of(self.tree.currentItem())
+
+    @property
+    def wanted(self) -> str:
+        """The selected model, or what is typed where none matches it and its provider is known."""
+        typed, own = self.search.text().strip(), f"{self.provider}:"
+        if self.model or not typed:
+            return self.model
+        if self.provider:
+            return own + typed.removeprefix(own)
+        return typed if ":" in typed else ""
 
     def show_groups(self, groups: Iterable[ModelGroup], selected: str = "") -> None:
         """Show models in order; without `selected`, what is selected stays so."""
@@ -115,10 +126,14 @@ class ModelList(QWidget):
             item.setHidden(not all(word in searched for word in words))
             if heading is not None and not item.isHidden():
                 heading.setHidden(False)
-        self.none.setVisible(bool(words) and all(each.isHidden() for each in self._items()))
+        is_none = bool(words) and all(each.isHidden() for each in self._items())
+        self.none.setVisible(is_none)
+        self.tree.setVisible(not is_none)
         current = self.tree.currentItem()
         if current is None or current.isHidden():
             self._move(0)
+        if not self.model:  # what is typed has changed
+            self.selected.emit(self.wanted)
 
     def _select(self, model: str) -> None:
         shown = [each for each in self._items() if _model_of(each) and not each.isHidden()]
@@ -163,10 +178,8 @@ class ModelList(QWidget):
         if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)
         if (key := event.key()) in _ENTER:
-            self._choose(self.tree.currentItem())
-            typed, own = self.search.text().strip(), f"{self.provider}:"
-            if not self.model and typed and (self.provider or ":" in typed):
-                self.chosen.emit(own + typed.removeprefix(own) if self.provider else typed)
+            if self.wanted:
+                self.chosen.emit(self.wanted)
             return True
         if self._has_marks and key == Qt.Key.Key_D and event.modifiers() == _CONTROL:
             self._mark_selected()

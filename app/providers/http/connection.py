@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.domain.errors import KeyMissing, KeyRejected
 from app.providers.http.endpoint import Endpoint, RequestTarget
-from app.system.keys import FoundKey
+from app.system.keys import FoundKey, KeyLocation
 
 if TYPE_CHECKING:
     from app.providers.http.client import GuardedClient
@@ -88,7 +88,7 @@ class Connection:
         """Return the destination of the last request, for errors."""
         base_url = self.endpoint.base_url
         target = RequestTarget(
-            self.endpoint.provider,
+            self.endpoint.shown_name,
             base_url.text,
             model,
             base_url.is_loopback,
@@ -99,7 +99,7 @@ class Connection:
         return replace(
             target,
             key=found.secret.reveal(),
-            key_location=found.location_text,
+            key_location=found.location_text if found.place is not KeyLocation.SESSION else "",
             key_remedy=found.remedy,
         )
 
@@ -144,7 +144,7 @@ class Connection:
         endpoint = self.endpoint
         self._key = key = endpoint.find_key()
         if key is None and endpoint.needs_key:
-            raise KeyMissing(f"There is no API key for {endpoint.provider}", endpoint.key_hint)
+            raise KeyMissing(f"There is no API key for {endpoint.shown_name}", endpoint.key_hint)
         if key is not None and not key.secret.is_sendable:
             raise KeyRejected(
                 f"The API key from {key.location_text} contains characters that no key has",

@@ -97,6 +97,7 @@ class Endpoint:
         is_vendors: Whether the vendors' environment variables (organization, project, custom
             headers) apply: for built-in providers only.
         transport: Replaces the network in tests.
+        title: What errors call the provider; "" for its name.
     """
 
     provider: str
@@ -109,6 +110,12 @@ class Endpoint:
     times: TimeLimits = field(default_factory=TimeLimits)
     sizes: SizeLimits = field(default_factory=SizeLimits)
     transport: "httpx2.AsyncBaseTransport | None" = None
+    title: str = ""
+
+    @property
+    def shown_name(self) -> str:
+        """What errors call the provider."""
+        return self.title or self.provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ class RequestTarget:
     """The destination of a request, for error messages, and the key, which they must not quote.
 
     Attributes:
-        provider: The name the user gave it.
+        provider: What the user knows it by.
         model: The requested model; "" for none.
         key_location: Where the key came from ("OPENAI_API_KEY", "the keyring").
         key_remedy: What to do when the key is refused.

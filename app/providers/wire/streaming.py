@@ -263,7 +263,7 @@ class StreamingModel:
         return parts
 
     def _unfinished(self, count: int) -> ProviderError:
-        provider = self._connection.endpoint.provider
+        provider = self._connection.endpoint.shown_name
         if not count:
             return InvalidReply(
                 f"{provider} sent an empty reply", "Check the base URL, or choose another model"
@@ -276,7 +276,7 @@ class StreamingModel:
 def _images_refused(connection: Connection, model: str, error: Exception) -> ImagesRefused:
     detail = to_provider_error(error, connection, model)
     return ImagesRefused(
-        f"'{model}' at {connection.endpoint.provider} does not read images",
+        f"'{model}' at {connection.endpoint.shown_name} does not read images",
         "Choose a model that does, or retry: it then gets the names of the images only.",
         log_text=detail.log_text if isinstance(detail, ProviderError) else "",
     )

@@ -7,6 +7,7 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelCard, ModelDirectory, ProviderState
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, KnownError
+from app.domain.formatting import format_milliseconds
 from app.domain.text import parse_whole_number
 from app.domain.translation import format_number, tr, trn
 from app.domain.turn_text import RECALL_MODEL
@@ -140,9 +141,10 @@ class ProvidersPresenter(Presenter):
             self._show_models(cards)
 
     def _show_models(self, cards: tuple[ModelCard, ...]) -> None:
-        self._page.form.models.list.provider = self._page.form.name
-        self._page.form.models.show_models(model_rows(cards), self._default)
-        self._show_window(self._page.form.models.list.model)
+        models = self._page.form.models
+        models.list.provider = self._page.form.name
+        models.show_models(model_rows(cards), self._default)
+        self._show_window(models.list.wanted)
 
     def _submit(self, fields: ProviderFields, tested: bool) -> None:
         try:
@@ -172,8 +174,8 @@ class ProvidersPresenter(Presenter):
             if report.problem is not None:
                 form.show_outcome(report.problem.display_text, "error", can_skip_test=True)
                 return
-            text = tr("Saved. Connected in {latency_ms} ms; {found}.").format(
-                latency_ms=report.latency_ms,
+            text = tr("Saved. Connected in {duration}; {found}.").format(
+                duration=format_milliseconds(report.latency_ms),
                 found=trn("{count} model", "{count} models", len(report.models)),
             )
         await self._store(config, key, timeout_s)

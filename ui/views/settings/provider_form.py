@@ -208,7 +208,7 @@ class ProviderModels(Card):
         self.list.selected.connect(self._show_use)
         self.use = button(
             self, tr("Use for new conversations"),
-            lambda: self.default_chosen.emit(self.list.model), kind="primary",
+            lambda: self.default_chosen.emit(self.list.wanted), kind="primary",
         )  # fmt: skip
         self.window_text = PlainLabel(self, wordWrap=True, tone="small")
         self.window_tokens = line_edit(self, tr("tokens"), name=tr("Context window in tokens"))
@@ -216,7 +216,7 @@ class ProviderModels(Card):
         self.window_tokens.returnPressed.connect(self._on_set_clicked)
         self.set_window = button(self, tr("Set context size"), self._on_set_clicked)
         self.reset_window = button(
-            self, tr("Reset"), lambda: self.window_entered.emit(self.list.model, ""), kind="quiet"
+            self, tr("Reset"), lambda: self.window_entered.emit(self.list.wanted, ""), kind="quiet"
         )
         self.note = PlainLabel(self, wordWrap=True)
         row = row_of((self.window_text, 1), self.window_tokens, self.set_window, self.reset_window)
@@ -226,7 +226,8 @@ class ProviderModels(Card):
 
     def show_models(self, rows: tuple[ModelRow, ...], default: str) -> None:
         """Show the models; the default one is selected if it is among them."""
-        note = "" if rows else tr("The server does not list its models.")
+        note = "" if rows else tr("The server lists no models. Type the name of one above.")
+        self.list.search.clear()
         self.list.show_groups([ModelGroup("", rows, note)], default)
         self.list.reveal()
         height_px = self.list.fitting_height()
@@ -250,8 +251,8 @@ class ProviderModels(Card):
         self.reset_window.setVisible(is_own)
 
     def _show_use(self) -> None:
-        self.use.setEnabled(self.list.model not in ("", self._default))
+        self.use.setEnabled(self.list.wanted not in ("", self._default))
 
     def _on_set_clicked(self) -> None:
         if typed := self.window_tokens.text().strip():
-            self.window_entered.emit(self.list.model, typed)
+            self.window_entered.emit(self.list.wanted, typed)

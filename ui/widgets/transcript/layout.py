@@ -11,6 +11,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from ui.theme import Theme
 from ui.widgets.plain_label import PlainLabel
 
+_ANY_WIDTH = 1 << 24
+
 
 class Root(QWidget):
     """The outermost part, such as a turn.
@@ -109,7 +111,7 @@ def _keep_focus(part: QWidget) -> None:
 
 
 class FlowRow(QWidget):
-    """Small widgets side by side, wrapping to further lines."""
+    """Small widgets side by side, wrapping to further lines; much lower ones begin a line."""
 
     def __init__(self, parent: QWidget | None = None, *, gap: int = 6) -> None:
         super().__init__(parent)
@@ -126,24 +128,16 @@ class FlowRow(QWidget):
 
     def natural_width(self) -> int:
         """Return the width of all members in one line."""
-        widths = [_size(each)[0] for each in self.members if not each.isHidden()]
-        return sum(widths) + self._gap * max(0, len(widths) - 1)
+        widths = (
+            sum(_size(each)[0] + self._gap for each in line) - self._gap
+            for line in self._lines(_ANY_WIDTH)
+        )
+        return max(widths, default=0)
 
     def height_for(self, width: int) -> int:
         """Place the members line by line and return the height."""
-        lines: list[list[QWidget]] = []
-        x = 0
-        for member in self.members:
-            if member.isHidden():
-                continue
-            needed = _size(member)[0]
-            if not lines or x + needed > width:
-                lines.append([])
-                x = 0
-            lines[-1].append(member)
-            x += needed + self._gap
         y = 0
-        for line in lines:
+        for line in self._lines(width):
             x, line_height = 0, max(_size(each)[1] for each in line)
             for member in line:
                 member_width, height = _size(member)
@@ -152,6 +146,20 @@ class FlowRow(QWidget):
                 x += member_width + self._gap
             y += line_height + self._gap
         return max(0, y - self._gap)
+
+    def _lines(self, width: int) -> list[list[QWidget]]:
+        lines: list[list[QWidget]] = []
+        x = height = 0
+        for member in self.members:
+            if member.isHidden():
+                continue
+            needed, own = _size(member)
+            if not lines or x + needed > width or own * 2 < height:
+                lines.append([])
+                x = height = 0
+            lines[-1].append(member)
+            x, height = x + needed + self._gap, max(height, own)
+        return lines
 
 
 def _size(widget: QWidget) -> tuple[int, int]:

@@ -156,9 +156,9 @@ def chip(text: str) -> QToolButton:
 
 
 def file_row(context: RenderContext, files: Sequence[File]) -> FlowRow:
-    """Return a row with a thumbnail for each stored image and a chip for any other file."""
+    """Return a row with a thumbnail for each stored image, then a chip for each other file."""
     row = FlowRow(gap=context.px(0.4))
-    for file in files:
+    for file in sorted(files, key=lambda file: not isinstance(file, Image)):
         if isinstance(file, Image) and file.content_hash is not None and context.thumbnails:
             row.add(ImageButton(context, file, context.thumbnails))
         else:
