@@ -34,6 +34,7 @@ _SEASONS: Final = ("spring", "summer", "autumn", "winter")
 _SHORT: Final = frozenset(_ADDED["short months that are no other words"])
 _NAMES: Final = frozenset(_ADDED["months that are names"])
 _DOTTED: Final = frozenset(_ADDED["before a day and month with full stops"])
+_ON: Final = _DOTTED.union(_ADDED["on"])
 _OTHERS: Final = (
     ("joining", ""), ("on", "o"), ("in", "i"), ("this", "t"), ("next", "f"), ("every", "E"), ("last", "l"),
     ("last, after its noun", "p"), ("before a length of time", "b"),
@@ -54,6 +55,7 @@ _SHAPE: Final = r"\d{4}([-/.])\d\d?\2\d\d?|\d{4}-\d\d|\d\d?([-/.])\d\d?\3\d{4}|\
 _WRITTEN: Final = re.compile(
     r"(\d{4}([-/])\d\d?\2\d\d?|\d{4}\.\d\d\.\d\d|\d{4}-\d\d|\d\d?([-/.])\d\d?\3\d{4})(?:[Tt]\d\d:.*)?"
 )
+_MAYBE_VERSION: Final = re.compile(r"\d\d\.\d\d\.\d\d")
 _ATOM: Final = re.compile(
     rf"""(?=\d)(?:  # most atoms are words, for which none of these is tried
         (?P<shape>(?<![\w./-])(?:{_SHAPE})(?![A-Za-z\d_/-]|[.,]\d))
@@ -147,7 +149,8 @@ def _symbols_at(atoms: list[re.Match[str]], at: int) -> tuple[int, list[Symbol]]
     if kind == "unspaced":
         return 1, list(_unspaced(text))
     if kind == "shape":
-        ranges = tuple(_ranges(text))
+        is_date = not _MAYBE_VERSION.fullmatch(text) or (at and atoms[at - 1][0] in _ON)
+        ranges = tuple(_ranges(text)) if is_date else ()
         return 1, [Symbol("I", 0, ranges) if ranges else _OTHER_WORD]
     if kind == "dotted" and at and atoms[at - 1][0] in _DOTTED:
         day, month = (int(each) for each in text.rstrip(".").split("."))
