@@ -18,6 +18,9 @@ _SLIDE = re.compile(r"ppt/slides/slide(\d+)\.xml")
 _DIGITS = {each: None for each in range(128) if not chr(each).isdecimal()}
 _BREAKS = {"tab": "\t", "br": "\n", "cr": "\n", "line-break": "\n"}
 _UNSEEN = frozenset(("instrText", "delText", "annotation", "tracked-changes"))
+_TABLES = frozenset(("tbl", "table"))  # of Word and PowerPoint, and of OpenDocument
+_TABLE_ROWS = frozenset(("tr", "table-row"))
+_TABLE_CELLS = frozenset(("tc", "table-cell", "covered-table-cell"))
 _HEADING_STYLE = re.compile(r"(?:heading ?(\d)|title$)", re.IGNORECASE)
 
 _SKIPPED = frozenset(("script", "style", "template", "noscript", "svg", "math", "iframe", "object"))
@@ -127,10 +130,16 @@ def _office_file(path: Path) -> Iterator[str]:
 
 
 def _paragraphs(file: IO[bytes]) -> Iterator[str]:
-    """Yield the paragraphs of a part, headings as in Markdown."""
-    level = 0
-    for _, element in ET.iterparse(file):  # noqa: S314 - expat limits entities, the process memory
+    """Yield the paragraphs of a part, headings and tables as in Markdown; a table in a cell is text of the cell."""
+    level, depth = 0, 0  # of a heading, of tables
+    cell: list[str] = []
+    row: list[str] = []
+    rows: list[str] = []
+    for event, element in ET.iterparse(file, ("start", "end")):  # noqa: S314 - expat limits entities, the process memory
         name = element.tag.rpartition("}")[2]
+        if event == "start":
+            depth += name in _TABLES
+            continue
         values = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
         if name in _BREAKS:
             element.text = _BREAKS[name]
@@ -142,10 +151,27 @@ def _paragraphs(file: IO[bytes]) -> Iterator[str]:
             text = "".join(element.itertext()).strip()
             if name == "h" and values.get("outline-level", "").isdecimal():
                 level = int(values["outline-level"])
-            if text:
+            if text and depth:
+                cell.append(" ".join(text.split()).replace("|", "\\|"))
+            elif text:
                 yield f"{'#' * min(level, 6)} {text}" if level else text
             level = 0
             element.clear()
+        elif depth == 1 and name in _TABLE_CELLS:
+            row.append(" ".join(cell))
+            cell.clear()
+        elif depth == 1 and name in _TABLE_ROWS:
+            if any(row):
+                rows.append(
+                    f"| {' | '.join(row)} |" + ("" if rows else f"\n|{' --- |' * len(row)}")
+                )
+            row.clear()
+            element.clear()
+        elif name in _TABLES:
+            depth -= 1
+            if rows and not depth:
+                yield "\n".join(rows)
+                rows.clear()
 
 
 def _epub_file(path: Path) -> Iterator[str]:

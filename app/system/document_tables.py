@@ -20,6 +20,12 @@ _WORKBOOK_PARTS = (".xml", ".bin", ".rels", "mimetype")
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml|content\.xml")
 _PLACE = re.compile(rb'(<(?:\w+:)?(?:c|row)\s(?:[^<>]*?\s)?r=")([A-Z]{0,3})(\d{1,7})(?=")')
 _REPEATED = re.compile(rb'\s[\w.-]+:number-(?:rows|columns)-repeated="\d{4,}"')
+# Of OpenDocument: a row, and a cell, that is repeated 1,000 times or more.
+_REPEATED_PARTS = [
+    re.compile(rb'<([\w.-]+:%b)\b[^<>]*-repeated="\d{4,}"[^<>]*?(?:/>|>.*?</\1>)' % part, re.DOTALL)
+    for part in (b"table-row", b"(?:covered-)?table-cell")
+]
+_HAS_VALUE = re.compile(rb':(?:[a-z-]*value="|p[\s/>])')
 _COLUMNS = [  # their letters; first those of a row as a whole
     "".join(each).encode() for count in range(4) for each in product(ascii_uppercase, repeat=count)
 ]
@@ -68,7 +74,7 @@ def _without_gaps(path: Path) -> "str | IO[bytes]":
         for each in parts:
             if _SHEET.fullmatch(each.filename):
                 sheet = archive.read(each)
-                if (moved := _moved(_REPEATED.sub(b"", sheet))) != sheet:
+                if (moved := _moved(_without_blanks(sheet))) != sheet:
                     changed[each.filename] = moved
         if not changed:
             return str(path)
@@ -76,6 +82,16 @@ def _without_gaps(path: Path) -> "str | IO[bytes]":
             nearer.writestr(each.filename, changed.get(each.filename) or archive.read(each))
     made.seek(0)
     return made
+
+
+def _without_blanks(sheet: bytes) -> bytes:
+    """Return a sheet of OpenDocument with one blank row or cell for each that is repeated often."""
+    for pattern in _REPEATED_PARTS:
+        sheet = pattern.sub(
+            lambda part: part[0] if _HAS_VALUE.search(part[0]) else _REPEATED.sub(b"", part[0]),
+            sheet,
+        )
+    return sheet
 
 
 def _moved(sheet: bytes) -> bytes:

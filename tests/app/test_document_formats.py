@@ -206,6 +206,56 @@ def test_each_passage_of_a_long_table_has_its_head(tmp_path: Path) -> None:
     assert all(len(text) < 1_100 for text, _, _ in made)
 
 
+@pytest.mark.parametrize(
+    "whole", ["w:tbl w:tr w:tc w:p a.docx", "t:table t:table-row t:table-cell t:p a.odt"]
+)
+def test_rows_of_a_table_in_a_text_are_as_in_markdown(tmp_path: Path, whole: str) -> None:
+    table, row, cell, line, name = whole.split()
+
+    def tagged(tag: str, *inner: str) -> str:
+        return f"<{tag}>{''.join(inner)}</{tag}>"
+
+    lines = [
+        tagged(line, f"<w:t>{each}</w:t>")
+        for each in ("Room", "14 m2", "a | b", "Before", "After", "Inner")
+    ]
+    room, area, bars, before, after, inner = lines
+    nested = tagged(table, tagged(row, tagged(cell, inner)))
+    body = (
+        before
+        + tagged(
+            table,
+            tagged(row, tagged(cell, room), tagged(cell, area)),
+            tagged(row, tagged(cell, bars, room), tagged(cell)),
+            tagged(row, tagged(cell, nested, after), tagged(cell, area)),
+        )
+        + after
+    )
+    content = f'<w:d {WORD} xmlns:t="t">{body}</w:d>'
+    path = archive(
+        tmp_path / name, {"word/document.xml" if name == "a.docx" else "content.xml": content}
+    )
+    rows = "| Room | 14 m2 |\n| --- | --- |\n| a \\| b Room |  |\n| Inner After | 14 m2 |"
+    assert text_of(path) == [(f"Before\n\n{rows}\n\nAfter", "", None)]
+
+
+def test_repeated_rows_and_cells_with_values_are_read_and_blank_ones_are_a_gap(
+    tmp_path: Path,
+) -> None:
+    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+    gap = '<table:table-cell table:number-columns-repeated="16000"/>'
+    same = f'<table:table-row table:number-rows-repeated="1500">{cell.format("calm")}{gap}</table:table-row>'
+    blank = f'<table:table-row table:number-rows-repeated="99999">{gap}</table:table-row>'
+    last = f"<table:table-row>{cell.format('gale')}{gap}{cell.format('force 9')}</table:table-row>"
+    names = "".join(f' xmlns:{each}="{each}"' for each in ("office", "table", "text"))
+    content = f'<office:spreadsheet{names}><table:table table:name="Wind">{same}{blank}{last}{blank}</table:table></office:spreadsheet>'
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    parts = {"mimetype": kind, "META-INF/manifest.xml": "<m/>", "content.xml": content}
+    text = "\n".join(each for each, _, _ in text_of(archive(tmp_path / "a.ods", parts)))
+    assert text.count("calm") == 1500
+    assert "\n| gale |  | force 9 |" in text
+
+
 def test_an_open_document_workbook_and_separated_values_are_tables(tmp_path: Path) -> None:
     cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
     rows = 2 * f"<table:table-row>{2 * cell}</table:table-row>"
