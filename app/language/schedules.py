@@ -264,11 +264,12 @@ def schedule_text(cron: str) -> str:
     minute, hour, days, month, weekdays = cron.split()
     if month != "*":
         return cron
-    if step := re.fullmatch(r"\*/(\d+)", minute):
+    step = re.fullmatch(r"\*/(\d+)", minute)
+    if step and int(step[1]) in _STEPS["minute"]:
         when = tr("every {count} minutes").format(count=step[1])
         return _with_days(when, days, weekdays) if hour == "*" else cron
-    if minute == "0" and (hour == "*" or hour.startswith("*/")):
-        count = hour.removeprefix("*/")
+    count = "1" if hour == "*" else hour.removeprefix("*/")
+    if minute == "0" and hour.startswith("*") and count in map(str, _STEPS["hour"]):
         when = tr("every hour") if hour == "*" else tr("every {count} hours").format(count=count)
         return _with_days(when, days, weekdays)
     hours = hour.split(",")
