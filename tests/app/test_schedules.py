@@ -56,7 +56,7 @@ REFUSED = (
 STEPS = ("*/1 * * * *", "*/7 * * * *", "0 */5 * * *", "0 */24 * * *")  # of no phrase
 
 
-@pytest.mark.parametrize(("phrase", "cron"), (*PHRASES.items(), *zip(STEPS, STEPS, strict=True)))
+@pytest.mark.parametrize(("phrase", "cron"), [*PHRASES.items(), *zip(STEPS, STEPS, strict=True)])
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_a_phrase_is_read_and_its_echo_is_read_the_same(
     phrase: str, cron: str, language: str, monkeypatch: pytest.MonkeyPatch
