@@ -145,11 +145,32 @@ def test_a_sidebar_that_was_hidden_returns_in_its_width_after_a_restart(
     assert again.split.sizes()[0] == 250
 
 
-def test_the_sidebar_is_disabled_until_the_window_is_usable(window: MainWindow) -> None:
-    assert window.split.widget(0) is window.sidebar
-    assert not window.sidebar.isEnabled()
+def test_what_is_asked_for_before_the_window_is_usable_is_done_then(window: MainWindow) -> None:
+    assert not window.actions_by_name["delete"].isEnabled()
+    done: list[str] = []
+    for name in ("settings", "search", "new"):
+        window.actions_by_name[name].triggered.connect(lambda _, name=name: done.append(name))
+    window.actions_by_name["search"].trigger()
+    assert window.focusWidget() is window.sidebar.box
+    window.conversation_id = 7
+    window.actions_by_name["new"].trigger()
+    assert window.conversation_id is None
+    window.actions_by_name["settings"].trigger()
+    done.clear()
     window.set_usable(True)
-    assert window.sidebar.isEnabled()
+    window.run_early_action()
+    window.run_early_action()
+    assert done == ["settings"]
+
+
+def test_the_sidebar_is_disabled_but_for_its_box_until_the_window_is_usable(
+    window: MainWindow,
+) -> None:
+    assert window.split.widget(0) is window.sidebar
+    assert window.sidebar.box.isEnabled()
+    assert not window.sidebar.conversation_list.isEnabled()
+    window.set_usable(True)
+    assert window.sidebar.conversation_list.isEnabled()
     window.sidebar.box.setFocus()
     window.actions_by_name["sidebar"].trigger()
     assert not window.sidebar.isVisible()

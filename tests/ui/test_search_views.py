@@ -313,9 +313,10 @@ def test_a_probe_is_opened_removed_and_run() -> None:
 class Search:
     """The presenter with a sidebar; searches wait until `answer` or `fail`."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, typed: str = "") -> None:
         self.marked: list[Any] = []
         self.parts, self.sidebar, self.bridge = parts, Sidebar(), LoopBridge()
+        self.set_text(typed)
         self.waiting: dict[bool, asyncio.Future[SearchResponse]] = {}
         self.coverage = EmbeddingCoverage("space", 1.0)
         service = SimpleNamespace(search=self.search, parts_ranked=lambda *_: [1, 2])
@@ -393,6 +394,14 @@ async def test_text_matches_are_replaced_by_the_ranked_answer(search: Search) ->
     assert "by meaning" in search.message
     await search.answer(True)
     assert "Nothing found" in search.message
+
+
+@story
+async def test_what_was_typed_before_the_library_was_open_is_searched(parts: Parts) -> None:
+    search = Search(parts, "bread")
+    await turns()
+    assert set(search.waiting) == {False}
+    await search.answer(False)
 
 
 @story

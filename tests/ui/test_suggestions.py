@@ -93,6 +93,9 @@ def test_the_welcome_page_offers_sessions_on_a_button_and_nothing_moves(parts: P
     welcome.sessions.click()
     assert "1,120" in suggested.banner.text
     assert welcome.sessions.isHidden()
+    suggested.service.results["suggestion"] = None
+    suggested.presenter._show_invited()
+    assert "1,120" not in suggested.banner.text, "another window imported them, or they are gone"
     welcome.hide()
     assert not welcome.invite("", suggested.banner.hide), "nobody sees it"
 

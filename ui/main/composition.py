@@ -482,7 +482,9 @@ class Presenters(QObject):
         self._services.maintenance.notify = lambda error: self._bridge.on_gui(
             partial(show, error)
         )()
-        window.chat.composer.box.setFocus()
+        if window.focusWidget() is not window.sidebar.box:
+            window.chat.composer.box.setFocus()
+        window.run_early_action()
         if window.memory.knowledge.isVisible():  # shown before it could be filled
             for presenter in self._knowledge:
                 presenter.refresh()

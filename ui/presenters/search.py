@@ -63,6 +63,8 @@ class SearchPresenter(Presenter):
         self._sidebar.result_list.result_chosen.connect(self._on_result_chosen)
         self._sidebar.result_list.menu_requested.connect(self._on_result_menu_requested)
         self._bridge.subscribe(lambda _: self._repeat.start(), "passages", "conversations")
+        if query := self._sidebar.query:  # typed before the library was open
+            self._on_query_changed(query)
 
     # -- searching
 

@@ -67,11 +67,18 @@ class SuggestionPresenter(Presenter):
         suggestion = await self._bridge.run(self._read)
         if suggestion is not None and self._messages.isHidden():
             self._is_over = True
-            show = partial(self._suggest, suggestion)
-            if not self._invite(suggestion.invitation, show):
-                show()
+            if not self._invite(suggestion.invitation, self._show_invited):
+                self._suggest(suggestion)
 
-    def _suggest(self, suggestion: Suggestion) -> None:
+    def _show_invited(self) -> None:
+        """Show what there is now: the button may be older than what it names."""
+        self._bridge.load("invited", self._read, self._suggest)
+
+    def _suggest(self, suggestion: Suggestion | None) -> None:
+        if suggestion is None:
+            text = tr("There is nothing to import any more.")
+            self._messages.show_message(text, brief=True)
+            return
         self._messages.show_message(
             suggestion.text,
             suggestion.action,

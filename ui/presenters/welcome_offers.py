@@ -71,8 +71,7 @@ class WelcomePresenter(Presenter):
         return self._settings.text("default_model") != RECALL_MODEL
 
     def _show_setup(self) -> None:
-        """Offer to set up a model, unless one is chosen."""
-        self._welcome.model.setVisible(not self._has_model)
+        self._welcome.show_setup(has_model=self._has_model)
 
     def look_for_servers(self) -> None:
         """Look for servers, unless a model is chosen or the page is gone."""

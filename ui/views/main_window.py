@@ -94,8 +94,10 @@ class MainWindow(QMainWindow):
         self._fold = SidebarFold(self.split, self.actions_by_name["sidebar"], _LEAST_CHAT_PX)
         self.chat.composer.box.setFocus()
         self._page = ""  # of the memory pane, last time
+        self._early = ""  # the action that was triggered before the window is usable
         self._opening = QTimer(self, singleShot=True, interval=_SLOW_MS)
         self._opening.timeout.connect(self._on_opening_timeout)
+        self._is_usable = True
         self._may_close = False
         self._is_painted = False
         self.conversation_id: int | None = None
@@ -112,7 +114,7 @@ class MainWindow(QMainWindow):
         from ui.widgets.tab_order import tab_through
 
         self.sidebar = Sidebar(self)
-        self.sidebar.setEnabled(self._left.isEnabled())
+        self.sidebar.set_usable(self._is_usable)
         self.sidebar.setVisible(self.actions_by_name["sidebar"].isChecked())
         split = self.split.saveState()  # unlike sizes() it keeps the width of a hidden sidebar
         self.split.replaceWidget(0, self.sidebar)
@@ -120,6 +122,8 @@ class MainWindow(QMainWindow):
         self._left.deleteLater()
         self._left = self.sidebar
         self._fold.fit()
+        if self._early == "search":
+            self._focus_search()
         yield
         self.chat.build_panels(transcript)
         self.drop_hint = DropHint(self.chat)
@@ -186,17 +190,25 @@ class MainWindow(QMainWindow):
         return json.dumps(stored)
 
     def set_usable(self, usable: bool) -> None:
-        """Enable the sidebar and the actions, or disable them until the library is open.
+        """Enable the sidebar and the actions, or disable most of them until the library is open.
 
         That it is being opened is said where that takes long, unless something else is.
         """
+        self._is_usable = usable
         if usable:
             self._opening.stop()
         else:
             self._opening.start()
-        self._left.setEnabled(usable)
-        for action in self.actions_by_name.values():
-            action.setEnabled(usable or action.objectName() in _ALWAYS_USABLE)
+        if hasattr(self, "sidebar"):
+            self.sidebar.set_usable(usable)
+        for name, action in self.actions_by_name.items():
+            action.setEnabled(usable or name in _ALWAYS_USABLE or name in _EARLY)
+
+    def run_early_action(self) -> None:
+        """Trigger what was asked for before the window was usable."""
+        early, self._early = self._early, ""
+        if early:
+            self.actions_by_name[early].trigger()
 
     def show_recall(self, text: str, notice: str, is_on_here: bool, can_switch: bool) -> None:
         """Show the status of recall, a notice as its tip, and the switch of the open conversation."""
@@ -234,6 +246,23 @@ class MainWindow(QMainWindow):
             )
         actions["focus_composer"].triggered.connect(self.chat.composer.box.setFocus)
         actions["quit"].triggered.connect(self.quit_requested)
+        for name in _EARLY:
+            actions[name].triggered.connect(lambda _=False, name=name: self._note_early(name))
+
+    def _note_early(self, name: str) -> None:
+        """Remember an action until the window is usable; a new conversation and the search box need not wait."""
+        if self._is_usable:
+            return
+        self._early = name
+        if name == "new":
+            self._early, self.conversation_id, self.scroll_position = "", None, None
+        elif name == "search" and hasattr(self, "sidebar"):
+            self._focus_search()
+
+    def _focus_search(self) -> None:
+        self._early = ""
+        self.actions_by_name["sidebar"].setChecked(True)
+        self.sidebar.focus_search()
 
     def _on_opening_timeout(self) -> None:
         if self.chat.notice.is_empty:
@@ -318,4 +347,7 @@ class MainWindow(QMainWindow):
 
 
 _ENCODED = ("geometry", "layout", "split_state")
+_EARLY = (  # those that are remembered until the library is open
+    "new", "search", "open_link", "import", "documents", "settings", "palette", "shortcuts",
+)  # fmt: skip
 _ALWAYS_USABLE = ("quit", "about", "focus_composer", "sidebar")

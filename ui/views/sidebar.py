@@ -130,6 +130,11 @@ class Sidebar(QWidget):
         self._note_text = ""
         self._opens_best = False
 
+    def set_usable(self, usable: bool) -> None:
+        """Enable everything, or the search box only: what is typed there is searched for later."""
+        for part in self.stops[1:]:
+            part.setEnabled(usable)
+
     # -- what is shown
 
     def show_conversations(self, conversations: Sequence[Conversation], empty_text: str) -> None:

@@ -16,6 +16,13 @@ _NEWCOMER_TEXT = tr(
     "Your conversations with models are stored on your own disk, and you can find them again by what "
     "they were about. Start by importing the ones you already have."
 )
+_NO_MODEL_TEXT = tr(
+    "Or just type below. Without a model, Recall answers with linked quotes from your own "
+    "conversations. Nothing leaves this computer unless you choose a provider."
+)
+_MODEL_TEXT = tr(
+    "Or just type below. Messages, and what memory adds to them, go to the model that you chose."
+)
 _LATER_TEXT = tr("Write a message below, or search your conversations at the left.")
 
 
@@ -51,12 +58,7 @@ class Welcome(ReportsShown, QScrollArea):
         self.model = button(self, tr("Set up a model"), self.model_requested)
         self._others = row_of(self.more, self.sample, self.model, None)
         self._hint = plain_label(self, "small", selectable=False)
-        self._hint.setText(
-            tr(
-                "Or just type below. Without a model, Recall answers with linked quotes from your own "
-                "conversations. Nothing leaves this computer unless you choose a provider."
-            )
-        )
+        self.show_setup(has_model=False)
         self.server = button(self, "", self.server_requested, kind="quiet")
         self.sessions = button(self, "", self._on_sessions_clicked, kind="quiet")
         offers = QWidget(self)
@@ -96,6 +98,11 @@ class Welcome(ReportsShown, QScrollArea):
         for part in (self.drop_zone, self.sample, self._hint):
             part.setVisible(is_newcomer)
         self.more.setVisible(not is_newcomer)
+
+    def show_setup(self, *, has_model: bool) -> None:
+        """Offer to set up a model, or say that there is one."""
+        self.model.setVisible(not has_model)
+        self._hint.setText(_MODEL_TEXT if has_model else _NO_MODEL_TEXT)
 
     def offer_server(self, text: str) -> None:
         """Offer a model server that runs on this computer; "" offers none."""
