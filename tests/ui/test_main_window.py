@@ -145,6 +145,18 @@ def test_a_sidebar_that_was_hidden_returns_in_its_width_after_a_restart(
     assert again.split.sizes()[0] == 250
 
 
+def test_what_is_typed_for_the_search_box_before_there_is_one_gets_there(tmp_path: Path) -> None:
+    window = first_window(DataPaths(tmp_path))
+    QTest.keyClicks(window.chat.composer.box, "a draft")
+    window.actions_by_name["search"].trigger()
+    QTest.keyClicks(window.chat.composer.box, "bread")
+    next(panels := window.build_panels(QWidget()))
+    assert (window.sidebar.box.text(), window.chat.composer.text) == ("bread", "a draft")
+    assert window.focusWidget() is window.sidebar.box
+    list(panels)
+    window.close_now()
+
+
 def test_what_is_asked_for_before_the_window_is_usable_is_done_then(window: MainWindow) -> None:
     assert not window.actions_by_name["delete"].isEnabled()
     done: list[str] = []

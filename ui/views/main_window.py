@@ -95,6 +95,7 @@ class MainWindow(QMainWindow):
         self.chat.composer.box.setFocus()
         self._page = ""  # of the memory pane, last time
         self._early = ""  # the action that was triggered before the window is usable
+        self._message = ""  # what was written when that was to search
         self._opening = QTimer(self, singleShot=True, interval=_SLOW_MS)
         self._opening.timeout.connect(self._on_opening_timeout)
         self._is_usable = True
@@ -256,13 +257,20 @@ class MainWindow(QMainWindow):
         self._early = name
         if name == "new":
             self._early, self.conversation_id, self.scroll_position = "", None, None
-        elif name == "search" and hasattr(self, "sidebar"):
-            self._focus_search()
+        elif name == "search":
+            self._message = self.chat.composer.text
+            if hasattr(self, "sidebar"):
+                self._focus_search()
 
     def _focus_search(self) -> None:
-        self._early = ""
+        """Focus the search box, with what was typed for it while there was none."""
+        self._early, box = "", self.chat.composer.box
         self.actions_by_name["sidebar"].setChecked(True)
         self.sidebar.focus_search()
+        typed = box.toPlainText()
+        if typed != self._message and typed.startswith(self._message):
+            box.setPlainText(self._message)
+            self.sidebar.box.setText(typed.removeprefix(self._message))
 
     def _on_opening_timeout(self) -> None:
         if self.chat.notice.is_empty:
