@@ -24,7 +24,7 @@ from ui.rendering.images import load_image
 from ui.views.chat_pane import ChatPane
 from ui.views.dialogs.image_viewer import ImageViewer
 from ui.views.drop_hint import drop_text
-from ui.widgets.transcript.layout import FlowRow
+from ui.widgets.transcript.layout import FlowRow, Label
 
 
 @pytest.fixture
@@ -106,6 +106,18 @@ def test_chips_of_a_message_stand_below_its_images(qtbot: QtBot) -> None:
     assert row.natural_width() == 184
     assert row.height_for(400) == 124
     assert [each.y() for each in row.members] == [0, 0, 104, 104]
+
+
+def test_a_label_of_a_row_wraps_where_it_is_wider_than_its_place() -> None:
+    row, label = (
+        FlowRow(gap=4),
+        Label("The connection ended before the reply was complete", "small"),
+    )
+    row.add(label)
+    row.add(Sized(QSize(40, 10)))
+    one_line = row.height_for(1_000)
+    assert row.height_for(120) > 2 * one_line
+    assert label.width() == 120
 
 
 class Sized(QWidget):

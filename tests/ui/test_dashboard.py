@@ -4,6 +4,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from app.domain import translation
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
 from app.storage.tables.spending import Spent
@@ -45,7 +46,11 @@ def test_a_card_counts_only_what_happened(dashboard: Dashboard) -> None:
     assert not dashboard.card(IDLE).spent.isVisibleTo(dashboard)
 
 
-def test_cards_with_failures_fit_the_narrowest_dashboard(qtbot: QtBot) -> None:
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_cards_with_failures_fit_the_narrowest_dashboard(
+    qtbot: QtBot, language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation, "_chosen", [language])
     view = Dashboard()
     for name in WorkerName:
         view.show_status(
@@ -66,7 +71,7 @@ def test_cards_with_failures_fit_the_narrowest_dashboard(qtbot: QtBot) -> None:
         assert card.minimumSizeHint().width() <= view.viewport().width()
     body = view.widget()
     assert body is not None
-    assert body.width() <= view.viewport().width()
+    qtbot.waitUntil(lambda: body.width() <= view.viewport().width())
 
 
 def test_estimated_costs_are_shown_below_what_was_spent() -> None:

@@ -145,8 +145,9 @@ class ChatPane(QWidget):
 
     def show_trail(self, text: str) -> None:
         """Say above the conversation which one it is about its topic; "" says nothing."""
-        self.trail.setText(text.replace("&", "&&"))
+        self.trail.setAccessibleName(text)
         self.trail.setVisible(bool(text))
+        self._fit_head()
 
     def show_model(self, model: str) -> None:
         """Show which model (PROVIDER:MODEL) answers here."""
@@ -176,6 +177,10 @@ class ChatPane(QWidget):
         is_wide = self.width() >= _WIDE_PX
         self._summaries.setVisible(self._has_summaries and is_wide)
         self._memory.setVisible(is_wide and self._stack.count() > 1)  # once built
+        if text := self.trail.accessibleName():
+            metrics, room = self.trail.fontMetrics(), self.width() - 2 * (_EDGE_PX + _OUTDENT_PX)
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+            self.trail.setText(text.replace("&", "&&"))
 
     def _fit_foot(self) -> None:
         """Put the composer into the column of the text."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QWidget
 
 from app.domain.formatting import format_at_most, format_percent, format_size
@@ -17,6 +18,7 @@ from ui.widgets.controls import button, column_in
 from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import PlainLabel, breakable, plain_label
 
+_EDGE_PX = 12
 _ABOVE_CARDS = 3  # warnings and two buttons
 _ORDER = (WorkerState.RUNNING, WorkerState.BLOCKED)
 
@@ -67,7 +69,7 @@ class Dashboard(ReportsShown, QScrollArea):
         self.allow.hide()
         self.review = button(body, "", self.review_requested)
         self.review.hide()
-        self._column = column_in(body, self._warnings, margins=(12, 12, 12, 12))
+        self._column = column_in(body, self._warnings, margins=(_EDGE_PX,) * 4)
         for each in (self.allow, self.review):
             self._column.addWidget(each, alignment=Qt.AlignmentFlag.AlignLeft)
         self._cards: dict[WorkerName, WorkerCard] = {}
@@ -85,6 +87,7 @@ class Dashboard(ReportsShown, QScrollArea):
             self._cards[status.name] = card
             self._column.insertWidget(_ABOVE_CARDS, card)
         card.show_status(status)
+        card.fit(self._card_px)
         self._ranks[status.name] = _rank(status)
         if not self.underMouse():  # nothing moves away from under a click
             self._sort_cards()
@@ -111,9 +114,21 @@ class Dashboard(ReportsShown, QScrollArea):
         self._warnings.setText(breakable("\n".join(warnings)))
         self._warnings.setVisible(bool(warnings))
 
+    @property
+    def _card_px(self) -> int:
+        return self.viewport().width() - 2 * _EDGE_PX
+
     def card(self, name: WorkerName) -> WorkerCard:
         """Return a worker's card."""
         return self._cards[name]
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the cards into the new width."""
+        super().resizeEvent(event)
+        for card in self._cards.values():
+            card.fit(self._card_px)
 
 
 def _rank(status: WorkerStatus) -> int:

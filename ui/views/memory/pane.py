@@ -1,6 +1,6 @@
 """The memory pane: tabs for the sources of an answer, what was sent for it, what is known, and the workers."""
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from app.domain.translation import format_number, tr
@@ -47,6 +47,8 @@ class MemoryPane(QWidget):
         self.tabs.setDocumentMode(True)
         self.tabs.setExpanding(False)
         self.tabs.setDrawBase(False)
+        self.tabs.setUsesScrollButtons(False)  # names are shortened where they have no room
+        self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
         self._stack = QStackedWidget(self)
         for each in (self.inspector, self.knowledge, self.dashboard):
             self._stack.addWidget(each)

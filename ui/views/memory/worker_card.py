@@ -3,16 +3,18 @@
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
+from PySide6.QtWidgets import QBoxLayout, QCheckBox, QFrame, QWidget
 
 from app.domain.translation import tr
 from app.domain.workers import WORKERS, WorkerName, WorkerState, WorkerStatus
 from app.workers.status_text import worker_text
-from ui.widgets.controls import button, column_in, progress_bar, row_of
+from ui.widgets.controls import button, column_in, progress_bar, row_of, stack_if_narrow
 from ui.widgets.plain_label import breakable, plain_label
 
 if TYPE_CHECKING:
     from ui.views.memory.dashboard import Dashboard
+
+_EDGE_PX = 12
 
 
 class WorkerCard(QFrame):
@@ -30,7 +32,6 @@ class WorkerCard(QFrame):
         self.switch = QCheckBox(title, self)
         self.switch.clicked.connect(lambda on: dashboard.switched.emit(name, on))
         self.state = plain_label(self, "small", selectable=False)
-        self.state.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.bar = progress_bar(self, tr("{title}: progress").format(title=title))
         tones = ("", "small", "small", "small", "small", "warning", "error")
         self._lines = [plain_label(self, tone, selectable=False) for tone in tones]
@@ -74,12 +75,21 @@ class WorkerCard(QFrame):
         self.run_now.setVisible(status.enabled)
         self.run_now.setEnabled(status.state is not WorkerState.RUNNING)
 
+    def fit(self, width_px: int) -> None:
+        """Put the state below the title where a card of a width has no room beside it."""
+        stack_if_narrow(self._head, width_px - 2 * _EDGE_PX)
+        is_row = self._head.direction() is QBoxLayout.Direction.LeftToRight
+        side = Qt.AlignmentFlag.AlignRight if is_row else Qt.AlignmentFlag.AlignLeft
+        self.state.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+
     def _arrange(self) -> None:
         beside, below = self.failures, self.regenerate
         if self._name is WorkerName.KNOWLEDGE_EXTRACTOR:
             beside, below = below, beside
-        head = row_of(self.switch, (self.state, 1))
+        self._head = row_of(self.switch, (self.state, 1))
         foot = row_of(self.run_now, 8, beside, None)  # three are wider than the narrowest card
         parts = (self.bar, *self._lines)
-        column = column_in(self, head, *parts, foot, margins=(12, 10, 12, 8), spacing=4)
+        column = column_in(
+            self, self._head, *parts, foot, margins=(_EDGE_PX, 10, _EDGE_PX, 8), spacing=4
+        )
         column.addWidget(below, alignment=Qt.AlignmentFlag.AlignLeft)

@@ -129,7 +129,7 @@ class FlowRow(QWidget):
     def natural_width(self) -> int:
         """Return the width of all members in one line."""
         widths = (
-            sum(_size(each)[0] + self._gap for each in line) - self._gap
+            sum(_size(each, _ANY_WIDTH)[0] + self._gap for each in line) - self._gap
             for line in self._lines(_ANY_WIDTH)
         )
         return max(widths, default=0)
@@ -138,11 +138,11 @@ class FlowRow(QWidget):
         """Place the members line by line and return the height."""
         y = 0
         for line in self._lines(width):
-            x, line_height = 0, max(_size(each)[1] for each in line)
+            x, line_height = 0, max(_size(each, width)[1] for each in line)
             for member in line:
-                member_width, height = _size(member)
+                member_width, height = _size(member, width)
                 top = y + (line_height - height) // 2
-                member.setGeometry(x, top, min(member_width, width), height)
+                member.setGeometry(x, top, member_width, height)
                 x += member_width + self._gap
             y += line_height + self._gap
         return max(0, y - self._gap)
@@ -153,7 +153,7 @@ class FlowRow(QWidget):
         for member in self.members:
             if member.isHidden():
                 continue
-            needed, own = _size(member)
+            needed, own = _size(member, width)
             if not lines or x + needed > width or own * 2 < height:
                 lines.append([])
                 x = height = 0
@@ -162,10 +162,14 @@ class FlowRow(QWidget):
         return lines
 
 
-def _size(widget: QWidget) -> tuple[int, int]:
+def _size(widget: QWidget, most: int) -> tuple[int, int]:
+    """Return the size of a widget in a line of a width; only labels are higher where that is narrow."""
     widget.ensurePolished()
+    if isinstance(widget, Label):
+        width = min(widget.fontMetrics().horizontalAdvance(widget.text()) + 1, most)
+        return width, widget.height_for(width)
     hint = widget.sizeHint()
-    return hint.width(), hint.height()
+    return min(hint.width(), most), hint.height()
 
 
 class Panel(Column):

@@ -15,7 +15,6 @@ from app.domain.translation import tr, translate_filled
 from ui.icons import Ink, set_icon
 from ui.rendering.inline import tooltip_html
 from ui.widgets.controls import PushButton, ToolButton
-from ui.widgets.plain_label import PlainLabel
 from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.layout import FlowRow, Label, Panel
@@ -81,7 +80,7 @@ class InterruptionPanel(Panel):
         )
         self.setAccessibleName(text)
         row = FlowRow(gap=context.px(0.8))
-        row.add(PlainLabel(text, tone="warning"))
+        row.add(Label(text, "warning"))
         if resume is not None:
             row.add(_button(tr("Continue"), tr("Continue the reply from here"), resume))
         self.add(row)
@@ -215,7 +214,7 @@ class WrittenRow(FlowRow):
     def __init__(self, context: RenderContext, line: WrittenLine) -> None:
         super().__init__(gap=context.px(0.6))
         self.setAccessibleName(line.text)
-        label = PlainLabel(one_line(line.text, _WRITTEN_CHARS), tone="small")
+        label = Label(one_line(line.text, _WRITTEN_CHARS), "small")
         label.setToolTip(tooltip_html(line.text))
         self.add(label)
         for button in _written_buttons(context, line):
@@ -253,7 +252,7 @@ class SourceRow(FlowRow):
         super().__init__(gap=context.px(0.35))
         self._clicked = clicked
         self.setAccessibleName(tr("From memory: {sources}").format(sources=len(sources)))
-        self.add(PlainLabel(tr("From memory"), tone="small"))
+        self.add(Label(tr("From memory"), "small"))
         ordered = sorted(sources, key=lambda each: not each.cited)
         # One chip takes no more room than the number that would replace it.
         shown = len(ordered) if len(ordered) <= _SOURCES_SHOWN + 1 else _SOURCES_SHOWN
