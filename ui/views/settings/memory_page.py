@@ -81,8 +81,10 @@ class MemoryPage(QWidget):
         """Move the preview below the settings if there is no room beside them, and cut no setting."""
         super().resizeEvent(event)
         bar = self._area.verticalScrollBar().sizeHint().width()
-        self._area.setMinimumWidth(self._body.minimumSizeHint().width() + bar)
-        is_wide = event.size().width() >= _BESIDE_PX
+        settings_px = self._body.minimumSizeHint().width() + bar
+        self._area.setMinimumWidth(settings_px)
+        both_px = settings_px + self._split.handleWidth() + self.preview.minimumSizeHint().width()
+        is_wide = event.size().width() >= max(_BESIDE_PX, both_px)
         wanted = Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical
         if self._split.orientation() != wanted:
             self._split.setOrientation(wanted)
