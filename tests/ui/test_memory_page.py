@@ -248,7 +248,7 @@ def test_a_narrow_page_cuts_no_setting(page: MemoryPage) -> None:
     content = area.widget()
     assert content is not None
     assert content.minimumSizeHint().width() <= content.width() <= area.viewport().width()
-    content.setMinimumWidth(420)  # as in German
+    page.editors[0].setMinimumWidth(420)  # as in German
     for width in range(600, 760, 20):
         page.resize(width, 500)
         QApplication.processEvents()
