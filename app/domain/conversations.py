@@ -154,7 +154,7 @@ def is_real(blocks: tuple[Block, ...]) -> bool:
     """
     return any(
         isinstance(block, Image | Attachment | Forgotten)
-        or (isinstance(block, Text) and block.text.strip())
+        or (isinstance(block, Text) and block.text and not block.text.isspace())
         for block in blocks
     )
 

@@ -46,7 +46,7 @@ def is_reply(message: Message) -> bool:
     """
     return message.role is Role.ASSISTANT and any(
         isinstance(block, ToolCall | Image | Forgotten)
-        or (isinstance(block, Text) and block.text.strip())
+        or (isinstance(block, Text) and block.text and not block.text.isspace())
         for block in message.blocks
     )
 
@@ -75,10 +75,11 @@ def calculate_exchanges(
 
 
 def _node(message: Message, parent: _Node | None) -> _Node:
-    if parent is None or (message.opens_turn and parent.has_reply):
+    opens_turn = message.opens_turn
+    if parent is None or (opens_turn and parent.has_reply):
         turn = 0 if parent is None else parent.turn + 1
-        return _Node(message, parent, turn, True, message.opens_turn, False)
-    has_question = parent.has_question or message.opens_turn
+        return _Node(message, parent, turn, True, opens_turn, False)
+    has_question = parent.has_question or opens_turn
     has_reply = parent.has_reply or (parent.has_question and is_reply(message))
     return _Node(message, parent, parent.turn, False, has_question, has_reply)
 

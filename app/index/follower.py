@@ -11,6 +11,7 @@ from app.storage.engine.store import Store
 
 _log = logging.getLogger(__name__)
 _RETRY_S = 10.0
+_IDLE_S = 5.0
 
 IsCancelled = Callable[[], bool]
 
@@ -72,9 +73,16 @@ class Follower(ABC):
     def _is_relevant(self, changed: ChangeSet) -> bool:
         """Whether a change makes the index fall behind."""
 
+    def _on_idle(self) -> None:  # noqa: B027 - most followers hold nothing
+        """Release what only long work needs; called once after some seconds without work."""
+
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._wake_event.wait()
+            is_idle = not self._wake_event.wait(_IDLE_S)
+            if is_idle:
+                with self._busy:
+                    self._on_idle()
+                self._wake_event.wait()
             self._wake_event.clear()
             if self._stopping.is_set():
                 return

@@ -26,6 +26,7 @@ from app.domain.errors import IndexUnavailable
 from app.domain.ids import PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.translation import tr_noop
+from app.index.document_writer import DocumentWriter, LocalWriter, ProcessWriter
 from app.index.index_folder import (
     IndexManifest,
     InvalidIndex,
@@ -37,12 +38,10 @@ from app.index.index_folder import (
     write_manifest,
 )
 from app.index.text_query import token_weights
-from app.index.text_schema import FORMAT, PASSAGE, PassageDocuments, index_schema
+from app.index.text_schema import FORMAT, index_schema
 from app.index.text_snapshot import CandidateTable, ResolvedQuery, TextSnapshot
 
 _log = logging.getLogger(__name__)
-
-_MEMORY_BYTES = 48_000_000  # per writer thread; tantivy requires at least 15 MB
 
 
 class RebuildReason(StrEnum):
@@ -78,10 +77,10 @@ class TantivyTextIndex:
         self._lock = threading.RLock()
         self._schema = index_schema()
         self._index: tantivy.Index | None = None
-        self._writer: tantivy.IndexWriter | None = None
+        self._writer: DocumentWriter | None = None
         self._reader: TextSnapshot | None = None
         self._segments = OpenSegments()
-        self._highest_put = 0
+        self._highest = 0
         self._dirty = False
         self._manifest = self._new_manifest()
         self._languages: Counter[str] = Counter()
@@ -133,7 +132,7 @@ class TantivyTextIndex:
         """
         with self._lock, self._as_unavailable("could not be started anew"):
             self._answering = self._answering or self._manifest
-            self._writer, self._dirty = None, False
+            self._close_writer()
             remove_files(self._folder, self._answering.files)
             self._begin(clean)
 
@@ -155,22 +154,34 @@ class TantivyTextIndex:
         Raises IndexUnavailable when the disk refuses; then everything since the last commit is lost
         and must be put again from `position` on.
         """
-        maker = PassageDocuments()
-        for passage in passages:
-            made = list(maker.documents(passage))
-            with self._lock, self._writing():
-                if passage.id <= self._highest_put:
-                    self._open_writer().delete_documents_by_term(PASSAGE, passage.id)
-                for document, _ in made:
-                    self._open_writer().add_document(document)
-                self._highest_put = max(self._highest_put, passage.id)
-                self._languages.update(language for _, language in made)
+        with self._lock, self._writing():
+            self._open_writer().put(passages)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether a process of its own writes; passages sent to it must be picklable."""
+        return isinstance(self._writer, ProcessWriter)
+
+    def write_apart(self, *, is_apart: bool) -> None:
+        """Write in a process of its own from now on, or here again; nothing may be uncommitted.
+
+        Raises as `put`.
+        """
+        with self._lock:
+            if is_apart is self.is_apart:
+                return
+            with self._writing():
+                if isinstance(self._writer, ProcessWriter):
+                    self._writer.end()
+                self._close_writer()
+                if is_apart:
+                    self._writer = ProcessWriter(self._folder / self._manifest.files, self._highest)
+            self._dirty = False
 
     def remove(self, passage_ids: Collection[PassageId]) -> None:
         """Remove passages; unknown ids are ignored; visible after `commit`. Raises as `put`."""
         with self._lock, self._writing():
-            for each in passage_ids:
-                self._open_writer().delete_documents_by_term(PASSAGE, each)
+            self._open_writer().remove(passage_ids)
 
     def commit(self, position: int) -> None:
         """Make all changes durable and visible, with the journal `position` they go up to.
@@ -181,17 +192,17 @@ class TantivyTextIndex:
             opstamp = self._manifest.opstamp
             if self._dirty:
                 with self._writing():
-                    opstamp = self._open_writer().commit()
+                    opstamp, languages, self._highest = self._open_writer().commit()
+                    self._languages.update(languages)
                     self._dirty = False
             elif self._usable() and position == self._manifest.position:
                 return
             with self._as_unavailable("could not be saved"):
-                languages = tuple(self._languages.items())
                 manifest = replace(
                     self._manifest,
                     position=position,
                     opstamp=opstamp,
-                    languages=languages,
+                    languages=tuple(self._languages.items()),
                     clean=self.clean_position,
                 )
                 if self._answering is None:
@@ -259,8 +270,7 @@ class TantivyTextIndex:
     def close(self) -> None:
         """Close the writer, dropping uncommitted changes; searches still work."""
         with self._lock:
-            self._writer = None
-            self._dirty = False
+            self._close_writer()
             self._segments.close()
 
     def _open(self) -> None:
@@ -296,7 +306,7 @@ class TantivyTextIndex:
         self._index = index
         self._refresh()
         answers = self._answering is None
-        self._highest_put = self._usable().highest_id() if answers else 0
+        self._highest = self._usable().highest_id() if answers else 0
 
     def _refresh(self) -> None:
         if self._index is not None and self._answering is None:
@@ -333,16 +343,19 @@ class TantivyTextIndex:
                 yield
             except BaseException:
                 self.close()
-                self._languages = Counter(dict(self._manifest.languages))
                 raise
 
-    def _open_writer(self) -> tantivy.IndexWriter:
-        """Return the writer; never keep it in a variable: a traceback would hold its lock."""
+    def _open_writer(self) -> DocumentWriter:
         self._usable()
         assert self._index is not None
         if self._writer is None:
-            self._writer = self._index.writer(_MEMORY_BYTES, num_threads=1)
+            self._writer = LocalWriter(self._index, self._highest)
         return self._writer
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._writer, self._dirty = None, False
 
     @contextmanager
     def _as_unavailable(self, what: str) -> Iterator[None]:

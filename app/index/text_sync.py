@@ -5,6 +5,7 @@ continues at its position; a missing or damaged index starts at 0.
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 
@@ -14,11 +15,16 @@ from app.domain.passages import PassageText
 from app.index.follower import Follower, IsCancelled
 from app.index.text_index import TantivyTextIndex
 from app.storage.engine.store import Store
+from app.storage.tables.passage_texts import PassageTexts
 from app.storage.tables.passages import Passages
 
 _log = logging.getLogger(__name__)
 _BATCH = 500
 _COMMIT_EVERY_S = 1.0
+_COMMIT_APART_EVERY_S = 3.0  # each takes 70 ms, with what is written and opened after it
+_BUSY_S = 0.7  # of work within `_RECENT_S`; more is worth starting a process, which takes 0.4 s
+_RECENT_S = 5.0
+_MANY = 50  # passages at once, as in an import
 _MAX_WAIT_S = 1.0
 
 
@@ -36,6 +42,7 @@ class TextIndexSync(Follower):
         self._passages = Passages(store)
         self._index = index
         self._is_counted = False
+        self._spent_s = self._spent_at = self._many_at = 0.0  # in puts of late; when, and of many
         self.covered_share = self._share()
         self.throttle: Callable[[], None] = lambda: None
 
@@ -93,6 +100,9 @@ class TextIndexSync(Follower):
     def _is_relevant(self, changed: ChangeSet) -> bool:
         return changed.passages
 
+    def _on_idle(self) -> None:
+        self._index.write_apart(is_apart=False)
+
     def _share(self) -> float:
         held, total = self._passages.history_at(self._index.answering_position)
         if self._index.needs_rebuild is not None and not self._index.passage_count:
@@ -128,20 +138,41 @@ class TextIndexSync(Follower):
                     self._index.remove(work.removed)
                 if work.added:
                     affected = self._passages.with_turns_before(work.added)
-                    self._index.put(self._throttled(self._passages.texts(affected)))
+                    self._put(self._passages.texts(affected), len(work.added))
                 written += len(work.added) + len(work.removed)
                 done, is_last = work.position, work.is_last
                 is_whole = is_last
-            is_due = is_last or time.monotonic() - committed_at > _COMMIT_EVERY_S
+            is_apart = self._is_worth_a_process()
+            every_s = _COMMIT_APART_EVERY_S if is_apart else _COMMIT_EVERY_S
+            is_other = is_apart is not self._index.is_apart
+            is_due = is_last or is_other or time.monotonic() - committed_at > every_s
             if is_due and (written or (done and not self._index.position)):
                 self._index.commit(done)
                 committed_at, written = time.monotonic(), 0
+            self._index.write_apart(is_apart=is_apart and not (is_last and self._thread is None))
             if is_whole:
                 self._index.finish()
             if is_due:
                 self.covered_share = self._share()
             if is_last:
                 return
+
+    def _put(self, texts: PassageTexts, count: int) -> None:
+        """Index texts, and note how long it took and whether they were many."""
+        started = time.monotonic()
+        self._index.put(texts if self._index.is_apart else self._throttled(texts))
+        ended = time.monotonic()
+        self._spent_s *= math.exp((self._spent_at - ended) / _RECENT_S)
+        self._spent_s += ended - started
+        self._spent_at = ended
+        if count >= _MANY:
+            self._many_at = ended
+
+    def _is_worth_a_process(self) -> bool:
+        """Whether much was indexed lately; a process that was started goes on while much comes."""
+        if self._index.is_apart:
+            return time.monotonic() - self._many_at < _RECENT_S
+        return self._spent_s > _BUSY_S
 
     def _throttled(self, texts: Iterable[PassageText]) -> Iterator[PassageText]:
         """Yield texts, throttled before each."""

@@ -72,7 +72,7 @@ class Explainer:
         """
         exchange = self._exchanges.get(exchange_id)
         passage = self._passage_of(exchange_id)
-        texts = self._passages.texts([passage]) if passage is not None else []
+        texts = list(self._passages.texts([passage])) if passage is not None else []
         parts = tuple(part.id for text in texts for part in text.parts)
         seen = self._search.inspect(question, parts)
         conversation = self._conversations.get(exchange.conversation_id)  # not older than `seen`

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.system.document_formats import MOST_UNPACKED_BYTES, PROTECTED, TOO_LARGE
-from app.system.process import LimitExceeded, ProcessLimits, run_captured
+from app.system.process import LimitExceeded, ProcessLimits, module_command, run_captured
 
 IsCancelled = Callable[[], bool]
 
 _ROOT = Path(__file__).resolve().parents[2]
-_RUN = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module(sys.argv.pop(1), run_name='__main__')"
-_DOCUMENT = ("-c", _RUN, str(_ROOT), "app.system.document_program")
-_IMAGE = (str(_ROOT / "ui" / "rendering" / "image_program.py"),)
+_DOCUMENT = module_command("app.system.document_program")
+_IMAGE = [sys.executable, "-I", str(_ROOT / "ui" / "rendering" / "image_program.py")]
 _MEMORY_BYTES = 2 << 30
 _DOCUMENT_MEMORY_BYTES = 384 << 20
 _SECONDS = 30.0
@@ -103,7 +102,7 @@ def _run(
     limits: ProcessLimits,
     is_cancelled: IsCancelled,
 ) -> bytes:
-    command = [sys.executable, "-I", *program, *map(str, arguments)]
+    command = [*program, *map(str, arguments)]
     try:
         code, output = run_captured(command, os.environ, limits, is_cancelled)
     except (LimitExceeded, OSError) as error:

@@ -12,9 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.domain.errors import Cancelled
 
+_ROOT = Path(__file__).resolve().parents[2]
+_RUN = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module(sys.argv.pop(1), run_name='__main__')"
 _POLL_S = 0.1
 _READ_BYTES = 1 << 16
 _EXIT_WAIT_S = 1.0  # for a program that has closed its output
@@ -34,6 +37,11 @@ class ProcessLimits:
 
 class LimitExceeded(Exception):
     """A program exceeded its run time or output limit; the message says which."""
+
+
+def module_command(name: str) -> list[str]:
+    """Return the command that runs one of our modules by its name, isolated from the environment."""
+    return [sys.executable, "-I", "-c", _RUN, str(_ROOT), name]
 
 
 def run_captured(

@@ -272,7 +272,9 @@ def _size_bytes(path: Path) -> int:
     return 0
 
 
-def batches(found: Iterable[ImportedConversation]) -> Iterator[list[ImportedConversation]]:
+def batches(
+    found: Iterable[ImportedConversation], most_messages: int = _BATCH_MESSAGES
+) -> Iterator[list[ImportedConversation]]:
     """Yield conversations in lists that fit into memory and contain no conversation twice.
 
     Conversations that were read before an error are yielded before it is raised.
@@ -285,7 +287,7 @@ def batches(found: Iterable[ImportedConversation]) -> Iterator[list[ImportedConv
                 batch = []
             batch.append(conversation)
             messages = sum(len(each.messages) for each in batch)
-            if len(batch) >= _BATCH_CONVERSATIONS or messages >= _BATCH_MESSAGES:
+            if len(batch) >= _BATCH_CONVERSATIONS or messages >= most_messages:
                 yield batch
                 batch = []
     except Exception:

@@ -13,6 +13,7 @@ from app.domain.errors import IndexUnavailable
 from app.domain.ids import PassageId, part_id
 from app.domain.passages import PassageKind, PassageText
 from app.index import follower, text_sync
+from app.index.document_writer import ProcessWriter
 from app.index.query import parse_query
 from app.index.text_index import TantivyTextIndex
 from app.index.text_sync import TextIndexSync
@@ -392,3 +393,37 @@ def test_stopping_keeps_finished_batches(store: Store, sync_of: SyncOf) -> None:
     second, index = sync_of(store)
     second.catch_up()
     assert (index.put_count, index.finds("one")) == (0, 1)
+
+
+# -- a process of its own
+
+
+def test_a_backlog_is_indexed_by_another_process_and_what_it_lost_is_indexed_again(
+    store: Store, sync_of: SyncOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_sync, "_BATCH", 2)
+    monkeypatch.setattr(text_sync, "_BUSY_S", 0.0)
+    monkeypatch.setattr(text_sync, "_MANY", 1)
+    sync, index = sync_of(store)
+    apart = list[bool]()
+    index.before_put = lambda: apart.append(index.is_apart)
+    for words in ("one two", "three", "four", "five", "six"):
+        add_conversation(store, words)
+    sync.catch_up()
+    assert (apart, index.is_apart) == ([False, True, True], False)
+    assert (index.finds("one"), index.finds("five"), index.passage_count) == (1, 1, 5)
+    for words in ("seven", "eight", "nine"):
+        add_conversation(store, words)
+
+    def kill() -> None:
+        if isinstance(index._writer, ProcessWriter):
+            index._writer._process.kill()
+            index._writer._process.wait()
+
+    index.before_put = kill
+    with pytest.raises(IndexUnavailable):
+        sync.catch_up()
+    index.before_put = lambda: None
+    sync.catch_up()
+    assert (index.finds("seven"), index.finds("nine"), index.passage_count) == (1, 1, 8)
+    assert index.needs_rebuild is None

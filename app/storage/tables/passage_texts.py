@@ -3,7 +3,7 @@
 Each table is read by ids alone: in a join DuckDB would hash whole tables, 100 MB for 260,000 messages.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -14,11 +14,12 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, par
 from app.domain.passages import PassageKind, PassagePart, PassageText
 from app.domain.turn_text import turn_parts
 from app.storage.engine.aggregate import columns_of, reader
-from app.storage.engine.connection import Connection, grouped
+from app.storage.engine.connection import Connection, Row, grouped
 from app.storage.tables.documents import chunk_texts
 from app.storage.tables.exchanges import blocks_of, not_shown
 from app.storage.tables.fact_visibility import FACT_TEXTS
 
+_MESSAGE = "id, role, model, text, blocks"
 _NEAR_PARTS = 4  # of the turn before and after: more than a context of 150 words takes
 
 
@@ -46,10 +47,9 @@ class PassagePlace:
     is_shown: bool = True
 
 
-def texts_of(cursor: Connection, ids: list[int]) -> list[PassageText]:
+def texts_of(cursor: Connection, ids: list[int]) -> "PassageTexts":
     """Return the texts of the passages that exist among `ids`, with their neighbors', by id."""
-    read = _read(cursor, ids, with_neighbors=True)
-    return list(map(read.text, read.heads))
+    return _read(cursor, ids, with_neighbors=True)
 
 
 def shown_of(
@@ -57,17 +57,22 @@ def shown_of(
 ) -> dict[PassageId, tuple[PassagePlace, PassageText]]:
     """Return what a result shows of the passages that exist among `ids`, without neighbors."""
     read = _read(cursor, ids, with_neighbors=False)
-    wanted = [head.exchange_id for head in read.heads if head.exchange_id is not None]
+    heads, parts = read.heads(), read.parts()
+    wanted = [head.exchange_id for head in heads if head.exchange_id is not None]
     exchanges = {
         each: (number, model)
         for each, number, model in cursor.select_in("exchange", "id, turn_number, model", wanted)
     }
     beside = not_shown(cursor, wanted) if wanted else ()
     shown = {}
-    for head in read.heads:
+    first: dict[int | None, MessageId] = {
+        exchange: message for exchange, place, message in read.links if place == 0
+    }
+    for head in heads:
         number, model = exchanges.get(head.exchange_id, (None, None))
-        place = read.place(head, number, model, is_shown=head.exchange_id not in beside)
-        shown[head.id] = (place, read.text(head))
+        is_shown = head.exchange_id not in beside
+        place = read.place(head, number, model, first.get(head.exchange_id), is_shown=is_shown)
+        shown[head.id] = (place, read.text(head, parts))
     return shown
 
 
@@ -181,6 +186,7 @@ _NO_HEADER = _Header()
 _NO_CONTENT = PassageContent(())
 _Link = tuple[int, int, MessageId]
 """A row of `exchange_message`: exchange, place, message."""
+Parts = Mapping[int | None, tuple[PassagePart, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,20 +199,44 @@ class _Around:
 
 
 @dataclass(frozen=True, slots=True)
-class _PassageRows:
-    """Passages by id, and what belongs to them by conversation, source and exchange."""
+class PassageTexts:
+    """The texts of passages by id; rows until they are iterated, which another process may do.
 
-    heads: Sequence[_Head]
+    `turns` are the passages of exchanges, `messages` rows of `_MESSAGE`.
+    """
+
+    rows: Sequence[Row]
     headers: Mapping[int | None, _Header]
     contents: Mapping[tuple[PassageKind, int], PassageContent]
-    parts: Mapping[int | None, tuple[PassagePart, ...]]
-    first_messages: Mapping[int | None, MessageId]
+    turns: Mapping[int, PassageId]
+    links: Sequence[_Link]
+    messages: Sequence[Row]
     around: _Around
 
-    def text(self, head: _Head) -> PassageText:
+    def __iter__(self) -> Iterator[PassageText]:
+        parts = self.parts()
+        return (self.text(head, parts) for head in self.heads())
+
+    def heads(self) -> list[_Head]:
+        """Return the passages."""
+        return list(map(reader(_Head), self.rows))
+
+    def parts(self) -> Parts:
+        """Return the parts of turns by exchange."""
+        turns = self.turns
+        messages = {
+            row[0]: (Role(row[1]), row[2], blocks_of(row[3], row[4])) for row in self.messages
+        }
+        known = (each for each in self.links if each[0] in turns and each[2] in messages)
+        return {
+            each: turn_parts(turns[each], [(m, place, *messages[m]) for _, place, m in own])
+            for each, own in grouped(known, itemgetter(0)).items()
+        }
+
+    def text(self, head: _Head, of_turns: Parts) -> PassageText:
         """Return the text of a passage."""
         content, near, own = self._content(head), self.around, head.exchange_id
-        parts = self.parts.get(own, ())
+        parts = of_turns.get(own, ())
         if head.kind is not PassageKind.TURN:
             part = partial(PassagePart, calls=content.headings, message_id=content.message_id)
             parts = tuple(
@@ -216,13 +246,14 @@ class _PassageRows:
             own = None
         return PassageText(
             head.id, head.kind, head.conversation_id, self._title(head, content), parts,
-            head.created_at, before=self.parts.get(near.before.get(own), ())[-_NEAR_PARTS:],
-            after=self.parts.get(near.after.get(own), ())[:_NEAR_PARTS],
+            head.created_at, before=of_turns.get(near.before.get(own), ())[-_NEAR_PARTS:],
+            after=of_turns.get(near.after.get(own), ())[:_NEAR_PARTS],
         )  # fmt: skip
 
     def place(
-        self, head: _Head, turn_number: int | None, model: str | None, *, is_shown: bool
-    ) -> PassagePlace:
+        self, head: _Head, turn_number: int | None, model: str | None,
+        first_message: MessageId | None, *, is_shown: bool,
+    ) -> PassagePlace:  # fmt: skip
         """Return where a passage is from; the other arguments are its exchange's."""
         header = self.headers.get(head.conversation_id, _NO_HEADER)
         content = self._content(head)
@@ -231,7 +262,7 @@ class _PassageRows:
             self._title(head, content),
             header.source if content.source is None else content.source,
             header.archived, head.exchange_id, turn_number,
-            self.first_messages.get(head.exchange_id),
+            first_message,
             header.model if model is None else model, head.created_at, is_shown,
         )  # fmt: skip
 
@@ -244,12 +275,13 @@ class _PassageRows:
         return self.contents.get((head.kind, head.source_id), _NO_CONTENT)
 
 
-def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _PassageRows:
+def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> PassageTexts:
     # In order of ids; the database would take half a millisecond.
-    heads = list(map(reader(_Head), sorted(cursor.select_in("passage", columns_of(_Head), ids))))
+    rows = sorted(cursor.select_in("passage", columns_of(_Head), ids))
+    heads = list(map(reader(_Head), rows))
     conversations = {head.conversation_id for head in heads} - {None}
     exchanges = {head.exchange_id for head in heads if head.exchange_id is not None}
-    turns = {
+    turns: dict[int, PassageId] = {
         head.exchange_id: head.id
         for head in heads
         if head.kind is PassageKind.TURN and head.exchange_id is not None
@@ -262,15 +294,18 @@ def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> _Passa
         else []
     )
     columns = f"id, {columns_of(_Header)}"
-    return _PassageRows(
-        heads,
+    turns |= around.passages
+    messages = {message for exchange, _, message in links if exchange in turns}
+    return PassageTexts(
+        rows,
         {
             row[0]: _Header(*row[1:])
             for row in cursor.select_in("conversation", columns, conversations)
         },
         passage_contents(cursor, ((head.kind, head.source_id) for head in heads)),
-        _parts(cursor, turns | around.passages, links),
-        {exchange: message for exchange, place, message in links if place == 0},
+        turns,
+        links,
+        cursor.select_in("message", _MESSAGE, messages) if messages else (),
         around,
     )
 
@@ -299,19 +334,3 @@ def _neighbors(cursor: Connection, exchange_ids: list[int]) -> _Around:
         around.after[each] = child
         around.passages[child] = passage
     return around
-
-
-def _parts(
-    cursor: Connection, turns: Mapping[int, PassageId], links: Sequence[_Link]
-) -> dict[int | None, tuple[PassagePart, ...]]:
-    """Return the parts of turns by exchange; `turns` are their passages."""
-    wanted = {message for exchange, _, message in links if exchange in turns}
-    if not wanted:
-        return {}
-    rows = cursor.select_in("message", "id, role, model, text, blocks", wanted)
-    messages = {row[0]: (Role(row[1]), row[2], blocks_of(row[3], row[4])) for row in rows}
-    known = (each for each in links if each[0] in turns and each[2] in messages)
-    return {
-        each: turn_parts(turns[each], [(m, place, *messages[m]) for _, place, m in own])
-        for each, own in grouped(known, itemgetter(0)).items()
-    }

@@ -12,7 +12,13 @@ from app.domain.turn_text import RECALL_MODEL
 from app.storage.engine.connection import Connection
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.engine.times import to_db
-from app.storage.tables.passage_texts import PassagePlace, questions_of, shown_of, texts_of
+from app.storage.tables.passage_texts import (
+    PassagePlace,
+    PassageTexts,
+    questions_of,
+    shown_of,
+    texts_of,
+)
 from app.storage.tables.topics import IN_TOPIC
 
 Ids = npt.NDArray[np.int64]
@@ -70,7 +76,7 @@ class Passages(StoreReader):
         )
         return IndexWork(added, removed, end, is_last)
 
-    def texts(self, ids: Iterable[int]) -> list[PassageText]:
+    def texts(self, ids: Iterable[int]) -> PassageTexts:
         """Return the texts of the passages that exist among `ids`, by id."""
         return self._store.read(texts_of, list(ids))
 

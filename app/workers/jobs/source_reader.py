@@ -14,7 +14,7 @@ from app.storage.tables.forgotten import forgotten_uids
 from app.storage.work.queue import Tally
 from app.transfer.existing import find_existing, key_of, names_of
 from app.transfer.files_beside import FilesBeside, with_files
-from app.transfer.importer import ConversationImporter
+from app.transfer.importer import ConversationImporter, PendingImport
 from app.transfer.importing import batches
 from app.transfer.source_files import FileRead, SourceFile, SourceFiles, read_file
 from app.workers.job import IsCancelled, Job, Pace, Saved
@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 _POLL_S = 2.0
 _UNUSED_S = 86_400.0
 _TAKEN = 20
+_TOGETHER = 1_000  # messages that are stored together, so that converting and writing overlap
 
 
 class SourceReader(Job[SourceFile, FileRead]):
@@ -88,9 +89,15 @@ class SourceReader(Job[SourceFile, FileRead]):
     def save(self, results: Sequence[FileRead]) -> Saved:
         """Store what is new."""
         importer = ConversationImporter(self._store)
-        for batch in batches(each for made in results for each in made.conversations):
-            for stored in importer.store(batch):
-                stored.wait()
+        pending: Sequence[PendingImport] = ()
+        for batch in batches((each for made in results for each in made.conversations), _TOGETHER):
+            keys = {key_of(found) for found in batch}
+            if any(each.key in keys for each in pending):
+                _wait(pending)  # its messages are looked up in the database
+            following = importer.store(batch)  # while the one before is written
+            _wait(pending)
+            pending = following
+        _wait(pending)
         for made in results:
             self._files.note_read(made)
         empty = sum(not made.conversations for made in results)
@@ -107,6 +114,11 @@ class SourceReader(Job[SourceFile, FileRead]):
 
     def _followed(self) -> list[SourceName]:
         return [name for name, spec in SOURCES.items() if self._settings.flag(spec.setting)]
+
+
+def _wait(pending: Sequence[PendingImport]) -> None:
+    for each in pending:
+        each.wait()
 
 
 build = SourceReader
