@@ -82,6 +82,18 @@ def test_planted_secrets_are_found() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "password: {}", "my wifi password: {}, bye", "Das WLAN-Passwort: {}.", "**Password:** {}", "pw={}",
+        "the password for the router is `{}`", "| password | {} |", "Mot de passe : {}", "user: ada\npass: {}\nhost: db",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("password", ["hunter2hunter2", "sunflower88", "qwertz123!", "7gardenias"])
+def test_a_weak_password_after_its_label_is_found(text: str, password: str) -> None:
+    assert masked(text.format(password)) == text.format("[hidden: password]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Your password is wrong, try another one.",
         "The password must have 12 characters.",
         'password = "your_password_here"',
@@ -96,6 +108,15 @@ def test_planted_secrets_are_found() -> None:
         "Token counts: input_tokens=1200, output_tokens=350",
         "Commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b fixed it.",
         "The id is 550e8400-e29b-41d4-a716-446655440000.",
+        "password: sha256-hashed",
+        "Password: 12-digit number",
+        "pwd = os.path2.getcwd1()",
+        "PWD: /home/ada/work2",
+        "The password is base64encoded.",
+        "password: user_password2",
+        "pass --with-http2 to configure",
+        "The build will pass - release24 is next.",
+        "passphrase: crypto::hash2::Key",
         "See https://example.org/a/b/c?page=2&sort=name for more.",
     ],
 )
