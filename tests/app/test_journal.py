@@ -251,6 +251,29 @@ def test_of_two_records_with_one_position_the_later_written_counts(folder: Path)
 # -- errors of the disk
 
 
+def test_nothing_is_saved_in_a_folder_that_was_moved_until_it_is_back(tmp_path: Path) -> None:
+    folder, away = tmp_path / "a" / "journal", tmp_path / "away"
+    folder.mkdir(parents=True)
+    journal = Journal(folder, UID, 0)
+    journal.append(["here"])
+    for is_new_segment in (False, True):
+        folder.parent.rename(away)
+        if is_new_segment:
+            journal.close_segment()
+        with pytest.raises(StorageError, match="is no longer there"):
+            journal.append(["lost"])
+        folder.mkdir(parents=True)  # another one in its place
+        if not is_new_segment:
+            with pytest.raises(StorageError, match="is no longer there"):
+                journal.append(["lost"])
+        folder.rmdir()
+        folder.parent.rmdir()
+        away.rename(folder.parent)
+    journal.append(["back"])
+    assert read(folder) == ["here", "back"]
+    journal.close_segment()
+
+
 @pytest.mark.parametrize("failing", [False, True], ids=["at once", "at the second try"])
 def test_rewound_records_are_removed(
     journal: Journal, folder: Path, monkeypatch: pytest.MonkeyPatch, failing: bool

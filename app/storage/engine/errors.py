@@ -1,6 +1,7 @@
 """Error translation: errors of the operating system and of DuckDB become `StorageError`s."""
 
 import errno
+from pathlib import Path
 
 import duckdb
 
@@ -26,6 +27,14 @@ def from_os_error(error: OSError, what: str) -> StorageError:
         return _read_only(what)
     return StorageError(
         f"{what} cannot be written: {error.strerror or error}", "Check the disk, then try again."
+    )
+
+
+def directory_is_gone(root: Path) -> StorageError:
+    """Return the error of a data directory that was moved, or whose drive was removed."""
+    return StorageError(
+        f"The data directory '{root}' is no longer there",
+        "Connect its drive, or move it back, then start Commonplace again.",
     )
 
 

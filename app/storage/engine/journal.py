@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from app.domain.errors import StorageError
-from app.storage.engine.errors import from_os_error
+from app.storage.engine.errors import directory_is_gone, from_os_error
 from app.storage.engine.frames import HEADER_BYTES, Record, TooLong, frame, frames, header, owner
 from app.system.paths import fsync_file, fsync_folder
 
@@ -31,6 +31,7 @@ class Journal:
         self._folder = folder
         self._header = header(database_uid)
         self.last_position = last_position
+        self._path = folder  # of the segment, once there is one
         self._descriptor = -1
         self._size_bytes = 0
         self._before = 0, last_position  # the size and the position before the last append
@@ -41,6 +42,7 @@ class Journal:
 
         The text of a record may come in pieces, so that a long one is never handled at once.
         Raises DiskFull, ReadOnlyStorage or StorageError; then none is saved and the file is as before.
+        A folder that was moved, or whose drive was removed, is refused: an open file is still written to.
         """
         positions = range(self.last_position + 1, self.last_position + 1 + len(payloads))
         try:
@@ -98,12 +100,22 @@ class Journal:
             self.close_segment()
             try:
                 self._start_segment()
+            except FileNotFoundError as error:
+                raise directory_is_gone(self._folder.parent) from error
             except OSError as error:
                 self.close_segment()
                 raise from_os_error(error, "The journal") from error
+        elif not self._is_in_place():
+            raise directory_is_gone(self._folder.parent)
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+        except OSError:
+            return False
 
     def _start_segment(self) -> None:
-        path = self._folder / f"{self.last_position + 1:020d}.journal"
+        path = self._path = self._folder / f"{self.last_position + 1:020d}.journal"
         self._descriptor = os.open(path, _OPEN_FLAGS, 0o600)
         # A killed process may have left a segment of this name without one whole record.
         if os.read(self._descriptor, HEADER_BYTES) != self._header:

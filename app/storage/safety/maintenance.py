@@ -18,6 +18,7 @@ from app.domain.errors import Cancelled, DatabaseDamaged, KnownError, StorageErr
 from app.storage.deletion.erasure import deletions_owed, erase_bytes
 from app.storage.deletion.forget import purge_trash
 from app.storage.engine.aggregate import read_state
+from app.storage.engine.errors import directory_is_gone
 from app.storage.engine.space import disk_is_full
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
@@ -234,10 +235,7 @@ class Maintenance:
         root = self._store.paths.root
         was_away, self._is_away = self._is_away, _place_of(root) != self._place
         if self._is_away:
-            error = StorageError(
-                f"The data directory '{root}' is no longer there",
-                "Connect its drive, or move it back, then start Commonplace again.",
-            )
+            error = directory_is_gone(root)
             if not was_away:
                 self.notify(error)
             raise error
