@@ -1,9 +1,11 @@
 """The composer as a widget: focus, the mouse wheel, the height of the box, the cost below it."""
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QKeySequence, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QTextBrowser, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.domain.changes import ChangeSet
@@ -11,6 +13,7 @@ from app.domain.conversations import Image, Text
 from app.domain.errors import StorageError
 from tests.fakes.screens import Parts, Recorder
 from ui.presenters.message_cost import MessageCostPresenter
+from ui.views.chat_pane import ChatPane
 from ui.widgets.composer import Composer
 from ui.widgets.controls import combo_box
 from ui.widgets.message_box import MessageBox
@@ -87,6 +90,32 @@ def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
     composer.resize(2_000, 300)
     qtbot.waitUntil(lambda: box.height() == heights[0])
     assert box.verticalScrollBar().maximum() == 0
+
+
+def test_what_is_typed_or_pasted_beside_the_message_is_put_into_it(qtbot: QtBot) -> None:
+    pane = ChatPane()
+    reading = QTextBrowser()
+    pane.build_panels(reading)
+    pane.show_transcript()
+    pane.show()
+    pane.activateWindow()
+    box = pane.composer.box
+
+    def type_into_reading(act: Callable[[], object]) -> bool:
+        reading.setFocus()
+        qtbot.waitUntil(reading.hasFocus)
+        act()
+        return box.hasFocus()
+
+    assert type_into_reading(lambda: QTest.keyClicks(reading, "H"))
+    QApplication.clipboard().setText("ello")
+    paste = QKeySequence(QKeySequence.StandardKey.Paste)
+    assert type_into_reading(lambda: QTest.keySequence(reading, paste))
+    assert pane.composer.text == "Hello"
+    assert not type_into_reading(lambda: QTest.keyClick(reading, Qt.Key.Key_Space))
+    box.setEnabled(False)
+    assert not type_into_reading(lambda: QTest.keyClicks(reading, "H"))
+    assert pane.composer.text == "Hello"
 
 
 def test_a_chosen_preset_gives_the_focus_to_the_message(qtbot: QtBot) -> None:

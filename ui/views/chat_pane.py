@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QApplication, QStackedWidget, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from ui.theme import COLUMN_EM, PADDING_EM, current_theme
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _PANEL_GAP_PX = 8
 _WIDE_PX = 640  # for a button that the menu has too
 _EDGE_PX = 16
+_ALT_GR = (
+    Qt.KeyboardModifier.ControlModifier,
+    Qt.KeyboardModifier.AltModifier,
+)  # as Windows tells it
 _OUTDENT_PX = 7  # of the text of the title in its field
 
 
@@ -199,6 +203,18 @@ class ChatPane(QWidget):
             self.renamed.emit(self.title.text())
 
     # Qt overrides
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Put what is typed or pasted beside the message into it."""
+        box, keys, text = self.composer.box, event.modifiers(), event.text()
+        has_ctrl, has_alt = (bool(keys & each) for each in _ALT_GR)
+        is_text = text.isprintable() and bool(text.strip()) and has_ctrl == has_alt
+        can_write = box.isEnabled() and not box.hasFocus()
+        if can_write and (is_text or event.matches(QKeySequence.StandardKey.Paste)):
+            box.setFocus()
+            QApplication.sendEvent(box, event)
+        else:
+            super().keyPressEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
         """Fit the composer to another size of text."""
