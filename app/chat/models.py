@@ -220,8 +220,10 @@ class ModelDirectory:
     def has_key(self, name: str) -> bool:
         """Return whether a provider has a key or needs none."""
         config = self.registry.config(name)
+        url = config.valid_url()
         return (
-            not config.vendor.base_url
+            url is None  # the list says what is wrong with it
+            or url.text != config.vendor.base_url
             or self.registry.find_key(name) is not None
             or self.registry.is_key_locked(name)
         )

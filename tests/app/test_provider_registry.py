@@ -241,6 +241,13 @@ def test_a_half_initialized_module_is_retried(
 # -- timeouts
 
 
+def test_a_vendors_provider_at_another_address_needs_no_key(store: Store) -> None:
+    models = ModelDirectory(Settings(store), KeyStore(environ={}), lambda *_: ())
+    assert not models.has_key("openai")
+    models.add_provider(ProviderConfig("openai", "openai", "http://127.0.0.1:9/v1"))
+    assert models.has_key("openai")
+
+
 def test_local_servers_have_more_time_and_each_provider_its_own(store: Store) -> None:
     settings = Settings(store)
     models = ModelDirectory(settings, KeyStore(environ={}), lambda *_: ())
