@@ -15,12 +15,13 @@ from app.chat.planner import ExchangePlan
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext
+from app.domain.translation import tr_noop
 from app.memory.core_memory import CoreMemoryService
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 
 _log = logging.getLogger(__name__)
-_WORDS_ONLY = "Recall used words only: meaning took too long"
+_WORDS_ONLY = tr_noop("Recall used words only: meaning took too long")
 _MAX_THREADS = 4  # fetches that hang; until one ends, nothing more is recalled
 
 # The function is polled during the search: whether it must return what it has. The flag is whether
@@ -117,7 +118,7 @@ class ContextFetcher:
         with self._lock:
             self._threads = {each for each in self._threads if each.is_alive()}
             if len(self._threads) >= _MAX_THREADS:
-                fetched.add_notice("Recall is still busy with earlier questions")
+                fetched.add_notice(tr_noop("Recall is still busy with earlier questions"))
                 return fetched
             self._threads.add(thread)
             thread.start()
@@ -128,7 +129,9 @@ class ContextFetcher:
             in_time = replace(fetched)  # the thread goes on
         if not has_words:
             in_time.add_notice(
-                f"Recall took longer than {limits.words_s:g} s, so this answer does without some of it"
+                tr_noop(
+                    f"Recall took longer than {limits.words_s:g} s, so this answer does without some of it"
+                )
             )
         elif _WORDS_ONLY not in in_time.notice:
             in_time.add_notice(_WORDS_ONLY)

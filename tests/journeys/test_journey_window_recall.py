@@ -211,7 +211,7 @@ async def test_a_failure_of_recall_is_shown_under_the_answer_and_in_the_status_b
     )
     await user.say(ASKED)
     await user.answered(0, "I do not know.")
-    await user.sees("Recall: Recall could not be read: The index is being built")
+    await user.sees("Recall could not be read: The index is being built")
     await user.until(lambda: user.window.recall_status.text() == "Memory incomplete")
     monkeypatch.undo()
     user.press("Ctrl+N")

@@ -336,7 +336,7 @@ def test_sources_are_chips_that_can_be_opened(qtbot: QtBot, show: Show) -> None:
     assert len(tools(widget, "Talk")) == 5
     assert not tools(widget, "+"), "a number would take as much room as the fifth chip"
     view.show_sources(0, Sources(notice="It took longer than 0.5 s."))
-    assert "Recall: It took longer than 0.5 s." in labels(widget)
+    assert "It took longer than 0.5 s." in labels(widget)
     view.show_sources(0, Sources())
     assert widget.height_for(600) == height
     view.show_sources(0, chips(1))

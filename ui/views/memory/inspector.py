@@ -9,7 +9,7 @@ from app.chat.inspector import Inspection
 from app.domain.conversations import ExchangeStatus
 from app.domain.formatting import format_day, format_turn
 from app.domain.text import one_line
-from app.domain.translation import tr
+from app.domain.translation import tr, translate_filled
 from ui.models.conversations import source_title
 from ui.views.memory.recalled_pane import RecalledPane
 from ui.views.memory.related_list import OUTDENT_PX, RelatedList
@@ -143,7 +143,7 @@ def nothing_text(inspection: Inspection, *, is_on: bool) -> str:
     """Return the note above the sources: what went wrong, or why there are none."""
     notice = inspection.prompt.notice if inspection.prompt is not None else ""
     if notice:
-        return tr("Recall: {notice}").format(notice=notice)
+        return translate_filled(notice)
     if inspection.sources:
         is_any_sent = any(each.place.item.injected for each in inspection.sources)
         return "" if is_any_sent else _NONE_SENT
