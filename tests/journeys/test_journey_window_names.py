@@ -1,82 +1,37 @@
 """The window for everyone: each control has a name that is not its value, and no text is cut."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
-    QApplication,
     QComboBox,
-    QDialog,
     QLineEdit,
-    QListWidget,
     QPlainTextEdit,
     QWidget,
 )
 
-from gallery import texts_of
 from tests.fakes.user import User
+from tests.fakes.window_walk import dialogs, memory_pages, settings_pages, texts_of
 
-PAGES = (
-    "sources",
-    "sent",
-    "facts",
-    "summaries",
-    "profile",
-    "core",
-    "saved",
-    "questions",
-    "activity",
-)
 DIALOGS = (
-    "why",
-    "palette",
-    "shortcuts",
-    "about",
-    "privacy",
-    "forget",
-    "check",
-    "routines",
-    "documents",
-)
+    "why", "palette", "shortcuts", "about", "privacy", "forget", "check", "routines", "documents",
+)  # fmt: skip
 
 
 async def screens(user: User) -> AsyncIterator[tuple[str, QWidget]]:
     """Every screen of the window, one after the other."""
-    window = user.window
-    yield "welcome", window
+    yield "welcome", user.window
     await user.say("Our hives stand behind the barn.")
     await user.until(lambda: user.titles() and not user.transcript.is_streaming)
-    yield "conversation", window
-    for page in PAGES:
-        window.memory.open_page(page)
-        yield page, window.memory
-    window.memory_dock.hide()
-    dialog = user.presenters.settings.open()
-    names = dialog.findChild(QListWidget)
-    assert names is not None
-    for row in range(names.count()):
-        names.setCurrentRow(row)
-        yield f"settings {names.item(row).text()}", dialog
-    dialog.reject()
-    for name in (*DIALOGS, "routine"):
-        if name == "routine":
-            user.presenters.routines.add()
-        else:
-            user.action(name).trigger()
-        await user.until(lambda: opened() is not None, name)
-        shown = opened()
-        assert shown is not None
-        yield name, shown
-        shown.reject()
-        await user.until(lambda: opened() is None, f"{name} closed")
-
-
-def opened() -> QDialog | None:
-    tops = QApplication.topLevelWidgets()
-    return next((each for each in tops if isinstance(each, QDialog) and each.isVisible()), None)
+    yield "conversation", user.window
+    openers: dict[str, Callable[[], object]] = {each: user.action(each).trigger for each in DIALOGS}
+    openers["routine"] = user.presenters.routines.add
+    for walk in (memory_pages(user), settings_pages(user), dialogs(user, openers)):
+        async for screen in walk:
+            yield screen
 
 
 def controls(top: QWidget) -> list[QWidget]:
