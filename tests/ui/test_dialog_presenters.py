@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from PySide6.QtCore import QStandardPaths
 from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -356,8 +357,14 @@ def test_consents_are_restored_if_nothing_was_imported(imports: Imports) -> None
         assert imports.background.calls == calls
 
 
-def test_a_file_dialog_is_deleted_when_it_is_closed(imports: Imports, qtbot: QtBot) -> None:
+def test_a_file_dialog_begins_in_downloads_and_is_deleted_when_it_is_closed(
+    imports: Imports, qtbot: QtBot
+) -> None:
+    downloads = QStandardPaths.StandardLocation.DownloadLocation
+    folder = Path(QStandardPaths.writableLocation(downloads))
+    folder.mkdir(exist_ok=True)
     imports.presenter.choose()
     (dialog,) = imports.banner.findChildren(QFileDialog)
+    assert Path(dialog.directory().path()) == folder
     dialog.reject()
     qtbot.waitUntil(lambda: not imports.banner.findChildren(QFileDialog))

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import QStandardPaths, QTimer, Signal
 
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId
@@ -67,9 +67,12 @@ class ImportPresenter(Presenter):
         return self._refresh.isActive()
 
     def choose(self) -> None:
-        """Ask for files, then import them."""
+        """Ask for files, at first in Downloads, where exports arrive; then import them."""
         filters = (tr("Exports (*.zip *.json *.jsonl)"), tr("All files (*)"))
-        ask_for_files(self._messages.window(), tr("Import"), filters, self.start)
+        downloads = QStandardPaths.StandardLocation.DownloadLocation
+        folder = Path(QStandardPaths.writableLocation(downloads))
+        start = str(folder) if folder.is_dir() else ""
+        ask_for_files(self._messages.window(), tr("Import"), filters, self.start, start)
 
     def start(self, paths: Sequence[Path]) -> None:
         """Import files or folders, unless an import is running."""

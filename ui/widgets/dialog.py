@@ -60,10 +60,14 @@ def ask_for_folder(
 
 
 def ask_for_files(
-    parent: QWidget, title: str, filters: Sequence[str], take: Callable[[list[Path]], object]
+    parent: QWidget,
+    title: str,
+    filters: Sequence[str],
+    take: Callable[[list[Path]], object],
+    start: str = "",
 ) -> None:
-    """Ask for existing files, and call `take` with them."""
-    dialog = file_dialog(parent, title)
+    """Ask for existing files, from the folder `start` on, and call `take` with them."""
+    dialog = file_dialog(parent, title, start)
     dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
     dialog.setNameFilters(list(filters))
     dialog.filesSelected.connect(lambda names: take([Path(name) for name in names]))
