@@ -272,6 +272,10 @@ def test_an_image_opens_in_a_viewer_that_zooms(files: AttachmentFiles) -> None:
     assert fitted < 1
     viewer.actual.click()
     assert viewer.view.scale_factor == 1
+    middle = viewer.view.viewport().rect().center()
+    at_middle = viewer.view.mapToScene(middle)
+    QTest.keyClick(viewer, Qt.Key.Key_Plus)
+    assert (viewer.view.mapToScene(middle) - at_middle).manhattanLength() < 4
     at = QPointF(5, 5)
     wheel = QWheelEvent(
         at, at, QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton,

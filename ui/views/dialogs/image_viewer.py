@@ -1,6 +1,6 @@
 """Viewer of an attached image: fit, actual size, zoom with the wheel, copy and save."""
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import (
     QGuiApplication,
     QImage,
@@ -13,6 +13,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QStackedWidget, QWidget
 
+from app.domain.formatting import format_percent
 from app.domain.translation import tr
 from ui.widgets.controls import button, column_in, row_of
 from ui.widgets.dialog import Dialog
@@ -67,17 +68,20 @@ class ImageViewer(Dialog):
         QShortcut(QKeySequence.StandardKey.Copy, self).activated.connect(self._on_copy_clicked)
         for each in (self.fit, self.actual, self.copy):
             each.setEnabled(False)
+        self.view.scaled.connect(self._on_view_scaled)
 
     def show_image(self, image: QImage) -> None:
         """Show the image."""
         self.view.show_image(image)
         self._pages.setCurrentWidget(self.view)
-        self._size.setText(
-            tr("{width} × {height} px").format(width=image.width(), height=image.height())
-        )
         for each in (self.fit, self.actual, self.copy):
             each.setEnabled(True)
         self.view.setFocus()
+
+    def _on_view_scaled(self, factor: float) -> None:
+        if (image := self.view.image) is not None:
+            size = tr("{width} × {height} px").format(width=image.width(), height=image.height())
+            self._size.setText(f"{size} \N{MIDDLE DOT} {format_percent(factor)}")
 
     def _on_copy_clicked(self) -> None:
         if self.view.image is not None:
@@ -89,7 +93,12 @@ class ImageView(QGraphicsView):
 
     Attributes:
         image: The image; None until it is loaded.
+
+    Signals:
+        scaled: Its `scale_factor`, after a change.
     """
+
+    scaled = Signal(float)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -99,7 +108,7 @@ class ImageView(QGraphicsView):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         self.setDragMode(QGraphicsView.DragMode.ScrollHandDrag)
-        self.setTransformationAnchor(QGraphicsView.ViewportAnchor.AnchorUnderMouse)
+        self.setTransformationAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
 
     @property
     def scale_factor(self) -> float:
@@ -121,25 +130,34 @@ class ImageView(QGraphicsView):
         self.fitInView(self.sceneRect(), Qt.AspectRatioMode.KeepAspectRatio)
         if self.scale_factor > 1:
             self.resetTransform()
+        self.scaled.emit(self.scale_factor)
 
     def show_actual_size(self) -> None:
         """Show the image in its own size."""
         self._is_fitted = False
         self.resetTransform()
+        self.scaled.emit(1.0)
 
-    def zoom(self, factor: float) -> None:
-        """Enlarge by a factor, within limits."""
-        wanted = self.scale_factor * factor
-        if self.image is not None and _SCALE_MIN <= wanted <= _SCALE_MAX:
-            self._is_fitted = False
-            self.scale(factor, factor)
+    def zoom(self, factor: float, at: QPoint | None = None) -> None:
+        """Enlarge by a factor, within limits; `at` in the view, by default its middle, stays in place.
+
+        Qt's own anchor is where the mouse moved last, which is nowhere until it does.
+        """
+        wanted, middle = self.scale_factor * factor, self.viewport().rect().center()
+        if self.image is None or not _SCALE_MIN <= wanted <= _SCALE_MAX:
+            return
+        at = at or middle
+        fixed, self._is_fitted = self.mapToScene(at), False
+        self.scale(factor, factor)
+        self.centerOn(fixed + QPointF(middle - at) / wanted)
+        self.scaled.emit(wanted)
 
     # Qt overrides
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom at the mouse."""
         if delta := event.angleDelta().y():
-            self.zoom(_STEP if delta > 0 else 1 / _STEP)
+            self.zoom(_STEP if delta > 0 else 1 / _STEP, event.position().toPoint())
         event.accept()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

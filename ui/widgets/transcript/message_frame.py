@@ -129,6 +129,7 @@ class UserFrame(MessageFrame):
         self._chips = file_row(context, files) if files else None
         if self._chips is not None:
             self._bubble.add(self._chips)
+            self._bubble.padding_bottom += context.px(0.4)
 
     def height_for(self, width: int) -> int:
         """Place bubble and footer."""
