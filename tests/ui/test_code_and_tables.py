@@ -117,8 +117,11 @@ def test_the_mouse_selects_what_is_shown_where_code_is_scrolled(qtbot: QtBot) ->
     QTest.mouseDClick(text.view.viewport(), Qt.MouseButton.LeftButton, pos=at)
     QTest.mouseRelease(text.view.viewport(), Qt.MouseButton.LeftButton, pos=at)  # QTest holds it
     assert text.view.selected_text() == "needle"
-    background = text.view.grab().toImage().pixelColor(at.x(), place.top() + 2)
+    image, right = text.view.grab().toImage(), text.view.width()
+    background = image.pixelColor(at.x(), place.top() + 2)
     assert background.name() == text.view.palette().highlight().color().name()
+    rows, edge = range(place.top(), place.bottom()), range(right - 6, right - 2)
+    assert len({image.pixelColor(x, y).name() for x in edge for y in rows}) == 1, "no other text"
 
 
 @pytest.mark.parametrize(("text", "count"), [(TABLE, 1), ("| a | b |\n|-|-|\n| 1 | 2 |", 0),

@@ -60,7 +60,7 @@ class WideAreas:
             rect = area.rect
             bar.setRange(0, max(0, area.width - rect.width()))
             bar.setPageStep(rect.width())
-            bar.setGeometry(rect.left(), rect.bottom() - height, rect.width(), height)
+            bar.setGeometry(rect.left(), rect.bottom() - height, rect.width() - height, height)
 
     def at(self, point: QPoint) -> QScrollBar | None:
         """Return the scroll bar of the area at a point of the view."""
@@ -146,7 +146,7 @@ def _wide_code(document: QTextDocument, formats: Formats, first: QTextBlock) -> 
             break
         widest = max(widest, layout.blockBoundingRect(block).width())
     outer, padding = code_area(document, formats, first), round(formats.code_padding)
-    inner = outer.toRect().adjusted(padding, round(formats.code_header), -padding // 2, -1)
+    inner = outer.toRect().adjusted(padding, round(formats.code_header), -1, -1)
     inner.setTop(round(layout.blockBoundingRect(first).top()))
     if widest <= inner.width():
         return None
