@@ -18,6 +18,7 @@ from app.language.analyzer import AnalyzedWord, chunk_spans, chunk_terms, is_uns
 from app.language.date_terms import month_term
 from app.language.languages import COMPOUNDING, DEFAULT_LANGUAGE
 from app.language.word_forms import normalize, written_form
+from app.language.word_lists import UNSPACED_STOP_WORDS
 
 _COMPOUND_WEIGHT = 0.5
 _PREFIX_WEIGHT = 0.4
@@ -75,9 +76,13 @@ def token_weights(
 
 
 def _characters(terms: Sequence[QueryTerm]) -> list[str]:
-    """Return the Han characters of words, each once; one that is a word by itself is a term."""
+    """Return the Han characters of words, each once, without stop words.
+
+    A character that is a word by itself is a term.
+    """
     words = (term.word for term in terms if len(term.word) > 1)
-    return list(dict.fromkeys(each for word in words for each in _HAN.findall(word)))
+    found = dict.fromkeys(each for word in words for each in _HAN.findall(word))
+    return [each for each in found if each not in UNSPACED_STOP_WORDS]
 
 
 class QueryBuilder:
@@ -172,7 +177,8 @@ class QueryBuilder:
                 word, (idf, before) = run[start:end], best[start]
                 field = SURFACE if len(word) == 1 else BODY
                 own = self._counted(word, [(field, word, 1.0)])
-                ways.append((idf + own.idf, [*before, word]))
+                is_stop = len(word) == 2 and word in UNSPACED_STOP_WORDS
+                ways.append((idf + own.idf * (not is_stop), [*before, word]))
             best.append(min(ways))
         return best[-1][1]
 

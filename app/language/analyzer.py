@@ -13,7 +13,7 @@ takes a third of the time. Long texts are processed in slices so that other thre
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
@@ -27,6 +27,7 @@ from app.language.word_forms import (
     surface_words,
     written_form,
 )
+from app.language.word_lists import UNSPACED_STOP_WORDS
 
 SLICE_CHARS = 32_768  # at most 64 KB of Latin, Greek or Cyrillic; about 3 ms
 COMPOUND_CHARS = 9  # words at least this long may be compounds ("Haustüren" is 9)
@@ -50,6 +51,7 @@ _URL = r"https?://[^\s<>\"'`)\]}|\\]+(?<![.,;:!?])"
 _CONNECTOR = r"(?:[-.'’/\\:@]{1,3}|(?<=\d),(?=\d{3}))"
 # Groups are not repeated possessively: Python 3.11.2 (Debian 12) then loses the end of a match.
 _TAIL = r"(?:\+\+|\#(?!\w))?"  # C++, C#
+_KOREAN_PARTICLES = "은는이가을를의에도와과로만"  # after a noun, which may be one character
 _HIRAGANA_PAIR = re.compile("[\u3041-\u309f]{2}")
 
 
@@ -149,7 +151,7 @@ def query_words(text: str, languages: tuple[str, ...]) -> tuple[AnalyzedWord, ..
         chunk for chunk in chunks if not _is_small_word(written_form(chunk), languages[0])
     ]
     wanted = [each for chunk in significant or chunks for each in _wanted(chunk, languages)]
-    content = [each for each in wanted if not _HIRAGANA_PAIR.fullmatch(each.terms[0])]
+    content = [each for each in wanted if not _is_small_pair(each.terms[0])]
     return tuple(dict.fromkeys(content or wanted))
 
 
@@ -268,6 +270,8 @@ def _wanted(chunk: str, languages: tuple[str, ...]) -> list[AnalyzedWord]:
         run = normalize(chunk)
         if len(run) == 1:
             return [AnalyzedWord((run,), is_character=True)]
+        if len(run) == 2 and run[1] in _KOREAN_PARTICLES:
+            return [AnalyzedWord((run,), (AnalyzedWord((run[0],), is_character=True),))]
         return [AnalyzedWord((pair,)) for pair in _pairs(run)]
     wholes: dict[str, None] = {}
     parts: dict[str, dict[str, None]] = {}
@@ -277,13 +281,26 @@ def _wanted(chunk: str, languages: tuple[str, ...]) -> list[AnalyzedWord]:
         for forms in own.parts:
             parts.setdefault(forms[0], {}).update(dict.fromkeys(forms))
     significant = [part for part in parts if not is_stop_word(part, languages[0])]
-    made = tuple(AnalyzedWord(tuple(parts[part])) for part in significant or parts)
-    return [AnalyzedWord(tuple(wholes), made)]
+    made = tuple(_analyzed(parts[part], languages[0]) for part in significant or parts)
+    return [_analyzed(wholes, languages[0], made)]
+
+
+def _analyzed(
+    forms: Iterable[str], language: str, parts: tuple[AnalyzedWord, ...] = ()
+) -> AnalyzedWord:
+    """Return a word without the stems that are stop words: Turkish "deniz" (sea) has the stem "de" (too)."""
+    written, *others = forms
+    kept = (each for each in others if not is_stop_word(each, language))
+    return AnalyzedWord((written, *kept), parts)
 
 
 def _is_small_word(word: str, language: str) -> bool:
     """Months are never stop words, although "mai" is Romanian for "more"."""
     return is_stop_word(word, language) and month_term(word) is None
+
+
+def _is_small_pair(word: str) -> bool:
+    return word in UNSPACED_STOP_WORDS or _HIRAGANA_PAIR.fullmatch(word) is not None
 
 
 def _pairs(run: str) -> list[str]:

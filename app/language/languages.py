@@ -10,7 +10,7 @@ from functools import cache
 
 import Stemmer
 
-from app.language.word_lists import STOP_WORDS
+from app.language.word_lists import STOP_WORDS, UNSPACED_LANGUAGES, UNSPACED_STOP_WORDS
 
 DEFAULT_LANGUAGE = "english"
 COMPOUNDING = frozenset({"danish", "dutch", "finnish", "german", "norwegian", "swedish"})
@@ -19,12 +19,13 @@ _BY_SCRIPT = (
     ("Ͱ", "Ͽ", "greek"),
     ("Ѐ", "ӿ", "russian"),
     ("\u0530", "\u058f", "armenian"),
+    ("\u0590", "\u05ff", "hebrew"),
     ("\u0600", "\u06ff", "arabic"),
     ("\u0900", "\u097f", "hindi"),
     ("\u0b80", "\u0bff", "tamil"),
     ("\u1f00", "\u1fff", "greek"),
 )
-_OTHER_SCRIPTS = frozenset(language for _, _, language in _BY_SCRIPT)
+_OTHER_SCRIPTS = UNSPACED_LANGUAGES.union(language for _, _, language in _BY_SCRIPT)
 _LETTERS = tuple(
     (language, re.compile(f"[{letters}]"))
     for language, letters in (
@@ -37,11 +38,13 @@ _LETTERS = tuple(
         ("romanian", "țșă"),
         ("portuguese", "ãõ"),
         ("french", "œ"),
+        ("vietnamese", "ơư\u1ea0-\u1ef9"),
     )
 )
 _LIKELY_VOTE = 0.7
 _LETTER_VOTE = 0.5  # half a stop word that no other language has
-_LATIN_END = "\u024f"
+_LATIN = re.compile("[\0-\u024f\u1e00-\u1eff]")
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
 _SAMPLE_CHARS = 300  # about 50 words, 20 of them stop words in prose
 _stem_lock = threading.Lock()  # a Stemmer object must not be used by two threads at once
 
@@ -66,7 +69,7 @@ def is_english(text: str) -> bool | None:
     """
     sample = text[:_SAMPLE_CHARS]
     letters = [each for each in sample if each.isalpha()]
-    if sum(each > _LATIN_END for each in letters) * 2 > len(letters):
+    if sum(_LATIN.match(each) is None for each in letters) * 2 > len(letters):
         return False
     stop_words = sum(word in _ballots() for word in set(sample.casefold().split()))
     return language_of(text) == DEFAULT_LANGUAGE if stop_words > 1 else None
@@ -81,7 +84,7 @@ def languages_in(text: str) -> list[str]:
 def language_of_word(word: str, latin: str) -> str | None:
     """Return a word's language, `latin` in Latin script; None for scripts without a stemmer."""
     first = word[0]
-    if first <= _LATIN_END:
+    if _LATIN.match(first):
         return latin
     for start, end, language in _BY_SCRIPT:
         if start <= first <= end:
@@ -92,15 +95,21 @@ def language_of_word(word: str, latin: str) -> str | None:
 def is_stop_word(word: str, latin: str) -> bool:
     """Return whether a case-folded word is a stop word; `latin` is that of Latin words."""
     language = language_of_word(word, latin)
-    return language is not None and word in STOP_WORDS.get(language, frozenset())
+    return word in (UNSPACED_STOP_WORDS if language is None else STOP_WORDS.get(language, ()))
 
 
 def stem(word: str, language: str | None) -> str:
     """Return the stem of `word`, case folded; the word itself without a stemmer. Thread-safe."""
-    if language is None:
+    if language not in _stemmed():
         return word
     with _stem_lock:
         return _stemmer(language).stemWord(word) or word
+
+
+@cache
+def _stemmed() -> frozenset[str | None]:
+    """The languages that have a stemmer."""
+    return frozenset(Stemmer.algorithms())
 
 
 @cache
@@ -113,7 +122,7 @@ def _votes(sample: str) -> dict[str, float]:
     ballots = _ballots()
     if not sample.isascii():
         votes = {language: _LETTER_VOTE for language, found in _LETTERS if found.search(sample)}
-    words = dict.fromkeys(sample.casefold().split())  # not a set: the first one wins a tie
+    words = dict.fromkeys(_WORD.findall(sample.casefold()))  # not a set: the first one wins a tie
     for word in filter(ballots.__contains__, words):
         for language, weight in ballots[word]:
             votes[language] = votes.get(language, 0.0) + weight

@@ -43,7 +43,8 @@ STOP_WORDS = word_sets("stop_words")
 ALL_STOP_WORDS: frozenset[str] = frozenset().union(*STOP_WORDS.values())
 # Grammatical words of all languages, for finding a text's topic; matched case folded.
 FUNCTION_WORDS: frozenset[str] = frozenset().union(*word_sets("function_words").values())
-# Chinese characters and Japanese kana that join words; a bigram with one of them has no content.
-FUNCTION_CHARACTERS = frozenset(
-    "的了是在我你他她它们這这那有和就不也都很吗嗎呢吧啊个個与與及或把被让讓对對从從到"
-)
+# Languages whose words are found as pairs of characters, and their stop words of 1 or 2 characters.
+UNSPACED_LANGUAGES = frozenset({"chinese", "japanese", "korean"})
+UNSPACED_STOP_WORDS = frozenset().union(*(STOP_WORDS[each] for each in UNSPACED_LANGUAGES))
+# Chinese characters that join words; a pair with one of them has no content.
+FUNCTION_CHARACTERS = frozenset(word for word in STOP_WORDS["chinese"] if len(word) == 1)

@@ -143,6 +143,14 @@ def test_a_word_with_a_han_character_in_common_is_found_behind_the_word_itself(
     assert found_passages(index, "がが") == []
 
 
+def test_a_korean_noun_of_one_character_is_found_without_its_particle(
+    index: TantivyTextIndex,
+) -> None:
+    fill(index, turn(1, "제 딸 레아는 목수예요"), turn(2, "회의 시간이 바뀌었어요"))
+    assert found_passages(index, "딸의 직업") == [1]
+    assert found_passages(index, "회의") == [2]
+
+
 def test_the_reach_of_a_query_counts_the_han_characters_that_rank_beside_its_words(
     index: TantivyTextIndex,
 ) -> None:
@@ -154,6 +162,7 @@ def test_the_reach_of_a_query_counts_the_han_characters_that_rank_beside_its_wor
 
     assert found("weather report").reach == found("weather report").weight
     assert found("天气 预报").reach > 2 * found("天气 预报").weight
+    assert found("天气 什么").reach == found("天气").reach
 
 
 @pytest.mark.parametrize(

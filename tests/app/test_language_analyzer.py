@@ -68,6 +68,15 @@ def test_stop_words_are_left_out_of_a_query_unless_there_are_no_others() -> None
     assert query_terms("Was ist die Versicherung?") == ["versicherung"]
     assert query_terms("to be or not to be") == ["to", "be", "or", "not"]
     assert query_terms("что такое любовь") == ["такое", "любовь"]
+    assert query_terms("什么血型？") == ["么血", "血型"]
+    assert query_terms("무엇인가요? 직업") == ["엇인", "직업"]
+    assert query_terms("什么") == ["什么"]
+
+
+def test_a_stem_that_is_a_stop_word_is_not_searched() -> None:
+    (sea,) = query_words("deniz", ("turkish",))
+    assert "deniz" in sea.terms
+    assert "de" not in sea.terms
 
 
 def test_surface_words_are_unstemmed_in_order_and_single_characters_without_spaces() -> None:
@@ -106,6 +115,9 @@ def test_a_stop_word_belongs_to_its_own_script() -> None:
     assert is_stop_word("und", "german")
     assert not is_stop_word("und", "english")
     assert is_stop_word("это", "english")
+    assert is_stop_word("של", "english")
+    assert is_stop_word("什么", "english")
+    assert is_stop_word("ở", "vietnamese")
     assert not is_stop_word("東京", "english")
 
 

@@ -1,6 +1,6 @@
 """What recall would put into prompts, by evaluation sets and through the product's own code; prints JSON.
 
-    python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--renamed] [--words-only]
+    python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--each] [--renamed] [--words-only]
         [--own-facts] [--questions N] [--embedder CHOICE] [--library FOLDER] [--json]
 
 The conversations of the files go into two libraries in turn, with their ready-made summaries and facts.
@@ -10,7 +10,9 @@ settings' defaults. Evidence counts when its exchange is quoted, for
 `evidence_or_hint` also when it is hinted at or the source of a fact. `answer_words` is the mean share of the
 gold answer's content words, those of the question left out, that the recalled block contains;
 `answer_all` is the share of questions with all of them (`answerable` have any). With `--conversations` the libraries
-hold so many each, drawn of one set: how recall does in the first days of use. With `--renamed` all speakers have the
+hold so many each, drawn of one set: how recall does in the first days of use. With `--each` every conversation
+of a set has a library to itself, and its questions without evidence have no answer there: `tests/data/first_days.json`
+has the same 12 sessions and 16 questions in 14 languages, to be asked with `--embedder builtin-multilingual`. With `--renamed` all speakers have the
 same two names. With `--own-facts` the halves have the facts that the product extracts without a model instead of
 ready-made ones. `--questions` asks about so many of each set, evenly chosen; `--embedder` takes another
 one than the usual; `--library` keeps the libraries of halves for the next run. `scale.py` measures how long retrieval takes in a large library.
@@ -87,7 +89,7 @@ class Injected:
 
 def main() -> None:
     given = options(
-        __doc__, required=["data"], data=[Path], conversations=int, renamed=False, words_only=False,
+        __doc__, required=["data"], data=[Path], conversations=int, each=False, renamed=False, words_only=False,
         own_facts=False, questions=int, embedder="", library=Path, json=False,
     )  # fmt: skip
     sets = [read_evaluation(file) for file in given.data]
@@ -100,6 +102,8 @@ def main() -> None:
                 for each in sets
             }
         )
+    elif given.each:
+        print_json({each.name: of_each(each, given.words_only, given.embedder) for each in sets})
     else:
         with tempfile.TemporaryDirectory() as scratch:
             folder = given.library or Path(scratch)
@@ -210,6 +214,30 @@ def of_few(evaluation: Evaluation, count: int, words_only: bool, embedder: str =
                 drawn = drawing.sample(pairs, min(len(pairs), _ASKED))
                 answers += [_injected(services, places, *pair) for pair in drawn]
     return {"passages": passages} | _figures(own, foreign)
+
+
+def of_each(evaluation: Evaluation, words_only: bool, embedder: str) -> Figures:
+    """Return the figures of a library of each conversation by itself, and of all together."""
+    answers: dict[str, list[tuple[bool, Injected]]] = {}
+    for talk in evaluation.talks:
+        own = replace(evaluation, talks=(talk,))
+        with (
+            tempfile.TemporaryDirectory() as scratch,
+            library(Path(scratch), [own], words_only=words_only, embedder=embedder) as opened,
+        ):
+            services, (places,) = opened
+            answers[talk.id] = [
+                (bool(question.evidence), _injected(services, places, talk, question))
+                for question in talk.questions
+            ]
+    answers["all"] = [each for found in answers.values() for each in found]
+    return {
+        name: _figures(
+            [one for has_answer, one in found if has_answer],
+            [one for has_answer, one in found if not has_answer],
+        )
+        for name, found in answers.items()
+    }
 
 
 def _store_facts(services: Services, evaluation: Evaluation, places: StoredEvaluation) -> None:
