@@ -27,7 +27,7 @@ async def run(user: User, command: str) -> None:
     await user.in_front()
     user.press("Ctrl+J")
     user.type(command)
-    if user.window.chat.composer.completion.isVisible():
+    if user.window.chat.composer.completer.list.isVisible():
         user.press("Esc")
     user.press("Return")
 

@@ -69,7 +69,7 @@ async def test_memory_is_shown_chosen_and_mentioned_in_the_composer(
 
     # A mention is completed, kept over a restart, and quoted whatever its relevance.
     user.type("How is it over there, @sund")
-    await user.until(lambda: composer.completion.candidates == ["Sunday walk"])
+    await user.until(lambda: composer.completer.list.candidates == ["Sunday walk"])
     user.press("Return")
     user.type("again?")
     written = "How is it over there, @Sunday walk again?"

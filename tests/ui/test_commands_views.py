@@ -63,12 +63,12 @@ def press(composer: Composer, key: Qt.Key) -> None:
 
 
 def marked(composer: Composer) -> str | None:
-    text = composer.completion.marked_text()
+    text = composer.completer.list.marked_text()
     return text.strip() if text else None
 
 
 def test_completions_are_listed_above_the_composer(composer: Composer) -> None:
-    before, listed = composer.geometry(), composer.completion
+    before, listed = composer.geometry(), composer.completer.list
     typed(composer, "/")
     assert listed.candidates == list(WORDS)
     assert composer.geometry() == before
@@ -93,12 +93,12 @@ def test_completions_are_listed_above_the_composer(composer: Composer) -> None:
 @pytest.mark.parametrize("key", [Qt.Key.Key_Tab, Qt.Key.Key_Return])
 def test_tab_and_enter_take_the_marked_row(composer: Composer, key: Qt.Key) -> None:
     typed(composer, "/s")
-    assert composer.completion.candidates == ["/search", "/summarizer"]
+    assert composer.completer.list.candidates == ["/search", "/summarizer"]
     press(composer, Qt.Key.Key_Down)
     press(composer, key)
     assert (composer.text, composer.box.hasFocus()) == ("/summarizer ", True)
     typed(composer, "x")
-    assert not composer.completion.isVisible()
+    assert not composer.completer.list.isVisible()
 
 
 def test_a_whole_command_is_sent_also_while_a_reply_runs(composer: Composer, qtbot: QtBot) -> None:
@@ -108,7 +108,7 @@ def test_a_whole_command_is_sent_also_while_a_reply_runs(composer: Composer, qtb
     with qtbot.waitSignal(composer.command_requested) as request:
         press(composer, Qt.Key.Key_Return)
     assert request.args == ["/new"]
-    assert not composer.completion.isVisible()
+    assert not composer.completer.list.isVisible()
 
 
 def test_esc_closes_the_list_until_another_command_is_begun(
@@ -118,18 +118,18 @@ def test_esc_closes_the_list_until_another_command_is_begun(
     with qtbot.assertNotEmitted(composer.dismiss_requested):
         press(composer, Qt.Key.Key_Escape)
     typed(composer, "e")
-    assert not composer.completion.isVisible()
+    assert not composer.completer.list.isVisible()
     with qtbot.waitSignal(composer.dismiss_requested):
         press(composer, Qt.Key.Key_Escape)
     composer.clear()
     typed(composer, "/s")
-    assert composer.completion.isVisible()
+    assert composer.completer.list.isVisible()
 
 
 def test_an_edited_message_stays_a_message(composer: Composer, qtbot: QtBot) -> None:
     composer.begin_edit(Draft("/new"))
     typed(composer, " ")
-    assert not composer.completion.isVisible()
+    assert not composer.completer.list.isVisible()
     with qtbot.waitSignal(composer.send_requested):
         press(composer, Qt.Key.Key_Return)
 

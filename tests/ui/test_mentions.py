@@ -48,7 +48,7 @@ def typing(qtbot: QtBot, parts: Parts) -> Any:
 
 def test_a_title_is_completed_after_an_at_sign(typing: Any) -> None:
     QTest.keyClicks(typing.box, "What of @te")
-    listed = typing.composer.completion
+    listed = typing.composer.completer.list
     assert listed.candidates == ["Tea in Kyoto", "Tea"]
     QTest.keyClick(typing.box, Qt.Key.Key_Down)
     QTest.keyClick(typing.box, Qt.Key.Key_Return)
@@ -60,15 +60,15 @@ def test_a_title_is_completed_after_an_at_sign(typing: Any) -> None:
 
 def test_the_list_closes_with_esc_and_a_mail_address_opens_none(typing: Any) -> None:
     QTest.keyClicks(typing.box, "me@tea")
-    assert not typing.composer.completion.isVisible()
+    assert not typing.composer.completer.list.isVisible()
     typing.box.clear()
     QTest.keyClicks(typing.box, "@t")
-    assert typing.composer.completion.isVisible()
+    assert typing.composer.completer.list.isVisible()
     QTest.keyClick(typing.box, Qt.Key.Key_Escape)
     QTest.keyClicks(typing.box, "e")
-    assert not typing.composer.completion.isVisible()
+    assert not typing.composer.completer.list.isVisible()
     typing.box.clear()
     QTest.keyClicks(typing.box, "@old")
-    assert typing.composer.completion.candidates == ["Old walks"]
+    assert typing.composer.completer.list.candidates == ["Old walks"]
     QTest.keyClicks(typing.box, "x")
-    assert not typing.composer.completion.isVisible()
+    assert not typing.composer.completer.list.isVisible()

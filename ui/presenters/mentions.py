@@ -23,8 +23,8 @@ class MentionPresenter(Presenter):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._shown: dict[str, ConversationId] = {}  # by the text of the completion
-        self._composer.mention_typed.connect(self._on_typed)
-        self._composer.mention_chosen.connect(self._on_chosen)
+        self._composer.completer.mention_typed.connect(self._on_typed)
+        self._composer.completer.mention_chosen.connect(self._on_chosen)
 
     def _on_typed(self, typed: str) -> None:
         here = self._conversation.conversation_id
@@ -40,7 +40,7 @@ class MentionPresenter(Presenter):
             CompletionItem(each.title, each.title, format_day(each.updated_at)) for each in found
         ]
         self._shown = {each.title: each.id for each in reversed(found)}
-        self._composer.show_mentions(typed, items)
+        self._composer.completer.show_mentions(typed, items)
 
     def _on_chosen(self, title: str) -> None:
         if (chosen := self._shown.get(title)) is not None:

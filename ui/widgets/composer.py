@@ -1,10 +1,10 @@
 """Composer: the text box for messages and commands, with Send and Stop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -17,18 +17,18 @@ from PySide6.QtWidgets import (
 from app.domain.translation import tr
 from ui.theme import current_theme
 from ui.widgets.choice_box import ChoiceBox
-from ui.widgets.completion import CompletionList
+from ui.widgets.completion import Completer
 from ui.widgets.controls import PushButton, column_in, filled, row_of, tool_button
 from ui.widgets.file_row import FileRow
 from ui.widgets.memory_switch import MemorySwitch
-from ui.widgets.message_box import ENTER, NEW_LINE, MessageBox
+from ui.widgets.message_box import MessageBox
 from ui.widgets.model_picker import ModelPicker
 from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.project_chip import ProjectChip
 
 if TYPE_CHECKING:
-    from app.commands.table import Completion, CompletionItem
+    from app.commands.table import Completion
     from app.domain.conversations import Draft
 
 _DRAFT_AFTER_MS = 600
@@ -47,7 +47,7 @@ class Composer(QWidget):
 
     Attributes:
         box: The text box. files: The row of attached files. note: A line below it.
-        model, preset, project, memory: The choices in the bar.
+        model, preset, project, memory: The choices in the bar. completer: What completes the text.
 
     Signals:
         send_requested: The text, if there is any or a file; it stays until `clear` is called. Also
@@ -60,7 +60,6 @@ class Composer(QWidget):
         edit_cancelled: The earlier message that was being edited stays as it is.
         queue_cancelled: The message that waits for the end of a reply is not to be sent.
         last_message_requested: Up in the empty box: edit the last message.
-        mention_typed: What was typed after an @, for `show_mentions`. mention_chosen: A title.
     """
 
     send_requested = Signal(str)
@@ -72,8 +71,6 @@ class Composer(QWidget):
     edit_cancelled = Signal()
     queue_cancelled = Signal()
     last_message_requested = Signal()
-    mention_typed = Signal(str)
-    mention_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -99,11 +96,8 @@ class Composer(QWidget):
         self._send.setToolTip(tr("Send (Enter); Shift+Enter begins a new line"))
         self._stop = PushButton(tr("Stop"), self)
         self._stop.setToolTip(tr("Stop the reply (Esc)"))
-        self.completion = CompletionList(self)
-        self.completion.chosen.connect(self._take_candidate)
+        self.completer = Completer(self.box, self)
         self._is_command: Callable[[str], bool] = lambda _: False
-        self._complete: Callable[[str], Completion] | None = None
-        self._is_completion_refused = False
         self.cost = PlainLabel(self, tone="small")
         self.cost.hide()
         self._editing, self._queued = NoteCard(self), NoteCard(self)
@@ -137,7 +131,7 @@ class Composer(QWidget):
         self, is_command: Callable[[str], bool], complete: "Callable[[str], Completion]"
     ) -> None:
         """Set what recognizes commands and what completes them; neither may block."""
-        self._is_command, self._complete = is_command, complete
+        self._is_command, self.completer.complete = is_command, complete
 
     def set_writable(self, writable: bool) -> None:
         """Accept messages, or show that none can be written here."""
@@ -168,7 +162,7 @@ class Composer(QWidget):
         if self.files.files != draft.files or self.files.is_reading:
             self.files.show_files(draft.files)
         self._draft.stop()
-        self.completion.hide()
+        self.completer.list.hide()
         self.box.moveCursor(self.box.textCursor().MoveOperation.End)
 
     def quote(self, text: str) -> None:
@@ -195,7 +189,7 @@ class Composer(QWidget):
         self._editing.show_note("")
         self.box.setPlainText("")
         self._draft.stop()
-        self.completion.hide()
+        self.completer.list.hide()
         self.draft_changed.emit(self.draft)
 
     def begin_edit(self, message: "Draft") -> None:
@@ -246,14 +240,14 @@ class Composer(QWidget):
     def _on_box_text_changed(self) -> None:
         self._send.setEnabled(self._can_send)
         self._draft.start()
-        self._show_completion()
+        self.completer.update(completes_commands=not self.is_editing)
 
     def _on_files_changed(self) -> None:
         self._send.setEnabled(self._can_send)
         self._draft.start()
 
     def _on_box_submitted(self) -> None:
-        self.completion.hide()
+        self.completer.list.hide()
         if not self.is_editing and self._is_command(self.text):
             self._draft.stop()
             self.command_requested.emit(self.text)
@@ -324,63 +318,6 @@ class Composer(QWidget):
         self._card.style().unpolish(self._card)
         self._card.style().polish(self._card)
 
-    # -- completion
-
-    def _show_completion(self) -> None:
-        """Show completions, unless the user has closed the list for this command or mention."""
-        text, mention = self.text, self.box.typed_mention()
-        if not text.startswith("/") and mention is None:
-            self._is_completion_refused = False
-        is_wanted = self.box.hasFocus() and not self._is_completion_refused
-        if is_wanted and mention is not None:
-            self.mention_typed.emit(mention)
-        elif not is_wanted or self.is_editing or self._complete is None:
-            self.completion.hide()
-        else:
-            found = self._complete(text)
-            self._show_candidates(found.candidates, marks_first=not found.is_whole)
-
-    def show_mentions(self, typed: str, titles: "Sequence[CompletionItem]") -> None:
-        """Show titles for what was `typed` after an @, unless it has changed since."""
-        if self.box.typed_mention() == typed and self.box.hasFocus():
-            is_whole = any(each.text == typed.rstrip() for each in titles)
-            self._show_candidates([] if is_whole else titles, marks_first=bool(typed))
-
-    def _show_candidates(
-        self, candidates: "Sequence[CompletionItem]", *, marks_first: bool
-    ) -> None:
-        self.completion.show_candidates(candidates, marks_first=marks_first)
-        if candidates:
-            self.completion.stand_above(self)
-
-    def _take_candidate(self, text: str) -> None:
-        if self.box.typed_mention() is not None:
-            self.mention_chosen.emit(text)
-            self.box.complete_mention(text)
-            self.completion.hide()
-        else:
-            self.box.setPlainText(text)
-            self.box.moveCursor(self.box.textCursor().MoveOperation.End)
-        self.box.setFocus()
-
-    def _press_in_list(self, event: QKeyEvent) -> bool:
-        """Handle a key while the completion list is open; return whether it was handled."""
-        key, listed = event.key(), self.completion
-        if key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
-            listed.step(1 if key == Qt.Key.Key_Down else -1)
-        elif key == Qt.Key.Key_Tab:
-            self._take_candidate(listed.first_text() or self.text)
-        elif key in ENTER and not event.modifiers() & NEW_LINE:
-            if (marked := listed.marked_text()) is None:
-                return False
-            self._take_candidate(marked)
-        elif key == Qt.Key.Key_Escape:
-            self._is_completion_refused = True
-            listed.hide()
-        else:
-            return False
-        return True
-
     # Qt overrides
 
     def changeEvent(self, event: QEvent) -> None:
@@ -393,18 +330,10 @@ class Composer(QWidget):
         """Keep the completion list in its place, and the choices narrow."""
         super().resizeEvent(event)
         self._fit_bar()
-        if self.completion.isVisible():
-            self.completion.stand_above(self)
+        self.completer.follow()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Show the focus of the box, and pass keys to the completion list while it is open."""
+        """Show the focus of the box."""
         if isinstance(event, QFocusEvent):
             self._show_focus(has_focus=event.type() == QEvent.Type.FocusIn)
-        if isinstance(event, QKeyEvent) and self.completion.isVisible():
-            if event.type() == QEvent.Type.KeyPress and self._press_in_list(event):
-                return True
-            is_override = event.type() == QEvent.Type.ShortcutOverride
-            if is_override and event.key() == Qt.Key.Key_Escape:
-                event.accept()  # keeps Esc from the action that stops a reply
-                return True
         return super().eventFilter(watched, event)
