@@ -158,7 +158,7 @@ def settings(desk: Desk) -> Any:
     def present(dialog: SettingsDialog) -> Sequence[Callable[[], object]]:
         desk.make(
             ProvidersPresenter, models=models, network=FakeNetwork(), settings=settings,
-            on_key_saved=lambda: None, page=dialog.models,
+            on_key_saved=lambda: None, follow_link=lambda _: None, page=dialog.models,
         )  # fmt: skip
         recall = desk.make(
             RecallSettingsPresenter, settings=settings, previews=previews, page=dialog.memory,
@@ -220,15 +220,15 @@ def test_undo_goes_back_to_the_values_from_when_the_dialog_was_opened(
 @pytest.fixture
 def providers(desk: Desk) -> Any:
     """Return the models page on fakes: page, form, models, settings, what woke the workers."""
-    page, models, woken = ModelsPage(), FakeModels(desk), list[str]()
+    page, models, woken, followed = ModelsPage(), FakeModels(desk), list[str](), list[str]()
     settings = FakeSettings(check=desk.check)
     presenter = desk.make(
         ProvidersPresenter, models=models, network=FakeNetwork(), settings=settings, page=page,
-        on_key_saved=lambda: woken.append("key"),
+        on_key_saved=lambda: woken.append("key"), follow_link=followed.append,
     )  # fmt: skip
     return SimpleNamespace(
         page=page, form=page.form, models=models, settings=settings, woken=woken,
-        presenter=presenter,
+        presenter=presenter, followed=followed,
     )  # fmt: skip
 
 
@@ -385,6 +385,10 @@ def test_the_form_says_what_happens_to_a_key(
     assert words in form._key_note.text()
     assert ("Saved" in form.key.placeholderText()) is saved
     assert form.passphrase.isVisibleTo(form) is takes_passphrase
+    form.key_page.click()
+    assert providers.followed == ["https://openrouter.ai/settings/keys"]
+    providers.presenter.open("ollama")
+    assert form.key_page.isHidden()
 
 
 def test_the_key_file_is_opened_before_the_test_and_a_wrong_passphrase_saves_nothing(

@@ -251,7 +251,7 @@ class CreatedPresenters(QObject):
         services, bridge = self._services, self._bridge
         self.settings, consent, self.dashboard = build_memory_panels(
             services, bridge, self._window, self._appearance, self._open_title,
-            lambda place: self.recall.open(Source(place, rank=0, cited=False)), self.links.open_link,
+            lambda place: self.recall.open(Source(place, rank=0, cited=False)), self.links,
         )  # fmt: skip
         self.files = FilesPresenter(bridge, services.attachments, self._banner)
         self.imports = ImportPresenter(

@@ -5,10 +5,10 @@ from functools import partial
 
 from app.bootstrap import Services
 from app.domain.ids import ConversationId
-from app.domain.links import Link
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
 from ui.bridge import Bridge
+from ui.presenters.links import LinkPresenter
 from ui.presenters.model_choice import list_models
 from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter, read_totals
@@ -35,14 +35,14 @@ def build_memory_panels(
     appearance: Appearance,
     open_conversation: OpenConversation,
     open_item: Callable[[RecalledItemDetails], None],
-    open_link: Callable[[Link], object],
+    links: LinkPresenter,
 ) -> tuple[SettingsPresenter, BackgroundConsent, DashboardPresenter]:
     """Return the presenters; the pages of the settings are built when the dialog first opens."""
     banner = window.chat.banner
     consent = BackgroundConsent(bridge, services.background, window)
 
     present_pages = partial(
-        _present_pages, services, bridge, consent, open_conversation, open_item, open_link
+        _present_pages, services, bridge, consent, open_conversation, open_item, links
     )
     settings = SettingsPresenter(
         bridge, services.settings, banner, window.actions_by_name, appearance, present_pages
@@ -73,14 +73,14 @@ def _present_pages(
     consent: BackgroundConsent,
     open_conversation: OpenConversation,
     open_item: Callable[[RecalledItemDetails], None],
-    open_link: Callable[[Link], object],
+    links: LinkPresenter,
     dialog: SettingsDialog,
 ) -> Sequence[Callable[[], object]]:
     """Create the presenters of the pages of the settings; return what shows each page."""
     models = partial(list_models, services.models, services.chat, bridge)
     ProvidersPresenter(
         bridge, services.models, services.chat, services.settings, services.workers.wake,
-        dialog.models,
+        links.follow, dialog.models,
     )  # fmt: skip
     embedder = EmbedderPresenter(
         bridge, services.spaces, services.embedders, services.embedding_regeneration,
@@ -97,7 +97,12 @@ def _present_pages(
         bridge, services.presets, services.models, services.tools, models, dialog.presets
     )
     programs = ProgramsPresenter(
-        bridge, services.sources, services.mcp_access, services.mcp_http, open_link, dialog.programs
+        bridge,
+        services.sources,
+        services.mcp_access,
+        services.mcp_http,
+        links.open_link,
+        dialog.programs,
     )
     tools = ToolsPresenter(bridge, services.tool_servers, dialog.tools)
     return tuple(each.show for each in (presets, embedder, background, recall, programs, tools))

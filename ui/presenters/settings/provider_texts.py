@@ -101,11 +101,7 @@ def key_texts(
     state: ProviderState | None, template: ProviderTemplate | None, storage: KeyStorage
 ) -> KeyTexts:
     """Return what the form says about the key, and where one that is entered is kept."""
-    page = (
-        tr(" Keys are issued at {key_page}").format(key_page=template.key_page)
-        if template and template.key_page
-        else ""
-    )
+    page = template.key_page if template else ""
     if state is not None and state.has_key and not state.has_saved_key:
         text = tr(
             "The key comes from the environment variable {key_from}, which takes precedence."
@@ -117,7 +113,7 @@ def key_texts(
     elif template is not None and template.is_local:
         return KeyTexts(hint, "")
     note, passphrase_hint = _STORAGE_TEXTS[storage]
-    return KeyTexts(hint, note + page, passphrase_hint)
+    return KeyTexts(hint, note, passphrase_hint, page)
 
 
 def origin_of(fields: ProviderFields) -> str:

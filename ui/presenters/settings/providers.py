@@ -36,12 +36,13 @@ _ABOUT_REMOTE = tr("Messages and what recall adds to them are sent to the addres
 
 
 class ProvidersPresenter(Presenter):
-    """Shows the providers; `on_key_saved` wakes what waited for a key."""
+    """Shows the providers; `on_key_saved` wakes what waited for a key, `follow_link` asks and opens."""
 
     _models: ModelDirectory
     _network: ExchangeLoop
     _settings: Settings
     _on_key_saved: Callable[[], None]
+    _follow_link: Callable[[str], object]
     _page: ModelsPage
 
     def __post_init__(self) -> None:
@@ -59,6 +60,7 @@ class ProvidersPresenter(Presenter):
         form.closed.connect(self._leave)
         form.submitted.connect(self._submit)
         form.removal_requested.connect(self._ask_to_remove)
+        form.page_requested.connect(self._follow_link)
         form.models.default_chosen.connect(self._choose_default)
         form.models.selected.connect(self._show_window)
         form.models.window_entered.connect(self._set_window)

@@ -35,12 +35,13 @@ class KeyTexts:
     """What the form says about the key.
 
     `hint` stands in the empty key field, `note` says where the key is kept, and `passphrase_hint` stands in
-    the field for the passphrase of the key file, which is hidden for "".
+    the field for the passphrase of the key file, which is hidden for "". `page` issues keys, "" for none.
     """
 
     hint: str
     note: str
     passphrase_hint: str = ""
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,12 @@ class ProviderForm(QWidget):
     Signals:
         submitted: (`ProviderFields`, whether to test before saving).
         removal_requested: The provider's name. closed: Back to all providers.
+        page_requested: The address of the page that issues keys.
     """
 
     submitted = Signal(object, bool)
     removal_requested = Signal(str)
+    page_requested = Signal(str)
     closed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -94,12 +97,22 @@ class ProviderForm(QWidget):
         self._form, self._options = form_of(card, *map(_row, fields)), QWidget(card)
         for field in fields:
             field.returnPressed.connect(lambda: self._submit(tested=True))
+        self.key_page = button(
+            card, tr("Get a key\u2026"),
+            lambda: self.page_requested.emit(self.key_page.toolTip()), kind="quiet",
+        )  # fmt: skip
         self.more = button(card, tr("More options"), kind="quiet")
         self.more.setCheckable(True)
         self.more.toggled.connect(self._options.setVisible)
         options = form_of(card, _row(self.variable), _row(self.timeout), ("", self.plain_http))
         column_in(self._options, options, margins=(0, 0, 0, 0))
-        filled(card.column, self._form, self._key_note, row_of(self.more, None), self._options)
+        filled(
+            card.column,
+            self._form,
+            self._key_note,
+            row_of(self.key_page, self.more, None),
+            self._options,
+        )
         self.save = button(
             card, tr("Test and save"), lambda: self._submit(tested=True), kind="primary"
         )
@@ -145,6 +158,8 @@ class ProviderForm(QWidget):
         self.passphrase.setPlaceholderText(texts.passphrase_hint)
         self._form.setRowVisible(self.passphrase, bool(texts.passphrase_hint))
         self._key_note.show_text(texts.note)
+        self.key_page.setToolTip(texts.page)
+        self.key_page.setVisible(bool(texts.page))
 
     def show_saved(self, name: str) -> None:
         """Show that the provider exists under this name, which stays."""
