@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from app.providers.gallery import title_of
@@ -97,7 +97,7 @@ class ProviderForm(QWidget):
         self._form, self._options = form_of(card, *map(_row, fields)), QWidget(card)
         for field in fields:
             field.returnPressed.connect(lambda: self._submit(tested=True))
-        self.key_page = button(
+        self.key_page: QPushButton = button(
             card, tr("Get a key\u2026"),
             lambda: self.page_requested.emit(self.key_page.toolTip()), kind="quiet",
         )  # fmt: skip
