@@ -15,7 +15,8 @@ class ImportedMessage:
     """A message of an imported tree; `parent` is None for a root. `created_at` is UTC or None.
 
     `file_keys` are the names or ids of its files in the export, in the order of their blocks; without
-    them a file is looked for by its content hash, else by its name.
+    them a file is looked for by its content hash, else by its name. `is_open` while its program may
+    still be writing it.
     """
 
     source_id: str
@@ -26,6 +27,7 @@ class ImportedMessage:
     model: str | None = None
     raw: RawReply | None = None
     file_keys: tuple[str, ...] = ()
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)

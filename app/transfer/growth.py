@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from app.domain.conversations import Block, Image, Message, Role, Text, Thinking
+from app.domain.attachments import files_of
+from app.domain.conversations import Block, File, Message, Role, Text, Thinking
 from app.domain.ids import MessageId
 from app.domain.sources import SourceName
 from app.domain.transfer import ImportedConversation, ImportedMessage
@@ -87,12 +88,37 @@ def addition_to(
     return Addition(added, last_ids, ends)
 
 
+def with_new_files(
+    found: ImportedConversation, known: Mapping[str, MessageId], here: Iterable[Message]
+) -> ImportedConversation:
+    """Return a conversation in which only files that were not read before have keys.
+
+    `here` are all stored messages; a file of theirs may have been forgotten since.
+    """
+    added, _, ends = addition_to(found, known, here)
+    blocks = {each.source_id: each.blocks for each in added}
+
+    def kept(message: ImportedMessage) -> ImportedMessage:
+        if message.source_id not in known:
+            return message
+        count = len(files_of(blocks.get(ends.get(message.source_id, ""), ())))
+        old = len(message.file_keys) - count
+        return replace(message, file_keys=("",) * old + message.file_keys[old:])
+
+    return replace(found, messages=tuple(map(kept, found.messages)))
+
+
+def without_files(message: ImportedMessage) -> ImportedMessage:
+    """Return a message of which no file is stored."""
+    return replace(message, file_keys=())
+
+
 def rest_of(stored: Sequence[Block], now: Sequence[Block]) -> tuple[Block, ...] | None:
     """Return what `now` has after the stored blocks; None if it does not begin with them."""
     left = list(now)
     for block in stored:
         first = left[0] if left else None
-        if block == first or (isinstance(block, Image) and isinstance(first, Image)):
+        if block == first or (isinstance(block, File) and type(first) is type(block)):
             left.pop(0)
         elif (
             isinstance(block, Text | Thinking)

@@ -55,11 +55,15 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
-    """The conversations of a file; reading took `took_s`."""
+    """The conversations of a file; reading took `took_s`.
+
+    It is to be read again after `again_s` although it does not change, if that is not 0.
+    """
 
     file: SourceFile
     conversations: tuple[ImportedConversation, ...]
     took_s: float
+    again_s: float = 0.0
 
 
 def folder_of(spec: SourceSpec) -> Path | None:
@@ -87,6 +91,7 @@ class SourceFiles:
         self._note = paths.index / _NOTE
         self._read: dict[str, tuple[int, int]] = self._load()
         self._wait_until: dict[str, float] = {}
+        self._again: dict[str, tuple[tuple[int, int], float]] = {}
         self._listed: dict[SourceName, float] = {}
         self._is_dirty = False
         self.files: dict[str, SourceFile] = {}
@@ -117,16 +122,26 @@ class SourceFiles:
         found = [
             file
             for path, file in self.files.items()
-            if self._read.get(path) != file.stamp and clock >= self._wait_until.get(path, 0.0)
+            if self._read.get(path) != file.stamp
+            and clock >= self._wait_until.get(path, 0.0)
+            and not self._is_postponed(path, file, clock)
         ]
         return sorted(found, key=lambda file: -file.changed_ns)
 
+    def _is_postponed(self, path: str, file: SourceFile, clock: float) -> bool:
+        stamp, at = self._again.get(path, (None, 0.0))
+        return stamp == file.stamp and clock < at
+
     def note_read(self, made: FileRead) -> None:
         """Note that a file was read as it was when it was looked at."""
-        path = str(made.file.path)
-        self._read[path] = made.file.stamp
-        self._wait_until[path] = time.monotonic() + _READ_SHARE * made.took_s
-        self._is_dirty = True
+        path, now = str(made.file.path), time.monotonic()
+        self._wait_until[path] = now + _READ_SHARE * made.took_s
+        self._again.pop(path, None)
+        if made.again_s:
+            self._again[path] = made.file.stamp, now + made.again_s
+        else:
+            self._read[path] = made.file.stamp
+            self._is_dirty = True
 
     def counts(self, source: SourceName) -> tuple[int, int]:
         """Return the numbers of files that were read as they are now, and of all files."""

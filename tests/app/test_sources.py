@@ -4,16 +4,18 @@ import json
 import os
 import random
 import sqlite3
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from app.check import check
+from app.domain.conversations import Image
 from app.domain.errors import StorageError
 from app.domain.sources import SOURCES, SourceName
 from app.domain.workers import WorkerName
@@ -22,7 +24,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, shown_path
 from app.storage.tables.settings import Settings
-from app.transfer import source_files
+from app.transfer import open_replies, source_files
 from app.transfer.importing import import_files
 from app.workers.jobs import JobParts
 from app.workers.jobs.open_conversation import OpenConversation
@@ -279,6 +281,154 @@ def test_what_was_forgotten_of_a_reply_does_not_return_when_it_grows(
     followed.session.write_text(_text(records))
     followed.read()
     assert not any("look it up" in text for _, text in followed.texts())
+
+
+# -- replies that are being written
+
+
+_OPEN = {
+    SourceName.CLAUDE_CODE: (
+        ".claude/projects/-w/s1.jsonl",
+        [
+            {**_asked("u1", None, "Why?"), "sessionId": "s1", "isSidechain": False},
+            *(
+                {
+                    **_piece(name, parent, "m1", {"type": "text", "text": text}),
+                    "sessionId": "s1",
+                }
+                for name, parent, text in (("a1", "u1", "Because"), ("a2", "a1", "Because it is."))
+            ),
+        ],
+        {"type": "assistant", "uuid": "a3", "parentUuid": "a2", "sessionId": "s1",
+         "message": {"id": "m1", "role": "assistant", "content": [], "stop_reason": "end_turn"}},
+    ),
+    SourceName.CODEX: (
+        ".codex/sessions/2026/03/04/rollout-s1.jsonl",
+        [
+            {"timestamp": "2026-03-04T10:00:00Z", "type": kind, "payload": payload}
+            for kind, payload in (
+                ("session_meta", {"id": "s1", "cwd": "/w", "originator": "codex_cli"}),
+                ("response_item", {"type": "message", "role": "user",
+                                   "content": [{"type": "input_text", "text": "Why?"}]}),
+                ("response_item", {"type": "message", "role": "assistant",
+                                   "content": [{"type": "output_text", "text": "Because"}]}),
+                ("response_item", {"type": "message", "role": "assistant",
+                                   "content": [{"type": "output_text", "text": " it is."}]}),
+            )
+        ],
+        {"timestamp": "", "type": "event_msg", "payload": {"type": "task_complete"}},
+    ),
+    SourceName.GEMINI_CLI: (
+        ".gemini/tmp/h/chats/session-1.jsonl",
+        [
+            {"sessionId": "s1", "projectHash": "h"},
+            {"id": "q", "type": "user", "content": "Why?"},
+            {"id": "a", "type": "gemini", "content": "Because"},
+            {"id": "a", "type": "gemini", "content": "Because it is."},
+        ],
+        {"id": "q2", "type": "user", "content": "Thanks"},
+    ),
+}  # fmt: skip
+
+
+class Following(NamedTuple):
+    """A file that is followed from `lines`, of which the last two are pieces of a reply; `end` ends it."""
+
+    followed: Followed
+    path: Path
+    lines: list[dict[str, Any]]
+    end: dict[str, Any]
+
+    def reads(self, *lines: dict[str, Any]) -> list[str]:
+        """Read a file with these lines, written just now; return the texts of replies and branches."""
+        self.path.write_text(_text(list(lines)))
+        self.followed.read()
+        return self.replies()
+
+    def replies(self) -> list[str]:
+        (found,) = Conversations(self.followed.store).listed()
+        messages = Exchanges(self.followed.store).messages_in(found.id)
+        return [each.text for each in messages if each.role == "assistant"]
+
+
+@pytest.fixture(params=list(_OPEN))
+def following(followed: Followed, clean_home: Path, request: pytest.FixtureRequest) -> Following:
+    place, lines, end = _OPEN[request.param]
+    if request.param is SourceName.CLAUDE_CODE:
+        for each in lines[1:]:
+            each["message"]["stop_reason"] = None
+    path = clean_home / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    followed.settings.set(SOURCES[request.param].setting, True)
+    return Following(followed, path, lines, end)
+
+
+def test_a_reply_is_stored_once_its_program_has_ended_it(following: Following) -> None:
+    lines = following.lines
+    assert following.reads(*lines[:-1]) == []
+    assert following.reads(*lines) == []
+    (reply,) = following.reads(*lines, following.end)
+    assert reply.split() == ["Because", "it", "is."]
+    assert following.followed.read() == 0
+
+
+def test_a_reply_that_was_never_ended_is_stored_when_it_no_longer_changes(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert following.reads(*following.lines) == []
+    assert following.followed.read() == 0, "it is postponed"
+    following.followed.restart()
+    monkeypatch.setattr(open_replies, "SETTLED_S", 0.0)
+    assert following.followed.read() == 1
+    assert len(following.replies()) == 1
+    assert following.followed.read() == 0
+
+
+def test_a_message_of_opencode_that_grows_in_place_is_one_message(
+    followed: Followed, clean_home: Path
+) -> None:
+    followed.settings.set(SOURCES[SourceName.OPENCODE].setting, True)
+    path = write("opencode", clean_home / ".local/share/opencode")
+    texts = ("A", "A unit", "A unit of resistance.")
+    for number, text in enumerate(texts):
+        times = {"created": 1} | ({"completed": 2} if text == texts[-1] else {})
+        with closing(sqlite3.connect(path)) as connection, connection:
+            data = json.dumps({"role": "assistant", "time": times})
+            connection.execute("UPDATE message SET data = ? WHERE id = 'm2'", [data])
+            part = json.dumps({"type": "text", "text": text})
+            connection.execute("UPDATE part SET data = ? WHERE id = 'p2'", [part])
+        os.utime(path, (time.time(), time.time() + number))
+        followed.read()
+    assert {text for _, text in followed.texts()} == {"What is the ohm?", texts[-1]}
+
+
+def test_a_picture_in_a_later_piece_of_a_reply_is_kept(followed: Followed) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": b64encode(png()).decode()}
+    picture: Any = {"type": "image", "source": source}
+    pieces = ({"type": "text", "text": "Look:"}, picture, {"type": "text", "text": "There."})
+    records = [
+        _asked("u1", None, "Draw"),
+        *(_piece(f"a{n}", f"a{n - 1}" if n else "u1", "m1", each) for n, each in enumerate(pieces)),
+    ]
+    records = [each | {"sessionId": "s1", "isSidechain": False} for each in records]
+    folder = followed.store.paths.attachments
+    for count in (2, 3, 4):
+        followed.session.write_text(_text(records[:count]))
+        followed.read()
+    (kept,) = folder.iterdir()
+    assert kept.read_bytes() == png()
+    (image,) = (
+        block
+        for each in Exchanges(followed.store).messages_in(1)
+        for block in each.blocks
+        if isinstance(block, Image)
+    )
+    assert kept.name.startswith(image.content_hash or "?")
+    kept.unlink()  # as when its message is forgotten
+    records += [_asked("u2", "a2", "Seen?") | {"sessionId": "s1", "isSidechain": False}]
+    followed.session.write_text(_text(records))
+    assert followed.read() == 1
+    assert not list(folder.iterdir())
 
 
 def test_a_source_that_is_off_is_not_looked_at(followed: Followed) -> None:

@@ -20,6 +20,7 @@ from app.transfer.importers.formats import ROLES, Format, Part, Thread, database
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 _CURSOR_USER = 1
+_CURSOR_ENDS = ("completed", "aborted")
 _TABS = "workbench.panel.aichat.view.aichat.chatdata"
 
 
@@ -76,7 +77,7 @@ def _opencode(
             "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id", (session["id"],)
         ):
             parts.setdefault(each["message_id"], []).append(an_object(json_of(each["data"])))
-        thread = Thread("opencode", f"{where}, session {session['id']}")
+        thread, is_open = Thread("opencode", f"{where}, session {session['id']}"), False
         rows = connection.execute(
             "SELECT * FROM message WHERE session_id = ? ORDER BY id", (session["id"],)
         )
@@ -84,12 +85,15 @@ def _opencode(
             content = an_object(json_of(message.get("data")))
             name = identity(message["id"])
             role = ROLES.get(text_of(content.get("role")), Role.USER)
-            at = moment(
-                message.get("time_created") or an_object(content.get("time")).get("created")
-            )
+            times = an_object(content.get("time"))
+            at = moment(message.get("time_created") or times.get("created"))
+            is_ended = times.get("completed") or content.get("error") or not times
+            is_open = role is Role.ASSISTANT and not is_ended
             model = text_of(content.get("modelID")) or None
             calls = [made for part in parts.get(message["id"], ()) for made in _opencode_part(part)]
             thread.append(name, role, calls, at, model)
+        if is_open:
+            thread.leave_open(thread.last)
         yield thread.finished(
             session["id"],
             session.get("title"),
@@ -143,6 +147,8 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
             folder = bubble.get("workspaceProjectDir") or folder
             if own not in thread.nodes:
                 thread.append(own, role, list(_cursor_blocks(bubble)), at, model)
+        if role is Role.ASSISTANT and text_of(record.get("status")) not in _CURSOR_ENDS:
+            thread.leave_open(thread.last)
         yield thread.finished(
             name,
             record.get("name"),

@@ -77,6 +77,12 @@ class ConversationTree:
         else:
             self.nodes[name] = Node(parent, message)
 
+    def leave_open(self, name: str | None) -> None:
+        """Mark a message as one that its program may still be writing."""
+        node = self.nodes.get(name or "")
+        if name is not None and node is not None and node.message is not None:
+            self.nodes[name] = Node(node.parent, replace(node.message, is_open=True))
+
     def generated_id(self) -> str:
         """Return an id for a message without one, from its position: the same on every import."""
         return f"at-{len(self.nodes)}"

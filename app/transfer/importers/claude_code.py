@@ -109,6 +109,7 @@ class _Records(Thread):
         self._last: str | None = None
         self._replies: dict[str, str] = {}
         self._folder: object = None
+        self._open: str | None = None
 
     def add(  # type: ignore[override]
         self, name: str, parent: str | None, kind: str, record: Mapping[str, Any]
@@ -126,7 +127,11 @@ class _Records(Thread):
         at = moment(record.get("timestamp"))
         if kind == "assistant":
             self._reply(name, parent, message, at)
+            is_open = message.get("stop_reason", "") is None
+            own = self._replies.get(identity(message.get("id")), name)
+            self._open = own if is_open else None
         elif kind == "user":
+            self._open = None
             role, blocks = _user_blocks(record, message)
             super().add(name, parent, role, blocks, at)
         elif kind == "attachment":
@@ -145,6 +150,7 @@ class _Records(Thread):
         shown = next(filter(None, (titles.get(each) for each in named)), "")
         tags = project_tag(self._folder) + ((SUBAGENT_TAG,) if is_subagent else ())
         self.where = where
+        self.leave_open(self._open)
         return self.finished(self._first, shown, leaf=self._last, tags=tags)
 
     def _reply(

@@ -62,6 +62,7 @@ _NOT_TYPED = (
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
 _BY_PROGRAM = ("codex_exec", "exec")
+_ENDS = ("task_complete", "turn_aborted")
 
 
 def read_codex(file: NamedStream) -> Imported:
@@ -89,6 +90,7 @@ class _Rollout(Thread):
         self._path: list[tuple[str, bool]] = []
         self._reply: list[Part] = []
         self._by: str | None = None  # the model of the reply
+        self._has_ended = False
 
     def add(self, record: dict[str, Any]) -> None:  # type: ignore[override]
         """Read a line of the log."""
@@ -103,7 +105,10 @@ class _Rollout(Thread):
         elif kind == "event_msg" and item == "thread_rolled_back":
             self._flush()
             self._roll_back(count(payload.get("num_turns")) or 1)
+        elif kind == "event_msg" and item in _ENDS:
+            self._has_ended = True
         elif kind == "response_item":
+            self._has_ended = False
             at = moment(record.get("timestamp"))
             if self._reply and _role(item, payload) is not Role.ASSISTANT:
                 self._flush()
@@ -113,7 +118,10 @@ class _Rollout(Thread):
 
     def finish(self, file: NamedStream) -> ImportedConversation | Skipped:
         """Return the conversation."""
+        is_open = bool(self._reply) and not self._has_ended
         self._flush()
+        if is_open and self._path:
+            self.leave_open(self._path[-1][0])
         origin = self._header.get("source")
         is_subagent = isinstance(origin, dict) and "subagent" in origin
         own = self._ids[0] if self._ids else ""

@@ -77,7 +77,7 @@ def _replace_all(messages: dict[str, dict[str, Any]], records: object) -> None:
 def _conversation(
     header: dict[str, Any], messages: dict[str, dict[str, Any]], where: str
 ) -> ImportedConversation | Skipped:
-    thread = Thread(SOURCE, where)
+    thread, name, kind = Thread(SOURCE, where), "", ""
     for name, record in messages.items():
         at, model = moment(record.get("timestamp")), text_of(record.get("model")) or None
         kind = text_of(record.get("type"))
@@ -94,6 +94,9 @@ def _conversation(
                 thread.append(f"{name}/results", Role.TOOL, results, at)
                 blocks = []
             thread.append(name, Role.ASSISTANT, [*blocks, *answer], at, model)
+    if kind == "gemini":  # tools that it calls are added when they have run
+        for each in (f"{name}/calls", f"{name}/results", name):
+            thread.leave_open(each)
     folders = header.get("directories")
     tags = project_tag(folders[0] if isinstance(folders, list) and folders else "")
     tags += (SUBAGENT_TAG,) if text_of(header.get("kind")) == "subagent" else ()

@@ -10,12 +10,15 @@ from app.domain.sources import SOURCES, SourceName
 from app.domain.transfer import ImportedConversation
 from app.domain.workers import WorkerName
 from app.storage.safety.attachments import AttachmentFiles
+from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.forgotten import forgotten_uids
 from app.storage.work.queue import Tally
 from app.transfer.existing import find_existing, key_of, names_of
 from app.transfer.files_beside import FilesBeside, with_files
+from app.transfer.growth import with_new_files, without_files
 from app.transfer.importer import ConversationImporter, PendingImport
 from app.transfer.importing import batches
+from app.transfer.open_replies import OpenReplies
 from app.transfer.source_files import FileRead, SourceFile, SourceFiles, read_file
 from app.workers.job import IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
@@ -30,8 +33,9 @@ _TOGETHER = 1_000  # messages that are stored together, so that converting and w
 class SourceReader(Job[SourceFile, FileRead]):
     """A `Job`: files that are new or have changed, newest first.
 
-    A file is read as a whole, and what is new in it is stored. One that takes long to read is not read
-    again at once, so that following a session takes a twentieth of a core at most.
+    A file is read as a whole, and what is new in it is stored, but for a reply that the program is still
+    writing. One that takes long to read is not read again at once, so that following a session takes a
+    twentieth of a core at most.
     """
 
     name = WorkerName.SOURCE_READER
@@ -42,6 +46,8 @@ class SourceReader(Job[SourceFile, FileRead]):
         self._store = parts.store
         self._settings = parts.settings
         self._files = SourceFiles(parts.store.paths)
+        self._exchanges = Exchanges(parts.store)
+        self._open = OpenReplies()
         self._attachments = AttachmentFiles(parts.store.paths)
 
     def find(self, at: datetime) -> Sequence[SourceFile]:  # noqa: ARG002 - nothing is postponed
@@ -67,20 +73,23 @@ class SourceReader(Job[SourceFile, FileRead]):
         except (ImportRefused, NotFound):
             return FileRead(file, (), 0.0)
         where = self.describe(file)
-        kept = (self._with_files(found, where) for found in read.conversations)
-        return replace(read, conversations=tuple(kept))
+        kept, again_s = list[ImportedConversation](), 0.0
+        for each in read.conversations:
+            found, left_s = self._open.without(each, file.changed_ns / 1e9)
+            again_s = max(again_s, left_s)
+            if found.messages:
+                kept.append(self._with_files(found, where))
+        return replace(read, conversations=tuple(kept), again_s=again_s)
 
     def _with_files(self, found: ImportedConversation, where: str) -> ImportedConversation:
         """Return a conversation with the files of its new messages stored, none of a forgotten one."""
         if any(each.file_keys for each in found.messages):
             known = find_existing(self._store, [found]).get(key_of(found))
-            is_forgotten = known is None and forgotten_uids(self._store, names_of(found))
-            old = known.message_ids if known is not None else ()
-            messages = (
-                replace(each, file_keys=()) if is_forgotten or each.source_id in old else each
-                for each in found.messages
-            )
-            found = replace(found, messages=tuple(messages))
+            if known is not None:
+                here = self._exchanges.messages_in(known.conversation.id)
+                found = with_new_files(found, known.message_ids, here)
+            elif forgotten_uids(self._store, names_of(found)):
+                found = replace(found, messages=tuple(map(without_files, found.messages)))
         kept = with_files(found, FilesBeside(()), self._attachments)
         for each in kept.skipped[len(found.skipped) :]:
             _log.info("%s: %s", where, each.why)
