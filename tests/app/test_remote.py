@@ -45,6 +45,7 @@ class Window:
             lambda argv, terminal: entry.execute(self.services, argv, terminal),
             self.bring_to_front,
             self.services.serve_mcp,
+            self.bring_to_front,
         )
 
     def bring_to_front(self) -> bool:
@@ -460,3 +461,19 @@ def test_a_bug_in_a_command_is_reported(paths: DataPaths, caplog: pytest.LogCapt
     assert failure["err"].startswith("Commonplace failed")
     assert ended == {"exit": 1}
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_quick_search_is_shown_without_loading_the_program(window: Window) -> None:
+    code = (
+        "import sys; from app.__main__ import main; print(main(), 'app.cli.entry' in sys.modules)"
+    )
+    words = ["--data-dir", str(window.services.paths.root), "quick"]
+
+    def asked() -> list[str]:
+        command = [sys.executable, "-c", code, *words]
+        return subprocess.run(command, capture_output=True, text=True).stdout.split()
+
+    assert asked() == ["0", "False"]
+    assert window.raised.is_set()
+    window.close()
+    assert asked() == ["1", "True"]
