@@ -12,7 +12,10 @@ import pytest
 
 from app.domain.conversations import Role, Text, Thinking, ToolCall, ToolResult, plain_text
 from app.domain.transfer import ImportedConversation, Skipped
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
 from app.transfer.importers import read_export
+from app.transfer.importing import import_files
 from tests.fakes.export_files import ANSWER, FILES, QUESTION, log_records, with_trait, write
 
 
@@ -121,14 +124,26 @@ def test_a_session_that_was_forked_continues_the_same_conversation(tmp_path: Pat
     assert "subagent" in found[1].tags
 
 
-def test_a_rollout_that_begins_like_another_has_the_same_messages(tmp_path: Path) -> None:
+@pytest.mark.parametrize("copied", [0, 1], ids=["with the header", "without"])
+@pytest.mark.parametrize(
+    "source", ["cli", {"subagent": {"thread_spawn": {}}}], ids=["fork", "agent"]
+)
+def test_a_rollout_that_begins_like_another_adds_only_what_is_new(
+    store: Store, tmp_path: Path, copied: int, source: object
+) -> None:
     own = log_records("codex")
-    header = {**own[0], "payload": {**own[0]["payload"], "id": "s2", "forked_from_id": "s1"}}
-    for name, log in (("a", own), ("b", [header, *own, _VOLT])):
+    changed = {"id": "s2", "forked_from_id": "s1", "source": source}
+    header = {**own[0], "payload": {**own[0]["payload"], **changed}}
+    for name, log in (("a", own), ("b", [header, *own[copied:], _VOLT])):
         _write_log(tmp_path / f"{name}.jsonl", log)
     (first, fork), _ = _read(tmp_path)
     assert first.source_id == fork.source_id
     assert {m.source_id for m in first.messages} < {m.source_id for m in fork.messages}
+    import_files(store, [tmp_path / "a.jsonl"])
+    report = import_files(store, [tmp_path / "b.jsonl"])
+    assert (report.conversations, report.messages) == (0, 1)
+    (stored,) = Conversations(store).listed()
+    assert "subagent" not in Conversations(store).tags_of([stored.id]).get(stored.id, ())
 
 
 def test_a_turn_that_was_rolled_back_is_a_branch(tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def test_what_was_forgotten_of_a_reply_does_not_return_when_it_grows(
 # -- replies that are being written
 
 
-_OPEN = {
+_OPEN: dict[SourceName, tuple[str, list[dict[str, Any]], dict[str, Any]]] = {
     SourceName.CLAUDE_CODE: (
         ".claude/projects/-w/s1.jsonl",
         [

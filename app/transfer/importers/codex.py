@@ -122,12 +122,13 @@ class _Rollout(Thread):
         self._flush()
         if is_open and self._path:
             self.leave_open(self._path[-1][0])
-        origin = self._header.get("source")
-        is_subagent = isinstance(origin, dict) and "subagent" in origin
-        own = self._ids[0] if self._ids else ""
+        origin, own = self._header.get("source"), self._ids[0] if self._ids else ""
+        first = self._ids[-1] if len(self._ids) > 1 else ""  # copied with what it begins with
+        first = first or identity(self._header.get("forked_from_id")) or own
+        is_subagent = isinstance(origin, dict) and "subagent" in origin and first == own
         found = self.finished(
-            self._ids[-1] if self._ids else "",
-            _titles(file.path).get(own, ""),
+            first,
+            _titles(file.path).get(first, ""),
             self._header.get("timestamp"),
             leaf=self._path[-1][0] if self._path else None,
             tags=project_tag(self._header.get("cwd")) + ((SUBAGENT_TAG,) if is_subagent else ()),
