@@ -107,7 +107,7 @@ def test_the_tree_shows_measures_and_outcome(qtbot: QtBot, qtmodeltester: object
     assert cells[1][-1] == "\N{EN DASH}"
     verdict = rows[1].siblingAtColumn(len(COLUMNS) - 1).data(Qt.ItemDataRole.DecorationRole)
     assert not verdict.isNull()
-    reason = "not sent: \u201cMinimum relevance\u201d is 0.7; you rated it not useful"
+    reason = "not sent: \u201cMinimum relevance\u201d is 70%; you rated it not useful"
     assert reason in figures(left_out)
     spoken = rows[0].data(Qt.ItemDataRole.AccessibleTextRole)
     assert spoken.startswith("Turn: Tea, turn 2, rank 1")
@@ -169,7 +169,7 @@ def test_sources_are_grouped_and_those_not_sent_folded() -> None:
     assert "Fact: Which tea is it?" in words(pane)
     for step in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Down):
         QTest.keyClick(pane.table, step)
-    assert "not sent: \u201cMinimum relevance\u201d is 0.7" in words(pane)
+    assert "not sent: \u201cMinimum relevance\u201d is 70%" in words(pane)
     assert len(lines(pane.table)) == 9
     QTest.keyClick(pane.table, Qt.Key.Key_Up)
     assert words(pane).startswith("Press Enter or click to see the other sources")

@@ -79,7 +79,7 @@ def test_what_was_found_stands_in_groups_with_what_becomes_of_it(qtmodeltester: 
         "Related conversations \N{MIDDLE DOT} 2 of 2", "Bolts", "What of 3?",
         "Single turns of all history \N{MIDDLE DOT} 0 of 1", "Bolts: What of 4?",
     ]  # fmt: skip
-    assert rows(model, ListRole.SUBTITLE)[-1] == "Left out: \u201cMinimum relevance\u201d is 0.9"
+    assert rows(model, ListRole.SUBTITLE)[-1] == "Left out: \u201cMinimum relevance\u201d is 90%"
     qtmodeltester.check(model)  # type: ignore[attr-defined]
 
 
@@ -93,7 +93,7 @@ def test_what_changed_says_so_in_words() -> None:
     said = rows(model, ListRole.SUBTITLE)
     assert said[1] == "Newly in: 40 tokens"
     assert said[3] == "Brought in: 40 tokens"
-    assert said[-1] == "Newly left out: \u201cMinimum relevance\u201d is 0.9"
+    assert said[-1] == "Newly left out: \u201cMinimum relevance\u201d is 90%"
 
 
 def test_every_key_of_recall_has_an_editor_on_the_page(page: MemoryPage) -> None:

@@ -2,12 +2,25 @@
 
 import re
 
+from app.domain.formatting import format_percent
 from app.domain.settings_schema import SETTINGS
 from app.domain.translation import tr
 
-_KEY = re.compile(rf"\b(?:{'|'.join(key for key in SETTINGS if '_' in key)})\b")
+_KEYS = "|".join(key for key in SETTINGS if "_" in key)
+_NAMED = re.compile(rf"\b({_KEYS})\b(?:( \w+ )([01](?:[.,]\d+)?)(?![.,]?\d))?")
 
 
 def with_setting_labels(text: str) -> str:
-    """Return text with the label of each setting that it names by its key."""
-    return _KEY.sub(lambda key: f"\u201c{tr(SETTINGS[key[0]].label)}\u201d", text)
+    """Return text with the label of each setting that it names by its key, and relevances in percent."""
+    return _NAMED.sub(_labelled, text)
+
+
+def _labelled(found: re.Match[str]) -> str:
+    key, between, value = found.groups()
+    setting = SETTINGS[key]
+    label = f"\u201c{tr(setting.label)}\u201d"
+    if value is None:
+        return label
+    if setting.kind is float and setting.maximum == 1:
+        value = format_percent(float(value.replace(",", ".")))
+    return f"{label}{between}{value}"

@@ -14,8 +14,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.errors import InvalidSetting
+from app.domain.formatting import format_percent
 from app.domain.settings_schema import Setting, SettingValue
-from app.domain.translation import LANGUAGES, format_number, tr
+from app.domain.translation import LANGUAGES, tr
 from ui.widgets.controls import column_in, combo_box, tool_button
 from ui.widgets.number_box import AmountBox, NumberBox, Slider
 from ui.widgets.plain_label import PlainLabel
@@ -159,7 +160,7 @@ class SettingEditor(QWidget):
             control.setCurrentIndex(self.setting.choices.index(str(value)))
         elif isinstance(control, QSlider):
             control.setValue(round(float(value or 0) * _SLIDER_STEPS))
-            self._number.setText(format_number(float(value or 0), 2))
+            self._number.setText(format_percent(float(value or 0)))
         elif isinstance(control, QSpinBox):
             control.setValue(int(value or 0))
         elif isinstance(control, QDoubleSpinBox):
@@ -177,7 +178,7 @@ class SettingEditor(QWidget):
         self._report(self.setting.choices[number])
 
     def _on_slider_moved(self, step: int) -> None:
-        self._number.setText(format_number(step / _SLIDER_STEPS, 2))
+        self._number.setText(format_percent(step / _SLIDER_STEPS))
         self.tried.emit(self.setting.key, step / _SLIDER_STEPS)
         self._pause.start(100)
 
