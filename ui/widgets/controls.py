@@ -117,10 +117,16 @@ def line_edit(
     line = QLineEdit(text, parent)
     line.setPlaceholderText(label)
     line.setAccessibleName(name or label)
-    line.setClearButtonEnabled(clearable)
+    if clearable:
+        make_clearable(line)
+    return line
+
+
+def make_clearable(line: QLineEdit) -> None:
+    """Give a line edit a button that clears it."""
+    line.setClearButtonEnabled(True)
     if (clear := line.findChild(QAction, "_q_qlineeditclearaction")) is not None:
         clear.setIcon(themed_icon("x", Ink.PlaceholderText))
-    return line
 
 
 def key_edit(parent: QWidget, placeholder: str, name: str) -> QLineEdit:

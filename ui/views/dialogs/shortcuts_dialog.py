@@ -9,7 +9,14 @@ from PySide6.QtWidgets import QKeySequenceEdit, QLineEdit, QWidget
 
 from app.domain.translation import tr
 from ui.models.shortcuts import Shortcuts, owner_of
-from ui.widgets.controls import button, closing_buttons, column_in, line_edit, row_of
+from ui.widgets.controls import (
+    button,
+    closing_buttons,
+    column_in,
+    line_edit,
+    make_clearable,
+    row_of,
+)
 from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.record_table import RecordTable
@@ -49,10 +56,11 @@ class ShortcutsDialog(Dialog):
         self._label = PlainLabel(self)
         self.key = QKeySequenceEdit(self)
         self.key.setMaximumSequenceLength(1)
-        self.key.setClearButtonEnabled(True)
         self.key.setMinimumWidth(self.key.fontMetrics().averageCharWidth() * _KEY_CHARS)
         for field in (self.key, *self.key.findChildren(QLineEdit)):
             field.setAccessibleName(tr("New keys"))
+            if isinstance(field, QLineEdit):
+                make_clearable(field)
         self.key.keySequenceChanged.connect(self._on_key_changed)
         self.apply = button(
             self,

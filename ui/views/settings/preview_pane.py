@@ -12,7 +12,7 @@ from app.domain.translation import format_number, tr, trn
 from ui.models.preview import PreviewListModel, PreviewRow
 from ui.models.setting_labels import with_setting_labels
 from ui.views.settings.preview_rows import PreviewDelegate
-from ui.widgets.controls import column_in, combo_box, list_view, progress_bar
+from ui.widgets.controls import column_in, combo_box, list_view, make_clearable, progress_bar
 from ui.widgets.plain_label import plain_label
 
 _DEBOUNCE_MS = 150
@@ -42,7 +42,7 @@ class PreviewPane(QWidget):
         editor = self.box.lineEdit()
         assert editor is not None
         editor.setPlaceholderText(tr("Type a question\N{HORIZONTAL ELLIPSIS}"))
-        editor.setClearButtonEnabled(True)
+        make_clearable(editor)
         self.box.setCompleter(None)  # type: ignore[arg-type]  # it would replace typed text
         self.here = QCheckBox(self)
         self.here.hide()
