@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.bootstrap import RunMode, Services, build
 from app.chat.tools.toolbox import Tool
 from app.storage.engine.store import Store
 from app.system import key_file
@@ -29,6 +30,13 @@ def store(data_dir: Path) -> Iterator[Store]:
     """An empty store."""
     with opened(data_dir) as empty:
         yield empty
+
+
+@pytest.fixture
+def services(data_dir: Path) -> Iterator[Services]:
+    """The services of an empty library, without a window."""
+    with closing(build(made(data_dir), RunMode.COMMAND_LINE)) as built:
+        yield built
 
 
 @pytest.fixture

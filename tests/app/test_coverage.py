@@ -29,13 +29,6 @@ OPENAI = "openai:text-embedding-3-small"
 SHIPPED = Path(__file__).resolve().parents[2] / "resources/models/all-MiniLM-L6-v2"
 
 
-@pytest.fixture
-def services(data_dir: Path) -> Iterator[Services]:
-    built = build(made(data_dir), RunMode.COMMAND_LINE)
-    yield built
-    built.close()
-
-
 def status(services: Services, whole: ConversationRecord) -> TurnSearchStatus:
     (exchange,) = whole.exchanges
     return services.coverage.of_turns([exchange.id])[exchange.id]

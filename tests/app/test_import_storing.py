@@ -1,26 +1,20 @@
 """Import runs: from files to the store, once, with progress, cancellation and damaged files."""
 
-import io
 import json
 import shutil
-from collections.abc import Iterator
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.domain.conversations import Conversation, ExchangeStatus, Message, TitleOrigin
+from app.domain.conversations import Conversation, ExchangeStatus
 from app.domain.errors import ImportRefused
-from app.domain.ids import ConversationId, MessageId
 from app.domain.passages import PassageKind
 from app.domain.transfer import ImportProgress, ImportReport
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.passages import Passages
-from app.transfer.exporting import ExportFormat, write_export
 from app.transfer.importing import import_files
 from tests.fakes.exports import (
     Shape,
@@ -30,16 +24,8 @@ from tests.fakes.exports import (
     write_claude_export,
 )
 from tests.fakes.libraries import SAMPLE
-from tests.fakes.stored import opened
 
-_DATA = Path(__file__).parents[1] / "data" / "imports"
 _EVERYTHING = ListFilter(archived=None)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(tmp_path / "book") as open_store:
-        yield open_store
 
 
 def _listed(store: Store) -> tuple[Conversation, ...]:
@@ -134,50 +120,6 @@ def test_a_cancelled_import_keeps_what_it_counted(store: Store, tmp_path: Path) 
     assert 0 < report.conversations == len(_listed(store)) < 300
     rest = import_files(store, [path])
     assert rest.conversations + report.conversations == 300
-
-
-def _library(store: Store) -> dict[str, tuple[Conversation, list[Message], int]]:
-    """Return the library by uid, with positions instead of local ids."""
-    found = {}
-    for row in _listed(store):
-        messages = Exchanges(store).messages_in(row.id)
-        places = {message.id: MessageId(place) for place, message in enumerate(messages)}
-        neutral = [
-            replace(
-                message,
-                id=places[message.id],
-                parent_id=None if message.parent_id is None else places[message.parent_id],
-                conversation_id=ConversationId(0),
-            )
-            for message in messages
-        ]
-        leaf = None if row.visible_leaf_id is None else places[row.visible_leaf_id]
-        turns = len(Exchanges(store).of(row.id))
-        found[row.uid] = replace(row, id=ConversationId(0), visible_leaf_id=leaf), neutral, turns
-    return found
-
-
-@pytest.mark.parametrize("chosen", [ExportFormat.JSON, ExportFormat.JSONL])
-def test_an_export_restores_the_library_and_merges_into_it_by_uid(
-    store: Store, tmp_path: Path, chosen: ExportFormat
-) -> None:
-    report = import_files(store, [_DATA / "chatgpt_kinds.json", _DATA / "claude_kinds.json"])
-    assert {each.where for each in report.skipped} >= {"'Harbour and rain', message odd"}
-    row = next(each for each in _listed(store) if each.title == "Harbour and rain")
-    assert (row.pinned, row.archived, row.private) == (True, True, True)
-    assert (row.source, row.title_origin) == ("chatgpt", TitleOrigin.IMPORT)
-    assert row.created_at == datetime(2025, 1, 1, 10, tzinfo=UTC)
-    out = io.StringIO()
-    write_export(store, out, chosen)
-    path = tmp_path / "export"
-    path.write_text(out.getvalue(), encoding="utf-8")
-    before = _library(store)
-    with opened(tmp_path / "other") as other:
-        import_files(other, [path])
-        assert _library(other) == before
-    report = import_files(store, [path])
-    assert (report.conversations, report.messages) == (0, 0)
-    assert _library(store) == before
 
 
 def test_a_dry_run_counts_what_is_in_two_files_once(store: Store, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
 )
 
 from tests.fakes.user import User
+from tests.fakes.window_walk import dialogs
 from ui.views.dialogs.about_dialog import AboutDialog
 from ui.views.dialogs.privacy_dialog import PrivacyDialog
 from ui.views.dialogs.shortcuts_dialog import ShortcutsDialog
@@ -68,11 +69,8 @@ async def test_a_title_is_renamed_by_keyboard_and_tab_follows_the_reading_order(
 async def test_every_action_opens_its_dialog(user: User) -> None:
     await talk(user)
     await user.until(lambda: not user.transcript.is_streaming)
-    for name, kind in OPENED.items():
-        user.action(name).trigger()
-        await user.until(lambda kind=kind: shown(kind), name)  # type: ignore[misc]
-        shown(kind)[0].reject()
-        await user.until(lambda kind=kind: not shown(kind), f"{name} closed")  # type: ignore[misc]
+    async for name, dialog in dialogs(user, {each: user.action(each).trigger for each in OPENED}):
+        assert isinstance(dialog, OPENED[name]), name
     user.action("backup").trigger()
     await user.sees("was made and verified")
     user.action("slash_commands").trigger()
@@ -87,11 +85,6 @@ async def test_every_action_opens_its_dialog(user: User) -> None:
     assert user.window.sidebar.isHidden()
     user.press("Ctrl+K")
     await user.until(user.window.sidebar.box.hasFocus)
-
-
-def shown(kind: type[QDialog]) -> list[QDialog]:
-    found = QApplication.topLevelWidgets()
-    return [each for each in found if isinstance(each, kind) and each.isVisible()]
 
 
 async def check_tab_order(user: User) -> None:
