@@ -10,13 +10,21 @@ to answer it, and is removed.
 
 import re
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
 
 from app.domain.wording import count_words, is_question
 from app.index.small_talk import COURTESIES
-from app.language.date_phrases import asks_for_time
+from app.language.date_phrases import Days, asked_days, asks_for_time
+from app.language.date_words import words_beside_dates
 from app.language.sentences import unspaced_runs
-from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
+from app.language.word_lists import (
+    ALL_STOP_WORDS,
+    FUNCTION_WORDS,
+    UNSPACED_STOP_WORDS,
+    read_phrases,
+    word_sets,
+)
 
 _NAME_WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -33,6 +41,18 @@ _PARTICLES = _WORDS["particles"]
 _ENDINGS = _WORDS["endings"]
 _FOLLOWING = _PARTICLES | _ENDINGS
 _WEIGHTLESS = ALL_STOP_WORDS | _ENDINGS | COURTESIES
+_ABOUT_A_CONVERSATION = _WORDS["about a conversation"]
+_NAMING_NOTHING = (
+    _WEIGHTLESS | FUNCTION_WORDS | _OPENINGS | _VERBS | _FOLLOWING | _ABOUT_A_CONVERSATION
+)
+_UNSPACED_NAMING_NOTHING = re.compile(
+    "[\u3041-\u309f]|"
+    + "|".join(
+        sorted(
+            UNSPACED_STOP_WORDS | _WORDS["about a conversation, unspaced"], key=len, reverse=True
+        )
+    )
+)
 _UNSPACED_REQUEST = re.compile(
     r"(?:请|請|麻烦|麻煩)?(?:帮我|幫我|给我|給我)?(?:搜索|搜尋|搜一下|查找|查一下|找一下|找找|找|"
     r"告诉我|告訴我|提醒我|说说|說說|给我看)(?:关于|關於|有关|有關|一下)?"
@@ -80,6 +100,32 @@ def parse_question(text: str, *, is_message: bool = False) -> ParsedQuestion:
         states=is_sentence and not asks,
         is_keywords=not (is_sentence or asks or is_message),
         names=_possible_names(text),
+    )
+
+
+def days_asked_about(text: str, today: date) -> Days | None:
+    """Return the first and last day whose conversations a question asks for, else None.
+
+    "What did we discuss yesterday?" names nothing but the day. A question for the last conversation
+    asks about all days.
+    """
+    if not is_question(text) and strip_request(text) == text:
+        return None
+    words = words_beside_dates(text)
+    if any(map(_names_something, words)) or not any(map(_is_about_talk, words)):
+        return None
+    return asked_days(text, today)
+
+
+def _names_something(word: str) -> bool:
+    if unspaced_runs(word):
+        return bool(_UNSPACED_NAMING_NOTHING.sub("", word))
+    return word not in _NAMING_NOTHING
+
+
+def _is_about_talk(word: str) -> bool:
+    return word in _ABOUT_A_CONVERSATION or any(
+        each in word for each in _WORDS["about a conversation, unspaced"]
     )
 
 

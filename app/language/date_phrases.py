@@ -75,6 +75,23 @@ def named_dates(text: str, today: date) -> Iterator[Days | int]:
             yield from _days(match.lastgroup or "", found, years[:1], today)
 
 
+def asked_days(text: str, today: date) -> Days | None:
+    """Return the days that a text names: of several the last, of a month the last one so far.
+
+    "Last" and "recently" without a date are all days until today. None for nothing that has begun.
+    """
+    days = [
+        each if not isinstance(each, int) else _months(today.year - (each > today.month), each, 1)
+        for each in named_dates(text, today)
+    ]
+    if begun := [each for each in days if each[0] <= today]:
+        return max(begun)
+    letters = {(each.letter, each.number) for each in read_symbols(text[:_MOST_CHARS])}
+    if ("g", 0) in letters:
+        return _one(today)
+    return (date.min, today) if any(letter in "lpR" for letter, _ in letters) else None
+
+
 def _letters(symbols: list[Symbol]) -> str:
     return "".join(each.letter for each in symbols)
 

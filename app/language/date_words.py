@@ -123,31 +123,53 @@ def may_tell_time(text: str) -> bool:
 
 def read_symbols(text: str) -> list[Symbol]:
     """Return the symbols of a text, without articles and the like."""
+    return [each for _, each in _read(text) if each.letter]
+
+
+def words_beside_dates(text: str) -> list[str]:
+    """Return the words of a text, case folded, that belong to no date, in order.
+
+    Neighboring characters of a script without spaces are one word.
+    """
+    words: list[str] = []
+    is_run = False
+    for word, symbol in _read(text):
+        is_other, was_run = symbol.letter == _OTHER_WORD.letter, is_run
+        is_run = is_other and _IS_UNSPACED.match(word) is not None
+        if is_run and was_run:
+            words[-1] += word
+        elif is_other and any(map(str.isalnum, word)):
+            words.append(word)
+    return words
+
+
+def _read(text: str) -> Iterator[tuple[str, Symbol]]:
+    """Yield the symbols of a text, each with the first word it was read from."""
     _, longest = _vocabulary()
     atoms = list(_ATOM.finditer(unicodedata.normalize("NFKC", text).casefold()))
-    symbols: list[Symbol] = []
     at = 0
     while at < len(atoms):
         if atoms[at].lastgroup == "word" and atoms[at][0] not in longest:  # most words
-            symbols.append(_OTHER_WORD)
+            yield atoms[at][0], _OTHER_WORD
+            at += 1
+            continue
+        if atoms[at].lastgroup == "unspaced":
+            yield from _unspaced(atoms[at][0])
             at += 1
             continue
         count, few = _symbols_at(atoms, at)
-        symbols += few
+        yield from ((atoms[at][0], each) for each in few)
         at += count
-    return [each for each in symbols if each.letter]
 
 
 def _symbols_at(atoms: list[re.Match[str]], at: int) -> tuple[int, list[Symbol]]:
-    """Return how many atoms are read from `at`, and their symbols."""
+    """Return how many atoms are read from `at`, which is not unspaced, and their symbols."""
     atom, kind = atoms[at], atoms[at].lastgroup or ""
     text = atom[kind]
     if kind == "word":
         return _word(atoms, at)
     if kind == "number":
         return _number(atoms, at)
-    if kind == "unspaced":
-        return 1, list(_unspaced(text))
     if kind == "shape":
         is_date = not _MAYBE_VERSION.fullmatch(text) or (at and atoms[at - 1][0] in _ON)
         ranges = tuple(_ranges(text)) if is_date else ()
@@ -195,18 +217,18 @@ def _number(atoms: list[re.Match[str]], at: int) -> tuple[int, list[Symbol]]:
     return 1, [Symbol(letter, number)]
 
 
-def _unspaced(run: str) -> Iterator[Symbol]:
-    """Yield the symbols of characters without spaces between words, the longest words first."""
+def _unspaced(run: str) -> Iterator[tuple[str, Symbol]]:
+    """Yield the words and symbols of characters without spaces between words, the longest words first."""
     symbols, longest = _vocabulary()
     at = 0
     while at < len(run):
         if run[at] not in longest:  # most characters
-            yield _OTHER_WORD
+            yield run[at], _OTHER_WORD
             at += 1
             continue
         if (tens := _TENS.match(run, at)) is not None:
             first, last = tens[1] or "一", tens[2] or "〇"
-            yield Symbol("D", 10 * _NUMERALS.index(first) + _NUMERALS.index(last))
+            yield tens[0], Symbol("D", 10 * _NUMERALS.index(first) + _NUMERALS.index(last))
             at = tens.end()
             continue
         for count in range(min(longest[run[at]], len(run) - at), 0, -1):
@@ -214,7 +236,7 @@ def _unspaced(run: str) -> Iterator[Symbol]:
                 break
         else:
             symbol = _OTHER_WORD
-        yield symbol
+        yield run[at : at + count], symbol
         at += count
 
 

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from app.domain.conversations import ANY_RECALL, RecallChoice
 from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, passage_id_of
-from app.domain.passages import PassageKind
+from app.domain.passages import PassageKind, SearchQuery
 from app.domain.recall import (
     RecallSettings,
     RecentTurn,
@@ -26,9 +26,12 @@ from app.domain.recall import (
 )
 from app.domain.results import FoundAnswer
 from app.index.id_set import IdSet
+from app.index.question import days_asked_about
 from app.index.ranking import Ranked
+from app.language.date_phrases import Days
 from app.memory.answers import quoted_answers
 from app.memory.boundaries import Boundary
+from app.memory.day_recall import DayRecall
 from app.memory.document_recall import DocumentRecall
 from app.memory.fact_recall import STATEMENT_LOG_ODDS, FactRecall
 from app.memory.mentions import MentionReader
@@ -71,6 +74,7 @@ class RecallService:
         self._reads = RecallReads(store)
         self._fact_recall = FactRecall(store, search)
         self._document_recall = DocumentRecall(store, search)
+        self._day_recall = DayRecall(store)
         self._feedback = Feedback(store)
         self._results = ResultBuilder(self._passages, settings)
         self._search = search
@@ -89,7 +93,7 @@ class RecallService:
 
         Excluded are that conversation, private, deleted and archived conversations, non-answers,
         what the user marked never to use again, and what the recall rules of projects exclude.
-        Small talk finds nothing. A part that fails or is cancelled (`is_cancelled` is called
+        Small talk finds nothing; a question that names only days finds their conversations. A part that fails or is cancelled (`is_cancelled` is called
         between the parts) is empty, and `notice` says so. Without `by_meaning` only words are
         searched, which takes tens of milliseconds.
         """
@@ -127,20 +131,27 @@ class RecallService:
 
         At most `limit` turns, half as many facts and saved texts, and as many passages of
         documents, by the rules of `retrieve`; `is_weak` marks those that no prompt would get. If
-        the message mentions conversations, only their turns are searched. None for a question that
-        names nothing to look up. Raises MemoryOff where memory is off, and KnownError.
+        the message mentions conversations, only their turns are searched; if it asks about days, the
+        newest turns of these are listed. None for a question that names nothing to look up. Raises MemoryOff where memory is off, and KnownError.
         """
         conversation = self._conversations.by_ids([conversation_id]).get(conversation_id)
         if not is_recall_on(conversation):
             raise MemoryOff(_MEMORY_OFF, _SWITCH_ON)
         if not choice.is_on:
             raise MemoryOff(_OFF_ONCE, _SEND_AGAIN)
-        prepared = prepare(self._search, question, recent)
-        if prepared is None:
-            return None
         verdicts = self._feedback.verdicts()
         excluded = refused(verdicts) | IdSet(choice.left_out)
         boundary = self._search.boundaries.of(conversation.project if conversation else None)
+        if (days := _days_of(question)) is not None and not choice.mentioned:
+            scope = self._other_conversations(conversation_id, excluded, boundary)
+            listed = self._results.of_each(
+                SearchQuery(limit=limit), [(self._day_recall.ranked(days, scope, limit), limit)]
+            )
+            found = [FoundAnswer(each, each.user_question, each.snippet) for each in listed[0]]
+            return self._still_within(boundary, found)
+        prepared = prepare(self._search, question, recent)
+        if prepared is None:
+            return None
         if choice.mentioned:
             readable = self._mentions.readable(choice.mentioned, boundary)
             own = IdSet(self._passages.of_conversations(readable))
@@ -186,6 +197,11 @@ class RecallService:
 
     def _retrieve(self, question: str, retrieval: Retrieval) -> None:
         settings = retrieval.settings
+        days = _days_of(question)
+        if days is not None and settings.rag_enabled and not retrieval.segment.mentioned:
+            retrieval.verdicts = self._feedback.verdicts()
+            retrieval.attempt(lambda: self._of_days(days, retrieval))
+            return
         prepared = prepare(
             self._search, question, retrieval.segment.recent, by_meaning=retrieval.by_meaning
         )
@@ -202,6 +218,12 @@ class RecallService:
             retrieval.attempt(lambda: self._documents(prepared, retrieval))
         if settings.auto_rag_enabled and retrieval.segment.exchange_ids:
             retrieval.attempt(lambda: self._earlier(prepared, retrieval))
+
+    def _of_days(self, days: Days, retrieval: Retrieval) -> None:
+        here, verdicts = retrieval.conversation_id, retrieval.verdicts
+        scope = self._other_conversations(here, refused(verdicts), self._boundary(retrieval))
+        found = self._day_recall.conversations(days, scope, verdicts, retrieval.segment.quoted)
+        retrieval.found = replace(retrieval.found, mentioned=found)
 
     def _keep_inside(self, found: RetrievalResult, retrieval: Retrieval) -> None:
         """Keep what is still inside the boundary: a conversation may have been moved."""
@@ -332,6 +354,10 @@ class RecallService:
 
     def _boundary(self, retrieval: Retrieval) -> Boundary:
         return self._search.boundaries.of(retrieval.segment.project)
+
+
+def _days_of(question: str) -> Days | None:
+    return days_asked_about(question, datetime.now(UTC).astimezone().date())
 
 
 _Find = tuple[Ranked, PassageHeader]

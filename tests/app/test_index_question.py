@@ -1,12 +1,13 @@
 """Questions: what they ask for, request words that are removed, small talk and non-answers."""
 
 import time
+from datetime import date
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.index.question import parse_question, strip_request
+from app.index.question import days_asked_about, parse_question, strip_request
 from app.index.small_talk import is_non_answer, is_small_talk
 from tests.fakes.language import CASES
 from tests.fakes.values import TEXTS
@@ -22,6 +23,18 @@ def test_words_about_the_conversation_are_removed(text: str, gone: str, kept: st
     core = parse_question(text).core
     assert gone not in core
     assert kept in core
+
+
+@pytest.mark.parametrize(("text", "days"), CASES["days_asked"])
+def test_a_question_about_the_conversations_of_some_days_names_them(text: str, days: str) -> None:
+    found = days_asked_about(text, date(2026, 11, 26))
+    assert found is not None
+    assert " ".join(each.isoformat() for each in found) == days
+
+
+@pytest.mark.parametrize("text", CASES["no_days_asked"])
+def test_other_questions_ask_about_no_days(text: str) -> None:
+    assert days_asked_about(text, date(2026, 11, 26)) is None
 
 
 def test_questions_for_a_time_are_recognized() -> None:

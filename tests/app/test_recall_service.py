@@ -128,6 +128,43 @@ def test_the_own_conversation_and_hidden_ones_are_left_out(library: RecallLibrar
         library.edit(library.about_cat, **show)
 
 
+def test_a_question_about_days_finds_their_conversations(library: RecallLibrary) -> None:
+    own = add_conversation(library.store, "My own question", at=AT - timedelta(days=40))
+    early = add_conversation(
+        library.store, ("Early", "First."), ("Late", "Second."), at=AT - timedelta(days=40)
+    )
+    before = add_conversation(library.store, "Before", at=AT - timedelta(days=42))
+    add_conversation(library.store, "Hidden", private=True, at=AT - timedelta(days=40))
+    asked, here = "What did we discuss on January 20, 2026?", own.conversation.id
+
+    def found(**segment: frozenset[PassageId]) -> list[tuple[ConversationId, list[str]]]:
+        library.sync.catch_up()
+        result = library.recall_service.retrieve(
+            asked, here, SegmentContext(**segment), RecallSettings()
+        )
+        assert (result.notice, result.history) == ("", ())
+        return [
+            (each.conversation_id, [said_in(turn, is_user=True) for turn in each.exchanges])
+            for each in result.mentioned
+        ]
+
+    assert found() == [(early.conversation.id, ["Early", "Late"])]
+    answers = library.recall_service.answers(asked, (), here, 6) or ()
+    assert [(each.question, each.reply) for each in answers] == [
+        ("Late", "Second."), ("Early", "First.")
+    ]  # fmt: skip
+    first, second = (PassageId(each.result.passage_id) for each in reversed(answers))
+    assert found(quoted=frozenset({first})) == [(early.conversation.id, ["Late"])]
+    library.feedback.give(second, Verdict.NEVER)
+    assert found() == [(early.conversation.id, ["Early"])]
+    library.summarize(early, "Two short things.", conversation=True)
+    (talk,) = library.recall_service.retrieve(
+        asked, here, SegmentContext(), RecallSettings()
+    ).mentioned
+    assert [each.text for each in talk.summary] == ["Two short things."]
+    assert before.conversation.id != talk.conversation_id
+
+
 @pytest.mark.parametrize("text", ["ok", "yes, please go on", "谢谢！", "👍", "", "?"])
 def test_small_talk_finds_nothing(library: RecallLibrary, text: str) -> None:
     add_conversation(library.store, text or "nothing", title="The same again")

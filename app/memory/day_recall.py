@@ -1,0 +1,111 @@
+"""Recall by day: the conversations of the days that a question asks about, as in "What did we discuss yesterday?".
+
+Such a question names nothing to search for, so nothing is ranked. The conversations are quoted as
+those that a message mentions, each with its summary and its first turns in these days.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+
+from app.domain.ids import ConversationId, PartId, PassageId, part_id
+from app.domain.passages import PassageKind, SearchQuery
+from app.domain.recall import RetrievedConversation, Verdict
+from app.index.ranking import Ranked
+from app.language.date_phrases import Days
+from app.memory.recall_search import PreparedQuery
+from app.memory.retrieved import match_score, quotable, retrieved_exchanges
+from app.memory.search_scope import SearchScope
+from app.storage.engine.store import Store
+from app.storage.tables.passages import Passages
+from app.storage.tables.recall_reads import PassageHeader, RecallReads
+
+_MOST = 8  # conversations
+_TURNS = 8  # of all of them together, and at least one of each
+_CONSIDERED = 400  # turns, the newest
+_SURE = Ranked(PartId(0), 0.0, 1.0, None, 0.0)
+_CUT_AT_BEGINNING = 0.0  # relevance at which a text is one unit
+
+
+class DayRecall:
+    """Lists what was said on some days. Thread-safe; every call blocks."""
+
+    def __init__(self, store: Store) -> None:
+        self._passages = Passages(store)
+        self._reads = RecallReads(store)
+
+    def turns(self, days: Days, scope: SearchScope) -> list[PassageId]:
+        """Return the turns of a scope in these local days, newest first."""
+        first, last = days
+        query = SearchQuery(after=_start_of(first), before=_start_of(last + timedelta(days=1)))
+        return [
+            each
+            for each in self._passages.newest(query, [PassageKind.TURN])
+            if each not in scope.left_out and (scope.allowed is None or each in scope.allowed)
+        ]
+
+    def ranked(self, days: Days, scope: SearchScope, limit: int) -> list[Ranked]:
+        """Return the newest turns of these days as a ranking."""
+        return [
+            replace(_SURE, part_id=part_id(each, 0)) for each in self.turns(days, scope)[:limit]
+        ]
+
+    def conversations(
+        self,
+        days: Days,
+        scope: SearchScope,
+        verdicts: Mapping[PassageId, Verdict],
+        quoted: Collection[PassageId],
+    ) -> tuple[RetrievedConversation, ...]:
+        """Return the conversations of these days, newest first, without what the request quotes."""
+        newest = [each for each in self.turns(days, scope) if each not in quoted]
+        heads = self._reads.heads(newest[:_CONSIDERED])
+        of_each: dict[ConversationId, list[PassageHeader]] = {}
+        for each in newest[:_CONSIDERED]:
+            if (head := heads.get(each)) is not None and head.conversation_id is not None:
+                of_each.setdefault(head.conversation_id, []).insert(0, head)
+        wanted = list(of_each)[:_MOST]
+        talks, summaries = self._reads.talks(wanted), self._summaries(wanted, scope)
+        found = []
+        for conversation_id in wanted:
+            first = of_each[conversation_id][: max(1, _TURNS // len(wanted))]
+            asked = PreparedQuery(SearchQuery(), None)
+            plain = {each.id: _SURE.with_relevance(_CUT_AT_BEGINNING) for each in first}
+            made = retrieved_exchanges(self._passages, asked, plain, verdicts)
+            turns = [
+                replace(each, match=replace(each.match, relevance=1.0)) for each in made.values()
+            ]
+            if (talk := talks.get(conversation_id)) is None or not turns:
+                continue
+            summary = summaries.get(conversation_id)
+            found.append(
+                RetrievedConversation(
+                    match=turns[0].match if summary is None else match_score(_SURE, summary, {}),
+                    conversation_id=conversation_id,
+                    title=talk.title,
+                    started_at=talk.started_at,
+                    summary=quotable(asked, [talk.summary], 1.0)[0] if summary else (),
+                    exchange_count=talk.exchange_count,
+                    exchanges=tuple(turns),
+                )
+            )
+        return tuple(found)
+
+    def _summaries(
+        self, wanted: Sequence[ConversationId], scope: SearchScope
+    ) -> Mapping[ConversationId, PassageHeader]:
+        own = self._reads.heads(map(int, self._passages.of_conversations(wanted)))
+        return {
+            each.conversation_id: each
+            for each in own.values()
+            if each.kind is PassageKind.CONVERSATION_SUMMARY
+            and each.conversation_id is not None
+            and each.id not in scope.left_out
+        }
+
+
+def _start_of(day: date) -> datetime | None:
+    """Return when a local day begins, in UTC; None before any."""
+    if day == date.min:
+        return None
+    return datetime.combine(day, time()).astimezone().astimezone(UTC)
