@@ -137,11 +137,9 @@ def test_a_question_about_days_finds_their_conversations(library: RecallLibrary)
     add_conversation(library.store, "Hidden", private=True, at=AT - timedelta(days=40))
     asked, here = "What did we discuss on January 20, 2026?", own.conversation.id
 
-    def found(**segment: frozenset[PassageId]) -> list[tuple[ConversationId, list[str]]]:
-        library.sync.catch_up()
-        result = library.recall_service.retrieve(
-            asked, here, SegmentContext(**segment), RecallSettings()
-        )
+    def found(*quoted: PassageId) -> list[tuple[ConversationId, list[str]]]:
+        segment = SegmentContext(quoted=frozenset(quoted))
+        result = library.recall_service.retrieve(asked, here, segment, RecallSettings())
         assert (result.notice, result.history) == ("", ())
         return [
             (each.conversation_id, [said_in(turn, is_user=True) for turn in each.exchanges])
@@ -154,7 +152,7 @@ def test_a_question_about_days_finds_their_conversations(library: RecallLibrary)
         ("Late", "Second."), ("Early", "First.")
     ]  # fmt: skip
     first, second = (PassageId(each.result.passage_id) for each in reversed(answers))
-    assert found(quoted=frozenset({first})) == [(early.conversation.id, ["Late"])]
+    assert found(first) == [(early.conversation.id, ["Late"])]
     library.feedback.give(second, Verdict.NEVER)
     assert found() == [(early.conversation.id, ["Early"])]
     library.summarize(early, "Two short things.", conversation=True)
