@@ -13,9 +13,9 @@ _CENT_USD = 0.01
 _TAG = re.compile(r"latest|v?\d[^:]*")  # of a model of Ollama: llama3:8b
 
 
-def format_count(count: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: "1 turn", "2 turns"; `plural` where adding an s is wrong."""
-    return f"{format_number(count)} {noun if count == 1 else plural or f'{noun}s'}"
+def format_count(count: int, noun: str) -> str:
+    """Return a number with its noun, which forms its plural with an s: "1 turn", "2 turns"."""
+    return f"{format_number(count)} {noun if count == 1 else f'{noun}s'}"
 
 
 def format_turn(turn_number: int) -> str:

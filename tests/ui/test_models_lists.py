@@ -21,9 +21,9 @@ def conversation(number: int, changed: datetime = NOW, **more: object) -> Conver
     return stored(number, title=f"Conversation {number}", updated_at=changed, **more)
 
 
-def listed(*numbers: int, **more: object) -> ConversationListModel:
+def listed(*numbers: int) -> ConversationListModel:
     model = ConversationListModel()
-    model.show_conversations([conversation(number) for number in numbers], NOW, **more)  # type: ignore[arg-type]
+    model.show_conversations([conversation(number) for number in numbers], NOW)
     return model
 
 
@@ -85,7 +85,7 @@ def test_only_rows_that_differ_are_replaced() -> None:
 
 
 def test_a_running_reply_is_marked_in_the_list() -> None:
-    model = listed(1, 2, grouped=False)
+    model = listed(1, 2)
     changed: list[int] = []
     model.dataChanged.connect(lambda first, _last: changed.append(first.row()))
     row = model.row_of(ConversationId(2))
@@ -98,18 +98,18 @@ def test_a_running_reply_is_marked_in_the_list() -> None:
 
 
 def test_a_long_list_comes_a_page_at_a_time(qtmodeltester: object) -> None:
-    model = listed(*range(1000), grouped=False)
+    model = listed(*range(1000))
     assert model.rowCount() == 100
     model.fetchMore(QModelIndex())
     assert model.rowCount() == 200
-    assert model.row_of(ConversationId(500)).row() == 500
-    assert model.rowCount() == 501
-    model.show_conversations([conversation(number) for number in range(600)], NOW, grouped=False)
-    assert model.rowCount() == 501, "the reader has scrolled down"
+    assert model.row_of(ConversationId(500)).row() == 501, "below the heading"
+    assert model.rowCount() == 502
+    model.show_conversations([conversation(number) for number in range(600)], NOW)
+    assert model.rowCount() == 502, "the reader has scrolled down"
     qtmodeltester.check(model)  # type: ignore[attr-defined]
     while model.canFetchMore(QModelIndex()):
         model.fetchMore(QModelIndex())
-    assert model.rowCount() == 600
+    assert model.rowCount() == 601
 
 
 def test_rows_are_of_one_height_and_a_new_one_has_no_other_measured(

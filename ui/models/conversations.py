@@ -218,15 +218,13 @@ class ConversationListModel(GroupedListModel):
             if index.isValid():
                 self.dataChanged.emit(index, index)
 
-    def show_conversations(
-        self, conversations: Sequence[Conversation], now: datetime, *, grouped: bool = True
-    ) -> None:
+    def show_conversations(self, conversations: Sequence[Conversation], now: datetime) -> None:
         """Show conversations in the given order; `now` is local and timezone-aware."""
         rows: list[object] = []
         last = None
         for conversation in conversations:
-            group = group_heading(conversation, now) if grouped else None
-            if group is not None and group != last:
+            group = group_heading(conversation, now)
+            if group != last:
                 rows.append(Heading(group))
                 last = group
             rows.append(conversation)
