@@ -261,6 +261,7 @@ def _add_transfer(command: _Adder) -> None:
     import_.flag("--restore-forgotten", "bring back what was forgotten here")
     imports = command("imports", "what earlier imports added, and undoing one")
     imports.actions({"list": "", "undo": "N"}, default="list")
+    imports.flag("--yes", "confirm the deletion of messages")
     export = command("export", "write conversations to a file")
     export.number("--conversation", "ID", "only this one; may be repeated", action="append")
     export.add_argument("--format", choices=("md", "json", "jsonl"), default="json")

@@ -422,13 +422,14 @@ class ConversationForgotten(Deletion):
 class MessagesForgotten(Deletion):
     """The deletion of the content of messages and of everything derived from it.
 
-    The messages keep their places, so that links, branches and origins stay valid. `title` replaces a
-    title that was made from the conversation's text.
+    The messages keep their places, so that links, branches and origins stay valid, unless it `removes`
+    them. `title` replaces a title that was made from the conversation's text.
     """
 
     conversation_id: ConversationId
     message_ids: tuple[MessageId, ...]
     title: str
+    removes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,20 @@ It is kept in the setting `import_history`: names of files and ids, no content.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.domain.changes import ConversationEdited, SettingPut
 from app.domain.conversations import Conversation
 from app.domain.errors import NotFound
-from app.domain.ids import ConversationId
+from app.domain.ids import ConversationId, MessageId
+from app.storage.deletion.forget import remove_added
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.settings import stored_text
 
 _SETTING = "import_history"
@@ -26,33 +28,50 @@ _KEPT = 50
 class PastImport:
     """An import: its number, when (UTC), the names of its files, and the conversations it added.
 
-    `conversations` counts those that are still there and not in the trash.
+    `conversations` counts those that are still there and not in the trash, `messages` those that it
+    added to others.
     """
 
     number: int
     at: datetime
     names: tuple[str, ...]
     conversations: int
+    messages: int = 0
+
+
+class Undone(NamedTuple):
+    """The conversations that were moved to the trash, and the number of messages removed from others."""
+
+    conversations: Sequence[ConversationId]
+    messages: int = 0
 
 
 class ImportHistory:
-    """The last 50 imports that added conversations. Thread-safe; blocking."""
+    """The last 50 imports that added conversations or messages. Thread-safe; blocking."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._conversations = Conversations(store)
+        self._exchanges = Exchanges(store)
 
-    def add(self, names: Sequence[str], added: Iterable[ConversationId]) -> int:
+    def add(
+        self,
+        names: Sequence[str],
+        added: Iterable[ConversationId],
+        messages: Iterable[MessageId] = (),
+    ) -> int:
         """Note an import and return its number; one that added nothing is not noted: 0.
 
-        Raises StorageError.
+        `messages` are those that it added to conversations which were there. Raises StorageError.
         """
-        spans = _spans(added)
-        if not spans:
+        spans, message_spans = _spans(added), _spans(messages)
+        if not spans and not message_spans:
             return 0
         rows = self._rows()
         number = 1 + max((int(row["number"]) for row in rows), default=0)
         row = {"number": number, "at": now().isoformat(), "names": names, "spans": spans}
+        if message_spans:
+            row["messages"] = message_spans
         self._store.save(_put([*rows, row]))
         return number
 
@@ -64,15 +83,24 @@ class ImportHistory:
                 datetime.fromisoformat(row["at"]),
                 tuple(row["names"]),
                 len(self._present(row)),
+                len(self._messages(row)),
             )
             for row in reversed(self._rows())
         ]
 
-    def undo(self, number: int) -> Sequence[ConversationId]:
-        """Move what an import added to the trash, in one transaction; return what was moved.
+    def get(self, number: int) -> PastImport:
+        """Return an import; raise NotFound."""
+        found = next((each for each in self.listed() if each.number == number), None)
+        if found is None:
+            raise _not_found(number)
+        return found
 
-        Messages that it added to conversations which were there before stay. Importing the same files again
-        brings back what was moved. Raises NotFound, StorageError.
+    def undo(self, number: int) -> Undone:
+        """Move conversations that an import added to the trash, and remove messages it added to others.
+
+        All or none. Messages that others follow, such as an answer given here, stay. Importing the same files
+        again brings everything back. Raises NotFound, InvalidInput while a reply is being written in one of
+        the conversations, StorageError.
         """
         rows = self._rows()
         for row in rows:
@@ -81,9 +109,9 @@ class ImportHistory:
                 at = now()
                 row["undone_at"] = at.isoformat()
                 edits = (ConversationEdited(each, deleted_at=at) for each in moved)
-                self._store.save(*edits, _put(rows))
-                return moved
-        raise NotFound(f"There is no import {number}", "'commonplace imports' lists them.")
+                removed = remove_added(self._store, self._messages(row), *edits, _put(rows))
+                return Undone(moved, len(removed))
+        raise _not_found(number)
 
     def undone(self) -> Sequence[ConversationId]:
         """Return the conversations that are in the trash because an import was undone."""
@@ -101,9 +129,12 @@ class ImportHistory:
     def _present(self, row: Mapping[str, Any]) -> Sequence[ConversationId]:
         return [each.id for each in self._added(row) if each.deleted_at is None]
 
+    def _messages(self, row: Mapping[str, Any]) -> Collection[MessageId]:
+        ids = _ids(row.get("messages", ()))
+        return [each.id for each in self._exchanges.messages(ids).values() if not each.is_forgotten]
+
     def _added(self, row: Mapping[str, Any]) -> Iterable[Conversation]:
-        ids = [number for first, last in row["spans"] for number in range(first, last + 1)]
-        return self._conversations.by_ids(ids).values()
+        return self._conversations.by_ids(_ids(row["spans"])).values()
 
 
 def _put(rows: Sequence[Mapping[str, Any]]) -> SettingPut:
@@ -111,7 +142,15 @@ def _put(rows: Sequence[Mapping[str, Any]]) -> SettingPut:
     return SettingPut(_SETTING, json.dumps(text, ensure_ascii=False))
 
 
-def _spans(ids: Iterable[ConversationId]) -> list[list[int]]:
+def _not_found(number: int) -> NotFound:
+    return NotFound(f"There is no import {number}", "'commonplace imports' lists them.")
+
+
+def _ids(spans: Iterable[Sequence[int]]) -> list[int]:
+    return [number for first, last in spans for number in range(first, last + 1)]
+
+
+def _spans(ids: Iterable[int]) -> list[list[int]]:
     """Return ids as [first, last] of consecutive ones."""
     spans: list[list[int]] = []
     for each in sorted(ids):

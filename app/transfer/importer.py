@@ -81,7 +81,7 @@ class ImportCounts(NamedTuple):
 class PendingImport(NamedTuple):
     """A conversation that is being stored; `saved` is None when nothing of it is new.
 
-    `restored` is the id of one that is taken out of the trash.
+    `restored` is the id of one that is taken out of the trash, `messages` are those added to a known one.
     """
 
     key: ConversationKey
@@ -89,6 +89,7 @@ class PendingImport(NamedTuple):
     saved: "Future[ChangeSet] | None"
     new: AddedConversation | None = None
     restored: ConversationId | None = None
+    messages: tuple[MessageId, ...] = ()
 
     def wait(self) -> ImportCounts:
         """Return the counts once the conversation is durable; raise StorageError."""
@@ -157,7 +158,8 @@ class ConversationImporter:
             if counts.conversations and isinstance(put := changes[0], ConversationPut):
                 made = put.conversation
                 new = AddedConversation(made.id, made.title, made.created_at)
-            pending.append(PendingImport(key_of(found), counts, saved, new, restored))
+            ids = tuple(each.id for each in _added(changes)) if known is not None else ()
+            pending.append(PendingImport(key_of(found), counts, saved, new, restored, ids))
         return pending
 
     def _read_growing(
@@ -189,7 +191,7 @@ class ConversationImporter:
         """Return the counts of a dry run without what the same run has counted already."""
         seen = self._seen.setdefault(key_of(found), set())
         is_known = bool(seen)
-        added = [m for each in changes if isinstance(each, MessagesAdded) for m in each.messages]
+        added = _added(changes)
         new = {message.id for message in added if message.uid not in seen}
         questions = _questions(added)
         if len(new) == len(added) and not seen.isdisjoint(questions):
@@ -370,8 +372,7 @@ class ConversationImporter:
         for exchange in exchanges:
             self._store.throttle()
             own = [by_id[each] for each in exchange.message_ids]
-            passage = turn_passage(self._store.ids.passage(), exchange, own)
-            if passage is not None:
+            if (passage := turn_passage(self._store.ids.passage(), exchange, own)) is not None:
                 passages.append(passage)
         return PassagesPut(tuple(passages), tuple(replaced))
 
@@ -387,6 +388,10 @@ def _visible_leaf(
     if leaf is not None and leaf not in own:
         return leaf
     return ids.get(found.visible_leaf or "")
+
+
+def _added(changes: Iterable[Change]) -> list[Message]:
+    return [m for each in changes if isinstance(each, MessagesAdded) for m in each.messages]
 
 
 def _questions(messages: Iterable[Message | ImportedMessage]) -> set[str]:

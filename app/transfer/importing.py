@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
-from app.domain.ids import ConversationId
+from app.domain.ids import ConversationId, MessageId
 from app.domain.portable import PortableLibrary
 from app.domain.presets import Preset
 from app.domain.transfer import (
@@ -26,7 +26,7 @@ from app.storage.engine.store import Store
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.safety.backup import back_up_first
 from app.storage.tables.conversations import Conversations
-from app.transfer.existing import key_of
+from app.transfer.existing import ConversationKey, key_of
 from app.transfer.facts import FactImporter
 from app.transfer.files_beside import FilesBeside, with_files
 from app.transfer.import_history import ImportHistory
@@ -81,7 +81,8 @@ def import_files(
             presets, left_out = run.store_loose(own=own, restore_forgotten=restore_forgotten)
         finally:
             added = [*(each.id for each in run.new), *run.restored]
-            number = 0 if dry_run else history.add([path.name for path in paths], added)
+            names = [path.name for path in paths]
+            number = 0 if dry_run else history.add(names, added, run.messages)
             store.checkpoint()
     if run.refusals and run.counts == ImportCounts() and not run.is_cancelled:
         raise run.refusals[0]
@@ -123,6 +124,7 @@ class _ImportRun:
     Attributes:
         counts, new: What is stored so far, and the conversations among it that were not here.
         restored: Conversations that were taken out of the trash.
+        messages: Messages that were added to known conversations.
         skipped: What could not be imported.
         refusals: The paths of which nothing, or not all, could be read.
         is_cancelled: Whether it was stopped before all of them were.
@@ -151,6 +153,8 @@ class _ImportRun:
         self.counts = ImportCounts()
         self.new: list[AddedConversation] = []
         self.restored: list[ConversationId] = []
+        self.messages: list[MessageId] = []
+        self._new_keys: set[ConversationKey] = set()
         self.skipped: list[Skipped] = []
         self.refusals: list[ImportRefused] = []
         self.facts: list[PortableFact] = []
@@ -251,8 +255,11 @@ class _ImportRun:
             self.counts = self.counts.plus(pending.wait())
             if pending.new is not None:
                 self.new.append(pending.new)
+                self._new_keys.add(pending.key)
             if pending.restored is not None:
                 self.restored.append(pending.restored)
+            if pending.key not in self._new_keys:
+                self.messages += pending.messages
         if not batch:
             return
         stored, read = self.counts, self._bytes_read

@@ -1,19 +1,27 @@
 """Import history: what an import adds is shown before, noted, and moved to the trash as a whole."""
 
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.domain.changes import ConversationEdited
+from app.check import check
+from app.domain import codec
+from app.domain.changes import Change, ConversationEdited, ExchangePut, MessagesAdded
+from app.domain.conversations import Text
 from app.domain.errors import ImportRefused, NotFound
-from app.domain.ids import ConversationId
+from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.turns import calculate_exchanges
+from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
 from app.transfer.export_cache import ExportCache
-from app.transfer.import_history import ImportHistory
+from app.transfer.import_history import ImportHistory, Undone
 from app.transfer.importing import import_files
 from tests.fakes.stored import AT, add_conversation
 from ui.presenters.imports import SAMPLE
@@ -41,7 +49,7 @@ def test_an_import_is_undone_as_a_whole_and_nothing_else_is(store: Store) -> Non
     (past,) = history.listed()
     assert (past.number, past.conversations) == (report.number, report.conversations)
     assert past.names == (SAMPLE.name,)
-    assert set(history.undo(past.number)) == {each.id for each in report.new}
+    assert set(history.undo(past.number).conversations) == {each.id for each in report.new}
     assert present(store) == {before.id, after.id}
     assert history.listed()[0].conversations == 0
     with pytest.raises(NotFound):
@@ -61,7 +69,7 @@ def test_importing_again_brings_back_what_an_undo_moved_and_not_what_was_deleted
     for each in (preview, again):
         assert (each.conversations, each.restored, each.in_trash) == (0, len(others), 1)
     assert present(store) == set(others)
-    assert set(history.undo(again.number)) == set(others)
+    assert set(history.undo(again.number).conversations) == set(others)
 
 
 def test_what_was_undone_and_then_deleted_by_itself_stays_in_the_trash(store: Store) -> None:
@@ -130,3 +138,124 @@ def test_a_cache_that_is_closed_while_a_file_is_read_keeps_nothing(tmp_path: Pat
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     with pytest.raises(ImportRefused):
         list(read())
+
+
+# -- messages added to conversations that were there
+
+
+def _export(folder: Path, name: str, conversations: Sequence[tuple[str, Sequence[str]]]) -> Path:
+    """Write an export of Claude: (id, texts of user and assistant in turn)."""
+    document = [
+        {
+            "uuid": own,
+            "name": own,
+            "created_at": "2026-03-04T10:00:00Z",
+            "chat_messages": [
+                {
+                    "uuid": f"{own}-{place}",
+                    "sender": "assistant" if place % 2 else "human",
+                    "text": text,
+                    "created_at": f"2026-03-04T10:{place:02}:00Z",
+                }
+                for place, text in enumerate(texts)
+            ],
+        }
+        for own, texts in conversations
+    ]
+    path = folder / name
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+_BEGUN = ["How do I bake bread?", "Mix flour and water.", "And then?"]
+_MORE = [*_BEGUN, "Bake it.", "How hot?", "Very hot."]
+
+
+def _tree(store: Store) -> list[tuple[str, list[tuple[str, ...]], str]]:
+    """Each conversation: its title, the texts of its exchanges, and the last shown text."""
+    exchanges, found = Exchanges(store), []
+    for each in Conversations(store).listed():
+        texts = {message.id: message.text for message in exchanges.messages_in(each.id)}
+        turns = [tuple(texts[own] for own in turn.message_ids) for turn in exchanges.of(each.id)]
+        found.append((each.title, turns, texts[each.visible_leaf_id or MessageId(0)]))
+    return found
+
+
+def test_messages_that_an_import_added_to_a_conversation_are_removed_and_can_be_imported_again(
+    store: Store, tmp_path: Path
+) -> None:
+    first = import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
+    before = _tree(store)
+    more = _export(tmp_path, "b.json", [("bread", _MORE)])
+    report = import_files(store, [more])
+    assert (report.conversations, report.messages) == (0, 3)
+    history, whole = ImportHistory(store), _tree(store)
+    added, begun = history.listed()
+    assert (added.number, added.conversations, added.messages) == (report.number, 0, 3)
+    assert (begun.number, begun.conversations, begun.messages) == (first.number, 1, 0)
+    assert history.undo(report.number) == Undone([], 3)
+    assert _tree(store) == before
+    assert history.get(report.number).messages == 0
+    assert check(store).problems == ()
+    assert import_files(store, [more]).messages == 3
+    assert _tree(store) == whole
+    assert check(store).problems == ()
+
+
+def test_an_undone_import_keeps_messages_that_were_continued_here(
+    store: Store, tmp_path: Path
+) -> None:
+    import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN[:2])])])
+    report = import_files(store, [_export(tmp_path, "b.json", [("bread", _MORE)])])
+    (conversation,) = Conversations(store).listed()
+    messages = Exchanges(store).messages_in(conversation.id)
+    own = replace(
+        messages[2], id=MessageId(99), uid="own", parent_id=messages[3].id, blocks=(Text("Mine"),)
+    )
+    new_id = ExchangeId(99)
+    known = Exchanges(store).of(conversation.id)
+    made = calculate_exchanges([*messages, own], lambda: new_id, known)
+    store.save(MessagesAdded((own,)), *map(ExchangePut, made))
+    assert ImportHistory(store).undo(report.number) == Undone([], 2)
+    assert [text for _, turns, _ in _tree(store) for turn in turns for text in turn] == [
+        *_BEGUN,
+        "Bake it.",
+        "Mine",
+    ]
+    assert check(store).problems == ()
+
+
+def test_a_regenerated_reply_that_an_import_added_leaves_the_first_one(
+    store: Store, tmp_path: Path
+) -> None:
+    path = _export(tmp_path, "a.json", [("bread", _BEGUN[:2])])
+    import_files(store, [path])
+    before = _tree(store)
+    document = json.loads(path.read_text())
+    _, answer = document[0]["chat_messages"]
+    other = {**answer, "uuid": "other", "text": "Ask a baker.", "parent_message_uuid": "bread-0"}
+    answer["parent_message_uuid"] = "bread-0"
+    document[0]["chat_messages"].append(other)
+    path.write_text(json.dumps(document))
+    report = import_files(store, [path])
+    assert len(_tree(store)[0][1]) == 2
+    assert ImportHistory(store).undo(report.number) == Undone([], 1)
+    assert _tree(store) == before
+    assert check(store).problems == ()
+
+
+def test_what_was_undone_stays_so_after_the_journal_is_applied_again(
+    store: Store, tmp_path: Path
+) -> None:
+    import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
+    report = import_files(store, [_export(tmp_path, "b.json", [("bread", _MORE), ("tea", _BEGUN)])])
+    moved = ImportHistory(store).undo(report.number)
+    assert (len(moved.conversations), moved.messages) == (1, 3)
+    records: list[tuple[int, tuple[Change, ...]]] = [
+        (each.position, codec.loads(tuple[Change, ...], each.payload))
+        for each in JournalReader(store.paths.journal, 0)
+    ]
+    before = _tree(store)
+    store.database.write(lambda connection: store.apply(connection, records, lambda: None))
+    assert _tree(store) == before
+    assert check(store).problems == ()

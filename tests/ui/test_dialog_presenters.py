@@ -9,7 +9,14 @@ from typing import Any, cast
 
 import pytest
 from PySide6.QtCore import QStandardPaths
-from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QFileDialog, QPushButton
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QMessageBox,
+    QPushButton,
+)
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import InvalidInput, StorageError
@@ -19,7 +26,7 @@ from app.domain.transfer import AddedConversation, ImportProgress, ImportReport,
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.summaries import Summary
-from app.transfer.import_history import PastImport
+from app.transfer.import_history import PastImport, Undone
 from tests.fakes.screens import TALK, Parts, Recorder, exchange, fixture_of, press, view_of
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.imports import ImportPresenter
@@ -232,7 +239,8 @@ class Imports:
         self.preview = ImportReport()
         self.dry_runs: list[bool] = []
         self.readers: list[object] = []
-        self.history = Recorder(undo=[1, 2])
+        undone = Undone([ConversationId(1), ConversationId(2)])
+        self.history = Recorder(undo=undone, get=PastImport(4, AT, ("export.zip",), 2))
         self.presenter = parts.make(
             ImportPresenter, import_files=self.run, background=self.background,
             ask_for_consent=lambda: None, history=self.history, questions=lambda _: (),
@@ -313,7 +321,7 @@ def test_what_an_import_would_add_is_shown_before_it_is_stored_and_undone_after(
     assert {each.text() for each in buttons.buttons()} == {"Undo import", "Close"}
     click(dialog, "Undo import")
     assert {each.text() for each in buttons.buttons()} == {"Close"}
-    assert imports.history.calls == [("undo", 4)]
+    assert imports.history.calls == [("get", 4), ("undo", 4)]
     assert "2 conversations" in dialog.words.text()
 
 
@@ -327,14 +335,24 @@ def test_a_preview_that_is_left_stores_nothing(imports: Imports) -> None:
 
 
 def test_past_imports_are_listed_and_undone(imports: Imports, qtbot: QtBot) -> None:
-    past = [PastImport(2, AT, ("b.zip",), 3), PastImport(1, AT, ("a.zip",), 0)]
-    imports.history = Recorder(listed=past, undo=[1])
+    past = [
+        PastImport(3, AT, ("c.zip",), 0, 5),
+        PastImport(2, AT, ("b.zip",), 3),
+        PastImport(1, AT, ("a.zip",), 0),
+    ]
+    imports.history = Recorder(listed=past, undo=Undone([ConversationId(1)]))
     imports.presenter._history = cast(Any, imports.history)
     imports.presenter.show_past()
     (dialog,) = imports.banner.findChildren(PastImportsDialog)
     undo = [each for each in dialog.findChildren(QPushButton) if each.text() == "Undo"]
-    assert [each.isEnabled() for each in undo] == [True, False]
+    assert [each.isEnabled() for each in undo] == [True, True, False]
     undo[0].click()
+    (box,) = dialog.findChildren(QMessageBox)
+    assert ("undo", 3) not in imports.history.calls
+    next(each for each in box.buttons() if each.text() == "Undo import").click()
+    assert ("undo", 3) in imports.history.calls
+    undo = [each for each in dialog.findChildren(QPushButton) if each.text() == "Undo"]
+    undo[1].click()
     assert ("undo", 2) in imports.history.calls
     dialog.reject()
     qtbot.waitUntil(lambda: not imports.banner.findChildren(PastImportsDialog))

@@ -5,15 +5,17 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QStandardPaths, QTimer, Signal
+from PySide6.QtWidgets import QWidget
 
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId
 from app.domain.transfer import ImportProgress, ImportReport
-from app.domain.translation import tr
+from app.domain.translation import tr, trn
 from app.transfer.export_cache import ExportCache
-from app.transfer.import_history import ImportHistory
+from app.transfer.import_history import ImportHistory, PastImport, Undone
 from app.workers.model_choice import BackgroundModelChoice, plan_text
 from ui.presenters.presenter import Presenter
+from ui.views.dialogs.confirm import confirm_removal
 from ui.views.dialogs.import_dialog import ImportDialog
 from ui.views.dialogs.past_imports import PastImportsDialog
 from ui.widgets.banner import Banner
@@ -112,9 +114,7 @@ class ImportPresenter(Presenter):
         """Show past imports, which can be undone."""
         dialog = PastImportsDialog(self._messages.window())
         dialog.undo_requested.connect(
-            lambda number: self._bridge.save(
-                lambda: self._history.undo(number), lambda _: self._load_past(dialog)
-            )
+            lambda past: self._ask_to_undo(past, dialog, lambda _: self._load_past(dialog))
         )
         self._load_past(dialog)
         self._open_dialog(dialog)
@@ -123,12 +123,38 @@ class ImportPresenter(Presenter):
         self._bridge.load("past imports", self._history.listed, dialog.show_imports)
 
     def undo(self, number: int, dialog: ImportDialog) -> None:
-        """Undo an import, and show that in its dialog."""
-        self._bridge.save(
-            lambda: self._history.undo(number),
-            lambda moved: dialog.show_undone(len(moved)),
-            dialog.show_error,
+        """Undo an import once the user agrees, and show that in its dialog."""
+        self._bridge.load(
+            "import to undo",
+            lambda: self._history.get(number),
+            lambda past: self._ask_to_undo(past, dialog, dialog.show_undone, dialog.show_error),
         )
+
+    def _ask_to_undo(
+        self,
+        past: PastImport,
+        window: QWidget,
+        on_done: Callable[[Undone], object],
+        on_error: Callable[[KnownError], object] | None = None,
+    ) -> None:
+        """Undo an import; ask before if it deletes messages."""
+
+        def undo() -> None:
+            self._bridge.save(lambda: self._history.undo(past.number), on_done, on_error)
+
+        if not past.messages:
+            undo()
+            return
+        title = tr("Undo import")
+        question = tr("Undo the import of {names}?").format(names=", ".join(past.names))
+        details = trn(
+            "{count} message that it added to conversations which were here before is deleted, with what "
+            "was learned from its turn. Messages that were answered here stay.",
+            "{count} messages that it added to conversations which were here before are deleted, with what "
+            "was learned from their turns. Messages that were answered here stay.",
+            past.messages,
+        )
+        confirm_removal(window, title, question, details, undo, title)
 
     def stop(self) -> None:
         """Cancel an import that is running; what is stored by then stays."""

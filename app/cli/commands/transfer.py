@@ -64,18 +64,25 @@ def import_(
 
 
 def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
-    """List earlier imports, or move what one added to the trash."""
+    """List earlier imports, or undo one: move what it added to the trash, and delete added messages."""
     history = ImportHistory(store)
     if given.action == "undo":
         number = parse_whole_number(given.words[0])
         if number is None:
             raise wrong_arguments(given, "the number of an import")
-        moved = history.undo(number)
-        terminal.show(
-            {"number": number, "deleted": list(moved)},
-            f"{format_count(len(moved), 'conversation')} moved to the trash; "
-            "'commonplace undelete ID...' brings them back.",
-        )
+        if added := history.get(number).messages:
+            if not given.yes:
+                count = format_count(added, "message")
+                terminal.err(f"{count} in conversations that were here before will be deleted.")
+            terminal.require_confirmation(given.yes, "Nothing was undone")
+        moved, removed = history.undo(number)
+        lines = [f"{format_count(removed, 'message')} deleted."] if removed else []
+        if moved or not removed:
+            lines.append(
+                f"{format_count(len(moved), 'conversation')} moved to the trash; "
+                "'commonplace undelete ID...' brings them back."
+            )
+        terminal.show({"number": number, "deleted": list(moved), "messages": removed}, *lines)
         return 0
     rows = history.listed()
     if terminal.as_json:
@@ -85,6 +92,7 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
     for each in () if terminal.as_json else rows:
         terminal.line(
             f"{each.number}  {format_moment(each.at)}  {format_count(each.conversations, 'conversation')}  "
+            f"{format_count(each.messages, 'message')} in others  "
             f"{', '.join(each.names)}"
         )
     return 0

@@ -4,15 +4,16 @@ The rows are deleted at once, so that nothing finds or shows the text. Its bytes
 quiet time (`app.storage.deletion.erasure`).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from app.domain.changes import ConversationForgotten, MessagesForgotten, ValueForgotten
+from app.domain.changes import Change, ConversationForgotten, MessagesForgotten, ValueForgotten
 from app.domain.conversations import ExchangeStatus, ToolCall, ToolResult
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, MessageId
 from app.domain.translation import tr, trn
 from app.language.titles import first_words
+from app.storage.deletion.removal import removable
 from app.storage.deletion.values import value_counts
 from app.storage.engine.store import Store
 from app.storage.engine.times import to_db
@@ -94,8 +95,26 @@ def forget_messages(store: Store, message_ids: Iterable[int]) -> tuple[str, ...]
     return _forget_messages(store, chosen)
 
 
+def remove_added(store: Store, message_ids: Iterable[int], *others: Change) -> Sequence[MessageId]:
+    """Remove messages that an import added, with what came from their turns, and save other changes.
+
+    Those that other messages follow stay. Returns what was removed. As `forget_turn`.
+    """
+    stored = Exchanges(store)
+    chosen: dict[ConversationId, set[MessageId]] = {}
+    for each in stored.messages(message_ids).values():
+        chosen.setdefault(each.conversation_id, set()).add(each.id)
+    for own, ids in chosen.items():
+        chosen[own] = removable(stored.messages_in(own), ids)
+    _forget_messages(store, {own: ids for own, ids in chosen.items() if ids}, *others, removes=True)
+    return sorted(each for ids in chosen.values() for each in ids)
+
+
 def _forget_messages(
-    store: Store, chosen: Mapping[ConversationId, Collection[MessageId]]
+    store: Store,
+    chosen: Mapping[ConversationId, Collection[MessageId]],
+    *others: Change,
+    removes: bool = False,
 ) -> tuple[str, ...]:
     stored = Exchanges(store)
     forgotten: list[MessagesForgotten] = []
@@ -109,11 +128,13 @@ def _forget_messages(
             m.text for m in stored.messages_in(conversation_id) if m.opens_turn and m.id not in own
         )
         title = first_words(left) or _UNTITLED
-        forgotten.append(MessagesForgotten(conversation_id, tuple(sorted(own)), title))
+        forgotten.append(
+            MessagesForgotten(conversation_id, tuple(sorted(own)), title, removes=removes)
+        )
     ids = [each for own in chosen.values() for each in own]
     files = store.column_in("message_file", "content_hash", ids, "message_id")
     count_as_unused(store.paths, files)
-    store.save(*forgotten)
+    store.save(*others, *forgotten)
     if files:
         remove_unreferenced(store, files)
     copies, *damaged = remains_of_files(store)

@@ -23,6 +23,7 @@ from app.domain.recall import PlanPart, PlanPartKind
 from app.domain.turn_text import turn_passage
 from app.storage.deletion.deletion_set import DeletionSet, exchanges_of, message_deletion_set
 from app.storage.deletion.redaction import redact_messages, redact_prompts
+from app.storage.deletion.removal import remove_messages
 from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import (
     exchanges_where,
@@ -72,6 +73,9 @@ def _erase_messages(connection: Connection, change: MessagesForgotten, position:
     drop_unsupported_lines(connection)
     clear_topic_names(connection, [change.conversation_id])
     _replace_title(connection, change, position)
+    if change.removes:
+        remove_messages(connection, change.conversation_id, ids, position)
+        renew_turns(connection, turns, position)
 
 
 def _erase_contents(

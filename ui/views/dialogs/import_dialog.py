@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 from app.domain.formatting import format_day
 from app.domain.transfer import AddedConversation, ImportProgress, ImportReport
 from app.domain.translation import format_number, tr, trn
+from app.transfer.import_history import Undone
 from ui.errors import error_text
 from ui.widgets.controls import button, clear, column_in, filled
 from ui.widgets.plain_label import plain_label
@@ -135,17 +136,22 @@ class ImportDialog(QDialog):
         self._bar.hide()
         self.words.setText(hint)
 
-    def show_undone(self, count: int) -> None:
-        """Show that an import was undone: how many conversations are in the trash now."""
+    def show_undone(self, undone: Undone) -> None:
+        """Show that an import was undone: what is in the trash now, and what was removed."""
         self._end()
         self._headline.setText(tr("Import undone"))
-        self.words.setText(
-            trn(
-                "{count} conversation was moved to the trash.",
-                "{count} conversations were moved to the trash.",
-                count,
-            )
+        moved = trn(
+            "{count} conversation was moved to the trash.",
+            "{count} conversations were moved to the trash.",
+            len(undone.conversations),
         )
+        removed = trn(
+            "{count} message was deleted in other conversations.",
+            "{count} messages were deleted in other conversations.",
+            undone.messages,
+        )
+        shown = [moved] * bool(undone.conversations or not undone.messages)
+        self.words.setText(" ".join([*shown, *[removed] * bool(undone.messages)]))
         clear(self._questions)
 
     def _show_list(self, lines: Sequence[str]) -> None:

@@ -17,17 +17,17 @@ class PastImportsDialog(Dialog):
     """Lists imports, the newest first.
 
     Signals:
-        undo_requested: The number of an import.
+        undo_requested: The `PastImport`.
     """
 
-    undo_requested = Signal(int)
+    undo_requested = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Past imports"), (560, 420), parent, tone="small")
         self.status.setText(
             tr(
-                "Undoing an import moves the conversations that it added to the trash. Messages that it "
-                "added to conversations which were here before stay."
+                "Undoing an import moves the conversations that it added to the trash, and deletes the "
+                "messages that it added to others. Importing the same files again brings both back."
             )
         )
         self._body = QWidget(self)
@@ -41,14 +41,18 @@ class PastImportsDialog(Dialog):
 
     def _row(self, past: PastImport) -> QWidget:
         row = QWidget(self._body)
-        count = trn("{count} conversation", "{count} conversations", past.conversations)
-        text = plain_label(row, "", f"{format_moment(past.at)}, {count}\n{', '.join(past.names)}")
+        counts = [trn("{count} conversation", "{count} conversations", past.conversations)]
+        if past.messages:
+            added = trn("{count} message in others", "{count} messages in others", past.messages)
+            counts = [*counts * bool(past.conversations), added]
+        head = ", ".join((format_moment(past.at), *counts))
+        text = plain_label(row, "", f"{head}\n{', '.join(past.names)}")
         undo = button(
             row,
             tr("Undo"),
-            lambda: self.undo_requested.emit(past.number),
+            lambda: self.undo_requested.emit(past),
             name=tr("Undo the import of {names}").format(names=", ".join(past.names)),
         )
-        undo.setEnabled(past.conversations > 0)
+        undo.setEnabled(past.conversations > 0 or past.messages > 0)
         row.setLayout(row_of((text, 1), undo))
         return row
