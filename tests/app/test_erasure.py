@@ -21,6 +21,7 @@ from app.storage.apply import AGGREGATES
 from app.storage.deletion import erasure
 from app.storage.deletion.erasure import deletions_owed, erase_bytes
 from app.storage.deletion.forget import forget, purge_trash
+from app.storage.engine.connection import Connection
 from app.storage.engine.journal import segments
 from app.storage.engine.store import Store
 from app.storage.safety import image
@@ -146,6 +147,30 @@ def test_a_backup_that_was_cleaned_is_a_whole_library(store: Store, tmp_path: Pa
         forget(again, [later.conversation.id, stays.conversation.id])
         assert deletions_owed(again) == 1
         assert titles(again) == set()
+
+
+@pytest.mark.parametrize(("copy_mb", "tries"), [(2, 2), (400, 1)])
+def test_a_backup_is_cleaned_with_little_memory_and_with_more_where_that_is_too_little(
+    store: Store, monkeypatch: pytest.MonkeyPatch, copy_mb: int, tries: int
+) -> None:
+    limits = []
+
+    def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]]:
+        limits.extend(connection.column("SELECT current_setting('memory_limit')"))
+        return real(connection, target)
+
+    real = image.copy_into
+    add_conversation(store, "long " * 400_000)
+    gone = add_secret(store)
+    chosen = make_backup(store)
+    forget(store, [gone])
+    monkeypatch.setattr(erasure, "memory_to_copy_mb", lambda _: copy_mb)
+    monkeypatch.setattr(image, "copy_into", copy_into)
+    erase_bytes(store)
+    assert chosen.path.exists()
+    assert files_with(store.paths.backups) == set()
+    assert len(limits) == tries + 1  # and one copy of the database itself
+    assert limits[0] == ("190.7 MiB" if tries == 1 else "976.5 KiB")
 
 
 def test_nothing_comes_back_after_a_kill_or_a_restore(store: Store, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from app.storage.apply import apply_records
 from app.storage.deletion.values import value_counts
 from app.storage.engine import migrations
 from app.storage.engine.connection import Connection
-from app.storage.engine.database import Database, connect
+from app.storage.engine.database import Database, connect, memory_to_copy_mb
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.storage.engine.store import Store
 from app.storage.engine.times import to_db
@@ -174,7 +174,13 @@ def _clean_backup(store: Store, backup: Backup, owed: Owed) -> None:
         with connect(copied, folder) as connection:
             forget_again(connection, backup.position, owed)
             connection.execute("DELETE FROM erasure")
-            _, counts = image.copy_into(connection, cleaned)
+            connection.execute("CHECKPOINT")
+        with image.once_released(lambda: connect(copied, folder)) as connection:
+            # The open library takes memory too; with half as much a copy takes half as long again.
+            limit_mb = memory_to_copy_mb(copied) // 2
+            counts = image.with_little_memory(
+                connection, limit_mb, lambda: _copied(connection, cleaned)
+            )
         image.verify(cleaned, counts)
         fsync_path(cleaned)
         cleaned.replace(backup.path)
@@ -187,6 +193,12 @@ def _clean_backup(store: Store, backup: Backup, owed: Owed) -> None:
     finally:
         _remove(folder, _COPIED, _CLEANED)
         fsync_folder(folder)
+
+
+def _copied(connection: Connection, target: Path) -> dict[str, int]:
+    image.remove(target)  # of a copy that had too little memory
+    _, counts = image.copy_into(connection, target)
+    return counts
 
 
 def _remove(folder: Path, *names: str) -> None:

@@ -283,8 +283,7 @@ class Database:
     def _limit_mb(self) -> int:
         if not self._copies:
             return self._memory_mb
-        to_copy = _MEMORY_TO_COPY_MB + int(_MEMORY_TO_COPY_SHARE * _size(self._path) / 1e6)
-        return max(self._memory_mb, min(to_copy, _MEMORY_MAX_MB))
+        return max(self._memory_mb, memory_to_copy_mb(self._path))
 
     def _limit_memory(self, limit_mb: int | None = None) -> None:
         """Set the limit and release what is above it, except what is in use."""
@@ -338,6 +337,12 @@ def connect(path: Path, backups: Path, *, read_only: bool = False) -> Connection
         connection.close()
         raise
     return connection
+
+
+def memory_to_copy_mb(path: Path) -> int:
+    """Return the memory that a copy of a database file is allowed at first."""
+    to_copy = _MEMORY_TO_COPY_MB + int(_MEMORY_TO_COPY_SHARE * _size(path) / 1e6)
+    return min(to_copy, _MEMORY_MAX_MB)
 
 
 def _opened(path: Path, backups: Path) -> Connection:

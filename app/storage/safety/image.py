@@ -67,9 +67,11 @@ def verify(path: Path, counts: dict[str, int] | None = None) -> DatabaseIdentity
     Raises StorageError when that fails or a table does not hold as many rows as `counts` says.
     """
     try:
-        connection = _once_released(lambda: connect(path, path.parent, read_only=True))
+        connection = once_released(lambda: connect(path, path.parent, read_only=True))
         try:
-            found = _read_sparingly(connection)
+            found = with_little_memory(
+                connection, _MEMORY_TO_VERIFY_MB, lambda: read_all_tables(connection)
+            )
             image = identify(connection)
         finally:
             connection.close()
@@ -97,15 +99,18 @@ def read_all_tables(connection: Connection) -> dict[str, int]:
     return counts
 
 
-def _read_sparingly(connection: Connection) -> dict[str, int]:
-    """Read all tables with little memory, with more only where that is too little."""
+def with_little_memory(connection: Connection, limit_mb: int, work: Callable[[], T]) -> T:
+    """Return the result of `work`, which is repeated with more memory only where `limit_mb` is too little."""
     limit = _first(connection, "SELECT current_setting('memory_limit')")
     try:
-        connection.execute(f"SET memory_limit = '{_MEMORY_TO_VERIFY_MB}MB'")
-        return read_all_tables(connection)
-    except duckdb.OutOfMemoryException:
+        connection.execute(f"SET memory_limit = '{limit_mb}MB'")
+        return work()
+    except (duckdb.Error, StorageError) as error:
+        if not isinstance(error.__cause__ or error, duckdb.OutOfMemoryException):
+            raise
+    finally:
         connection.execute(f"SET memory_limit = '{limit}'")
-        return read_all_tables(connection)
+    return work()
 
 
 def row_counts(connection: Connection) -> dict[str, int]:
@@ -162,7 +167,7 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
     quoted = str(target).replace("'", "''")
     try:
         source = _first(connection, "SELECT current_database()")
-        _once_released(lambda: connection.execute(f"ATTACH '{quoted}' AS backup_target"))
+        once_released(lambda: connection.execute(f"ATTACH '{quoted}' AS backup_target"))
         try:
             connection.execute("BEGIN")
             position: int = _first(connection, "SELECT position FROM state")
@@ -200,7 +205,7 @@ def _detach(connection: Connection) -> None:
             return
 
 
-def _once_released(opens: Callable[[], T]) -> T:
+def once_released(opens: Callable[[], T]) -> T:
     """Return the result of `opens`, tried again while the file is still being released."""
     for _ in range(_RELEASE_TRIES):
         try:
