@@ -14,15 +14,7 @@ from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
 from app.domain.changes import ChangeSet
 from app.domain.chat import TextWasThinking
-from app.domain.conversations import (
-    Block,
-    Conversation,
-    Draft,
-    Exchange,
-    ExchangeStatus,
-    Message,
-    Role,
-)
+from app.domain.conversations import Block, Conversation, Draft, Exchange, Message, Role
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.translation import tr
@@ -31,19 +23,17 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from ui.presenters.presenter import Presenter
 from ui.presenters.replies import RunningReplies
-from ui.presenters.turns import content_of, differ, headers_of
+from ui.presenters.turns import ConversationReader, Position, content_of, differ, headers_of
 from ui.views.chat_pane import ChatPane
-from ui.widgets.transcript.values import Footer, TurnContent, TurnHeader
+from ui.widgets.transcript.values import Footer
 from ui.widgets.transcript.view import TranscriptView
 
-Position = tuple[int, int]  # turn, pixels below its top
 _ANSWER_ROLES = (Role.ASSISTANT, Role.TOOL)
 _IN_TRASH = tr("This conversation is in the trash. Restore it to write here.")
 _OTHER_BRANCH = tr(
     "This is another branch of the conversation, not the current one. A message sent here continues "
     "this branch."
 )
-_SHOWN_AROUND = 4  # turns on either side of the one that is opened
 _PAUSE_S = 0.005  # between two turns: for keys, the mouse and turns just outside the screen
 
 
@@ -94,6 +84,7 @@ class ConversationPresenter(Presenter):
         self.recalls = True
         self.project: str | None = None
         self.listed_project: str | None = None
+        self._reader = ConversationReader(self._library, self._exchanges)
         self._loads = 0
         self._loading: ConversationId | None = None
         self._is_stale = False  # what is being loaded has changed since
@@ -217,7 +208,9 @@ class ConversationPresenter(Presenter):
         load = self._loads
         self._loading, self._is_stale = conversation_id, False
         view, headers, contents = await self._bridge.run(
-            lambda: self._read_to_show(conversation_id, exchange_id, position, scrolls=scrolls)
+            lambda: self._reader.read_to_show(
+                conversation_id, exchange_id, position, scrolls=scrolls
+            )
         )
         if load != self._loads:
             return False
@@ -341,38 +334,6 @@ class ConversationPresenter(Presenter):
         # While a reply runs the record is ahead of the path shown.
         runs_here = newest is not None and self.turn_of(newest) is not None
         return view.is_visible_branch or runs_here
-
-    def _read(
-        self, conversation_id: ConversationId, exchange_id: ExchangeId | None = None
-    ) -> tuple[ConversationView, tuple[TurnHeader, ...]]:
-        view = self._library.open(conversation_id, exchange_id)
-        return view, headers_of(view.path, self._exchanges.text_lengths(conversation_id))
-
-    def _read_to_show(
-        self,
-        conversation_id: ConversationId,
-        exchange_id: ExchangeId | None,
-        position: Position | None,
-        *,
-        scrolls: bool,
-    ) -> tuple[ConversationView, tuple[TurnHeader, ...], dict[int, TurnContent]]:
-        """Return a conversation with the content of the turns that are on screen first; blocking."""
-        view, headers = self._read(conversation_id, exchange_id)
-        last = len(view.path) - 1
-        middle = last if position is None else min(position[0], last)
-        if scrolls and exchange_id is not None:
-            middle = next(turn for turn, each in enumerate(view.path) if each.id == exchange_id)
-        shown = [
-            (turn, view.path[turn])
-            for turn in range(max(0, middle - _SHOWN_AROUND), min(last, middle + _SHOWN_AROUND) + 1)
-            if view.path[turn].status is not ExchangeStatus.RUNNING
-        ]
-        messages = self._library.messages([exchange for _, exchange in shown])
-        contents = {
-            turn: content_of(exchange, messages[exchange.id], view.siblings[turn])
-            for turn, exchange in shown
-        }
-        return view, headers, contents
 
     # -- drafts
 
@@ -528,7 +489,7 @@ class ConversationPresenter(Presenter):
     async def _refresh(self, conversation_id: ConversationId) -> None:
         """Show changes made elsewhere, as by a command line; keep the position and the draft."""
         try:
-            fresh, headers = await self._bridge.run(lambda: self._read(conversation_id))
+            fresh, headers = await self._bridge.run(lambda: self._reader.read(conversation_id))
         except KnownError:
             if self.conversation_id == conversation_id:
                 self.begin_new()

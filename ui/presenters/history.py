@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, ExchangeId
-from ui.presenters.conversation import ConversationPresenter, Position
+from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter
+from ui.presenters.turns import Position
 from ui.views.result_list import ResultsPlace
 from ui.views.sidebar import Sidebar
 from ui.widgets.transcript.view import TranscriptView
