@@ -249,7 +249,7 @@ async def _replies(gallery: Gallery) -> None:
             user.action("new").trigger()
             await asyncio.sleep(_SETTLE_S)
             chat.model.chosen.emit(model := f"{name}:model")
-            await user.sees(model)
+            await user.until(lambda model=model: user.presenters.models.chosen == model, model)
             await user.say("Write a short poem about the sea.")
             await asyncio.sleep(3 if name == "busy" else 8)
             await gallery.shot(f"reply-{name}")
