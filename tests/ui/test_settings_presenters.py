@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMainWindow, QMessageBox, QWidget
+from PySide6.QtWidgets import QMainWindow, QMessageBox, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.models import ModelCard, ProviderState
+from app.domain import translation
 from app.domain.changes import ChangeSet
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, KeyRejected, KnownError, ProviderError, StorageError
@@ -212,6 +213,17 @@ def test_undo_goes_back_to_the_values_from_when_the_dialog_was_opened(
     assert dialog.memory._defaults.isEnabled()
     dialog.memory._defaults.click()
     assert settings.settings.values == {}
+
+
+def test_no_page_is_wider_than_a_small_window_in_german(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation, "_chosen", ["de"])
+    dialog = SettingsDialog()
+    qtbot.addWidget(dialog)
+    pages = [area.widget() for area in dialog.findChildren(QScrollArea)]
+    widths = {type(each).__name__: each.minimumSizeHint().width() for each in pages if each}
+    assert {name: width for name, width in widths.items() if width > 550} == {}
 
 
 # -- providers

@@ -82,7 +82,8 @@ class _BackgroundModelChooser(ChooserCard):
         self.regenerate = button(
             self, tr("Regenerate earlier summaries\u2026"), kind="quiet", tip=tip
         )
-        self.column.addLayout(row_of(self.use, self.regenerate, None))
+        for each in (self.use, self.regenerate):  # side by side they are wider than a small window
+            self.column.addLayout(row_of(each, None))
         self.show_state("", waits=False)
 
     @property
