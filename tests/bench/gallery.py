@@ -237,6 +237,10 @@ def _add_provider(config: "ProviderConfig", services: "Services") -> None:
     services.models.add_provider(config)
 
 
+def _is_chosen(user: "User", model: str) -> bool:
+    return user.presenters.models.chosen == model
+
+
 async def _replies(gallery: Gallery) -> None:
     """Store a reply that waits and one that failed, from servers on this computer."""
     from app.providers.configuration import ProviderConfig
@@ -249,7 +253,7 @@ async def _replies(gallery: Gallery) -> None:
             user.action("new").trigger()
             await asyncio.sleep(_SETTLE_S)
             chat.model.chosen.emit(model := f"{name}:model")
-            await user.until(lambda model=model: user.presenters.models.chosen == model, model)
+            await user.until(partial(_is_chosen, user, model), model)
             await user.say("Write a short poem about the sea.")
             await asyncio.sleep(3 if name == "busy" else 8)
             await gallery.shot(f"reply-{name}")

@@ -223,7 +223,7 @@ def test_no_page_is_wider_than_a_small_window_in_german(
     qtbot.addWidget(dialog)
     pages = [area.widget() for area in dialog.findChildren(QScrollArea)]
     widths = {type(each).__name__: each.minimumSizeHint().width() for each in pages if each}
-    assert {name: width for name, width in widths.items() if width > 550} == {}
+    assert {name: width for name, width in widths.items() if width > 500} == {}
 
 
 # -- providers
