@@ -1,7 +1,7 @@
 """Small talk and non-answers: messages that name nothing to recall, and turns that state nothing.
 
-Small talk is short, and none of its words names a subject: all are function words of some language,
-courtesies or words that many messages contain. A non-answer is a turn in which the user only asks,
+Small talk is short, and none of its words names a subject: all are function words of one language,
+courtesies or words that many messages contain. "Tom" is a function word in Swedish. A non-answer is a turn in which the user only asks,
 and the reply asks too, or says in a few words that it does not know, without a number or name that
 the question lacks.
 """
@@ -12,7 +12,7 @@ from functools import cache
 
 from app.domain.wording import question_share
 from app.language.analyzer import surface_words_of
-from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
+from app.language.word_lists import ALL_STOP_WORDS, STOP_WORDS, read_phrases, word_sets
 
 _SHORT_WORDS = 8
 _VERY_SHORT_WORDS = 3
@@ -50,7 +50,7 @@ def is_small_talk(text: str, frequencies: Mapping[str, int], messages: int) -> b
         return True
     if len(words) > _SHORT_WORDS:
         return False
-    if all(word in _uninformative_words() for word in words):
+    if any(known.issuperset(words) for known in _uninformative_words()):
         return True
     is_question = text.rstrip().endswith(("?", "？"))
     if len(words) > _VERY_SHORT_WORDS or is_question or messages < _MANY_MESSAGES:
@@ -74,10 +74,12 @@ def is_non_answer(user: str, reply: str, question: str = "") -> bool:
 
 
 @cache
-def _uninformative_words() -> frozenset[str]:
-    """Return courtesies and function words of every language, as `surface_words_of` splits them."""
-    text = " ".join(COURTESIES | ALL_STOP_WORDS)
-    return frozenset(surface_words_of(text.casefold()))
+def _uninformative_words() -> tuple[frozenset[str], ...]:
+    """Return courtesies and function words of each language, as `surface_words_of` splits them."""
+    return tuple(
+        frozenset(surface_words_of(" ".join(COURTESIES | words).casefold()))
+        for words in STOP_WORDS.values()
+    )
 
 
 def _names_anything(reply: str, user: str) -> bool:
