@@ -302,7 +302,10 @@ class RetrievedMessage:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """All retrieved items; `notice` describes why a part of the search did not run."""
+    """All retrieved items; `notice` describes why a part of the search did not run.
+
+    `mentioned` and `asked_facts` are what the message asks for by name, whatever the relevance.
+    """
 
     facts: tuple[RetrievedFact, ...] = ()
     conversations: tuple[RetrievedConversation, ...] = ()
@@ -312,12 +315,14 @@ class RetrievalResult:
     took_ms: float = 0.0
     notice: str = ""
     mentioned: tuple[RetrievedConversation, ...] = ()
+    asked_facts: tuple[RetrievedFact, ...] = ()
     documents: tuple[RetrievedDocument, ...] = ()
 
     @property
     def quoted_conversations(self) -> frozenset[ConversationId]:
         """The other conversations that anything found comes from."""
-        facts = {each.conversation_id for each in self.facts if each.conversation_id is not None}
+        found = (each.conversation_id for each in (*self.facts, *self.asked_facts))
+        facts = {each for each in found if each is not None}
         mentioned = {each.conversation_id for each in self.mentioned}
         return frozenset(self.titles) | facts | mentioned
 
@@ -332,6 +337,7 @@ class RetrievalResult:
             history=tuple(each for each in self.history if each.conversation_id in kept),
             titles={each: title for each, title in self.titles.items() if each in kept},
             mentioned=tuple(each for each in self.mentioned if each.conversation_id in kept),
+            asked_facts=tuple(each for each in self.asked_facts if each.conversation_id in kept),
         )
 
 

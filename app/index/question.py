@@ -30,7 +30,9 @@ _NAME_WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _SENTENCE_WORDS = 6  # fewer are keywords
 _UNSPACED_NAME = range(2, 5)  # characters
-_CONVERSATION_WORDS = read_phrases("phrases")["about the conversation"]
+_PHRASES = read_phrases("phrases")
+_CONVERSATION_WORDS = _PHRASES["about the conversation"]
+_ABOUT_USER = _PHRASES["about the user"]
 
 _WORDS = word_sets("requests")
 _OPENINGS = COURTESIES | _WORDS["openings"]
@@ -115,6 +117,14 @@ def days_asked_about(text: str, today: date) -> Days | None:
     if any(map(_names_something, words)) or not any(map(_is_about_talk, words)):
         return None
     return asked_days(text, today)
+
+
+def asks_about_user(text: str) -> bool:
+    """Return whether a question asks for all that is known about the user, and for nothing else."""
+    if (found := _ABOUT_USER.search(text.casefold())) is None:
+        return False
+    beside = _CONVERSATION_WORDS.sub(" ", f"{text[: found.start()]} {text[found.end() :]}")
+    return not any(map(_names_something, words_beside_dates(beside)))
 
 
 def _names_something(word: str) -> bool:

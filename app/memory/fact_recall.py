@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from app.domain.ids import PassageId, passage_id_of
+from app.domain.ids import PassageId, part_id, passage_id_of
 from app.domain.passages import PassageKind
 from app.domain.recall import RetrievedFact
 from app.index.id_set import IdSet
@@ -16,11 +16,12 @@ from app.memory.retrieved import match_score
 from app.memory.search import SearchService
 from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
-from app.storage.tables.facts import Facts, KnownFact
+from app.storage.tables.facts import FactFilter, Facts, KnownFact
 from app.storage.tables.memories import ArchivalMemories
 from app.storage.tables.recall_reads import RecallReads
 
 STATEMENT_LOG_ODDS = -1.0  # log odds: a short text matches the words of a question too easily
+_LISTED = 60  # facts that a question for all of them gets
 _CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
 _STANDS_OUT = 2.6  # deviations of the background, beyond which a fact's cosine adds to that
 _SLOPE, _MOST_LOG_ODDS = 3.0, 5.0  # log odds for a deviation, and in all
@@ -49,11 +50,28 @@ class FactRecall:
         ranked = retrieval.unquoted(
             self.ranked(prepared, refused(retrieval.verdicts), limit, boundary)
         )
+        return self._retrieved(ranked, retrieval)[: limit + SPARE]
+
+    def all_facts(self, retrieval: Retrieval, boundary: Boundary) -> tuple[RetrievedFact, ...]:
+        """Return all facts inside a boundary; see `listed`."""
+        ranked = self.listed(refused(retrieval.verdicts), boundary)
+        return self._retrieved(retrieval.unquoted(ranked), retrieval)
+
+    def listed(self, left_out: IdSet, boundary: Boundary) -> list[Ranked]:
+        """Return the current facts inside a boundary, pinned ones first, then the newest."""
+        own = self._search.pools().sides[PassageKind.FACT].without(left_out)
+        allowed = SearchScope(own, IdSet()).inside(boundary).allowed or IdSet()
+        ids = (each.fact.id for each in self._facts.listed(FactFilter(limit=_LISTED)))
+        return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in ids if each in allowed]
+
+    def _retrieved(
+        self, ranked: Sequence[Ranked], retrieval: Retrieval
+    ) -> tuple[RetrievedFact, ...]:
         heads = self._reads.heads(passage_id_of(each.part_id) for each in ranked)
         known = self.known(ranked)
         has_saved = any(head.kind is PassageKind.MEMORY for head in heads.values())
         saved = {each.id: each for each in self._memories.listed()} if has_saved else {}
-        best = retrieval.with_feedback(ranked, heads, known)[: limit + SPARE]
+        best = retrieval.with_feedback(ranked, heads, known)
         found = []
         for each in best:
             passage = passage_id_of(each.part_id)

@@ -26,7 +26,7 @@ from app.domain.recall import (
 )
 from app.domain.results import FoundAnswer
 from app.index.id_set import IdSet
-from app.index.question import days_asked_about
+from app.index.question import asks_about_user, days_asked_about
 from app.index.ranking import Ranked
 from app.language.date_phrases import Days
 from app.memory.answers import quoted_answers
@@ -93,7 +93,8 @@ class RecallService:
 
         Excluded are that conversation, private, deleted and archived conversations, non-answers,
         what the user marked never to use again, and what the recall rules of projects exclude.
-        Small talk finds nothing; a question that names only days finds their conversations. A part that fails or is cancelled (`is_cancelled` is called
+        Small talk finds nothing; a question that names only days finds their conversations, and one for
+        what is known about the user all facts. A part that fails or is cancelled (`is_cancelled` is called
         between the parts) is empty, and `notice` says so. Without `by_meaning` only words are
         searched, which takes tens of milliseconds.
         """
@@ -132,7 +133,7 @@ class RecallService:
         At most `limit` turns, half as many facts and saved texts, and as many passages of
         documents, by the rules of `retrieve`; `is_weak` marks those that no prompt would get. If
         the message mentions conversations, only their turns are searched; if it asks about days, the
-        newest turns of these are listed. None for a question that names nothing to look up. Raises MemoryOff where memory is off, and KnownError.
+        newest turns of these are listed, and all facts if it asks for what is known about the user. None for a question that names nothing to look up. Raises MemoryOff where memory is off, and KnownError.
         """
         conversation = self._conversations.by_ids([conversation_id]).get(conversation_id)
         if not is_recall_on(conversation):
@@ -142,12 +143,15 @@ class RecallService:
         verdicts = self._feedback.verdicts()
         excluded = refused(verdicts) | IdSet(choice.left_out)
         boundary = self._search.boundaries.of(conversation.project if conversation else None)
+        scope = self._other_conversations(conversation_id, excluded, boundary)
+        listed: list[Ranked] | None = None
         if (days := _days_of(question)) is not None and not choice.mentioned:
-            scope = self._other_conversations(conversation_id, excluded, boundary)
-            listed = self._results.of_each(
-                SearchQuery(limit=limit), [(self._day_recall.ranked(days, scope, limit), limit)]
-            )
-            found = [FoundAnswer(each, each.user_question, each.snippet) for each in listed[0]]
+            listed = self._day_recall.ranked(days, scope, limit)
+        elif asks_about_user(question):
+            listed = self._fact_recall.listed(excluded, boundary)
+        if listed is not None:
+            (named,) = self._results.of_each(SearchQuery(), [(listed, len(listed))])
+            found = [FoundAnswer(each, each.user_question, each.snippet) for each in named]
             return self._still_within(boundary, found)
         prepared = prepare(self._search, question, recent)
         if prepared is None:
@@ -159,7 +163,6 @@ class RecallService:
             known: list[Ranked] = []
             filed: Sequence[Ranked] = ()
         else:
-            scope = self._other_conversations(conversation_id, excluded, boundary)
             known = self._fact_recall.ranked(prepared, excluded, limit, boundary)
             filed = self._document_recall.ranked(prepared, excluded, boundary)
         ranked = self._without_repeats(prepared, scope)
@@ -202,6 +205,10 @@ class RecallService:
             retrieval.verdicts = self._feedback.verdicts()
             retrieval.attempt(lambda: self._of_days(days, retrieval))
             return
+        if asks_about_user(question) and settings.rag_enabled:
+            retrieval.verdicts = self._feedback.verdicts()
+            retrieval.attempt(lambda: self._about_user(retrieval))
+            return
         prepared = prepare(
             self._search, question, retrieval.segment.recent, by_meaning=retrieval.by_meaning
         )
@@ -224,6 +231,10 @@ class RecallService:
         scope = self._other_conversations(here, refused(verdicts), self._boundary(retrieval))
         found = self._day_recall.conversations(days, scope, verdicts, retrieval.segment.quoted)
         retrieval.found = replace(retrieval.found, mentioned=found)
+
+    def _about_user(self, retrieval: Retrieval) -> None:
+        facts = self._fact_recall.all_facts(retrieval, self._boundary(retrieval))
+        retrieval.found = replace(retrieval.found, asked_facts=facts)
 
     def _keep_inside(self, found: RetrievalResult, retrieval: Retrieval) -> None:
         """Keep what is still inside the boundary: a conversation may have been moved."""

@@ -17,7 +17,7 @@ _FITTED_FILE = Path(__file__).resolve().parents[2] / "resources" / "budget.json"
 
 
 def budget_share(found: RetrievalResult) -> float:
-    """Return the share (0-1) of the budget for what was found; 1 for a mentioned conversation."""
+    """Return the share (0-1) of the budget for what was found; 1 for what is asked for by name."""
     fitted = _fitted()
     return share_of(best_relevance(found), fitted["exponent"], fitted["least"])
 
@@ -28,8 +28,8 @@ def share_of(relevance: float, exponent: float, least: float) -> float:
 
 
 def best_relevance(found: RetrievalResult) -> float:
-    """Return the best relevance (0-1) found, 0 for nothing; 1 for a mentioned conversation."""
-    if found.mentioned:
+    """Return the best relevance (0-1) found, 0 for nothing; 1 for what is asked for by name."""
+    if found.mentioned or found.asked_facts:
         return 1.0
     turns = [*found.history, *(each for one in found.conversations for each in one.exchanges)]
     matches = [each.match for each in turns]

@@ -83,6 +83,7 @@ def select_within(
     selector.select_mentioned(found.mentioned)
     selector.select_conversations(found.conversations)
     selector.select_turns(RecallLayer.HISTORY, found.history, "rag_history_limit")
+    selector.select_facts(found.asked_facts, are_asked_for=True)
     selector.select_facts(found.facts)
     selector.select_hints()
     selector.extend_quotations()
@@ -220,19 +221,23 @@ class _Selector:
                 self._exchanges.add(turn.exchange_id)
         return has_any
 
-    def select_facts(self, facts: Sequence[RetrievedFact]) -> None:
-        """Select facts; for one that a quoted turn says, that turn's sentence is quoted instead."""
+    def select_facts(self, facts: Sequence[RetrievedFact], *, are_asked_for: bool = False) -> None:
+        """Select facts; for one that a quoted turn says, that turn's sentence is quoted instead.
+
+        Those that the message asks for are limited by the budget only.
+        """
         taken = 0
         for fact in facts:
             numbers = self._context.turn_numbers
             number = numbers.get(fact.exchange_id) if fact.exchange_id is not None else None
             piece = recalled_text.fact_piece(fact, number)
             why_not = (
-                self._why_not.refused(fact.match)
+                self._why_not.unwanted(fact.match)
+                or ("" if are_asked_for else self._why_not.refused(fact.match))
                 or (IN_PROMPT if fact.message_id in self._context.held else "")
                 or self._repeated(fact.text)
                 or (QUOTED if self._is_quoted(fact.text) else "")
-                or self._why_not.over(taken, "rag_fact_limit")
+                or ("" if are_asked_for else self._why_not.over(taken, "rag_fact_limit"))
             )
             if not why_not and self.budget.put(recalled_text.FACTS, piece) is None:
                 why_not = self._why_not.no_room()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.index.question import days_asked_about, parse_question, strip_request
+from app.index.question import asks_about_user, days_asked_about, parse_question, strip_request
 from app.index.small_talk import is_non_answer, is_small_talk
 from tests.fakes.language import CASES
 from tests.fakes.values import TEXTS
@@ -35,6 +35,15 @@ def test_a_question_about_the_conversations_of_some_days_names_them(text: str, d
 @pytest.mark.parametrize("text", CASES["no_days_asked"])
 def test_other_questions_ask_about_no_days(text: str) -> None:
     assert days_asked_about(text, date(2026, 11, 26)) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("about_the_user", True), ("not_about_the_user", False)]
+)
+def test_questions_for_all_that_is_known_about_the_user_are_recognized(
+    kind: str, expected: bool
+) -> None:
+    assert [text for text in CASES[kind] if asks_about_user(text) is not expected] == []
 
 
 def test_questions_for_a_time_are_recognized() -> None:

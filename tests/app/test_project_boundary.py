@@ -185,6 +185,7 @@ def answered(b: Bounded, asked: str, here: Conversation, *mentioned: Conversatio
     return str(b.services.recall.answers(asked, (), here.id, 6, choice))
 
 
+LAST_TIME, ALL_FACTS = "What was our last conversation about?", "What do you know about me?"
 Path = Callable[[Bounded, Secret, Conversation], str]
 FROM_CONVERSATIONS: dict[str, Path] = {
     "recall": lambda b, s, here: retrieved(b, question(s.ware), here),
@@ -198,6 +199,10 @@ FROM_CONVERSATIONS: dict[str, Path] = {
     "typing": lambda b, s, here: str(
         b.services.typed_recall.prepare(Draft(question(s.ware)), here.id)
     ),
+    "days": lambda b, _, here: retrieved(b, LAST_TIME, here),
+    "days to Recall": lambda b, _, here: answered(b, LAST_TIME, here),
+    "all facts": lambda b, _, here: retrieved(b, ALL_FACTS, here),
+    "all facts to Recall": lambda b, _, here: answered(b, ALL_FACTS, here),
     "Recall": lambda b, s, here: answered(b, question(s.ware), here),
     "a mention to Recall": lambda b, s, here: answered(
         b, question(s.ware), here, s.record.conversation.id
@@ -242,6 +247,10 @@ FROM_OUTSIDE: dict[str, Path] = {
 }
 OF_ALL = (
     "a trail",
+    "days",
+    "days to Recall",
+    "all facts",
+    "all facts to Recall",
     "MCP fetch of passages",
     "MCP projects",
     "profile",

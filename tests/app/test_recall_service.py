@@ -19,6 +19,9 @@ from app.domain.results import FoundAnswer
 from app.memory.core_memory import ArchivalMemoryService
 from app.memory.narrowing import narrowed
 from app.memory.recall import RecallService
+from app.memory.recall_refusals import SelectionContext
+from app.memory.recall_selection import select_recalled
+from app.memory.token_budget import RecallRoom
 from app.storage.engine.store import Store
 from app.storage.tables.recall_reads import RecallReads
 from tests.fakes.found import said_in
@@ -161,6 +164,26 @@ def test_a_question_about_days_finds_their_conversations(library: RecallLibrary)
     ).mentioned
     assert [each.text for each in talk.summary] == ["Two short things."]
     assert before.conversation.id != talk.conversation_id
+
+
+def test_a_question_for_what_is_known_about_the_user_gets_all_facts(library: RecallLibrary) -> None:
+    asked = "What do you know about me?"
+    said = [f"The user has a {each}." for each in ("boat", "canoe", "dinghy", "ferry", "gondola")]
+    facts = [library.fact(each, library.about_cat) for each in said]
+    library.fact("The user has a raft.", valid_until=AT)
+    library.fact("The user has a yacht.", add_conversation(library.store, "no", private=True))
+    settings = RecallSettings()
+    result = library.recall(asked)
+    assert {each.text for each in result.asked_facts} == set(said)
+    assert len(said) > settings.rag_fact_limit
+    context = SelectionContext(NOWHERE, asked, frozenset())
+    selection = select_recalled(result, settings, context, RecallRoom(1_200, 0, 0))
+    assert all(each.injected for each in selection.items)
+    assert len(selection.items) == len(said)
+    answers = library.recall_service.answers(asked, (), NOWHERE, 3) or ()
+    assert {each.reply for each in answers} == set(said)
+    library.feedback.give(facts[0].id, Verdict.NEVER)
+    assert {each.text for each in library.recall(asked).asked_facts} == set(said[1:])
 
 
 @pytest.mark.parametrize("text", ["ok", "yes, please go on", "谢谢！", "👍", "", "?"])
