@@ -4,9 +4,10 @@ Such a question names nothing to search for, so nothing is ranked. The conversat
 those that a message mentions, each with its summary and its first turns in these days.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice
 
 from app.domain.ids import ConversationId, PartId, PassageId, part_id
 from app.domain.passages import PassageKind, SearchQuery
@@ -34,21 +35,10 @@ class DayRecall:
         self._passages = Passages(store)
         self._reads = RecallReads(store)
 
-    def turns(self, days: Days, scope: SearchScope) -> list[PassageId]:
-        """Return the turns of a scope in these local days, newest first."""
-        first, last = days
-        query = SearchQuery(after=_start_of(first), before=_start_of(last + timedelta(days=1)))
-        return [
-            each
-            for each in self._passages.newest(query, [PassageKind.TURN])
-            if each not in scope.left_out and (scope.allowed is None or each in scope.allowed)
-        ]
-
     def ranked(self, days: Days, scope: SearchScope, limit: int) -> list[Ranked]:
         """Return the newest turns of these days as a ranking."""
-        return [
-            replace(_SURE, part_id=part_id(each, 0)) for each in self.turns(days, scope)[:limit]
-        ]
+        turns = islice(self._turns(days, scope), limit)
+        return [replace(_SURE, part_id=part_id(each, 0)) for each in turns]
 
     def conversations(
         self,
@@ -58,10 +48,11 @@ class DayRecall:
         quoted: Collection[PassageId],
     ) -> tuple[RetrievedConversation, ...]:
         """Return the conversations of these days, newest first, without what the request quotes."""
-        newest = [each for each in self.turns(days, scope) if each not in quoted]
-        heads = self._reads.heads(newest[:_CONSIDERED])
+        unquoted = (each for each in self._turns(days, scope) if each not in quoted)
+        newest = list(islice(unquoted, _CONSIDERED))
+        heads = self._reads.heads(newest)
         of_each: dict[ConversationId, list[PassageHeader]] = {}
-        for each in newest[:_CONSIDERED]:
+        for each in newest:
             if (head := heads.get(each)) is not None and head.conversation_id is not None:
                 of_each.setdefault(head.conversation_id, []).insert(0, head)
         wanted = list(of_each)[:_MOST]
@@ -90,6 +81,14 @@ class DayRecall:
                 )
             )
         return tuple(found)
+
+    def _turns(self, days: Days, scope: SearchScope) -> Iterator[PassageId]:
+        """Yield the turns of a scope in these local days, newest first."""
+        first, last = days
+        query = SearchQuery(after=_start_of(first), before=_start_of(last + timedelta(days=1)))
+        for each in self._passages.newest(query, [PassageKind.TURN]):
+            if each not in scope.left_out and (scope.allowed is None or each in scope.allowed):
+                yield each
 
     def _summaries(
         self, wanted: Sequence[ConversationId], scope: SearchScope
