@@ -105,16 +105,18 @@ def parse_question(text: str, *, is_message: bool = False) -> ParsedQuestion:
     )
 
 
-def days_asked_about(text: str, today: date) -> Days | None:
+def days_asked_about(text: str, today: date, before: str = "") -> Days | None:
     """Return the first and last day whose conversations a question asks for, else None.
 
     "What did we discuss yesterday?" names nothing but the day. A question for the last conversation
-    asks about all days.
+    asks about all days. After such a message (`before`) "And last week?" is one too.
     """
     if not is_question(text) and strip_request(text) == text:
         return None
     words = words_beside_dates(text)
-    if any(map(_names_something, words)) or not any(map(_is_about_talk, words)):
+    if any(map(_names_something, words)):
+        return None
+    if not any(map(_is_about_talk, words)) and not (before and days_asked_about(before, today)):
         return None
     return asked_days(text, today)
 

@@ -145,7 +145,7 @@ class RecallService:
         boundary = self._search.boundaries.of(conversation.project if conversation else None)
         scope = self._other_conversations(conversation_id, excluded, boundary)
         listed: list[Ranked] | None = None
-        if (days := _days_of(question)) is not None and not choice.mentioned:
+        if (days := _days_of(question, recent)) is not None and not choice.mentioned:
             listed = self._day_recall.ranked(days, scope, limit)
         elif asks_about_user(question):
             listed = self._fact_recall.listed(excluded, boundary)
@@ -200,7 +200,7 @@ class RecallService:
 
     def _retrieve(self, question: str, retrieval: Retrieval) -> None:
         settings = retrieval.settings
-        days = _days_of(question)
+        days = _days_of(question, retrieval.segment.recent)
         if days is not None and settings.rag_enabled and not retrieval.segment.mentioned:
             retrieval.verdicts = self._feedback.verdicts()
             retrieval.attempt(lambda: self._of_days(days, retrieval))
@@ -367,8 +367,9 @@ class RecallService:
         return self._search.boundaries.of(retrieval.segment.project)
 
 
-def _days_of(question: str) -> Days | None:
-    return days_asked_about(question, datetime.now(UTC).astimezone().date())
+def _days_of(question: str, recent: Sequence[RecentTurn]) -> Days | None:
+    before = recent[-1].user if recent else ""
+    return days_asked_about(question, datetime.now(UTC).astimezone().date(), before)
 
 
 _Find = tuple[Ranked, PassageHeader]

@@ -32,6 +32,14 @@ def test_a_question_about_the_conversations_of_some_days_names_them(text: str, d
     assert " ".join(each.isoformat() for each in found) == days
 
 
+def test_a_follow_up_asks_about_other_days() -> None:
+    today, week = date(2026, 11, 26), (date(2026, 11, 16), date(2026, 11, 22))
+    before = "What did we talk about yesterday?"
+    assert days_asked_about("And last week?", today, before) == week
+    assert days_asked_about("And last week?", today, "How was the weather yesterday?") is None
+    assert days_asked_about("And the bike?", today, before) is None
+
+
 @pytest.mark.parametrize("text", CASES["no_days_asked"])
 def test_other_questions_ask_about_no_days(text: str) -> None:
     assert days_asked_about(text, date(2026, 11, 26)) is None
