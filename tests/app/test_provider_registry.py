@@ -355,6 +355,7 @@ def test_models_are_listed(name: str) -> None:
 @pytest.mark.parametrize(
     ("listing", "is_list"),
     [({"data": []}, True), ({"data": [{"id": "x"}]}, True), ({"models": [{"model": "x"}]}, True),
+     ({"data": [{"id": ""}, {"id": "x"}, {"object": "model"}]}, True), ({"data": [{"object": "model"}]}, False),
      ({"data": [1]}, False), ({"data": "x"}, False), ({}, False), ([], False), (None, False)],
 )  # fmt: skip
 def test_a_list_of_models_is_recognized(listing: Any, is_list: bool) -> None:

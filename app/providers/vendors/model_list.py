@@ -50,11 +50,11 @@ def listed_models(
 
 
 def is_model_list(listing: object) -> bool:
-    """Whether a decoded answer is a list of models, possibly an empty one."""
+    """Whether a decoded answer is a list of models, possibly an empty one; some of them may have no name."""
     entries = member(listing, "data")
     if entries is None:
         entries = member(listing, "models")
-    return isinstance(entries, list) and all(entry_name(entry) for entry in entries)
+    return isinstance(entries, list) and (not entries or any(map(entry_name, entries)))
 
 
 def entry_name(entry: Any) -> str:
