@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.commands import maintenance as commands
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.settings_schema import SETTINGS
 from app.domain.workers import WorkerName
+from app.index.text_sync import TextIndexSync
 from app.providers.configuration import ProviderConfig
 from app.storage.safety import maintenance
 from app.storage.safety.backup import list_backups
@@ -211,6 +214,23 @@ def test_check_finds_and_repairs(idle: Console) -> None:
     assert repaired["ok"] is True
     assert len(repaired["repaired"]) == len(ran.document["problems"])
     assert idle.json("check")["ok"] is True
+
+
+def test_whoever_watches_is_told_of_a_long_wait_for_the_index(
+    idle: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = threading.Event()
+
+    class Timer(threading.Timer):
+        def run(self) -> None:
+            super().run()
+            said.set()
+
+    monkeypatch.setattr(commands, "Timer", Timer)
+    monkeypatch.setattr(commands, "_LONG_S", 0.0)
+    monkeypatch.setattr(TextIndexSync, "catch_up", lambda *_: said.wait(10))
+    idle.is_watched = True
+    assert "index is brought up to date" in idle.done("check").err
 
 
 def test_backups(cli: Console, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import asdict
+from threading import TIMEOUT_MAX, Timer
 from typing import TYPE_CHECKING
 
 from app.bootstrap import locked
@@ -20,13 +21,21 @@ from app.workers.regeneration import EmbeddingRegeneration, ModelRegeneration
 if TYPE_CHECKING:
     from app.check import CheckReport
 
+_LONG_S = 2.0
+
 
 def catch_up_index(sync: TextIndexSync, terminal: Terminal) -> None:
-    """Index everything that is stored; print an error if that fails."""
+    """Index everything that is stored, and say so if it takes long; print an error if that fails."""
+    words = ("The text index is brought up to date.",)
+    timer = Timer(_LONG_S if terminal.is_watched else TIMEOUT_MAX, terminal.err, words)
+    timer.start()
     try:
         sync.catch_up(terminal.cancelled)
     except IndexUnavailable as error:
         terminal.err(f"Search does not find all of it yet: {error}")
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def check_(
@@ -42,7 +51,6 @@ def check_(
             terminal.err(f"{tenth * 10} % of the turns checked")
 
     report = check(repair=given.repair, is_cancelled=terminal.cancelled, progress=progress)
-    catch_up_index(sync, terminal)
     if terminal.as_json:
         terminal.document(asdict(report) | {"ok": not report.problems})
     elif report.problems:
@@ -52,6 +60,7 @@ def check_(
             terminal.err("'commonplace check --repair' repairs what can be derived again.")
     else:
         terminal.line("Everything is in order.")
+    catch_up_index(sync, terminal)
     return 1 if report.problems else 0
 
 
