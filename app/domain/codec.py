@@ -90,7 +90,7 @@ def _to_encodable(value: Any) -> Any:
     """Return one level of a value in types that the JSON encoder knows; it calls again for the rest."""
     kind: type = type(value)
     if kind is datetime:
-        return value.astimezone(UTC).isoformat()
+        return (value if value.tzinfo is UTC else value.astimezone(UTC)).isoformat()
     plain: dict[str, Any] = {_TAG: _serialized_name(kind)}
     for name, default in _defaults(kind):  # raises TypeError for other classes
         if (field := getattr(value, name)) is not default and field != default:

@@ -22,7 +22,9 @@ _log = logging.getLogger(__name__)
 _BATCH = 500
 _COMMIT_EVERY_S = 1.0
 _COMMIT_APART_EVERY_S = 3.0  # each takes 70 ms, with what is written and opened after it
-_BUSY_S = 0.7  # of work within `_RECENT_S`; more is worth starting a process, which takes 0.4 s
+_BUSY_S = (
+    0.5  # of processor time within `_RECENT_S`; more is worth a process, which takes 0.4 to start
+)
 _RECENT_S = 5.0
 _MANY = 50  # passages at once, as in an import
 _MAX_WAIT_S = 1.0
@@ -159,11 +161,11 @@ class TextIndexSync(Follower):
 
     def _put(self, texts: PassageTexts, count: int) -> None:
         """Index texts, and note how long it took and whether they were many."""
-        started = time.monotonic()
+        started = time.thread_time()
         self._index.put(texts if self._index.is_apart else self._throttled(texts))
         ended = time.monotonic()
         self._spent_s *= math.exp((self._spent_at - ended) / _RECENT_S)
-        self._spent_s += ended - started
+        self._spent_s += time.thread_time() - started
         self._spent_at = ended
         if count >= _MANY:
             self._many_at = ended

@@ -279,9 +279,7 @@ def _size_bytes(path: Path) -> int:
     return 0
 
 
-def batches(
-    found: Iterable[ImportedConversation], most_messages: int = _BATCH_MESSAGES
-) -> Iterator[list[ImportedConversation]]:
+def batches(found: Iterable[ImportedConversation]) -> Iterator[list[ImportedConversation]]:
     """Yield conversations in lists that fit into memory and contain no conversation twice.
 
     Conversations that were read before an error are yielded before it is raised.
@@ -294,7 +292,7 @@ def batches(
                 batch = []
             batch.append(conversation)
             messages = sum(len(each.messages) for each in batch)
-            if len(batch) >= _BATCH_CONVERSATIONS or messages >= most_messages:
+            if len(batch) >= _BATCH_CONVERSATIONS or messages >= _BATCH_MESSAGES:
                 yield batch
                 batch = []
     except Exception:

@@ -90,11 +90,11 @@ def imports(store: Store, given: Namespace, terminal: Terminal) -> int:
             {"imports": [{**asdict(each), "at": each.at.isoformat()} for each in rows]}
         )
     for each in () if terminal.as_json else rows:
-        terminal.line(
-            f"{each.number}  {format_moment(each.at)}  {format_count(each.conversations, 'conversation')}  "
-            f"{format_count(each.messages, 'message')} in others  "
-            f"{', '.join(each.names)}"
-        )
+        counts = [format_count(each.conversations, "conversation")]
+        if each.messages:
+            counts.append(f"{format_count(each.messages, 'message')} in other conversations")
+        shown = (str(each.number), format_moment(each.at), ", ".join(counts), ", ".join(each.names))
+        terminal.line("  ".join(shown))
     return 0
 
 

@@ -171,7 +171,9 @@ def moment(value: object) -> datetime | None:
     except ValueError:
         return None
     found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
-    return found.astimezone(UTC) if 1990 < found.year < 2200 else None
+    if not 1990 < found.year < 2200:
+        return None
+    return found if found.tzinfo is UTC else found.astimezone(UTC)
 
 
 def _from_epoch(value: float) -> datetime | None:

@@ -16,7 +16,7 @@ from app.storage.work.queue import Tally
 from app.transfer.existing import find_existing, key_of, names_of
 from app.transfer.files_beside import FilesBeside, with_files
 from app.transfer.growth import with_new_files, without_files
-from app.transfer.importer import ConversationImporter, PendingImport
+from app.transfer.importer import ConversationImporter
 from app.transfer.importing import batches
 from app.transfer.open_replies import OpenReplies
 from app.transfer.source_files import FileRead, SourceFile, SourceFiles, read_file
@@ -27,7 +27,6 @@ _log = logging.getLogger(__name__)
 _POLL_S = 2.0
 _UNUSED_S = 86_400.0
 _TAKEN = 20
-_TOGETHER = 1_000  # messages that are stored together, so that converting and writing overlap
 
 
 class SourceReader(Job[SourceFile, FileRead]):
@@ -98,15 +97,9 @@ class SourceReader(Job[SourceFile, FileRead]):
     def save(self, results: Sequence[FileRead]) -> Saved:
         """Store what is new."""
         importer = ConversationImporter(self._store)
-        pending: Sequence[PendingImport] = ()
-        for batch in batches((each for made in results for each in made.conversations), _TOGETHER):
-            keys = {key_of(found) for found in batch}
-            if any(each.key in keys for each in pending):
-                _wait(pending)  # its messages are looked up in the database
-            following = importer.store(batch)  # while the one before is written
-            _wait(pending)
-            pending = following
-        _wait(pending)
+        for batch in batches(each for made in results for each in made.conversations):
+            for stored in importer.store(batch):
+                stored.wait()
         for made in results:
             self._files.note_read(made)
         empty = sum(not made.conversations for made in results)
@@ -123,11 +116,6 @@ class SourceReader(Job[SourceFile, FileRead]):
 
     def _followed(self) -> list[SourceName]:
         return [name for name, spec in SOURCES.items() if self._settings.flag(spec.setting)]
-
-
-def _wait(pending: Sequence[PendingImport]) -> None:
-    for each in pending:
-        each.wait()
 
 
 build = SourceReader

@@ -43,7 +43,11 @@ class PastImportsDialog(Dialog):
         row = QWidget(self._body)
         counts = [trn("{count} conversation", "{count} conversations", past.conversations)]
         if past.messages:
-            added = trn("{count} message in others", "{count} messages in others", past.messages)
+            added = trn(
+                "{count} message in other conversations",
+                "{count} messages in other conversations",
+                past.messages,
+            )
             counts = [*counts * bool(past.conversations), added]
         head = ", ".join((format_moment(past.at), *counts))
         text = plain_label(row, "", f"{head}\n{', '.join(past.names)}")
