@@ -7,8 +7,8 @@ Words rank in any order. A word that only looks like a filter (`12:30`, `std::ve
 """
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from app.domain.errors import InvalidInput
 from app.domain.passages import SearchQuery
@@ -119,6 +119,17 @@ def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = Non
     if query == SearchQuery(limit=limit):
         raise _names_nothing(asked)
     return query
+
+
+def within_days(query: SearchQuery, days: tuple[date, date]) -> SearchQuery:
+    """Return a query without words that finds what was said from one local day to another."""
+    first, last = days
+    start = None if first == date.min else _start_of(first)
+    return replace(query, words="", after=start, before=_start_of(last + timedelta(days=1)))
+
+
+def _start_of(day: date) -> datetime:
+    return datetime.combine(day, time()).astimezone().astimezone(UTC)
 
 
 def sentence_query(text: str, limit: int = DEFAULT_LIMIT) -> SearchQuery:

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from app.domain.wording import count_words, is_question
 from app.index.small_talk import COURTESIES
-from app.language.date_phrases import Days, asked_days, asks_for_time
+from app.language.date_phrases import Days, asked_days, asks_for_time, is_relative
 from app.language.date_words import words_beside_dates
 from app.language.sentences import unspaced_runs
 from app.language.word_lists import (
@@ -119,6 +119,17 @@ def days_asked_about(text: str, today: date, before: str = "") -> Days | None:
     if not any(map(_is_about_talk, words)) and not (before and days_asked_about(before, today)):
         return None
     return asked_days(text, today)
+
+
+def days_searched_for(words: str, today: date) -> Days | None:
+    """Return the days that a search is for: a question about them, or just "yesterday".
+
+    A date that is not relative to today may stand in the text that is wanted.
+    """
+    if (days := days_asked_about(words, today)) is not None:
+        return days
+    is_date = not any(map(_names_something, words_beside_dates(words)))
+    return asked_days(words, today) if is_date and is_relative(words) else None
 
 
 def asks_about_user(text: str) -> bool:

@@ -42,6 +42,7 @@ _DATE: Final = re.compile(
        | (?P<year>iy?Y)""",
     re.VERBOSE,
 )
+_RELATIVE: Final = re.compile("[gqnr]|[ltf][dwmyk]|[dwmyk][lp]|[dwmy][aB]|b[DNc]")
 _TIME: Final = re.compile("[ICRBgqnrWZMeO]|[ltf][dwmyhkS]|[dwmyhkS][lpf]|[DNc][dwmyhk]")
 
 
@@ -90,6 +91,12 @@ def asked_days(text: str, today: date) -> Days | None:
     if ("g", 0) in letters:
         return _one(today)
     return (date.min, today) if any(letter in "lpR" for letter, _ in letters) else None
+
+
+def is_relative(text: str) -> bool:
+    """Whether a text names a day, week, month or year by its distance from now, as "yesterday" does."""
+    letters = _letters(read_symbols(text[:_MOST_CHARS]))
+    return _RELATIVE.search(letters) is not None
 
 
 def _letters(symbols: list[Symbol]) -> str:

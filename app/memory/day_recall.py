@@ -6,12 +6,12 @@ those that a message mentions, each with its summary and its first turns in thes
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 
 from app.domain.ids import ConversationId, PartId, PassageId, part_id
 from app.domain.passages import PassageKind, SearchQuery
 from app.domain.recall import RetrievedConversation, Verdict
+from app.index.query import within_days
 from app.index.ranking import Ranked
 from app.language.date_phrases import Days
 from app.memory.recall_search import PreparedQuery
@@ -84,9 +84,8 @@ class DayRecall:
 
     def _turns(self, days: Days, scope: SearchScope) -> Iterator[PassageId]:
         """Yield the turns of a scope in these local days, newest first."""
-        first, last = days
-        query = SearchQuery(after=_start_of(first), before=_start_of(last + timedelta(days=1)))
-        for each in self._passages.newest(query, [PassageKind.TURN]):
+        newest = self._passages.newest(within_days(SearchQuery(), days), [PassageKind.TURN])
+        for each in newest:
             if each not in scope.left_out and (scope.allowed is None or each in scope.allowed):
                 yield each
 
@@ -101,10 +100,3 @@ class DayRecall:
             and each.conversation_id is not None
             and each.id not in scope.left_out
         }
-
-
-def _start_of(day: date) -> datetime | None:
-    """Return when a local day begins, in UTC; None before any."""
-    if day == date.min:
-        return None
-    return datetime.combine(day, time()).astimezone().astimezone(UTC)

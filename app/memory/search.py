@@ -3,14 +3,15 @@
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId, PartId, part_id, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
 from app.domain.results import SearchResponse, SearchResult
 from app.index.id_set import IdSet
-from app.index.query import parse_query, sentence_query
-from app.index.question import ParsedQuestion, parse_question
+from app.index.query import parse_query, sentence_query, within_days
+from app.index.question import ParsedQuestion, days_searched_for, parse_question
 from app.index.ranking import Nearness, Numbers, Ranked, context_parts, rank
 from app.index.relevance import Background, with_relevance
 from app.index.text_index import TantivyTextIndex
@@ -121,7 +122,7 @@ class SearchService:
         InvalidInput for an invalid query or limit, IndexUnavailable.
         """
         started = time.perf_counter()
-        query = parse_query(text, limit)
+        query = _within_named_days(parse_query(text, limit))
         vector: QueryVector | None = None
         if query.is_list:
             listed = self._listed(query, kinds, among, boundary)
@@ -152,6 +153,10 @@ class SearchService:
         It is read as plain words; archived conversations are left out. Raises as `search`.
         """
         query = replace(sentence_query(sentence, limit), topics=topics, is_message=True)
+        if (dated := _within_named_days(query)).is_list:
+            listed = self._listed(dated, kinds, boundary=boundary)
+            (results,) = self._results.of_each(dated, [(listed, limit)])
+            return tuple(self._inside(results, boundary))
         found = self._found(query, self.query_vector(query), kinds, None, boundary)
         return tuple(self._inside(found, boundary))
 
@@ -181,7 +186,7 @@ class SearchService:
         If none of `parts` ranks, they are added to the candidates, so that their features are
         known.
         """
-        query = parse_query(text)
+        query = _within_named_days(parse_query(text))
         scope = self._scope(query, None)
         if query.is_list:
             whole = replace(query, limit=_ALL)
@@ -373,6 +378,14 @@ class SearchService:
     def pools(self) -> PassagePools:
         """Return the passages that rank apart or not at all; cached until something changes."""
         return self._pools.get(None)
+
+
+def _within_named_days(query: SearchQuery) -> SearchQuery:
+    """Return a query that names only days, as "yesterday", as one for what was said in them."""
+    if not query.words or query.phrases or query.after or query.before:
+        return query
+    days = days_searched_for(query.words, datetime.now(UTC).astimezone().date())
+    return query if days is None else within_days(query, days)
 
 
 def with_any_word(ranked: Sequence[Ranked]) -> list[Ranked]:

@@ -1,7 +1,7 @@
 """The search service: results, filters, hidden conversations, meaning, and results that are not turns."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -194,6 +194,25 @@ def test_filters_alone_list_the_newest_first(library: Library) -> None:
     assert library.titles("after:2024 -bread") == []
     found = library.service.search("after:2024", among=[1]).results
     assert [each.conversation_title for each in found] == ["2024"]
+
+
+def test_a_search_for_yesterday_lists_what_was_said_then(library: Library) -> None:
+    yesterday = datetime.now().astimezone().replace(hour=12) - timedelta(days=1)
+    said = {
+        title: add_conversation(library.store, f"Of {title}", title=title, at=at.astimezone(UTC))
+        for title, at in (("bees", yesterday), ("tea", yesterday - timedelta(days=1)))
+    }
+    add_conversation(library.store, "The song Yesterday", title="song")
+    asked = "What did we talk about yesterday?"
+    for query in ("yesterday", asked, "title:bees yesterday"):
+        assert library.titles(query) == ["bees"], query
+    assert library.titles("the day before yesterday") == ["tea"]
+    assert library.titles("song yesterday") == library.titles('"yesterday"') == ["song"]
+    first = f"{said['tea'].conversation.created_at.astimezone():%Y-%m-%d}"
+    assert "tea" not in library.titles(f"yesterday after:{first}")
+    found = library.with_meaning.by_sentence(asked, 5, {TURN}, None)
+    assert [each.conversation_title for each in found] == ["bees"]
+    assert library.service.inspect("yesterday").ranking_input is None
 
 
 def test_archived_deleted_and_private_conversations_are_hidden_at_once(library: Library) -> None:
