@@ -229,16 +229,18 @@ def test_no_text_is_rich_text(show: Show) -> None:
 
 @pytest.mark.parametrize("problem", [Problem("rate", "Too many requests", "Wait 20 s"), None])
 @pytest.mark.parametrize(
-    ("status", "button", "signal"),
+    ("status", "said", "button", "signal"),
     [
-        (ExchangeStatus.FAILED, "Retry", "retry_requested"),
-        (ExchangeStatus.INTERRUPTED, "Continue", "continue_requested"),
+        (ExchangeStatus.FAILED, "Half", "Retry", "retry_requested"),
+        (ExchangeStatus.INTERRUPTED, "Half", "Continue", "continue_requested"),
+        (ExchangeStatus.INTERRUPTED, "", "Retry", "continue_requested"),
     ],
 )
 def test_a_reply_that_did_not_end_shows_why_and_what_to_do(
-    qtbot: QtBot, show: Show, status: ExchangeStatus, button: str, signal: str, problem: Problem
-) -> None:
-    shown = show(turn(0, "Go", "Half", status=status, problem=problem))
+    qtbot: QtBot, show: Show, status: ExchangeStatus, said: str, button: str, signal: str,
+    problem: Problem | None,
+) -> None:  # fmt: skip
+    shown = show(turn(0, "Go", said, status=status, problem=problem))
     if problem is not None:
         assert {problem.title, f"{problem.hint}."} <= set(labels(shown.turn(0)))
     with qtbot.waitSignal(getattr(shown.view.events, signal)) as requested:

@@ -108,8 +108,9 @@ class AnswerFrame(MessageFrame):
             retry = partial(events.retry_requested.emit, self._index)
             self._end.add(ProblemPanel(self._context, shown, retry if can_go_on else None))
         elif status is ExchangeStatus.INTERRUPTED:
-            resume = partial(events.continue_requested.emit, self._index)
-            self._end.add(InterruptionPanel(self._context, problem, resume if can_go_on else None))
+            resume = partial(events.continue_requested.emit, self._index) if can_go_on else None
+            has_begun = not self._content.is_empty
+            self._end.add(InterruptionPanel(self._context, problem, resume, has_begun=has_begun))
 
     def show_sources(self, sources: Sources) -> None:
         """Show what recall contributed, and its problem if it had one."""

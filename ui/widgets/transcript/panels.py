@@ -70,7 +70,12 @@ class InterruptionPanel(Panel):
     """Says that a reply was interrupted, and offers to continue it where that is possible."""
 
     def __init__(
-        self, context: RenderContext, problem: Problem | None, resume: Callable[[], None] | None
+        self,
+        context: RenderContext,
+        problem: Problem | None,
+        resume: Callable[[], None] | None,
+        *,
+        has_begun: bool,
     ) -> None:
         super().__init__(context.theme, context.theme.colors.warning_soft)
         text = (
@@ -81,8 +86,10 @@ class InterruptionPanel(Panel):
         self.setAccessibleName(text)
         row = FlowRow(gap=context.px(0.8))
         row.add(Label(text, "warning"))
-        if resume is not None:
+        if resume is not None and has_begun:
             row.add(_button(tr("Continue"), tr("Continue the reply from here"), resume))
+        elif resume is not None:
+            row.add(_button(tr("Retry"), tr("Send the message again"), resume))
         self.add(row)
         if problem is not None and problem.hint:
             self.add(Label(sentences(translate_filled(problem.hint)), "muted"))
