@@ -14,6 +14,7 @@ from app.domain.ids import ConversationId
 from app.storage.tables.conversations import Conversations, ListFilter
 from tests.fakes.screens import AT, Parts, Recorder, conversation, fixture_of, press, view_of
 from tests.fakes.stored import add_conversation, opened
+from ui.models.conversations import dragged_conversations
 from ui.presenters.conversation_commands import ConversationCommands
 from ui.views.actions import add_actions
 from ui.views.sidebar import Sidebar
@@ -112,6 +113,10 @@ def test_ctrl_selects_several_without_opening_them_and_they_stay_selected(qtbot:
     click(1, Qt.KeyboardModifier.NoModifier)
     click(3, Qt.KeyboardModifier.ControlModifier)
     assert [each.id for each in sidebar.selected_conversations] == [1, 3]
+    drag = sidebar.conversation_list.drag()
+    assert dragged_conversations(drag.mimeData()) == [1, 3]
+    assert drag.pixmap().height() < 2 * view.visualRect(view.indexAt(QPoint(9, 9))).height()
+    drag.deleteLater()
     sidebar.select_conversation(1)
     sidebar.show_conversations(rows, "")
     assert [each.id for each in sidebar.selected_conversations] == [1, 3]

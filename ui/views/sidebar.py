@@ -22,11 +22,12 @@ from app.domain.results import SearchResponse
 from app.domain.translation import format_number, tr, trn
 from app.index.query import filters_in
 from ui.models.conversations import ConversationListModel
+from ui.views.drag_list import DragList
 from ui.views.project_list import ProjectList
 from ui.views.result_list import ResultList, ResultsPlace
 from ui.views.rows import MENU_PX, RowDelegate
 from ui.widgets.announce import announce
-from ui.widgets.controls import button, column_in, combo_box, list_view, with_key
+from ui.widgets.controls import button, column_in, combo_box, set_up_list_view, with_key
 from ui.widgets.plain_label import PlainLabel, plain_label
 from ui.widgets.search_box import SearchBox
 
@@ -215,6 +216,12 @@ class Sidebar(QWidget):
         found = (self.conversations.value_at(each) for each in indexes)
         return [each for each in found if isinstance(each, Conversation)]
 
+    def _selection_text(self) -> str:
+        selected = self.selected_conversations
+        if len(selected) == 1:
+            return selected[0].title
+        return trn("{count} conversation", "{count} conversations", len(selected))
+
     def edit_title(self, conversation: Conversation) -> None:
         """Let the user edit a title in the list."""
         index = self.conversations.row_of(conversation.id)
@@ -273,10 +280,10 @@ class Sidebar(QWidget):
             self.conversation_list, self.result_list, self.empty_trash,
         )  # fmt: skip
 
-    def _made_list(self) -> QListView:
-        view = list_view(self, self.conversations, self._delegate, tr("Conversations"))
+    def _made_list(self) -> DragList:
+        view = DragList(self._selection_text, self)
+        set_up_list_view(view, self.conversations, self._delegate, tr("Conversations"))
         view.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
-        view.setDragDropMode(QListView.DragDropMode.DragOnly)
         view.setEditTriggers(QListView.EditTrigger.EditKeyPressed)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu_requested)
