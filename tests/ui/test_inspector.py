@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QTextCursor
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QToolButton, QTreeView, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QTreeView, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.inspector import Contribution, Inspection, Source
@@ -151,6 +151,16 @@ def test_the_selected_source_is_opened_rated_and_its_rating_removed(qtbot: QtBot
         assert request.args[1] is None
     pane.show_sources((shown, source(2)), "")
     assert ("You asked" in words(pane), never.isChecked()) == (False, False)
+
+
+def test_buttons_stand_below_each_other_where_their_texts_would_be_cut() -> None:
+    pane = pane_of(source(5))
+    pane.resize(800, 600)
+    buttons = pane._buttons[:3]
+    assert len({each.y() for each in buttons}) == 1
+    pane.resize(sum(each.sizeHint().width() for each in buttons) // 2, 600)
+    QApplication.processEvents()
+    assert len({each.y() for each in buttons}) == 3
 
 
 def test_sources_are_grouped_and_those_not_sent_folded() -> None:

@@ -260,6 +260,15 @@ def test_the_sources_tab_counts_what_was_sent(window: MainWindow) -> None:
         assert window.memory.tabs.tabText(0) == text
 
 
+def test_names_of_tabs_are_short_where_they_would_be_cut(window: MainWindow) -> None:
+    window.memory_dock.show()
+    tabs = window.memory.tabs
+    window.memory.resize(tabs.sizeHint().width() + 10, 400)
+    assert tabs.tabText(2) == tabs.accessibleTabName(2)
+    window.memory.inspector.counted.emit(1_200_000)
+    assert tabs.tabText(2) == "Facts"
+
+
 def test_typing_and_scrolling_make_workers_yield(window: MainWindow, qtbot: QtBot) -> None:
     window.chat.transcript = TranscriptView(Theme())
     priority, bridge = Recorder(), FakeBridge()

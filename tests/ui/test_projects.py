@@ -120,6 +120,12 @@ def test_a_project_is_made_and_edited_in_a_dialog(screen: Screen) -> None:
     assert screen.projects.listed() == (screen.garden,)
 
 
+def test_the_list_is_as_high_as_its_rows_in_any_size_of_text(screen: Screen) -> None:
+    rows = screen.list
+    rows.window().setStyleSheet("QListWidget { font-size: 40px; }")
+    assert rows.height() >= rows.count() * rows.sizeHintForRow(0)
+
+
 def test_a_color_that_is_not_offered_stays(screen: Screen) -> None:
     own = screen.projects.save(replace(screen.garden, color="#123456"))
     screen.presenter._load()

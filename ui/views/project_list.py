@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -113,6 +113,12 @@ class ProjectList(QListWidget):
             self.menu_requested.emit(row.data(_UID), self.viewport().mapToGlobal(position))
 
     # Qt overrides
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Keep its height that of whole rows when the size of the text changes."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.StyleChange and self.count():
+            self.setFixedHeight(self._height())
 
     def minimumSizeHint(self) -> QSize:
         """Never widen the sidebar."""

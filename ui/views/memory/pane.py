@@ -1,6 +1,7 @@
 """The memory pane: tabs for the sources of an answer, what was sent for it, what is known, and the workers."""
 
 from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from app.domain.translation import format_number, tr
@@ -54,6 +55,7 @@ class MemoryPane(QWidget):
             self._stack.addWidget(each)
         for text in _TABS.values():
             self.tabs.addTab(text)
+        self.tabs.setAccessibleTabName(_NAMES.index(_KNOWLEDGE), _TABS[_KNOWLEDGE])
         self.tabs.currentChanged.connect(self._on_tab_changed)
         self.inspector.counted.connect(self._on_counted)
         self.knowledge.currentChanged.connect(lambda _: self.page_changed.emit())
@@ -86,8 +88,21 @@ class MemoryPane(QWidget):
     def _on_counted(self, sent: int) -> None:
         text = f"{_TABS['sources']} ({format_number(sent)})" if sent else _TABS["sources"]
         self.tabs.setTabText(_NAMES.index("sources"), text)
+        self._fit_tabs()
+
+    def _fit_tabs(self) -> None:
+        """Name the tab of what is known in short where its name would cut the others'."""
+        tab = _NAMES.index(_KNOWLEDGE)
+        self.tabs.setTabText(tab, _TABS[_KNOWLEDGE])
+        if self.tabs.sizeHint().width() > self.width():
+            self.tabs.setTabText(tab, tr("Facts"))
 
     # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the names of the tabs into the new width."""
+        super().resizeEvent(event)
+        self._fit_tabs()
 
     def sizeHint(self) -> QSize:
         """Return a width that fits the names; the details show what lists leave out."""

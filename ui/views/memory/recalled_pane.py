@@ -22,13 +22,14 @@ from app.domain.translation import tr
 from ui.icons import fit_icon, icon
 from ui.models.recalled import COLUMNS, Group, RecalledModel, Rest
 from ui.models.source_labels import VERDICT_TEXTS, figures, kind_text, opens_text, source_text
-from ui.widgets.controls import ToolButton, filled, row_of
+from ui.widgets.controls import ToolButton, filled, row_of, stack_if_narrow
 from ui.widgets.plain_label import plain_label
 
 _TEXT_CHARS = 1_500
 _INDENT_PX = 14
 _FOLDED = tr("Press Enter or click to see the other sources, and why they were not sent.")
 _VERDICTS = {"up": Verdict.UP, "down": Verdict.DOWN, "never": Verdict.NEVER}
+_EDGE_PX = 12
 _WANTED_EMS = {3: 78, 4: 70, 5: 52}  # by column, in widths of a letter
 
 
@@ -106,12 +107,13 @@ class RecalledPane(QWidget):
         frame.setProperty("panel", "card")
         self._back = self._button("back", frame)
         self._buttons = [self._button(name, frame) for name in ("open", "up", "down", "never")]
-        rows = (row_of((self._verdict, 1), self._back), *(
-            filled(QHBoxLayout(), *each, None, spacing=2)
-            for each in (self._buttons[:3], self._buttons[3:])
-        ))  # fmt: skip
+        self._verdicts = filled(QHBoxLayout(), *self._buttons[:3], spacing=2)
+        rows = (
+            row_of((self._verdict, 1), self._back), row_of(self._verdicts, None),
+            filled(QHBoxLayout(), *self._buttons[3:], None, spacing=2),
+        )  # fmt: skip
         labels = (self._name, self._text, self._figures)
-        filled(QVBoxLayout(frame), *labels, *rows, margins=(12, 10, 12, 8))
+        filled(QVBoxLayout(frame), *labels, *rows, margins=(_EDGE_PX, 10, _EDGE_PX, 8))
         return frame
 
     def _button(self, name: str, parent: QWidget) -> QToolButton:
@@ -179,6 +181,7 @@ class RecalledPane(QWidget):
         ems = event.size().width() / self.fontMetrics().averageCharWidth()
         for column, least_ems in _WANTED_EMS.items():
             self.table.setColumnHidden(column, ems < least_ems)
+        stack_if_narrow(self._verdicts, event.size().width() - 2 * _EDGE_PX)
 
 
 class SourceTree(QTreeView):
