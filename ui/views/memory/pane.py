@@ -91,11 +91,16 @@ class MemoryPane(QWidget):
         self._fit_tabs()
 
     def _fit_tabs(self) -> None:
-        """Name the tab of what is known in short where its name would cut the others'."""
-        tab = _NAMES.index(_KNOWLEDGE)
-        self.tabs.setTabText(tab, _TABS[_KNOWLEDGE])
+        """Name the tab of what is known in short, and put all closer, where names would be cut."""
+        self._show_tabs(_TABS[_KNOWLEDGE], is_narrow=False)
         if self.tabs.sizeHint().width() > self.width():
-            self.tabs.setTabText(tab, tr("Facts"))
+            self._show_tabs(tr("Facts"), is_narrow=True)
+
+    def _show_tabs(self, known: str, *, is_narrow: bool) -> None:
+        self.tabs.setTabText(_NAMES.index(_KNOWLEDGE), known)
+        if is_narrow != bool(self.tabs.property("narrow")):
+            self.tabs.setProperty("narrow", is_narrow)
+            self.tabs.style().polish(self.tabs)
 
     # Qt overrides
 
