@@ -308,6 +308,22 @@ def test_an_address_from_the_environment_is_tested_and_not_stored(providers: Any
     assert models.keys == {"openai": "sk-1"}
 
 
+def test_a_test_of_a_slow_server_can_be_cancelled_and_saves_nothing(
+    providers: Any, desk: Desk
+) -> None:
+    form, models = providers.form, providers.models
+    providers.presenter.open("ollama")
+    assert form.cancel.isHidden()
+    desk.bridge.hold()
+    form.save.click()
+    assert not form.save.isEnabled()
+    form.cancel.click()
+    assert (form.save.isEnabled(), form.cancel.isHidden()) == (True, True)
+    assert not desk.bridge.is_running("test provider")
+    desk.bridge.release()
+    assert models.configs == {}
+
+
 def test_nothing_is_saved_when_the_test_fails_unless_the_user_insists(
     providers: Any, desk: Desk
 ) -> None:

@@ -61,6 +61,7 @@ class ProvidersPresenter(Presenter):
         form.submitted.connect(self._submit)
         form.removal_requested.connect(self._ask_to_remove)
         form.page_requested.connect(self._follow_link)
+        form.cancelled.connect(self._cancel_test)
         form.models.default_chosen.connect(self._choose_default)
         form.models.selected.connect(self._show_window)
         form.models.window_entered.connect(self._set_window)
@@ -159,6 +160,10 @@ class ProvidersPresenter(Presenter):
         work = self._test_and_save(config, fields, timeout_s, tested=tested)
         self._bridge.start("test provider", work, self._show_failure)
 
+    def _cancel_test(self) -> None:
+        self._bridge.cancel("test provider")
+        self._page.form.show_outcome(tr("The test was cancelled."), "muted", can_skip_test=True)
+
     async def _test_and_save(
         self, config: ProviderConfig, fields: ProviderFields, timeout_s: int | None, *, tested: bool
     ) -> None:
@@ -167,7 +172,7 @@ class ProvidersPresenter(Presenter):
             form.show_busy(tr("Opening the key file\u2026"))
             await self._bridge.run(lambda: models.registry.keys.unlock(fields.passphrase))
         connecting = tr("Connecting to {text}…").format(text=config.url().text)
-        form.show_busy(connecting if tested else tr("Saving\u2026"))
+        form.show_busy(connecting if tested else tr("Saving\u2026"), can_cancel=tested)
         report, text = None, tr("Saved without a test.")
         if tested:
             report = await self._bridge.wait(
@@ -176,6 +181,7 @@ class ProvidersPresenter(Presenter):
             if report.problem is not None:
                 form.show_outcome(report.problem.display_text, "error", can_skip_test=True)
                 return
+            form.show_busy(tr("Saving\u2026"))
             text = tr("Saved. Connected in {duration}; {found}.").format(
                 duration=format_milliseconds(report.latency_ms),
                 found=trn("{count} model", "{count} models", len(report.models)),

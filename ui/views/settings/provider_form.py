@@ -68,12 +68,13 @@ class ProviderForm(QWidget):
     Signals:
         submitted: (`ProviderFields`, whether to test before saving).
         removal_requested: The provider's name. closed: Back to all providers.
-        page_requested: The address of the page that issues keys.
+        page_requested: The address of the page that issues keys. cancelled: The test that runs.
     """
 
     submitted = Signal(object, bool)
     removal_requested = Signal(str)
     page_requested = Signal(str)
+    cancelled = Signal()
     closed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -117,11 +118,12 @@ class ProviderForm(QWidget):
             card, tr("Test and save"), lambda: self._submit(tested=True), kind="primary"
         )
         self.untested = button(card, tr("Save without testing"), lambda: self._submit(tested=False))
+        self.cancel = button(card, tr("Cancel"), self.cancelled)
         removal = self.removal_requested
         self.remove = button(
             card, tr("Remove\u2026"), lambda: removal.emit(self.name), kind="danger"
         )
-        card.column.addLayout(row_of(self.save, self.untested, None, self.remove))
+        card.column.addLayout(row_of(self.save, self.cancel, self.untested, None, self.remove))
         self.outcome = card.line()
         self.models = ProviderModels(self)
         head = row_of(self.back, None)
@@ -171,13 +173,15 @@ class ProviderForm(QWidget):
     def show_outcome(self, text: str, tone: str, *, can_skip_test: bool = False) -> None:
         """Show the result of the last action; `can_skip_test` offers to save without a test."""
         self.save.setEnabled(True)
+        self.cancel.hide()
         self.untested.setVisible(can_skip_test)
         self.outcome.show_text(breakable(text), tone)
 
-    def show_busy(self, text: str) -> None:
+    def show_busy(self, text: str, *, can_cancel: bool = False) -> None:
         """Show what is under way; nothing can be submitted meanwhile."""
         self.show_outcome(text, "muted")
         self.save.setEnabled(False)
+        self.cancel.setVisible(can_cancel)
 
     @property
     def fields(self) -> ProviderFields:
