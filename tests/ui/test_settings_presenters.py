@@ -317,7 +317,9 @@ def test_a_test_of_a_slow_server_can_be_cancelled_and_saves_nothing(
     desk.bridge.hold()
     form.save.click()
     assert not form.save.isEnabled()
+    form.cancel.setFocus()
     form.cancel.click()
+    assert form.window().focusWidget() is form.save
     assert (form.save.isEnabled(), form.cancel.isHidden()) == (True, True)
     assert not desk.bridge.is_running("test provider")
     desk.bridge.release()

@@ -173,6 +173,8 @@ class ProviderForm(QWidget):
     def show_outcome(self, text: str, tone: str, *, can_skip_test: bool = False) -> None:
         """Show the result of the last action; `can_skip_test` offers to save without a test."""
         self.save.setEnabled(True)
+        if self.window().focusWidget() is self.cancel:
+            self.save.setFocus()  # Qt would pass it to Remove
         self.cancel.hide()
         self.untested.setVisible(can_skip_test)
         self.outcome.show_text(breakable(text), tone)
