@@ -5,23 +5,25 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from threading import Barrier, BrokenBarrierError
+from threading import Barrier, BrokenBarrierError, Event
 
 import pytest
 
 from app.domain.chat import UNKNOWN_WINDOW_TOKENS, ModelRef
 from app.domain.errors import ContextTooLong, InvalidInput, NotFound
 from app.providers.configuration import ProviderConfig
+from app.providers.http.endpoint import TimeLimits
 from app.providers.registry import ProviderRegistry
+from app.providers.vendors import server_window as server_windows
 from app.providers.vendors.server_window import ServerWindow, server_window
 from app.providers.windows import ModelWindows
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyStore
 from tests.fakes import loopback_servers as servers
-from tests.fakes.loopback import Loopback, Route
+from tests.fakes.loopback import Loopback, Route, Seen
 from tests.fakes.loopback_client import ask
-from tests.fakes.loopback_script import Http, html, json_reply
+from tests.fakes.loopback_script import Http, Step, html, json_reply
 from tests.fakes.loopback_wire import CHAT, MESSAGES
 
 REF = ModelRef("here", servers.MODEL)
@@ -78,6 +80,28 @@ def test_each_kind_of_server_reports_its_window(bench: Bench, server: Loopback, 
     routes, tokens = SERVERS[name]
     server.routes.update(routes)
     assert bench.tokens() == tokens
+
+
+def test_a_server_that_answers_for_minutes_is_not_waited_for(
+    bench: Bench, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_asked, is_over, is_late = Event(), Event(), Event()
+
+    def answer(_: Seen) -> Step:
+        is_asked.set()
+        if not is_over.wait(20):
+            is_late.set()
+        return json_reply({})
+
+    monkeypatch.setattr(server_windows, "_MOST_S", 1.0)
+    monkeypatch.setattr(server_windows, "_TIMES", TimeLimits(60.0, 60.0, 60.0))
+    server.routes["/props"] = answer
+    try:
+        assert bench.tokens() == UNKNOWN_WINDOW_TOKENS
+        assert is_asked.is_set()
+        assert not is_late.is_set()
+    finally:
+        is_over.set()
 
 
 @pytest.mark.parametrize(("is_near", "window"), [(True, ServerWindow(16_384)), (False, None)])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from app.providers.http.client import GuardedClient
 
 _TIMES = TimeLimits(connect_s=1.0, first_byte_s=2.0, idle_s=1.0)
+_MOST_S = 4.0  # of all routes; a server that takes any POST for a question may answer for minutes
 _SIZES = SizeLimits(reply_bytes=8 << 20)  # OpenRouter lists 400 models in 1 MB
 _OLLAMA_DEFAULT_TOKENS = 4096  # docs/faq.md of Ollama: the default context
 _NOT_NOW = (401, 403, 429, 500, 502, 503, 504)  # llama-server while it loads the model: 503
@@ -48,7 +49,7 @@ async def server_window(endpoint: Endpoint, models_path: str, model: str) -> Ser
     try:
         client = await asyncio.to_thread(http.GuardedClient, endpoint)
         found = await asyncio.to_thread(endpoint.find_key)
-        async with client:
+        async with asyncio.timeout(_MOST_S), client:
             if found is not None:
                 key = found.secret.reveal()
                 client.headers.update({"Authorization": f"Bearer {key}", "X-Api-Key": key})
