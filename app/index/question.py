@@ -33,6 +33,7 @@ _UNSPACED_NAME = range(2, 5)  # characters
 _PHRASES = read_phrases("phrases")
 _CONVERSATION_WORDS = _PHRASES["about the conversation"]
 _ABOUT_USER = _PHRASES["about the user"]
+_LEFT_OFF = _PHRASES["where we left off"]
 
 _WORDS = word_sets("requests")
 _OPENINGS = COURTESIES | _WORDS["openings"]
@@ -109,8 +110,11 @@ def days_asked_about(text: str, today: date, before: str = "") -> Days | None:
     """Return the first and last day whose conversations a question asks for, else None.
 
     "What did we discuss yesterday?" names nothing but the day. A question for the last conversation
-    asks about all days. After such a message (`before`) "And last week?" is one too.
+    asks about all days, and so does "Where did we leave off?" at the beginning of one. After
+    such a message (`before`) "And last week?" is one too.
     """
+    if not before and _LEFT_OFF.search(text):
+        return date.min, today
     if not is_question(text) and strip_request(text) == text:
         return None
     words = words_beside_dates(text)

@@ -38,6 +38,7 @@ def test_a_follow_up_asks_about_other_days() -> None:
     assert days_asked_about("And last week?", today, before) == week
     assert days_asked_about("And last week?", today, "How was the weather yesterday?") is None
     assert days_asked_about("And the bike?", today, before) is None
+    assert days_asked_about("Where did we leave off?", today, "Which bolt fits?") is None
 
 
 @pytest.mark.parametrize("text", CASES["no_days_asked"])
