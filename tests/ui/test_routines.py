@@ -78,6 +78,17 @@ def test_the_list_shows_state_and_history_and_opens_the_turn_of_a_run(screen: Sc
     assert not dialog.isVisible()
 
 
+def test_a_long_failure_leaves_room_for_name_and_schedule(screen: Screen) -> None:
+    dialog = screen.presenter.open()
+    why = "Nothing answers at http://127.0.0.1:9000/v1. Is the server running?"
+    failed = replace(RUN, outcome=Outcome.FAILED, why=why)
+    dialog.show_routines([replace(STATE, last=failed)])
+    row, widths = dialog.table.topLevelItem(0), dialog.table.header().sectionSize
+    assert row is not None
+    for column in (0, 1):
+        assert widths(column) > dialog.fontMetrics().horizontalAdvance(row.text(column)) + 20
+
+
 def test_the_box_of_a_routine_switches_it(screen: Screen) -> None:
     dialog = screen.presenter.open()
     row = dialog.table.topLevelItem(1)

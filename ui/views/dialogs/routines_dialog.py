@@ -50,7 +50,7 @@ class RoutinesDialog(Dialog):
                 (tr("Remove\u2026"), self.removal_requested),
             )
         )
-        self.table = RecordTable(self, tr("Routines"), _COLUMNS, narrow=(2, 3), selects_first=True)
+        self.table = RecordTable(self, tr("Routines"), _COLUMNS, narrow=(2,), selects_first=True)
         self.runs = RecordTable(
             self, tr("History"), _RUN_COLUMNS, narrow=(0, 1), selects_first=True
         )
