@@ -182,7 +182,7 @@ def test_workers_start_when_the_first_screen_cannot_be_loaded(
     window = SimpleNamespace(
         conversation_id=None,
         scroll_position=None,
-        chat=SimpleNamespace(composer=SimpleNamespace(box=SimpleNamespace(setFocus=lambda: None))),
+        begin=lambda: None,
         memory=SimpleNamespace(knowledge=SimpleNamespace(isVisible=lambda: False)),
     )
     presenters: Any = SimpleNamespace(

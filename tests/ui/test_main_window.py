@@ -170,9 +170,12 @@ def test_what_is_asked_for_before_the_window_is_usable_is_done_then(window: Main
     window.actions_by_name["settings"].trigger()
     done.clear()
     window.set_usable(True)
-    window.run_early_action()
-    window.run_early_action()
+    window.begin()
+    window.begin()
     assert done == ["settings"]
+    window.set_usable(False)
+    window.drop_early_action()
+    assert not window.actions_by_name["import"].isEnabled()
 
 
 def test_the_sidebar_is_disabled_but_for_its_box_until_the_window_is_usable(

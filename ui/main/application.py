@@ -141,6 +141,7 @@ class DesktopApplication:
         """Show why the data directory cannot be opened; nothing in it was changed."""
         self.refusal = error
         self.window.chat.composer.setEnabled(False)
+        self.window.drop_early_action()
         actions = ((tr("Try again"), self.open), (tr("Quit"), self.leave))
         self.window.chat.show_notice(*error_text(error), actions)
         self.started.set()

@@ -175,9 +175,7 @@ class Presenters(CreatedPresenters):
         self._services.maintenance.notify = lambda error: self._bridge.on_gui(
             partial(show, error)
         )()
-        if window.focusWidget() is not window.sidebar.box:
-            window.chat.composer.box.setFocus()
-        window.run_early_action()
+        window.begin()
         if window.memory.knowledge.isVisible():  # shown before it could be filled
             for presenter in self._knowledge:
                 presenter.refresh()

@@ -205,8 +205,16 @@ class MainWindow(QMainWindow):
         for name, action in self.actions_by_name.items():
             action.setEnabled(usable or name in _ALWAYS_USABLE or name in _EARLY)
 
-    def run_early_action(self) -> None:
-        """Trigger what was asked for before the window was usable."""
+    def drop_early_action(self) -> None:
+        """Forget what was asked for: the library cannot be opened."""
+        self._early = ""
+        for name in _EARLY:
+            self.actions_by_name[name].setEnabled(False)
+
+    def begin(self) -> None:
+        """Focus the message, unless the user searches, and do what was asked for too early."""
+        if self.focusWidget() is not self.sidebar.box:
+            self.chat.composer.box.setFocus()
         early, self._early = self._early, ""
         if early:
             self.actions_by_name[early].trigger()
