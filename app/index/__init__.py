@@ -1,7 +1,7 @@
 """Text index, vector index and ranking; both indexes can be rebuilt at any time.
 
 text_index        tantivy index, a document per message; `text_schema`, `text_query`,
-                  `text_snapshot` and `index_folder` are its parts
+                  `text_snapshot`, `document_writer` and `index_folder` are its parts
 vector_index      all vectors of a space in memory, in blocks (`vector_block`)
 text_sync         brings the text index up to date with the database; `vector_sync` the vector
                   indexes; both run in a `follower`

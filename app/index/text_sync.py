@@ -103,7 +103,10 @@ class TextIndexSync(Follower):
         return changed.passages
 
     def _on_idle(self) -> None:
-        self._index.write_apart(is_apart=False)
+        try:
+            self._index.write_apart(is_apart=False)
+        except KnownError as error:  # nothing was uncommitted
+            _log.warning("the process of the text index: %s", error)
 
     def _share(self) -> float:
         held, total = self._passages.history_at(self._index.answering_position)
