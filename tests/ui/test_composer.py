@@ -118,6 +118,15 @@ def test_what_is_typed_or_pasted_beside_the_message_is_put_into_it(qtbot: QtBot)
     assert pane.composer.text == "Hello"
 
 
+def test_a_compact_choice_leaves_the_room_of_its_arrow_to_the_model() -> None:
+    chip = Composer().project
+    widths = []
+    for is_compact in (False, True):
+        chip.set_compact(is_compact)
+        widths.append(chip.sizeHint().width())
+    assert widths[1] < widths[0]
+
+
 def test_a_chosen_preset_gives_the_focus_to_the_message(qtbot: QtBot) -> None:
     composer = Composer()
     composer.preset.show_choices({"a": "A", "b": "B"}, "a")

@@ -9,7 +9,7 @@ _ARROW_LINES = 1.45  # room for the arrow, in heights of a line
 
 
 class CompactButton(PushButton):
-    """A button with an arrow; a subclass shows itself in `show_text`."""
+    """A button with an arrow, unless it is compact; a subclass shows itself in `show_text`."""
 
     def __init__(self, name: str, parent: QWidget | None) -> None:
         super().__init__(parent)
@@ -22,6 +22,8 @@ class CompactButton(PushButton):
         """Say less, where there is little room."""
         if is_compact != self.is_compact:
             self.is_compact = is_compact
+            self.setProperty("bare", is_compact)
+            self.style().polish(self)
             self.show_text()
 
     def show_text(self) -> None:
@@ -30,7 +32,9 @@ class CompactButton(PushButton):
     # Qt overrides
 
     def sizeHint(self) -> QSize:
-        """Leave room for the arrow."""
+        """Leave room for the arrow, which a compact one has not."""
+        if self.is_compact:
+            return super().sizeHint()
         return super().sizeHint() + QSize(round(_ARROW_LINES * self.fontMetrics().height()), 0)
 
     def minimumSizeHint(self) -> QSize:
