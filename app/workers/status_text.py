@@ -115,9 +115,9 @@ def activity_text(statuses: Sequence[WorkerStatus]) -> str:
 def format_spent(spent: Spent) -> str:
     """Return what was spent: the known part, and whether there is an unknown one."""
     if not spent.unknown:
-        return format_usd(spent.known_usd)
+        return format_at_most(spent.known_usd)
     return (
-        tr("{known_usd} + unknown").format(known_usd=format_usd(spent.known_usd))
+        tr("{known_usd} + unknown").format(known_usd=format_at_most(spent.known_usd))
         if spent.known_usd
         else tr("unknown")
     )

@@ -16,10 +16,12 @@ from app.domain.formatting import (
     format_usd,
 )
 from app.domain.workers import FailedItem, UsageTotals, WorkerName, WorkerState, WorkerStatus
+from app.storage.tables.spending import Spent
 from app.workers.status_text import (
     activity_text,
     blocked_text,
     failed_item_text,
+    format_spent,
     waiting_text,
     worker_text,
 )
@@ -153,3 +155,9 @@ def test_workers_that_wait() -> None:
 )  # fmt: skip
 def test_formatting(text: Callable[[], list[str]], expected: list[str]) -> None:
     assert text() == expected
+
+
+def test_less_than_a_cent_is_not_nothing() -> None:
+    assert [format_spent(Spent(1, 9, usd)) for usd in (0.0, 0.004, 0.02)] == [
+        "$0.00", "under $0.01", "$0.02",
+    ]  # fmt: skip
