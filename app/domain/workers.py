@@ -214,7 +214,7 @@ class WorkerStatus:
 
     `done` and `total` count items over all history, `completed`, `failed` and `skipped` this
     session. `waiting_retry` items failed and will be retried; `abandoned` items failed too often and
-    are retried on request only. `rate_per_minute` and `remaining_s` are None until enough items are
+    are retried on request only. `in_part` documents were not read to their end. `rate_per_minute` and `remaining_s` are None until enough items are
     done. `next_attempt_at` (UTC) is the next retry or poll, `next_retry_at` the first retry of an
     item; None if there is none.
     """
@@ -238,6 +238,7 @@ class WorkerStatus:
     next_attempt_at: datetime | None = None
     abandoned: int = 0
     next_retry_at: datetime | None = None
+    in_part: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ class Progress:
             blocked_by=counts.blocked_by,
             next_attempt_at=counts.next_look_at or tally.next_attempt_at,
             abandoned=tally.abandoned,
+            in_part=tally.in_part,
             next_retry_at=tally.next_attempt_at,
         )
 

@@ -140,6 +140,8 @@ def _counts(status: WorkerStatus) -> str:
             done=format_number(status.done), total=format_number(status.total)
         )
     ]
+    if status.in_part:
+        parts.append(tr("{count} read in part").format(count=format_number(status.in_part)))
     if status.rate_per_minute:
         parts.append(
             tr("{rate_per_minute} a minute").format(

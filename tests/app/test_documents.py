@@ -18,8 +18,10 @@ from app.domain.workers import WorkerName
 from app.language.document_chunks import MOST_CHARS, chunks_of, is_garbage, rejoined
 from app.storage.deletion.erasure import erase_bytes
 from app.storage.tables.documents import Documents
+from app.system import document_files
 from app.system.document_files import list_files, state_of_file
 from app.system.paths import DataPaths
+from app.workers.status_text import worker_text
 from tests.fakes.command_line import CommandLine
 from tests.fakes.document_folder import (
     DocumentLibrary,
@@ -169,6 +171,26 @@ def test_every_file_is_counted_and_none_ends_the_worker(library: DocumentLibrary
     assert library.found("report 3 herons point lichens violins tariffs")
     assert library.found('"Page 299 of the long report"') == ["long.pdf"]
     assert check(library.services.store).problems == ()
+
+
+def test_the_card_says_how_many_were_read_in_part(
+    library: DocumentLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_files, "MOST_TABLE_CHARS", 200)
+    path = library.folder / "long.csv"
+    path.write_text("Day,Item\n" + "".join(f"{day},the roof of the house\n" for day in range(99)))
+    (library.folder / "note.txt").write_text("The herons nest in the old mill.")
+    in_part = []
+    for _ in range(2):
+        library.look()
+        each = next(
+            each
+            for each in library.services.workers.refresh()
+            if each.name is WorkerName.DOCUMENT_INDEXER
+        )
+        in_part.append((each.in_part, "1 read in part" in worker_text(each).counts))
+        path.write_text("Day,Item\n1,the roof of the house\n")
+    assert in_part == [(1, True), (0, False)]
 
 
 def test_results_say_file_page_and_headings(library: DocumentLibrary) -> None:

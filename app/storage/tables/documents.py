@@ -9,6 +9,7 @@ chunk is gone a row says where it was, so that what quotes it can be told what b
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
@@ -196,7 +197,12 @@ class Documents:
 
     def tally(self) -> Tally:
         """Return how many documents are listed, and how many were read in their present version."""
-        return self._store.read(self._work.tally)
+        (in_part,) = self._store.column(
+            "SELECT count(*) FROM document d WHERE kind = ? AND why <> '' AND read_stamp = stamp "
+            "AND EXISTS (SELECT 1 FROM document_chunk WHERE document_id = d.id)",
+            [self._kind.value],
+        )
+        return replace(self._store.read(self._work.tally), in_part=in_part)
 
     def is_any_read(self) -> bool:
         """Return whether a document can be found."""

@@ -33,7 +33,7 @@ class Tally:
     """How much of a kind of work is done, of a `total` that should be.
 
     Of the rest, some wait for a retry, the earliest at `next_attempt_at` (UTC), and some were
-    abandoned after failing too often.
+    abandoned after failing too often. Of those done, `in_part` were not read to their end.
     """
 
     done: int
@@ -41,6 +41,7 @@ class Tally:
     waiting_retry: int = 0
     abandoned: int = 0
     next_attempt_at: datetime | None = None
+    in_part: int = 0
 
     @property
     def has_left(self) -> bool:
