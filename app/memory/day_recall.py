@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from app.domain.ids import ConversationId, PartId, PassageId, part_id
+from app.domain.ids import ConversationId, PassageId, part_id
 from app.domain.passages import PassageKind, SearchQuery
 from app.domain.recall import RetrievedConversation, Verdict
 from app.index.query import within_days
 from app.index.ranking import Ranked
 from app.language.date_phrases import Days
 from app.memory.recall_search import PreparedQuery
-from app.memory.retrieved import match_score, quotable, retrieved_exchanges
+from app.memory.retrieved import SURE, named_conversation, retrieved_exchanges
 from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
@@ -24,7 +24,6 @@ from app.storage.tables.recall_reads import PassageHeader, RecallReads
 _MOST = 8  # conversations
 _TURNS = 8  # of all of them together, and at least one of each
 _CONSIDERED = 400  # turns, the newest
-_SURE = Ranked(PartId(0), 0.0, 1.0, None, 0.0)
 _CUT_AT_BEGINNING = 0.0  # relevance at which a text is one unit
 
 
@@ -38,7 +37,7 @@ class DayRecall:
     def ranked(self, days: Days, scope: SearchScope, limit: int) -> list[Ranked]:
         """Return the newest turns of these days as a ranking."""
         turns = islice(self._turns(days, scope), limit)
-        return [replace(_SURE, part_id=part_id(each, 0)) for each in turns]
+        return [replace(SURE, part_id=part_id(each, 0)) for each in turns]
 
     def conversations(
         self,
@@ -61,7 +60,7 @@ class DayRecall:
         for conversation_id in wanted:
             first = of_each[conversation_id][: max(1, _TURNS // len(wanted))]
             asked = PreparedQuery(SearchQuery(), None)
-            plain = {each.id: _SURE.with_relevance(_CUT_AT_BEGINNING) for each in first}
+            plain = {each.id: SURE.with_relevance(_CUT_AT_BEGINNING) for each in first}
             made = retrieved_exchanges(self._passages, asked, plain, verdicts)
             turns = [
                 replace(each, match=replace(each.match, relevance=1.0)) for each in made.values()
@@ -69,17 +68,7 @@ class DayRecall:
             if (talk := talks.get(conversation_id)) is None or not turns:
                 continue
             summary = summaries.get(conversation_id)
-            found.append(
-                RetrievedConversation(
-                    match=turns[0].match if summary is None else match_score(_SURE, summary, {}),
-                    conversation_id=conversation_id,
-                    title=talk.title,
-                    started_at=talk.started_at,
-                    summary=quotable(asked, [talk.summary], 1.0)[0] if summary else (),
-                    exchange_count=talk.exchange_count,
-                    exchanges=tuple(turns),
-                )
-            )
+            found.append(named_conversation(asked, conversation_id, talk, turns, summary))
         return tuple(found)
 
     def _turns(self, days: Days, scope: SearchScope) -> Iterator[PassageId]:

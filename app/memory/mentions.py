@@ -5,14 +5,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.ids import ConversationId, PartId, PassageId, passage_id_of
+from app.domain.ids import ConversationId, PassageId, passage_id_of
 from app.domain.passages import PassageKind
 from app.domain.recall import RetrievedConversation, Verdict
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.memory.boundaries import Boundary
 from app.memory.recall_search import PreparedQuery, ranked_in
-from app.memory.retrieved import match_score, quotable, retrieved_exchanges
+from app.memory.retrieved import SURE, named_conversation, retrieved_exchanges
 from app.memory.search import SearchService
 from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
@@ -22,7 +22,6 @@ from app.storage.tables.recall_reads import PassageHeader, RecallReads
 
 _TURNS = 3  # that are quoted of a conversation
 _READABLE = 0.2  # relevance at which a turn is divided into sentences
-_SURE = Ranked(PartId(0), 0.0, 1.0, None, 0.0)  # a summary that is quoted whatever the question
 _AT = re.compile(r"(?<!\w)@(?=\S)")
 _MOST = 5  # mentions in a message
 
@@ -147,18 +146,8 @@ class MentionReader:
             made = retrieved_exchanges(self._passages, prepared, ranked, verdicts)
             if not made and summary is None:
                 continue
-            turns = tuple(made[each] for each in ranked if each in made)
-            found.append(
-                RetrievedConversation(
-                    match=turns[0].match if summary is None else match_score(_SURE, summary, {}),
-                    conversation_id=each,
-                    title=talk.title,
-                    started_at=talk.started_at,
-                    summary=quotable(prepared, [talk.summary], 1.0)[0] if summary else (),
-                    exchange_count=talk.exchange_count,
-                    exchanges=turns,
-                )
-            )
+            turns = [made[each] for each in ranked if each in made]
+            found.append(named_conversation(prepared, each, talk, turns, summary))
         return tuple(found)
 
     def readable(
@@ -200,4 +189,4 @@ class MentionReader:
             if len(ranked) == _TURNS:
                 break
         newest = sorted(turns, key=lambda each: heads[each].created_at, reverse=True)
-        return ranked or dict.fromkeys(newest[:_TURNS], _SURE.with_relevance(_READABLE))
+        return ranked or dict.fromkeys(newest[:_TURNS], SURE.with_relevance(_READABLE))

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from app.domain.conversations import Role
-from app.domain.ids import PassageId, passage_id_of
+from app.domain.ids import ConversationId, PartId, PassageId, passage_id_of
 from app.domain.passages import PassageText
 from app.domain.quoting import sanitize
 from app.domain.recall import (
     MatchScore,
     QuotableText,
     QuoteUnit,
+    RetrievedConversation,
     RetrievedExchange,
     RetrievedMessage,
     Verdict,
@@ -20,8 +21,9 @@ from app.memory.quotation import quote_units
 from app.memory.recall_search import PreparedQuery
 from app.storage.tables.passage_texts import PassagePlace
 from app.storage.tables.passages import Passages
-from app.storage.tables.recall_reads import PassageHeader
+from app.storage.tables.recall_reads import ConversationHeader, PassageHeader
 
+SURE = Ranked(PartId(0), 0.0, 1.0, None, 0.0)  # what is quoted whatever the question
 _PLAIN_CHARS = 200
 _WORTH_READING = 0.1  # relevance; below it a text is one unit, cut at the beginning
 
@@ -66,6 +68,28 @@ def retrieved_messages(
             )
         )
     return made
+
+
+def named_conversation(
+    prepared: PreparedQuery,
+    conversation_id: ConversationId,
+    talk: ConversationHeader,
+    turns: Sequence[RetrievedExchange],
+    summary: PassageHeader | None,
+) -> RetrievedConversation:
+    """Return a conversation that a message names, to be quoted whatever its relevance.
+
+    Its `turns` are at least one, or it has a summary.
+    """
+    return RetrievedConversation(
+        match=turns[0].match if summary is None else match_score(SURE, summary, {}),
+        conversation_id=conversation_id,
+        title=talk.title,
+        started_at=talk.started_at,
+        summary=quotable(prepared, [talk.summary], 1.0)[0] if summary else (),
+        exchange_count=talk.exchange_count,
+        exchanges=tuple(turns),
+    )
 
 
 def match_score(
