@@ -28,6 +28,7 @@ _LEFT_OUT = frozenset(("node_modules", "__pycache__", "lost+found", "$RECYCLE.BI
 _ENDINGS = {".htm": ".html", ".xhtml": ".html", ".markdown": ".md", ".mdx": ".md", ".rst": ".md"}
 
 _OFFICE, _EPUB, _EMAIL = "application/vnd.office", "application/epub+zip", "message/rfc822"
+_NOTEBOOK = "application/x-ipynb+json"
 _WORKBOOK, _CSV, _TSV = "application/vnd.workbook", "text/csv", "text/tab-separated-values"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Excel before 2007; Office files with a password
 _SUFFIX_KINDS = {
@@ -35,14 +36,16 @@ _SUFFIX_KINDS = {
     **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".ods", ".xls"), _WORKBOOK),
     ".epub": _EPUB,
     ".eml": _EMAIL,
+    ".ipynb": _NOTEBOOK,
 }
+_OF_TEXT = (".eml", ".ipynb")  # a text by its content: only the name tells its kind
 _PROGRAM_KINDS = {
     _PDF: "pdf", _HTML: "html", _OFFICE: "office", _EPUB: "epub", _EMAIL: "email", _WORKBOOK: "workbook",
-    _CSV: "csv", _TSV: "csv",
+    _CSV: "csv", _TSV: "csv", _NOTEBOOK: "notebook",
 }  # fmt: skip
 _TABLES = (_WORKBOOK, _CSV, _TSV)
 _LEGACY_KINDS = {".html": _HTML, ".csv": _CSV, ".tsv": _TSV}
-_UNLIMITED = (_PDF, _OFFICE, _EPUB, _WORKBOOK)  # only parts of them are text
+_UNLIMITED = (_PDF, _OFFICE, _EPUB, _WORKBOOK, _NOTEBOOK)  # only parts of them are text
 
 IsCancelled = Callable[[], bool]
 
@@ -175,7 +178,7 @@ def _kind_of(path: Path) -> tuple[str, int]:
         kind = _HTML
     if kind == "application/octet-stream" and _is_legacy_text(head):
         kind = _LEGACY_KINDS.get(_ENDINGS.get(suffix, suffix), "text/plain")
-    if kind == "application/zip" or (is_text(kind) and suffix == ".eml") or head.startswith(_OLE):
+    if kind == "application/zip" or (is_text(kind) and suffix in _OF_TEXT) or head.startswith(_OLE):
         kind = _SUFFIX_KINDS.get(suffix, kind)
         if kind == _OFFICE and head.startswith(_OLE):
             raise UnreadableFile("It is protected by a password.")

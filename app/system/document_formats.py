@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
@@ -204,9 +204,29 @@ def _email_file(path: Path) -> Iterator[str]:
     yield "\n\n".join((*head, html_text(text.encode()) if is_html else text))
 
 
+def _notebook_file(path: Path) -> Iterator[str]:
+    """Yield the text, code and printed results of a notebook (Jupyter, nbformat 3 and 4), images left out."""
+    import json
+
+    book = json.loads(path.read_bytes())
+    sheets = [book, *book.get("worksheets", ())]
+    cells = [each for sheet in sheets for each in sheet.get("cells", ())]
+    yield "\n\n".join(each for cell in cells for each in _cell_texts(cell) if each)
+
+
+def _cell_texts(cell: "Mapping[str, Any]") -> Iterator[str]:
+    is_code = cell.get("cell_type") == "code"
+    source = "".join(cell.get("source", cell.get("input", ""))).strip()
+    yield f"```\n{source}\n```" if is_code and source else source
+    for output in cell.get("outputs", ()):
+        shown = output.get("text") or output.get("data", {}).get("text/plain", "")
+        yield "".join(shown).strip()
+
+
 READERS: Mapping[str, Callable[[Path], Iterator[str]]] = {
     "html": lambda path: iter([html_text(path.read_bytes())]),
     "office": _office_file,
     "epub": _epub_file,
     "email": _email_file,
+    "notebook": _notebook_file,
 }

@@ -1,5 +1,6 @@
 """Office files, books, e-mails and scans as documents."""
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -76,6 +77,27 @@ def test_a_book_is_read_in_the_order_of_its_spine(tmp_path: Path) -> None:
     }
     found = text_of(archive(tmp_path / "a.epub", parts))
     assert [heading for _, heading, _ in found] == ["First", "Second"]
+
+
+def test_a_notebook_is_read_without_its_images(tmp_path: Path) -> None:
+    outputs = [
+        {"output_type": "stream", "text": ["1.83\n"]},
+        {"data": {"image/png": "iVBORw0KGgo=" * 900, "text/plain": "<Figure>"}},
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Tides\n", "The amplitude of M2."]},
+        {"cell_type": "code", "source": "print(m2)", "outputs": outputs},
+        {"cell_type": "code", "source": [], "outputs": []},
+    ]
+    old = [{"cell_type": "code", "input": "1 + 1", "outputs": [{"text": "2"}]}]
+    path = tmp_path / "a.ipynb"
+    path.write_text(json.dumps({"cells": cells, "nbformat": 4}))
+    text = "# Tides\nThe amplitude of M2.\n\n```\nprint(m2)\n```\n\n1.83\n\n<Figure>"
+    assert text_of(path) == [(text, "Tides", None)]
+    path.write_text(json.dumps({"worksheets": [{"cells": old}], "nbformat": 3}))
+    assert text_of(path) == [("```\n1 + 1\n```\n\n2", "", None)]
+    path.write_text("[1]")
+    assert read(path).why.startswith("It is damaged")
 
 
 def test_an_email_is_read_with_subject_and_sender(tmp_path: Path) -> None:
