@@ -6,7 +6,7 @@ those that a message mentions, each with its summary and its first turns in thes
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 from app.domain.ids import ConversationId, PassageId, part_id
 from app.domain.passages import PassageKind, SearchQuery
@@ -35,9 +35,10 @@ class DayRecall:
         self._reads = RecallReads(store)
 
     def ranked(self, days: Days, scope: SearchScope, limit: int) -> list[Ranked]:
-        """Return the newest turns of these days as a ranking."""
-        turns = islice(self._turns(days, scope), limit)
-        return [replace(SURE, part_id=part_id(each, 0)) for each in turns]
+        """Return turns of these days as a ranking: the first ones of each conversation, newest first."""
+        chosen = self._chosen(days, scope, (), limit)
+        turns = islice(chain.from_iterable(chosen.values()), limit)
+        return [replace(SURE, part_id=part_id(each.id, 0)) for each in turns]
 
     def conversations(
         self,
@@ -47,19 +48,11 @@ class DayRecall:
         quoted: Collection[PassageId],
     ) -> tuple[RetrievedConversation, ...]:
         """Return the conversations of these days, newest first, without what the request quotes."""
-        unquoted = (each for each in self._turns(days, scope) if each not in quoted)
-        newest = list(islice(unquoted, _CONSIDERED))
-        heads = self._reads.heads(newest)
-        of_each: dict[ConversationId, list[PassageHeader]] = {}
-        for each in newest:
-            if (head := heads.get(each)) is not None and head.conversation_id is not None:
-                of_each.setdefault(head.conversation_id, []).insert(0, head)
-        wanted = list(of_each)[:_MOST]
-        talks, summaries = self._reads.talks(wanted), self._summaries(wanted, scope)
+        chosen = self._chosen(days, scope, quoted, _TURNS)
+        talks, summaries = self._reads.talks(chosen), self._summaries(chosen, scope)
+        asked = PreparedQuery(SearchQuery(), None)
         found = []
-        for conversation_id in wanted:
-            first = of_each[conversation_id][: max(1, _TURNS // len(wanted))]
-            asked = PreparedQuery(SearchQuery(), None)
+        for conversation_id, first in chosen.items():
             plain = {each.id: SURE.with_relevance(_CUT_AT_BEGINNING) for each in first}
             made = retrieved_exchanges(self._passages, asked, plain, verdicts)
             turns = [
@@ -71,6 +64,23 @@ class DayRecall:
             found.append(named_conversation(asked, conversation_id, talk, turns, summary))
         return tuple(found)
 
+    def _chosen(
+        self, days: Days, scope: SearchScope, quoted: Collection[PassageId], most: int
+    ) -> Mapping[ConversationId, Sequence[PassageHeader]]:
+        """Return the first turns of each conversation of these days, the newest conversation first.
+
+        About `most` turns in all, and at least one of each.
+        """
+        unquoted = (each for each in self._turns(days, scope) if each not in quoted)
+        newest = list(islice(unquoted, _CONSIDERED))
+        heads = self._reads.heads(newest)
+        of_each: dict[ConversationId, list[PassageHeader]] = {}
+        for each in newest:
+            if (head := heads.get(each)) is not None and head.conversation_id is not None:
+                of_each.setdefault(head.conversation_id, []).insert(0, head)
+        few = dict(islice(of_each.items(), _MOST))
+        return {each: turns[: max(1, most // len(few))] for each, turns in few.items()}
+
     def _turns(self, days: Days, scope: SearchScope) -> Iterator[PassageId]:
         """Yield the turns of a scope in these local days, newest first."""
         newest = self._passages.newest(within_days(SearchQuery(), days), [PassageKind.TURN])
@@ -79,7 +89,7 @@ class DayRecall:
                 yield each
 
     def _summaries(
-        self, wanted: Sequence[ConversationId], scope: SearchScope
+        self, wanted: Collection[ConversationId], scope: SearchScope
     ) -> Mapping[ConversationId, PassageHeader]:
         own = self._reads.heads(map(int, self._passages.of_conversations(wanted)))
         return {

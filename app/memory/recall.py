@@ -132,8 +132,10 @@ class RecallService:
 
         At most `limit` turns, half as many facts and saved texts, and as many passages of
         documents, by the rules of `retrieve`; `is_weak` marks those that no prompt would get. If
-        the message mentions conversations, only their turns are searched; if it asks about days, the
-        newest turns of these are listed, and all facts if it asks for what is known about the user. None for a question that names nothing to look up. Raises MemoryOff where memory is off, and KnownError.
+        the message mentions conversations, only their turns are searched; if it asks about days,
+        turns of these are listed, and all facts if it asks for what is known about the user. None
+        for a question that names nothing to look up. Raises MemoryOff where memory is off, and
+        KnownError.
         """
         conversation = self._conversations.by_ids([conversation_id]).get(conversation_id)
         if not is_recall_on(conversation):

@@ -152,9 +152,10 @@ def test_a_question_about_days_finds_their_conversations(library: RecallLibrary)
     assert found() == [(early.conversation.id, ["Early", "Late"])]
     answers = library.recall_service.answers(asked, (), here, 6) or ()
     assert [(each.question, each.reply) for each in answers] == [
-        ("Late", "Second."), ("Early", "First.")
+        ("Early", "First."), ("Late", "Second.")
     ]  # fmt: skip
-    first, second = (PassageId(each.result.passage_id) for each in reversed(answers))
+    assert len(library.recall_service.answers(asked, (), here, 1) or ()) == 1
+    first, second = (PassageId(each.result.passage_id) for each in answers)
     assert found(first) == [(early.conversation.id, ["Late"])]
     library.feedback.give(second, Verdict.NEVER)
     assert found() == [(early.conversation.id, ["Early"])]
