@@ -19,7 +19,7 @@ from app.domain.conversations import (
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.translation import trn
-from app.language.secrets import find_secrets
+from app.language.secrets import find_secrets, masked
 from app.storage.deletion.forget import value_places
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations, ListFilter
@@ -69,7 +69,7 @@ def _in(
             turn = turns.get(message.id)
             yield SecretPlace(
                 conversation.id,
-                conversation.title,
+                masked(conversation.title),
                 turn.turn_number if turn else None,
                 turn.id if turn else None,
                 message.id,

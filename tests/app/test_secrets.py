@@ -133,7 +133,7 @@ def test_a_masked_text_says_the_kind_and_keeps_the_rest() -> None:
 def test_secrets_are_listed_by_place_and_never_by_value(store: Store) -> None:
     secret = "ghp_" + "".join(random.Random(1).choices(_LETTERS, k=36))
     add_conversation(store, "How do I brew tea?")
-    talk = add_conversation(store, f"My token is {secret}", title="Tokens")
+    talk = add_conversation(store, f"My token is {secret}", title=f"Token {secret}")
     places = list(secret_places(store))
     assert {(each.conversation_id, each.turn_number, each.kinds) for each in places} == {
         (talk.conversation.id, 0, ("github-pat",))
