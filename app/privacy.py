@@ -77,7 +77,7 @@ KINDS: Sequence[ConnectionKind] = (
         tr("Other commands of Commonplace, and programs over MCP"),
         tr("While the program runs, through a socket in the data folder that only you can open."),
         tr("Commands and their output; to MCP programs only what you allowed them."),
-        ("app.cli.remote", "app.mcp.relay"),
+        ("app.__main__", "app.cli.remote", "app.index.document_writer", "app.mcp.relay"),
     ),
     ConnectionKind(
         "desktop",

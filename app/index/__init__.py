@@ -7,7 +7,8 @@ text_sync         brings the text index up to date with the database; `vector_sy
                   indexes; both run in a `follower`
 ranking           weighted features of words, context, meaning and `message_traits`
 relevance         calibrated likelihood that a hit answers the question
-question          parsing of questions; `query` parses the search language, `small_talk` recognizes
-                  messages and turns that state nothing
+question          parsing of questions, `named_questions` those that ask for days or for all facts; `query`
+                  parses the search language, `small_talk` recognizes messages and turns that state
+                  nothing
 snippets          excerpts with marked words; `match_finder` finds the words
 """

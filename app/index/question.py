@@ -10,30 +10,19 @@ to answer it, and is removed.
 
 import re
 from dataclasses import dataclass
-from datetime import date
 from itertools import pairwise
 
 from app.domain.wording import count_words, is_question
 from app.index.small_talk import COURTESIES
-from app.language.date_phrases import Days, asked_days, asks_for_time, is_relative
-from app.language.date_words import words_beside_dates
+from app.language.date_phrases import asks_for_time
 from app.language.sentences import unspaced_runs
-from app.language.word_lists import (
-    ALL_STOP_WORDS,
-    FUNCTION_WORDS,
-    UNSPACED_STOP_WORDS,
-    read_phrases,
-    word_sets,
-)
+from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
 
 _NAME_WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _SENTENCE_WORDS = 6  # fewer are keywords
 _UNSPACED_NAME = range(2, 5)  # characters
-_PHRASES = read_phrases("phrases")
-_CONVERSATION_WORDS = _PHRASES["about the conversation"]
-_ABOUT_USER = _PHRASES["about the user"]
-_LEFT_OFF = _PHRASES["where we left off"]
+_CONVERSATION_WORDS = read_phrases("phrases")["about the conversation"]
 
 _WORDS = word_sets("requests")
 _OPENINGS = COURTESIES | _WORDS["openings"]
@@ -44,18 +33,6 @@ _PARTICLES = _WORDS["particles"]
 _ENDINGS = _WORDS["endings"]
 _FOLLOWING = _PARTICLES | _ENDINGS
 _WEIGHTLESS = ALL_STOP_WORDS | _ENDINGS | COURTESIES
-_ABOUT_A_CONVERSATION = _WORDS["about a conversation"]
-_NAMING_NOTHING = (
-    _WEIGHTLESS | FUNCTION_WORDS | _OPENINGS | _VERBS | _FOLLOWING | _ABOUT_A_CONVERSATION
-)
-_UNSPACED_NAMING_NOTHING = re.compile(
-    "[\u3041-\u309f]|"
-    + "|".join(
-        sorted(
-            UNSPACED_STOP_WORDS | _WORDS["about a conversation, unspaced"], key=len, reverse=True
-        )
-    )
-)
 _UNSPACED_REQUEST = re.compile(
     r"(?:请|請|麻烦|麻煩)?(?:帮我|幫我|给我|給我)?(?:搜索|搜尋|搜一下|查找|查一下|找一下|找找|找|"
     r"告诉我|告訴我|提醒我|说说|說說|给我看)(?:关于|關於|有关|有關|一下)?"
@@ -91,7 +68,7 @@ class ParsedQuestion:
 
 def parse_question(text: str, *, is_message: bool = False) -> ParsedQuestion:
     """Parse `text`, a chat message if `is_message`; `core` is empty only for a blank one."""
-    said = _without_answer_format(text.strip())
+    said = without_answer_format(text.strip())
     whole = strip_request(said)
     bare = " ".join(_CONVERSATION_WORDS.sub(" ", whole).split())
     core = bare if len(bare.split()) > 1 else whole or text.strip()
@@ -106,57 +83,7 @@ def parse_question(text: str, *, is_message: bool = False) -> ParsedQuestion:
     )
 
 
-def days_asked_about(text: str, today: date, before: str = "") -> Days | None:
-    """Return the first and last day whose conversations a question asks for, else None.
-
-    "What did we discuss yesterday?" names nothing but the day. A question for the last conversation
-    asks about all days, and so does "Where did we leave off?" at the beginning of one. After
-    such a message (`before`) "And last week?" is one too.
-    """
-    if not before and _LEFT_OFF.search(text):
-        return date.min, today
-    if not is_question(text) and strip_request(text) == text:
-        return None
-    words = words_beside_dates(text)
-    if any(map(_names_something, words)):
-        return None
-    if not any(map(_is_about_talk, words)) and not (before and days_asked_about(before, today)):
-        return None
-    return asked_days(text, today)
-
-
-def days_searched_for(words: str, today: date) -> Days | None:
-    """Return the days that a search is for: a question about them, or just "yesterday".
-
-    A date that is not relative to today may stand in the text that is wanted.
-    """
-    if (days := days_asked_about(words, today)) is not None:
-        return days
-    is_date = not any(map(_names_something, words_beside_dates(words)))
-    return asked_days(words, today) if is_date and is_relative(words) else None
-
-
-def asks_about_user(text: str) -> bool:
-    """Return whether a question asks for all that is known about the user, and for nothing else."""
-    if (found := _ABOUT_USER.search(text.casefold())) is None:
-        return False
-    beside = _CONVERSATION_WORDS.sub(" ", f"{text[: found.start()]} {text[found.end() :]}")
-    return not any(map(_names_something, words_beside_dates(beside)))
-
-
-def _names_something(word: str) -> bool:
-    if unspaced_runs(word):
-        return bool(_UNSPACED_NAMING_NOTHING.sub("", word))
-    return word not in _NAMING_NOTHING
-
-
-def _is_about_talk(word: str) -> bool:
-    return word in _ABOUT_A_CONVERSATION or any(
-        each in word for each in _WORDS["about a conversation, unspaced"]
-    )
-
-
-def _without_answer_format(text: str) -> str:
+def without_answer_format(text: str) -> str:
     """Return a text without the request that follows its last question."""
     end = max(text.rfind("?"), text.rfind("？")) + 1
     rest = text[end:]
@@ -180,7 +107,7 @@ def _possible_names(text: str) -> frozenset[str]:
 def strip_request(text: str) -> str:
     """Return `text` without request words, or unchanged when nothing would be left."""
     whole = text.strip()
-    bare = _without_opening(whole)
+    bare = without_opening(whole)
     if bare != whole:
         bare = _without_saying(bare)
     if bare != whole or not whole.endswith("?"):
@@ -188,7 +115,8 @@ def strip_request(text: str) -> str:
     return bare if any(map(_has_weight, _WORD.findall(bare))) else text
 
 
-def _without_opening(text: str) -> str:
+def without_opening(text: str) -> str:
+    """Return `text` without the words that open a request: courtesies, "can you", a verb of telling."""
     if unspaced := _UNSPACED_REQUEST.match(text):
         return text[unspaced.end() :].strip(_MARKS)
     words = list(_WORD.finditer(text))

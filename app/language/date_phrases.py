@@ -12,11 +12,14 @@ from contextlib import suppress
 from datetime import date, timedelta
 from typing import Final
 
-from app.language.date_words import Symbol, may_tell_time, read_symbols
+from app.language.date_words import Symbol, may_tell_time, read_symbols, words_with_symbols
+from app.language.word_lists import word_sets
 
 Days = tuple[date, date]
 
 _MOST_CHARS: Final = 2_000
+_SINCE: Final = word_sets("talk")["since"]
+_OTHER_TIMES: Final = word_sets("talk")["other times"]
 _YEARS: Final = 10  # back, in which a day without a year is looked for
 _MONTHS: Final = 12
 _WEEK: Final = 7
@@ -77,19 +80,28 @@ def named_dates(text: str, today: date) -> Iterator[Days | int]:
 
 
 def asked_days(text: str, today: date) -> Days | None:
-    """Return the days that a text names: of several the last, of a month the last one so far.
+    """Return the days that a text asks about: from the first to the last that it names, or since it.
 
-    "Last" and "recently" without a date are all days until today. None for nothing that has begun.
+    A month is its last one. "Last" and "recently" without a date are all days until today. None for
+    days before or after others, for 5/3, which is in March or in May, and for what has not begun.
     """
+    read = list(words_with_symbols(text[:_MOST_CHARS]))
+    words = {word for word, symbol in read if symbol.letter in "iox"}
+    if words & _OTHER_TIMES or any(len(symbol.ranges) > 1 for _, symbol in read):
+        return None
     days = [
         each if not isinstance(each, int) else _months(today.year - (each > today.month), each, 1)
         for each in named_dates(text, today)
     ]
-    if begun := [each for each in days if each[0] <= today]:
-        return max(begun)
-    letters = {(each.letter, each.number) for each in read_symbols(text[:_MOST_CHARS])}
+    letters = {(symbol.letter, symbol.number) for _, symbol in read}
     if ("g", 0) in letters:
-        return _one(today)
+        days.append(_one(today))
+    begun = {
+        (first.month, first.day): (first, last) for first, last in sorted(days) if first <= today
+    }
+    if begun:  # of a day without a year the last one
+        last = today if words & _SINCE else max(last for _, last in begun.values())
+        return min(first for first, _ in begun.values()), last
     return (date.min, today) if any(letter in "lpR" for letter, _ in letters) else None
 
 

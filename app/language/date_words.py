@@ -123,7 +123,7 @@ def may_tell_time(text: str) -> bool:
 
 def read_symbols(text: str) -> list[Symbol]:
     """Return the symbols of a text, without articles and the like."""
-    return [each for _, each in _read(text) if each.letter]
+    return [each for _, each in words_with_symbols(text) if each.letter]
 
 
 def words_beside_dates(text: str) -> list[str]:
@@ -133,7 +133,7 @@ def words_beside_dates(text: str) -> list[str]:
     """
     words: list[str] = []
     is_run = False
-    for word, symbol in _read(text):
+    for word, symbol in words_with_symbols(text):
         is_other, was_run = symbol.letter == _OTHER_WORD.letter, is_run
         is_run = is_other and _IS_UNSPACED.match(word) is not None
         if is_run and was_run:
@@ -143,7 +143,7 @@ def words_beside_dates(text: str) -> list[str]:
     return words
 
 
-def _read(text: str) -> Iterator[tuple[str, Symbol]]:
+def words_with_symbols(text: str) -> Iterator[tuple[str, Symbol]]:
     """Yield the symbols of a text, each with the first word it was read from."""
     _, longest = _vocabulary()
     atoms = list(_ATOM.finditer(unicodedata.normalize("NFKC", text).casefold()))

@@ -6,7 +6,7 @@ vector_search     the answering embedder; `query_vectors` embeds questions, `spa
                   measures spaces, `embedders` and `spaces` select the embedder
 recall            what answers a question; `recall_search` ranks, `recall_selection` selects for a
                   prompt (`recall_items`), `recalled_text` formats it, `context_plan` and
-                  `compaction` budget the prompt
+                  `compaction` budget the prompt; `named_recall` finds what is asked for by name
 facts             user operations on facts; also `summaries`, `core_memory`; `fact_matching`
                   compares facts
 profile           the lines about the user in every prompt, and decisions about what is proposed for

@@ -1,6 +1,7 @@
 """Recall of facts and saved texts: short statements that rank apart and share one limit."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count, islice
 
 from app.domain.ids import PassageId, part_id, passage_id_of
 from app.domain.passages import PassageKind
@@ -21,7 +22,7 @@ from app.storage.tables.memories import ArchivalMemories
 from app.storage.tables.recall_reads import RecallReads
 
 STATEMENT_LOG_ODDS = -1.0  # log odds: a short text matches the words of a question too easily
-_LISTED = 60  # facts that a question for all of them gets
+_LISTED = 60  # statements that a question for all of them gets
 _CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
 _STANDS_OUT = 2.6  # deviations of the background, beyond which a fact's cosine adds to that
 _SLOPE, _MOST_LOG_ODDS = 3.0, 5.0  # log odds for a deviation, and in all
@@ -53,16 +54,30 @@ class FactRecall:
         return self._retrieved(ranked, retrieval)[: limit + SPARE]
 
     def all_facts(self, retrieval: Retrieval, boundary: Boundary) -> tuple[RetrievedFact, ...]:
-        """Return all facts inside a boundary; see `listed`."""
+        """Return facts and saved texts inside a boundary, whatever they are about; see `listed`."""
+        if not retrieval.settings.rag_fact_limit:
+            return ()
         ranked = self.listed(refused(retrieval.verdicts), boundary)
         return self._retrieved(retrieval.unquoted(ranked), retrieval)
 
     def listed(self, left_out: IdSet, boundary: Boundary) -> list[Ranked]:
-        """Return the current facts inside a boundary, pinned ones first, then the newest."""
-        own = self._search.pools().sides[PassageKind.FACT].without(left_out)
-        allowed = SearchScope(own, IdSet()).inside(boundary).allowed or IdSet()
-        ids = (each.fact.id for each in self._facts.listed(FactFilter(limit=_LISTED)))
-        return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in ids if each in allowed]
+        """Return the saved texts and current facts inside a boundary: pinned facts, then the newest.
+
+        At most _LISTED.
+        """
+        sides = self._search.pools().sides
+        shown = (sides[PassageKind.FACT] | sides[PassageKind.MEMORY]).without(left_out)
+        every = chain((each.id for each in self._memories.listed()), self._current_facts())
+        inside = (each for each in every if each in shown and boundary.holds(each))
+        return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in islice(inside, _LISTED)]
+
+    def _current_facts(self) -> Iterator[PassageId]:
+        """Yield the current facts, pinned ones first, then the newest; read in pages."""
+        for offset in count(0, _LISTED):
+            page = self._facts.listed(FactFilter(limit=_LISTED, offset=offset))
+            yield from (each.fact.id for each in page)
+            if len(page) < _LISTED:
+                return
 
     def _retrieved(
         self, ranked: Sequence[Ranked], retrieval: Retrieval

@@ -37,7 +37,15 @@ def narrowed(
     """
     found = _without_quoted(found, segment.quoted)
     if not settings.rag_enabled:
-        found = replace(found, facts=(), conversations=(), history=(), documents=())
+        found = replace(
+            found,
+            facts=(),
+            conversations=(),
+            history=(),
+            documents=(),
+            mentioned=(),
+            asked_facts=(),
+        )
     if not settings.auto_rag_enabled:
         found = replace(found, earlier=())
     exchanges = settings.rag_exchange_limit_per_conversation
@@ -46,6 +54,7 @@ def narrowed(
     return replace(
         found,
         facts=found.facts[: with_spare(settings.rag_fact_limit)],
+        asked_facts=found.asked_facts if settings.rag_fact_limit else (),
         conversations=tuple(
             replace(each, exchanges=each.exchanges[: exchanges + SPARE])
             for each in found.conversations[: settings.rag_conversation_limit + SPARE]
@@ -59,12 +68,15 @@ def _without_quoted(found: RetrievalResult, quoted: frozenset[PassageId]) -> Ret
     def kept(items: Iterable[_T]) -> tuple[_T, ...]:
         return tuple(each for each in items if each.match.passage_id not in quoted)
 
+    def kept_of(talks: Iterable[RetrievedConversation]) -> tuple[RetrievedConversation, ...]:
+        return tuple(replace(each, exchanges=kept(each.exchanges)) for each in kept(talks))
+
     return replace(
         found,
         facts=kept(found.facts),
-        conversations=tuple(
-            replace(each, exchanges=kept(each.exchanges)) for each in kept(found.conversations)
-        ),
+        asked_facts=kept(found.asked_facts),
+        mentioned=kept_of(found.mentioned),
+        conversations=kept_of(found.conversations),
         history=kept(found.history),
         documents=kept(found.documents),
         earlier=kept(found.earlier),

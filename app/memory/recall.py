@@ -22,19 +22,18 @@ from app.domain.recall import (
     RetrievedExchange,
     RetrievedMessage,
     SegmentContext,
+    Verdict,
     is_recall_on,
 )
-from app.domain.results import FoundAnswer
+from app.domain.results import FoundAnswer, SearchResult
 from app.index.id_set import IdSet
-from app.index.question import asks_about_user, days_asked_about
 from app.index.ranking import Ranked
-from app.language.date_phrases import Days
 from app.memory.answers import quoted_answers
 from app.memory.boundaries import Boundary
-from app.memory.day_recall import DayRecall
 from app.memory.document_recall import DocumentRecall
 from app.memory.fact_recall import STATEMENT_LOG_ODDS, FactRecall
 from app.memory.mentions import MentionReader
+from app.memory.named_recall import NamedRecall
 from app.memory.recall_search import (
     PreparedQuery,
     best_by_passage,
@@ -74,7 +73,7 @@ class RecallService:
         self._reads = RecallReads(store)
         self._fact_recall = FactRecall(store, search)
         self._document_recall = DocumentRecall(store, search)
-        self._day_recall = DayRecall(store)
+        self._named_recall = NamedRecall(store, self._fact_recall)
         self._feedback = Feedback(store)
         self._results = ResultBuilder(self._passages, settings)
         self._search = search
@@ -146,15 +145,12 @@ class RecallService:
         excluded = refused(verdicts) | IdSet(choice.left_out)
         boundary = self._search.boundaries.of(conversation.project if conversation else None)
         scope = self._other_conversations(conversation_id, excluded, boundary)
-        listed: list[Ranked] | None = None
-        if (days := _days_of(question, recent)) is not None and not choice.mentioned:
-            listed = self._day_recall.ranked(days, scope, limit)
-        elif asks_about_user(question):
-            listed = self._fact_recall.listed(excluded, boundary)
-        if listed is not None:
-            (named,) = self._results.of_each(SearchQuery(), [(listed, len(listed))])
-            found = [FoundAnswer(each, each.user_question, each.snippet) for each in named]
-            return self._still_within(boundary, found)
+        if not choice.mentioned:
+            named = self._named_recall.ranked(question, recent, scope, excluded, boundary, limit)
+            (listed,) = self._results.of_each(SearchQuery(), [(named, len(named))])
+            if listed:
+                found = [FoundAnswer(each, each.user_question, each.snippet) for each in listed]
+                return self._still_within(boundary, found)
         prepared = prepare(self._search, question, recent)
         if prepared is None:
             return None
@@ -168,16 +164,29 @@ class RecallService:
             known = self._fact_recall.ranked(prepared, excluded, limit, boundary)
             filed = self._document_recall.ranked(prepared, excluded, boundary)
         ranked = self._without_repeats(prepared, scope)
-        now = datetime.now(UTC)
-        said = with_feedback_and_age(ranked, verdicts, {}, 0.0, now), limit
-        pinned = with_pins(verdicts, self._fact_recall.known(known))
-        kept = with_feedback_and_age(known, pinned, {}, 0.0, now), limit // 2
-        read = with_feedback_and_age(filed, verdicts, {}, 0.0, now), limit // 2
-        results = chain(*self._results.of_each(prepared.query, [kept, said, read]))
-        best_first = sorted(results, key=lambda each: -each.relevance)
+        best_first = self._best_first(prepared, (known, ranked, filed), verdicts, limit)
         similarities = self._similarities(question)
         quoted = [*quoted_answers(self._passages, best_first, prepared, similarities)]
         return self._still_within(boundary, quoted)
+
+    def _best_first(
+        self,
+        prepared: PreparedQuery,
+        found: tuple[Sequence[Ranked], Sequence[Ranked], Sequence[Ranked]],
+        verdicts: Mapping[PassageId, Verdict],
+        limit: int,
+    ) -> list[SearchResult]:
+        """Return results of statements, turns and documents together: half as many beside the turns."""
+        statements, turns, documents = found
+        now, half = datetime.now(UTC), limit // 2
+        pinned = with_pins(verdicts, self._fact_recall.known(statements))
+        rankings = (
+            (with_feedback_and_age(statements, pinned, {}, 0.0, now), half),
+            (with_feedback_and_age(turns, verdicts, {}, 0.0, now), limit),
+            (with_feedback_and_age(documents, verdicts, {}, 0.0, now), half),
+        )
+        results = chain(*self._results.of_each(prepared.query, rankings))
+        return sorted(results, key=lambda each: -each.relevance)
 
     def _still_within(
         self, boundary: Boundary, quoted: Sequence[FoundAnswer]
@@ -202,15 +211,12 @@ class RecallService:
 
     def _retrieve(self, question: str, retrieval: Retrieval) -> None:
         settings = retrieval.settings
-        days = _days_of(question, retrieval.segment.recent)
-        if days is not None and settings.rag_enabled and not retrieval.segment.mentioned:
-            retrieval.verdicts = self._feedback.verdicts()
-            retrieval.attempt(lambda: self._of_days(days, retrieval))
-            return
-        if asks_about_user(question) and settings.rag_enabled:
-            retrieval.verdicts = self._feedback.verdicts()
-            retrieval.attempt(lambda: self._about_user(retrieval))
-            return
+        segment = retrieval.segment
+        is_named = self._named_recall.is_asked(question, segment.recent)
+        if is_named and settings.rag_enabled and not segment.mentioned:
+            retrieval.attempt(lambda: self._asked_for(question, retrieval))
+            if retrieval.found.mentioned:
+                return
         prepared = prepare(
             self._search, question, retrieval.segment.recent, by_meaning=retrieval.by_meaning
         )
@@ -220,23 +226,18 @@ class RecallService:
             retrieval.notices += problems(self._search, prepared)
         retrieval.verdicts = self._feedback.verdicts()  # without the votes nothing may be recalled
         if settings.rag_enabled:
-            if retrieval.segment.mentioned:
+            if segment.mentioned:
                 retrieval.attempt(lambda: self._mentioned(prepared, retrieval))
             retrieval.attempt(lambda: self._related(prepared, retrieval))
             retrieval.attempt(lambda: self._statements(prepared, retrieval))
             retrieval.attempt(lambda: self._documents(prepared, retrieval))
-        if settings.auto_rag_enabled and retrieval.segment.exchange_ids:
+        if settings.auto_rag_enabled and segment.exchange_ids:
             retrieval.attempt(lambda: self._earlier(prepared, retrieval))
 
-    def _of_days(self, days: Days, retrieval: Retrieval) -> None:
-        here, verdicts = retrieval.conversation_id, retrieval.verdicts
-        scope = self._other_conversations(here, refused(verdicts), self._boundary(retrieval))
-        found = self._day_recall.conversations(days, scope, verdicts, retrieval.segment.quoted)
-        retrieval.found = replace(retrieval.found, mentioned=found)
-
-    def _about_user(self, retrieval: Retrieval) -> None:
-        facts = self._fact_recall.all_facts(retrieval, self._boundary(retrieval))
-        retrieval.found = replace(retrieval.found, asked_facts=facts)
+    def _asked_for(self, question: str, retrieval: Retrieval) -> None:
+        boundary = self._boundary(retrieval)
+        scope = self._other_conversations(retrieval.conversation_id, IdSet(), boundary)
+        self._named_recall.retrieve(question, retrieval, scope, boundary)
 
     def _keep_inside(self, found: RetrievalResult, retrieval: Retrieval) -> None:
         """Keep what is still inside the boundary: a conversation may have been moved."""
@@ -367,11 +368,6 @@ class RecallService:
 
     def _boundary(self, retrieval: Retrieval) -> Boundary:
         return self._search.boundaries.of(retrieval.segment.project)
-
-
-def _days_of(question: str, recent: Sequence[RecentTurn]) -> Days | None:
-    before = recent[-1].user if recent else ""
-    return days_asked_about(question, datetime.now(UTC).astimezone().date(), before)
 
 
 _Find = tuple[Ranked, PassageHeader]

@@ -10,8 +10,9 @@ from app.domain.ids import ConversationId, PartId, part_id, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
 from app.domain.results import SearchResponse, SearchResult
 from app.index.id_set import IdSet
+from app.index.named_questions import days_searched_for
 from app.index.query import parse_query, sentence_query, within_days
-from app.index.question import ParsedQuestion, days_searched_for, parse_question
+from app.index.question import ParsedQuestion, parse_question
 from app.index.ranking import Nearness, Numbers, Ranked, context_parts, rank
 from app.index.relevance import Background, with_relevance
 from app.index.text_index import TantivyTextIndex

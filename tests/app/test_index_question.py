@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.index.question import asks_about_user, days_asked_about, parse_question, strip_request
+from app.index.named_questions import asks_about_user, days_asked_about, days_searched_for
+from app.index.question import parse_question, strip_request
 from app.index.small_talk import is_non_answer, is_small_talk
 from tests.fakes.language import CASES
 from tests.fakes.values import TEXTS
@@ -30,6 +31,11 @@ def test_a_question_about_the_conversations_of_some_days_names_them(text: str, d
     found = days_asked_about(text, date(2026, 11, 26))
     assert found is not None
     assert " ".join(each.isoformat() for each in found) == days
+
+
+@pytest.mark.parametrize(("query", "is_for_days"), CASES["days_searched"])
+def test_a_search_is_for_days_only_if_it_names_nothing_else(query: str, is_for_days: bool) -> None:
+    assert (days_searched_for(query, date(2026, 11, 26)) is not None) is is_for_days
 
 
 def test_a_follow_up_asks_about_other_days() -> None:

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from app.chat.library import Library as Chats
 from app.check import check
-from app.domain.changes import FactPut
+from app.domain.changes import FactPut, ProjectPut
 from app.domain.errors import IndexUnavailable, MemoryOff, StorageError
-from app.domain.ids import ConversationId, PassageId
+from app.domain.ids import ConversationId, PassageId, new_uid
 from app.domain.passages import PassageKind
+from app.domain.projects import Project, RecallRule
 from app.domain.recall import RecallSettings, RecentTurn, RetrievalResult, SegmentContext, Verdict
 from app.domain.results import FoundAnswer
 from app.memory.core_memory import ArchivalMemoryService
@@ -170,21 +171,45 @@ def test_a_question_about_days_finds_their_conversations(library: RecallLibrary)
 def test_a_question_for_what_is_known_about_the_user_gets_all_facts(library: RecallLibrary) -> None:
     asked = "What do you know about me?"
     said = [f"The user has a {each}." for each in ("boat", "canoe", "dinghy", "ferry", "gondola")]
+    assert library.recall(asked).asked_facts == ()
+    assert library.recalled_titles("What do you know about me and Minka the cat?")
     facts = [library.fact(each, library.about_cat) for each in said]
     library.fact("The user has a raft.", valid_until=AT)
     library.fact("The user has a yacht.", add_conversation(library.store, "no", private=True))
+    saved = ArchivalMemoryService(library.store).save("The user likes barges.")
     settings = RecallSettings()
     result = library.recall(asked)
-    assert {each.text for each in result.asked_facts} == set(said)
+    assert {each.text for each in result.asked_facts} == {*said, saved.text}
     assert len(said) > settings.rag_fact_limit
     context = SelectionContext(NOWHERE, asked, frozenset())
     selection = select_recalled(result, settings, context, RecallRoom(1_200, 0, 0))
-    assert all(each.injected for each in selection.items)
-    assert len(selection.items) == len(said)
+    quoted = {each.passage_id for each in selection.items if each.injected}
+    assert quoted >= {saved.id, *(each.id for each in facts)}
     answers = library.recall_service.answers(asked, (), NOWHERE, 3) or ()
-    assert {each.reply for each in answers} == set(said)
+    assert {each.reply for each in answers} == {*said, saved.text}
     library.feedback.give(facts[0].id, Verdict.NEVER)
-    assert {each.text for each in library.recall(asked).asked_facts} == set(said[1:])
+    kept = library.recall(asked)
+    assert {each.text for each in kept.asked_facts} == {*said[1:], saved.text}
+    for off in (replace(settings, rag_fact_limit=0), replace(settings, rag_enabled=False)):
+        assert narrowed(kept, off, SegmentContext()).asked_facts == ()
+        found = library.recall_service.retrieve(asked, None, SegmentContext(), off)
+        assert found.asked_facts == ()
+
+
+def test_a_project_gets_its_own_facts_also_behind_many_newer_ones_of_others(
+    library: RecallLibrary,
+) -> None:
+    own, project = library.about_cat, new_uid()
+    library.store.save(ProjectPut(Project(project, "Cats", recall=RecallRule.ONLY)))
+    library.edit(own, project=project)
+    library.fact("The user has a cat.", own)
+    for number in range(70):
+        library.fact(f"The user has {number} boats.", said_at=AT + timedelta(days=number))
+    segment = SegmentContext(project=project)
+    found = library.recall_service.retrieve(
+        "What do you know about me?", own.conversation.id, segment, RecallSettings()
+    )
+    assert [each.text for each in found.asked_facts] == ["The user has a cat."]
 
 
 @pytest.mark.parametrize("text", ["ok", "yes, please go on", "谢谢！", "👍", "", "?"])
