@@ -50,7 +50,7 @@ class FetchedContext:
 
     Attributes:
         turn_numbers: Of the exchanges that the found facts come from.
-        notice: What is missing and why, as sentences without the last period; "" for nothing.
+        notice: What is missing and why, one problem a line; "" for nothing.
     """
 
     core_memory: str = ""
@@ -59,9 +59,8 @@ class FetchedContext:
     notice: str = ""
 
     def add_notice(self, text: str) -> None:
-        """Add a sentence to the notice."""
-        text = text.rstrip(".")
-        self.notice = f"{self.notice}. {text}" if self.notice and text else self.notice or text
+        """Add a problem to the notice."""
+        self.notice = f"{self.notice}\n{text}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +162,10 @@ class ContextFetcher:
             try:
                 step()
             except KnownError as error:
-                fetched.add_notice(f"{name} could not be read: {error}")
+                fetched.add_notice(tr_noop(f"{name} could not be read: {error}"))
             except Exception as error:  # noqa: BLE001 - the chat goes on without it
                 _log.exception("%s failed unexpectedly", name)
-                fetched.add_notice(f"{name} failed: {type(error).__name__}")
+                fetched.add_notice(tr_noop(f"{name} could not be read: {type(error).__name__}"))
         steps.words.set()
         steps.done.set()
 

@@ -26,6 +26,7 @@ from app.domain.recall import (
 )
 from app.domain.settings_schema import SettingValue
 from app.domain.text import clean
+from app.domain.translation import tr_noop
 from app.memory.narrowing import narrowed
 from app.memory.recall_items import prompt_position
 from app.providers.vendors.recall import RECALL
@@ -55,9 +56,11 @@ _LIMITS = {
     RecallLayer.DOCUMENT: "rag_document_max_tokens",
     RecallLayer.EARLIER: "auto_rag_top_k",
 }
-_NO_PROMPT = "Recall, the built-in model, receives no prompt: this is what another model would get."
-_PRIVATE = "Nothing is recalled in this conversation."
-_OFF = "Recall is off: rag_enabled is off, and every message fits into the window."
+_NO_PROMPT = tr_noop(
+    "Recall, the built-in model, receives no prompt: this is what another model would get."
+)
+_PRIVATE = tr_noop("Nothing is recalled in this conversation.")
+_OFF = tr_noop("Recall is off: rag_enabled is off, and every message fits into the window.")
 
 _ItemKey = tuple[RecallLayer, PassageId, MessageId | None]
 _SourceKey = tuple[PassageId, ExchangeId | None, MessageId | None]
@@ -96,7 +99,7 @@ class Preview:
         spent: The use of each budget.
         window_count: The number of messages sent whole before the question.
         tokens: The whole prompt, of at most `most_tokens`.
-        notice: What else the user should know; "" for nothing.
+        notice: What else the user should know, one a line; "" for nothing.
         changed: The items that the settings compared with treat differently.
     """
 
@@ -220,7 +223,7 @@ def _notice(candidates: RecallCandidates, *, has_query: bool) -> str:
         notices.append(_OFF)
     if ModelRef.parse(plan.exchange.model or "").provider == RECALL:
         notices.append(_NO_PROMPT)
-    return " ".join(f"{each.rstrip('.')}." for each in notices if each)
+    return "\n".join(filter(None, notices))
 
 
 def _budget_use(parts: Sequence[PlanPart], settings: SettingValues) -> list[BudgetUse]:

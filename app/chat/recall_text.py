@@ -8,7 +8,7 @@ from app.domain.documents import FileState
 from app.domain.links import document_link, link_to
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails, RecallLayer
-from app.domain.text import escape_markdown, one_line
+from app.domain.text import escape_markdown, one_line, translate_lines
 
 _TEXT_CHARS = 80
 _OWN_WORDS = (PassageKind.FACT, PassageKind.MEMORY)
@@ -55,7 +55,7 @@ def outcome_text(place: RecalledItemDetails) -> str:
 
 def preview_markdown(preview: Preview) -> str:
     """Return a preview as Markdown: the items found in the order of the prompt, with links."""
-    lines = [escape_markdown(preview.notice)] if preview.notice else []
+    lines = [escape_markdown(translate_lines(preview.notice))] if preview.notice else []
     if not preview.places:
         return "\n\n".join(lines or [NOTHING_FOUND])
     lines.append(f"{summary_text(preview.places)}: {budget_text(preview)}.")
@@ -75,7 +75,7 @@ def last_recall_text(last: LastRecall | None) -> str:
         f"Last run on {prompt.sent_at.astimezone():%Y-%m-%d, %H:%M}: [{question}]({link}). {found}"
     ]
     if prompt.notice:
-        lines.append(escape_markdown(prompt.notice))
+        lines.append(escape_markdown(translate_lines(prompt.notice)))
     if injected := [each for each in last.places if each.item.injected]:
         lines.append(_table(injected))
     return "\n\n".join(lines)

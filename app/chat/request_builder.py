@@ -34,6 +34,7 @@ from app.domain.recall import (
     StoredPrompt,
     is_recall_on,
 )
+from app.domain.translation import tr_noop
 from app.memory.compaction import message_tokens, prompt_ceiling
 from app.memory.context_plan import (
     ContextPlan,
@@ -104,7 +105,7 @@ class RequestBuilder:
             context = draft.context(fetched)
         except Exception as error:  # noqa: BLE001 - recall must never prevent sending
             _log.exception("the context could not be planned")
-            notice = f"Recall failed: {type(error).__name__}"
+            notice = tr_noop(f"Recall failed: {type(error).__name__}")
             fetched = FetchedContext(fetched.core_memory, notice=notice)
             context = draft.context(fetched)
         prompt = draft.record(context, fetched.notice)

@@ -28,8 +28,8 @@ from app.domain.routines import (
     failures_in_a_row,
     routine_problem,
 )
-from app.domain.text import clean, sentences
-from app.domain.translation import tr, translate_filled, trn
+from app.domain.text import clean, translate_lines
+from app.domain.translation import tr, trn
 from app.language.schedules import due_times, read_schedule
 from app.providers.pricing.estimated_tokens import estimated_tokens
 from app.storage.engine.store import Store
@@ -247,7 +247,7 @@ class Routines:
 
 def outcome_text(run: RoutineRun) -> str:
     """Return what a run came to, in the language in force."""
-    why = sentences(*map(translate_filled, filter(None, run.why.split("\n"))))
+    why = translate_lines(run.why)
     match run.outcome:
         case None:
             return tr("Running\u2026")

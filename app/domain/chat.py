@@ -181,7 +181,7 @@ class ToolCompleted:
 class RecallCompleted:
     """Recall is complete; emitted before the first request is sent.
 
-    `notice` describes a problem with recall, "" for none.
+    `notice` describes problems with recall, one a line, "" for none.
     """
 
     notice: str = ""

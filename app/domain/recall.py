@@ -134,7 +134,7 @@ class StoredPrompt:
     """The prompt of one answer; an exchange that was retried has several.
 
     `limit_tokens` is the ceiling of the whole prompt, `result_chars` the
-    limit of a tool result; `notice` describes a problem with recall, "" for none.
+    limit of a tool result; `notice` describes problems with recall, one a line, "" for none.
     """
 
     exchange_id: ExchangeId
@@ -302,7 +302,7 @@ class RetrievedMessage:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """All retrieved items; `notice` describes why a part of the search did not run.
+    """All retrieved items; `notice` describes why parts of the search did not run, one a line.
 
     `mentioned` and `asked_facts` are what the message asks for by name, whatever the relevance.
     """

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from app.domain.translation import translate_filled
+
 _UNSTORABLE = re.compile("[\ud800-\udfff\x00]")
 _TAG_RUN = re.compile("(\U0001f3f4)?([\U000e0001-\U000e007f]+)")
 _OVERRIDES = re.compile("[\u202d\u202e]")
@@ -45,6 +47,11 @@ def sentences(*parts: str) -> str:
         for part in map(str.strip, parts)
         if part
     )
+
+
+def translate_lines(text: str) -> str:
+    """Return problems, one a line, as sentences in the language in force."""
+    return sentences(*map(translate_filled, text.splitlines()))
 
 
 def parse_whole_number(text: str) -> int | None:

@@ -98,7 +98,8 @@ def translate_filled(text: str) -> str:
     """Return the text of an error or problem in the language in force, by the template it was made from.
 
     Its values are translated too if they are such texts, unless the translation wants one verbatim,
-    as `{:verbatim}`. A text without a template stays as it is.
+    as `{:verbatim}`. Sentences without a common template are translated one by one; one without any
+    stays as it is.
     """
     return _translated(text, is_value=False)
 
@@ -112,7 +113,10 @@ def _translated(text: str, *, is_value: bool) -> str:
     for each in _templates(current):
         if not (is_value and each.is_broad) and (match := each.pattern.fullmatch(text)):
             return each.form.format(*map(_Value, match.groups()))
-    return text
+    first, dot, rest = text.partition(". ")
+    if not dot:
+        return text
+    return f"{_translated(first, is_value=is_value)}. {_translated(rest, is_value=is_value)}"
 
 
 class _Value(str):

@@ -104,7 +104,7 @@ class RecallService:
         retrieval.attempt(lambda: self._keep_inside(found, retrieval), is_last=True)
         found = retrieval.found
         took_ms = (time.perf_counter() - started) * 1000
-        return replace(found, took_ms=took_ms, notice=" ".join(dict.fromkeys(retrieval.notices)))
+        return replace(found, took_ms=took_ms, notice="\n".join(dict.fromkeys(retrieval.notices)))
 
     def warm_up(self) -> None:
         """Run a query and drop its result, so that the user's first one is fast.

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import ConversationId, PassageId, passage_id_of
 from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext, Verdict
+from app.domain.translation import tr_noop
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.memory.recall_search import with_feedback_and_age
@@ -17,8 +18,8 @@ from app.storage.tables.recall_reads import PassageHeader
 
 _log = logging.getLogger(__name__)
 SPARE = 2  # results of each kind beyond the limit
-_TOO_LONG = "Recall was stopped because it took too long."
-_FAILED = "A part of recall failed. See the log for details."
+_TOO_LONG = tr_noop("Recall was stopped because it took too long.")
+_FAILED = tr_noop("A part of recall failed. See the log for details.")
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ class Retrieval:
         except Cancelled:
             self.notices.append(_TOO_LONG)
         except KnownError as error:
-            self.notices.append(f"Recall found less: {error}")
+            self.notices.append(tr_noop(f"Recall found less: {error}"))
         except Exception:  # noqa: BLE001 - the chat goes on without what was not found
             _log.exception("recall failed")
             self.notices.append(_FAILED)

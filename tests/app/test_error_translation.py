@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from app.chat.context_fetcher import FetchedContext
 from app.chat.problems import STOPPED
 from app.domain.errors import ImportRefused, KnownError, NotFound
+from app.domain.text import translate_lines
 from app.domain.translation import LANGUAGES, choose_language, in_english, tr_noop, translate_filled
 from app.providers.http.endpoint import RequestTarget
 from app.providers.http.error_classification import ErrorResponse, classify
@@ -134,6 +136,29 @@ def test_an_error_in_an_error_is_translated_too() -> None:
     error = ImportRefused("'a.zip' cannot be imported: Its directory is damaged")
     assert error.title == "„a.zip“ kann nicht importiert werden: Sein Verzeichnis ist beschädigt"
     assert KnownError("No such text").title == "No such text"
+
+
+@pytest.mark.usefixtures("language")
+def test_what_recall_lacked_is_translated_one_problem_at_a_time() -> None:
+    error = NotFound("There is no conversation 12", "The list shows the existing ones.")
+    problems = (
+        "Recall was stopped because it took too long.",
+        "A part of recall failed. See the log for details.",
+        "Recall is still busy with earlier questions",
+        f"Recall found less: {error}",
+        f"Core memory could not be read: {error}",
+        "Recall failed: ValueError",
+    )
+    fetched = FetchedContext()
+    for each in problems:
+        fetched.add_notice(each)
+    shown = translate_lines(fetched.notice)
+    assert not re.search(r"\b(?:Recall|recall|Core|There|list|log)\b", shown)
+    assert shown.count(error.display_text) == 2
+    before = "Recall is still busy with earlier questions. Recall failed: ValueError"
+    assert "busy" not in translate_lines(before), "as prompts were stored before"
+    with in_english():
+        assert translate_lines(fetched.notice).startswith(" ".join(problems[:2]))
 
 
 @pytest.mark.usefixtures("language")

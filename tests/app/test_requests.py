@@ -224,7 +224,7 @@ def test_what_words_find_is_sent_when_meaning_takes_too_long(
     ("retrieval", "notice"),
     [
         ({"error": IndexUnavailable("The index is gone", "It is rebuilt.")}, "The index is gone"),
-        ({"error": ZeroDivisionError()}, "Recall failed: ZeroDivisionError"),
+        ({"error": ZeroDivisionError()}, "Recall could not be read: ZeroDivisionError"),
         ({"found": RetrievalResult(notice="The embedder is gone.")}, "The embedder is gone"),
     ],
 )
@@ -237,7 +237,7 @@ def test_a_search_that_fails_is_noted(
 def test_a_plan_that_fails_is_noted(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with()
     asker.retrieval.found = RetrievalResult(facts=(None,))  # type: ignore[arg-type]
-    assert "Recall failed: AttributeError" in asker.notice()
+    assert "AttributeError" in asker.notice()
 
 
 def test_recall_is_off_for_all_or_for_one_conversation(asker_with: Callable[..., Asker]) -> None:

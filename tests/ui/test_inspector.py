@@ -400,7 +400,7 @@ def test_sources_become_one_chip_per_place(
 ) -> None:
     shown = sources_of(Contribution(sources, "slow"))
     assert [(each.number, each.text) for each in shown.chips] == chips
-    assert shown.notice == "slow"
+    assert shown.notice == "slow."
     assert [each.cited for each in shown.chips] == [
         sources[each.number].cited for each in shown.chips
     ]

@@ -13,6 +13,7 @@ from app.domain.ids import ExchangeId
 from app.domain.links import name_of_document
 from app.domain.passages import PassageKind
 from app.domain.recall import RecallLayer
+from app.domain.text import translate_lines
 from app.domain.translation import tr
 from ui.models.source_labels import chip_text, icon_of, kind_text, tip_text
 from ui.presenters.conversation import ConversationPresenter
@@ -143,7 +144,7 @@ class RecallPresenter(Presenter):
             is_on_here = view.conversation.recalls
             can_switch = view.conversation.deleted_at is None
             known = self._known.get(view.path[-1].id) if view.path else None
-            notice = known.notice if known is not None else ""
+            notice = translate_lines(known.notice) if known is not None else ""
         text = status_text(is_on=is_on, is_on_here=is_on_here, is_whole=not notice)
         self.status_changed.emit(text, notice, is_on_here, can_switch)
 
@@ -212,7 +213,7 @@ def sources_of(contribution: Contribution) -> Sources:
             _chip(number, each, with_turn=per_conversation[each.place.item.conversation_id] > 1)
             for number, each in shown.items()
         ),
-        contribution.notice,
+        translate_lines(contribution.notice),
     )
 
 

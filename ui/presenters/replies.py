@@ -20,6 +20,7 @@ from app.domain.chat import (
 )
 from app.domain.conversations import Text, Thinking, ToolCall, ToolResult
 from app.domain.ids import ConversationId
+from app.domain.text import translate_lines
 from app.domain.translation import format_number, tr
 
 _REPAINT_MS = 33
@@ -119,7 +120,7 @@ class RunningReplies(QObject):
                 self._retries[reply.plan.conversation.id] = retry
             elif isinstance(event, RecallCompleted):
                 if event.notice:
-                    self.status_changed.emit(reply, event.notice)
+                    self.status_changed.emit(reply, translate_lines(event.notice))
             elif (part := _part(event)) is not None:
                 last = parts[-1] if parts else None
                 if isinstance(part, Text | Thinking) and type(last) is type(part):

@@ -24,7 +24,7 @@ from app.domain.chat import (
 )
 from app.domain.conversations import Exchange, ExchangeStatus, File, Image, Text, ToolResult
 from app.domain.ids import ConversationId
-from app.domain.text import one_line, sentences
+from app.domain.text import one_line, sentences, translate_lines
 from app.index.text_sync import TextIndexSync
 from app.memory.vector_search import VectorSearch
 from app.providers.vendors.recall import RECALL, RecallModel
@@ -137,7 +137,7 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
                 terminal.err(_tool_line(event.result))
             elif isinstance(event, RecallCompleted):
                 if event.notice:
-                    terminal.err(f"{event.notice}.")
+                    terminal.err(translate_lines(event.notice))
             elif isinstance(event, Retrying):
                 terminal.err(f"{event.reason}; trying again in {event.wait_s:.0f} s")
         if ended:

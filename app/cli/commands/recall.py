@@ -18,6 +18,7 @@ from app.domain.links import parse_place
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingValue, setting_for
+from app.domain.text import translate_lines
 from app.index.text_sync import TextIndexSync
 
 
@@ -31,7 +32,7 @@ def recall(
     candidates = previews.fetch(given.question, where, tried)
     preview = previews.preview(candidates, tried)
     if preview.notice:
-        terminal.err(preview.notice)
+        terminal.err(translate_lines(preview.notice))
     lines = (
         f"{place.item.passage_id:6}  {place.item.relevance:4.0%}  {place.item.layer.value:12}  "
         f"{name_text(place)}  [{outcome_text(place)}]"

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 from app.chat.inspector import Inspection
 from app.domain.conversations import ExchangeStatus
 from app.domain.formatting import format_day, format_turn
-from app.domain.text import one_line
-from app.domain.translation import tr, translate_filled
+from app.domain.text import one_line, translate_lines
+from app.domain.translation import tr
 from ui.models.conversations import source_title
 from ui.views.memory.recalled_pane import RecalledPane
 from ui.views.memory.related_list import OUTDENT_PX, RelatedList
@@ -143,7 +143,7 @@ def nothing_text(inspection: Inspection, *, is_on: bool) -> str:
     """Return the note above the sources: what went wrong, or why there are none."""
     notice = inspection.prompt.notice if inspection.prompt is not None else ""
     if notice:
-        return translate_filled(notice)
+        return translate_lines(notice)
     if inspection.sources:
         is_any_sent = any(each.place.item.injected for each in inspection.sources)
         return "" if is_any_sent else _NONE_SENT

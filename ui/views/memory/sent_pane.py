@@ -11,7 +11,8 @@ from app.chat.sent_prompt import PartDifference, PartState, SentPart, SentPrompt
 from app.domain.conversations import Usage
 from app.domain.formatting import format_percent, money
 from app.domain.recall import PlanPartKind
-from app.domain.translation import format_number, tr, translate_filled, trn
+from app.domain.text import translate_lines
+from app.domain.translation import format_number, tr, trn
 from ui.widgets.controls import button, clear, column_in, filled, scroll_area
 from ui.widgets.plain_label import plain_label
 from ui.widgets.prompt_part import PromptPartPanel
@@ -147,7 +148,7 @@ def summary_text(inspection: Inspection, sent: SentPrompt) -> str:
     if inspection.run == 0 and inspection.exchange.usage is not None:
         lines.append(usage_text(inspection.exchange.usage))
     if prompt.notice:
-        lines.append(translate_filled(prompt.notice))
+        lines.append(translate_lines(prompt.notice))
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 
 from app.chat.recall_preview import BudgetUse, Preview
 from app.chat.recall_text import NOTHING_FOUND, summary_text
-from app.domain.text import one_line, sentences
+from app.domain.text import one_line, sentences, translate_lines
 from app.domain.translation import format_number, tr, trn
 from ui.models.preview import PreviewListModel, PreviewRow
 from ui.models.setting_labels import with_setting_labels
@@ -100,7 +100,7 @@ class PreviewPane(QWidget):
             text = tr("{summary_text}, in {took_ms} ms.").format(
                 summary_text=summary_text(preview.places), took_ms=format_number(preview.took_ms, 0)
             )
-        self._text.setText(f"{text} {with_setting_labels(preview.notice)}".strip())
+        self._text.setText(f"{text} {with_setting_labels(translate_lines(preview.notice))}".strip())
         for spent in preview.spent:
             if (meter := self._meters.get(spent.key)) is not None:
                 meter.show_spent(spent)

@@ -22,7 +22,7 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.formatting import format_duration, model_label
-from app.domain.translation import tr, translate_filled
+from app.domain.translation import tr
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.folds import Fold, text_fold, tool_fold, tool_title
 from ui.widgets.transcript.layout import Column, Label, remeasure
@@ -122,7 +122,7 @@ class AnswerFrame(MessageFrame):
             clicked = partial(self._context.events.source_clicked.emit, self._index)
             self._sources.add(SourceRow(self._context, sources.chips, clicked))
         if sources.notice:
-            self._sources.add(Label(translate_filled(sources.notice), "small"))
+            self._sources.add(Label(sources.notice, "small"))
 
     def show_written(self, lines: tuple[WrittenLine, ...]) -> None:
         """Show what was written to memory in this turn."""
