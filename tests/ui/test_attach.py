@@ -276,13 +276,15 @@ def test_an_image_opens_in_a_viewer_that_zooms(files: AttachmentFiles) -> None:
     at_middle = viewer.view.mapToScene(middle)
     QTest.keyClick(viewer, Qt.Key.Key_Plus)
     assert (viewer.view.mapToScene(middle) - at_middle).manhattanLength() < 4
-    at = QPointF(5, 5)
+    at = QPointF(0, 0)
+    at_corner = viewer.view.mapToScene(at.toPoint())
     wheel = QWheelEvent(
         at, at, QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton,
         Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
     )  # fmt: skip
     QApplication.sendEvent(viewer.view.viewport(), wheel)
     assert viewer.view.scale_factor > 1
+    assert abs(viewer.view.mapToScene(at.toPoint()).x() - at_corner.x()) < 4
     viewer.fit.click()
     assert viewer.view.scale_factor == pytest.approx(fitted)
     viewer.copy.click()

@@ -149,7 +149,9 @@ def test_what_is_typed_for_the_search_box_before_there_is_one_gets_there(tmp_pat
     window = first_window(DataPaths(tmp_path))
     QTest.keyClicks(window.chat.composer.box, "a draft")
     window.actions_by_name["search"].trigger()
-    QTest.keyClicks(window.chat.composer.box, "bread")
+    QTest.keyClicks(window.chat.composer.box, "bre")
+    window.actions_by_name["search"].trigger()  # impatience
+    QTest.keyClicks(window.chat.composer.box, "ad")
     next(panels := window.build_panels(QWidget()))
     assert (window.sidebar.box.text(), window.chat.composer.text) == ("bread", "a draft")
     assert window.focusWidget() is window.sidebar.box

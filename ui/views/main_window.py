@@ -43,7 +43,7 @@ class MainWindow(QMainWindow):
         painted: Once, right after the first frame.
 
     Attributes:
-        sidebar, memory, drop_hint: Once built.
+        memory, drop_hint: Once built.
         recall_status: The status of recall, as a button.
         conversation_id: The open conversation, stored with the geometry.
         scroll_position: Where it is scrolled to; None is its end.
@@ -57,7 +57,6 @@ class MainWindow(QMainWindow):
 
     drop_hint: "DropHint"
     memory: "MemoryPane"
-    sidebar: "Sidebar"
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,6 +92,7 @@ class MainWindow(QMainWindow):
         self._connect_actions()
         self._fold = SidebarFold(self.split, self.actions_by_name["sidebar"], _LEAST_CHAT_PX)
         self.chat.composer.box.setFocus()
+        self._sidebar: Sidebar | None = None
         self._page = ""  # of the memory pane, last time
         self._early = ""  # the action that was triggered before the window is usable
         self._message = ""  # what was written when that was to search
@@ -105,26 +105,21 @@ class MainWindow(QMainWindow):
         self.scroll_position: tuple[int, int] | None = None
         self.settings: Mapping[str, object] = {}
 
+    @property
+    def sidebar(self) -> "Sidebar":
+        """The sidebar, once built."""
+        assert self._sidebar is not None
+        return self._sidebar
+
     def build_panels(self, transcript: QWidget) -> Iterator[None]:
         """Add everything that the first frame does not show, in steps that are short for the user."""
         from ui.views.drop_hint import DropHint
         from ui.views.memory.knowledge_view import KnowledgeView
         from ui.views.memory.pane import MemoryPane
-        from ui.views.sidebar import Sidebar
         from ui.widgets.shortcut_guard import ShortcutGuard
         from ui.widgets.tab_order import tab_through
 
-        self.sidebar = Sidebar(self)
-        self.sidebar.set_usable(self._is_usable)
-        self.sidebar.setVisible(self.actions_by_name["sidebar"].isChecked())
-        split = self.split.saveState()  # unlike sizes() it keeps the width of a hidden sidebar
-        self.split.replaceWidget(0, self.sidebar)
-        self.split.restoreState(split)
-        self._left.deleteLater()
-        self._left = self.sidebar
-        self._fold.fit()
-        if self._early == "search":
-            self._focus_search()
+        self._add_sidebar()
         yield
         self.chat.build_panels(transcript)
         self.drop_hint = DropHint(self.chat)
@@ -134,17 +129,7 @@ class MainWindow(QMainWindow):
         yield
         self.memory = MemoryPane(knowledge, self)
         yield
-        self.memory_dock.setWidget(self.memory)
-        self.memory_dock.setTitleBarWidget(self._memory_title())
-        self.chat.memory_requested.connect(
-            lambda: self._show_page(self.memory.page, wanted=self.memory_dock.isHidden())
-        )
-        self.memory.open_requested.connect(self._on_memory_requested)
-        self.memory.page_changed.connect(self._check_page)
-        self.memory_dock.visibilityChanged.connect(self._check_page)
-        if self._page in _PAGES:
-            self.memory.show_page(self._page)
-        self._check_page()
+        self._dock_memory()
         for name, show_key in (
             ("search", self.sidebar.search.show_key),
             ("new", self.sidebar.show_new_key),
@@ -200,8 +185,8 @@ class MainWindow(QMainWindow):
             self._opening.stop()
         else:
             self._opening.start()
-        if hasattr(self, "sidebar"):
-            self.sidebar.set_usable(usable)
+        if self._sidebar is not None:
+            self._sidebar.set_usable(usable)
         for name, action in self.actions_by_name.items():
             action.setEnabled(usable or name in _ALWAYS_USABLE or name in _EARLY)
 
@@ -258,16 +243,45 @@ class MainWindow(QMainWindow):
         for name in _EARLY:
             actions[name].triggered.connect(lambda _=False, name=name: self._note_early(name))
 
+    def _add_sidebar(self) -> None:
+        from ui.views.sidebar import Sidebar
+
+        placeholder = self._left
+        self._left = self._sidebar = sidebar = Sidebar(self)
+        sidebar.set_usable(self._is_usable)
+        sidebar.setVisible(self.actions_by_name["sidebar"].isChecked())
+        split = self.split.saveState()  # unlike sizes() it keeps the width of a hidden sidebar
+        self.split.replaceWidget(0, sidebar)
+        self.split.restoreState(split)
+        placeholder.deleteLater()
+        self._fold.fit()
+        if self._early == "search":
+            self._focus_search()
+
+    def _dock_memory(self) -> None:
+        self.memory_dock.setWidget(self.memory)
+        self.memory_dock.setTitleBarWidget(self._memory_title())
+        self.chat.memory_requested.connect(
+            lambda: self._show_page(self.memory.page, wanted=self.memory_dock.isHidden())
+        )
+        self.memory.open_requested.connect(self._on_memory_requested)
+        self.memory.page_changed.connect(self._check_page)
+        self.memory_dock.visibilityChanged.connect(self._check_page)
+        if self._page in _PAGES:
+            self.memory.show_page(self._page)
+        self._check_page()
+
     def _note_early(self, name: str) -> None:
         """Remember an action until the window is usable; a new conversation and the search box need not wait."""
         if self._is_usable:
             return
-        self._early = name
+        before, self._early = self._early, name
         if name == "new":
             self._early, self.conversation_id, self.scroll_position = "", None, None
         elif name == "search":
-            self._message = self.chat.composer.text
-            if hasattr(self, "sidebar"):
+            if before != "search":  # else what was typed since is for the search box
+                self._message = self.chat.composer.text
+            if self._sidebar is not None:
                 self._focus_search()
 
     def _focus_search(self) -> None:

@@ -146,7 +146,7 @@ class ImageView(QGraphicsView):
         wanted, middle = self.scale_factor * factor, self.viewport().rect().center()
         if self.image is None or not _SCALE_MIN <= wanted <= _SCALE_MAX:
             return
-        at = at or middle
+        at = middle if at is None else at
         fixed, self._is_fitted = self.mapToScene(at), False
         self.scale(factor, factor)
         self.centerOn(fixed + QPointF(middle - at) / wanted)

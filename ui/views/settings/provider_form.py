@@ -114,6 +114,14 @@ class ProviderForm(QWidget):
             row_of(self.key_page, self.more, None),
             self._options,
         )
+        self._add_actions(card)
+        self.outcome = card.line()
+        self.models = ProviderModels(self)
+        head = row_of(self.back, None)
+        parts = (head, self.title, self._about, card, self.models, None)
+        filled(QVBoxLayout(self), *parts, margins=(16, 8, 16, 16), spacing=10)
+
+    def _add_actions(self, card: Card) -> None:
         self.save = button(
             card, tr("Test and save"), lambda: self._submit(tested=True), kind="primary"
         )
@@ -124,11 +132,6 @@ class ProviderForm(QWidget):
             card, tr("Remove\u2026"), lambda: removal.emit(self.name), kind="danger"
         )
         card.column.addLayout(row_of(self.save, self.cancel, self.untested, None, self.remove))
-        self.outcome = card.line()
-        self.models = ProviderModels(self)
-        head = row_of(self.back, None)
-        parts = (head, self.title, self._about, card, self.models, None)
-        filled(QVBoxLayout(self), *parts, margins=(16, 8, 16, 16), spacing=10)
 
     def show_content(self, content: FormContent) -> None:
         """Show a provider, without a key and without models."""
