@@ -51,8 +51,8 @@ PAST_KINDS = (PlanPartKind.SHORTENED, PlanPartKind.HISTORY)
 class RecallLayer(StrEnum):
     """The search that retrieved an item.
 
-    HINT is any of the first four that is only hinted at in one line; MENTION is a conversation that the user
-    named in the message, its summary or one of its turns.
+    HINT is any of the first four that is only hinted at in one line; MENTION is the summary or a turn of a
+    conversation that the message asks for: by its title after an @, or by its days, as in "yesterday".
     """
 
     FACT = "fact"
@@ -199,8 +199,8 @@ class SegmentContext:
     `exchange_ids` precede the question; `held` are the messages that are known to be in the prompt
     anyway. An empty segment is not searched. `quoted` passages already stand in the request from earlier
     turns and are never recalled again. `recent` are the last turns before the question, newest last: what
-    a follow-up refers to. `mentioned` conversations are recalled whatever their relevance. `project` is the uid of
-    the conversation's project, whose recall rule applies; None for none.
+    a follow-up refers to. `mentioned` are the conversations after an @, recalled whatever their relevance.
+    `project` is the uid of the conversation's project, whose recall rule applies; None for none.
     """
 
     exchange_ids: frozenset[ExchangeId] = frozenset()
@@ -304,7 +304,8 @@ class RetrievedMessage:
 class RetrievalResult:
     """All retrieved items; `notice` describes why parts of the search did not run, one a line.
 
-    `mentioned` and `asked_facts` are what the message asks for by name, whatever the relevance.
+    `mentioned` and `asked_facts` are what the message asks for, whatever the relevance: conversations after
+    an @ or of the days that it is about, and facts.
     """
 
     facts: tuple[RetrievedFact, ...] = ()

@@ -15,7 +15,7 @@ from ui.models.conversations import GroupedListModel, Heading, ListRole
 from ui.models.setting_labels import with_setting_labels
 
 GROUPS = (
-    (tr("Mentioned in the message"), (RecallLayer.MENTION,)),
+    (tr("Asked for in the message"), (RecallLayer.MENTION,)),
     (tr("Facts and saved memories"), (RecallLayer.FACT,)),
     (tr("Related conversations"), (RecallLayer.CONVERSATION, RecallLayer.EXCHANGE)),
     (tr("Single turns of all history"), (RecallLayer.HISTORY,)),

@@ -14,7 +14,7 @@ _TITLE_CHARS = 36
 _TEXT_CHARS = 44
 _SOURCE_CHARS = 90
 _LAYERS = {
-    RecallLayer.MENTION: ("at-sign", tr("Mentioned")),
+    RecallLayer.MENTION: ("message-square", tr("Asked for")),
     RecallLayer.FACT: ("lightbulb", tr("Fact")),
     RecallLayer.CONVERSATION: ("message-square", tr("Conversation")),
     RecallLayer.EXCHANGE: ("quote", tr("Turn of it")),
