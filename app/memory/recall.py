@@ -149,7 +149,12 @@ class RecallService:
             named = self._named_recall.ranked(question, recent, scope, excluded, boundary, limit)
             (listed,) = self._results.of_each(SearchQuery(), [(named, len(named))])
             if listed:
-                found = [FoundAnswer(each, each.user_question, each.snippet) for each in listed]
+                found = [
+                    FoundAnswer(
+                        each, each.user_question, each.snippet.removeprefix(each.user_question)
+                    )
+                    for each in listed
+                ]
                 return self._still_within(boundary, found)
         prepared = prepare(self._search, question, recent)
         if prepared is None:
