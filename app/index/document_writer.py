@@ -4,14 +4,16 @@ Analysis holds the interpreter's lock for half of an import. A process of its ow
 and the window gets the lock. It costs a third of a second to start, and about 90 MB while it runs.
 """
 
+import logging
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
@@ -21,9 +23,12 @@ from app.domain.passages import PassageText
 from app.index.text_schema import PASSAGE, PassageDocuments
 from app.system.process import limit_malloc_retention, module_command
 
+_log = logging.getLogger(__name__)
 _MEMORY_BYTES = 48_000_000  # per writer thread; tantivy requires at least 15 MB
 _END_S = 10.0  # for merges of segments
 _NICENESS = 5  # the window comes first
+_LAST_BYTES = 2_000  # of the process's errors, for the log
+PANIC = "PanicException"  # as PyO3 names it
 
 
 class Committed(NamedTuple):
@@ -32,6 +37,10 @@ class Committed(NamedTuple):
     opstamp: int
     languages: Counter[str]
     highest: int
+
+
+class WriterPanic(OSError):
+    """A panic of tantivy in the process of a `ProcessWriter`: the files may be damaged."""
 
 
 class DocumentWriter(Protocol):
@@ -97,10 +106,13 @@ class ProcessWriter:
 
     def __init__(self, files: Path, highest: int) -> None:
         """Start the process for the index in a folder; no other writer may be open. Raises OSError."""
-        self._process = subprocess.Popen(  # noqa: S603 - our own module, without a shell
-            [*module_command(__name__), str(files), str(highest)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        with ExitStack() as stack:
+            self._errors = stack.enter_context(tempfile.TemporaryFile())
+            self._process = subprocess.Popen(  # noqa: S603 - our own module, without a shell
+                [*module_command(__name__), str(files), str(highest)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
+            )  # fmt: skip
+            stack.pop_all()
 
     def put(self, passages: Iterable[PassageText]) -> None:
         """Send passages, as rows if they are; wait while the process is far behind."""
@@ -117,27 +129,38 @@ class ProcessWriter:
         try:
             outcome = pickle.load(self._process.stdout)  # noqa: S301 - our process
         except (EOFError, pickle.UnpicklingError) as error:
-            raise OSError("the process that writes it ended") from error
+            raise self._ended() from error
         if isinstance(outcome, str):
-            raise OSError(outcome)
+            raise (WriterPanic if outcome.startswith(PANIC) else OSError)(outcome)
         return Committed(*outcome)
 
     def close(self) -> None:
         """Kill the process; what it committed is on the disk."""
         self._process.kill()
         self._process.communicate()
+        self._errors.close()
 
     def end(self) -> None:
         """End the process after its merges; what was not committed is dropped. Blocking, at most 10 s."""
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.communicate(timeout=_END_S)
-        except subprocess.TimeoutExpired:
-            self.close()
+        self.close()
 
     def _send(self, name: str, *values: object) -> None:
         assert self._process.stdin is not None
-        pickle.dump((name, values), self._process.stdin, pickle.HIGHEST_PROTOCOL)
-        self._process.stdin.flush()
+        try:
+            pickle.dump((name, values), self._process.stdin, pickle.HIGHEST_PROTOCOL)
+            self._process.stdin.flush()
+        except BrokenPipeError as error:
+            raise self._ended() from error
+
+    def _ended(self) -> OSError:
+        """Return the error of a process that ended by itself, and log its last words."""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - _LAST_BYTES))
+        last = self._errors.read().decode(errors="replace").strip()
+        _log.warning("the process of the text index ended: %s", last)
+        return (WriterPanic if PANIC in last else OSError)("the process that writes it ended")
 
 
 def serve(writer: LocalWriter, received: IO[bytes], sent: IO[bytes]) -> None:

@@ -78,15 +78,14 @@ class Follower(ABC):
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            is_idle = not self._wake_event.wait(_IDLE_S)
-            if is_idle:
-                with self._busy:
-                    self._on_idle()
-                self._wake_event.wait()
-            self._wake_event.clear()
-            if self._stopping.is_set():
-                return
             try:
+                if not self._wake_event.wait(_IDLE_S):
+                    with self._busy:
+                        self._on_idle()
+                    self._wake_event.wait()
+                self._wake_event.clear()
+                if self._stopping.is_set():
+                    return
                 self.catch_up()
                 continue
             except KnownError as error:

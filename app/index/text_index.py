@@ -26,7 +26,7 @@ from app.domain.errors import IndexUnavailable
 from app.domain.ids import PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.translation import tr_noop
-from app.index.document_writer import DocumentWriter, LocalWriter, ProcessWriter
+from app.index.document_writer import PANIC, DocumentWriter, LocalWriter, ProcessWriter, WriterPanic
 from app.index.index_folder import (
     IndexManifest,
     InvalidIndex,
@@ -158,24 +158,24 @@ class TantivyTextIndex:
             self._open_writer().put(passages)
 
     @property
-    def is_apart(self) -> bool:
+    def has_process(self) -> bool:
         """Whether a process of its own writes; passages sent to it must be picklable."""
         return isinstance(self._writer, ProcessWriter)
 
-    def write_apart(self, *, is_apart: bool) -> None:
+    def use_process(self, *, wanted: bool) -> None:
         """Write in a process of its own from now on, or here again; nothing may be uncommitted.
 
-        Raises as `put`.
+        If none can be started, this process goes on writing. Raises as `put`.
         """
         with self._lock:
-            if is_apart is self.is_apart:
+            if wanted is self.has_process:
                 return
             with self._writing():
                 if isinstance(self._writer, ProcessWriter):
                     self._writer.end()
                 self._close_writer()
-                if is_apart:
-                    self._writer = ProcessWriter(self._folder / self._manifest.files, self._highest)
+                if wanted:
+                    self._writer = self._new_process()
             self._dirty = False
 
     def remove(self, passage_ids: Collection[PassageId]) -> None:
@@ -352,10 +352,17 @@ class TantivyTextIndex:
             self._writer = LocalWriter(self._index, self._highest)
         return self._writer
 
+    def _new_process(self) -> ProcessWriter | None:
+        try:
+            return ProcessWriter(self._folder / self._manifest.files, self._highest)
+        except OSError as error:
+            _log.warning("the text index gets no process of its own: %s", error)
+            return None
+
     def _close_writer(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        self._writer, self._dirty = None, False
+        writer, self._writer, self._dirty = self._writer, None, False
+        if writer is not None:
+            writer.close()
 
     @contextmanager
     def _as_unavailable(self, what: str) -> Iterator[None]:
@@ -363,7 +370,7 @@ class TantivyTextIndex:
         try:
             yield
         except BaseException as error:
-            is_panic = type(error).__name__ == "PanicException"  # tantivy's, by PyO3
+            is_panic = isinstance(error, WriterPanic) or type(error).__name__ == PANIC
             is_bug = isinstance(error, UnicodeError)  # ours, although it is a ValueError
             if is_bug or not (is_panic or isinstance(error, ValueError | OSError)):
                 raise

@@ -21,11 +21,10 @@ from app.storage.tables.passages import Passages
 _log = logging.getLogger(__name__)
 _BATCH = 500
 _COMMIT_EVERY_S = 1.0
-_COMMIT_APART_EVERY_S = 3.0  # each takes 70 ms, with what is written and opened after it
-_BUSY_S = (
-    0.5  # of processor time within `_RECENT_S`; more is worth a process, which takes 0.4 to start
-)
+_COMMIT_BY_PROCESS_EVERY_S = 3.0  # each takes 70 ms, with what is written and opened after it
+_BUSY_S = 0.5  # of processor time within `_RECENT_S`: worth a process, which takes 0.4 to start
 _RECENT_S = 5.0
+_AFTER_FAILURE_S = 600.0  # without a process
 _MANY = 50  # passages at once, as in an import
 _MAX_WAIT_S = 1.0
 
@@ -45,6 +44,7 @@ class TextIndexSync(Follower):
         self._index = index
         self._is_counted = False
         self._spent_s = self._spent_at = self._many_at = 0.0  # in puts of late; when, and of many
+        self._process_again_at = 0.0
         self.covered_share = self._share()
         self.throttle: Callable[[], None] = lambda: None
 
@@ -103,10 +103,7 @@ class TextIndexSync(Follower):
         return changed.passages
 
     def _on_idle(self) -> None:
-        try:
-            self._index.write_apart(is_apart=False)
-        except KnownError as error:  # nothing was uncommitted
-            _log.warning("the process of the text index: %s", error)
+        self._use_process(wanted=False)
 
     def _share(self) -> float:
         held, total = self._passages.history_at(self._index.answering_position)
@@ -147,14 +144,14 @@ class TextIndexSync(Follower):
                 written += len(work.added) + len(work.removed)
                 done, is_last = work.position, work.is_last
                 is_whole = is_last
-            is_apart = self._is_worth_a_process()
-            every_s = _COMMIT_APART_EVERY_S if is_apart else _COMMIT_EVERY_S
-            is_other = is_apart is not self._index.is_apart
+            wanted = self._is_worth_a_process()
+            every_s = _COMMIT_BY_PROCESS_EVERY_S if wanted else _COMMIT_EVERY_S
+            is_other = wanted is not self._index.has_process
             is_due = is_last or is_other or time.monotonic() - committed_at > every_s
             if is_due and (written or (done and not self._index.position)):
                 self._index.commit(done)
                 committed_at, written = time.monotonic(), 0
-            self._index.write_apart(is_apart=is_apart and not (is_last and self._thread is None))
+            self._use_process(wanted=wanted and not (is_last and self._thread is None))
             if is_whole:
                 self._index.finish()
             if is_due:
@@ -165,7 +162,7 @@ class TextIndexSync(Follower):
     def _put(self, texts: PassageTexts, count: int) -> None:
         """Index texts, and note how long it took and whether they were many."""
         started = time.thread_time()
-        self._index.put(texts if self._index.is_apart else self._throttled(texts))
+        self._index.put(texts if self._index.has_process else self._throttled(texts))
         ended = time.monotonic()
         self._spent_s *= math.exp((self._spent_at - ended) / _RECENT_S)
         self._spent_s += time.thread_time() - started
@@ -175,9 +172,15 @@ class TextIndexSync(Follower):
 
     def _is_worth_a_process(self) -> bool:
         """Whether much was indexed lately; a process that was started goes on while much comes."""
-        if self._index.is_apart:
+        if self._index.has_process:
             return time.monotonic() - self._many_at < _RECENT_S
-        return self._spent_s > _BUSY_S
+        return self._spent_s > _BUSY_S and time.monotonic() >= self._process_again_at
+
+    def _use_process(self, *, wanted: bool) -> None:
+        """Write in a process of its own, or here; one that fails is not started again for a while."""
+        if wanted is not self._index.has_process:
+            self._process_again_at = time.monotonic() + _AFTER_FAILURE_S if wanted else 0.0
+            self._index.use_process(wanted=wanted)
 
     def _throttled(self, texts: Iterable[PassageText]) -> Iterator[PassageText]:
         """Yield texts, throttled before each."""

@@ -1,6 +1,7 @@
 """The text index follows the database: changes, restarts, damage and forgetting."""
 
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -12,10 +13,10 @@ from app.domain.documents import Chunk, DocumentText, manual_page
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PassageId, part_id
 from app.domain.passages import PassageKind, PassageText
-from app.index import follower, text_sync
+from app.index import document_writer, follower, text_sync
 from app.index.document_writer import ProcessWriter
 from app.index.query import parse_query
-from app.index.text_index import TantivyTextIndex
+from app.index.text_index import RebuildReason, TantivyTextIndex
 from app.index.text_sync import TextIndexSync
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
@@ -405,12 +406,12 @@ def test_a_backlog_is_indexed_by_another_process_and_what_it_lost_is_indexed_aga
     monkeypatch.setattr(text_sync, "_BUSY_S", 0.0)
     monkeypatch.setattr(text_sync, "_MANY", 1)
     sync, index = sync_of(store)
-    apart = list[bool]()
-    index.before_put = lambda: apart.append(index.is_apart)
+    by_process = list[bool]()
+    index.before_put = lambda: by_process.append(index.has_process)
     for words in ("one two", "three", "four", "five", "six"):
         add_conversation(store, words)
     sync.catch_up()
-    assert (apart, index.is_apart) == ([False, True, True], False)
+    assert (by_process, index.has_process) == ([False, True, True], False)
     assert (index.finds("one"), index.finds("five"), index.passage_count) == (1, 1, 5)
     for words in ("seven", "eight", "nine"):
         add_conversation(store, words)
@@ -427,3 +428,62 @@ def test_a_backlog_is_indexed_by_another_process_and_what_it_lost_is_indexed_aga
     sync.catch_up()
     assert (index.finds("seven"), index.finds("nine"), index.passage_count) == (1, 1, 8)
     assert index.needs_rebuild is None
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (None, None),
+        ("import sys; sys.exit('no module')", None),
+        ("import sys; sys.exit('pyo3_runtime.PanicException: x')", RebuildReason.DAMAGED),
+    ],
+)
+def test_without_a_process_this_one_indexes_and_does_not_try_again_at_once(
+    store: Store,
+    sync_of: SyncOf,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    program: str | None,
+    reason: RebuildReason | None,
+) -> None:
+    """It cannot be started, or ends by itself; what it said last is in the log."""
+    monkeypatch.setattr(text_sync, "_BATCH", 2)
+    monkeypatch.setattr(text_sync, "_BUSY_S", 0.0)
+    command = [sys.executable, "-c", program] if program else [str(store.paths.root / "none")]
+    starts = list[str]()
+
+    def started(name: str) -> list[str]:
+        starts.append(name)
+        return command
+
+    monkeypatch.setattr(document_writer, "module_command", started)
+    sync, index = sync_of(store)
+    for words in ("one", "two", "three", "four", "five", "six"):
+        add_conversation(store, words)
+    if program:
+        with pytest.raises(IndexUnavailable):
+            sync.catch_up()
+        assert program[22:-2] in caplog.text
+        assert index.needs_rebuild == reason
+    sync.catch_up()
+    assert (index.passage_count, len(starts), index.needs_rebuild) == (6, 1, None)
+
+
+def test_a_failure_while_idle_does_not_end_the_thread(
+    store: Store, sync_of: SyncOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "_IDLE_S", 0.01)
+    monkeypatch.setattr(follower, "_RETRY_S", 0.0)
+    sync, index = sync_of(store)
+    failed = threading.Event()
+
+    def fail() -> None:
+        failed.set()
+        raise RuntimeError
+
+    monkeypatch.setattr(sync, "_on_idle", fail)
+    sync.start()
+    assert failed.wait(WAIT_S)
+    add_conversation(store, "one")
+    while not index.finds("one"):
+        assert index.committed.acquire(timeout=WAIT_S)

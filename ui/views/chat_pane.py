@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 _PANEL_GAP_PX = 8
 _WIDE_PX = 640  # for a button that the menu has too
 _EDGE_PX = 16
-_ALT_GR = (
-    Qt.KeyboardModifier.ControlModifier,
-    Qt.KeyboardModifier.AltModifier,
-)  # as Windows tells it
+_ALT_GR = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier  # on Windows
 _OUTDENT_PX = 7  # of the text of the title in its field
 
 
