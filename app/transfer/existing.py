@@ -172,6 +172,19 @@ def metadata_updates(found: ImportedConversation, known: ExistingConversation) -
     return changes
 
 
+def visible_leaf(
+    found: ImportedConversation,
+    known: ExistingConversation,
+    ids: Mapping[str, MessageId],
+    own: Collection[MessageId],
+) -> MessageId | None:
+    """Return the last visible message; it stays where it is not one of the import's `own`."""
+    leaf = known.conversation.visible_leaf_id
+    if leaf is not None and leaf not in own:
+        return leaf
+    return ids.get(found.visible_leaf or "")
+
+
 def message_origins(
     found: ImportedConversation, ids: Mapping[str, MessageId], messages: Sequence[ImportedMessage]
 ) -> OriginsAdded:

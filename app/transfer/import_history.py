@@ -40,7 +40,7 @@ class PastImport:
 
 
 class Undone(NamedTuple):
-    """The conversations that were moved to the trash, and the number of messages removed from others."""
+    """The conversations moved to the trash, and the number of messages removed from others."""
 
     conversations: Sequence[ConversationId]
     messages: int = 0
@@ -58,11 +58,13 @@ class ImportHistory:
         self,
         names: Sequence[str],
         added: Iterable[ConversationId],
-        messages: Iterable[MessageId] = (),
+        messages: Collection[MessageId] = (),
+        leaves: Iterable[MessageId] = (),
     ) -> int:
         """Note an import and return its number; one that added nothing is not noted: 0.
 
-        `messages` are those that it added to conversations which were there. Raises StorageError.
+        `messages` are those that it added to conversations which were there, `leaves` the last ones that
+        these showed before. Raises StorageError.
         """
         spans, message_spans = _spans(added), _spans(messages)
         if not spans and not message_spans:
@@ -71,47 +73,33 @@ class ImportHistory:
         number = 1 + max((int(row["number"]) for row in rows), default=0)
         row = {"number": number, "at": now().isoformat(), "names": names, "spans": spans}
         if message_spans:
-            row["messages"] = message_spans
+            row |= {"messages": message_spans, "leaves": _spans({*leaves}.difference(messages))}
         self._store.save(_put([*rows, row]))
         return number
 
     def listed(self) -> Sequence[PastImport]:
         """Return the imports, the newest first."""
-        return [
-            PastImport(
-                row["number"],
-                datetime.fromisoformat(row["at"]),
-                tuple(row["names"]),
-                len(self._present(row)),
-                len(self._messages(row)),
-            )
-            for row in reversed(self._rows())
-        ]
+        return [self._past_import(row) for row in reversed(self._rows())]
 
     def get(self, number: int) -> PastImport:
         """Return an import; raise NotFound."""
-        found = next((each for each in self.listed() if each.number == number), None)
-        if found is None:
-            raise _not_found(number)
-        return found
+        return self._past_import(_row(self._rows(), number))
 
     def undo(self, number: int) -> Undone:
         """Move conversations that an import added to the trash, and remove messages it added to others.
 
-        All or none. Messages that others follow, such as an answer given here, stay. Importing the same files
-        again brings everything back. Raises NotFound, InvalidInput while a reply is being written in one of
-        the conversations, StorageError.
+        All or none. Messages that others follow, such as an answer given here, stay. Importing the
+        same files again brings everything back. Raises NotFound, InvalidInput while a reply is
+        being written in one of the conversations, StorageError.
         """
         rows = self._rows()
-        for row in rows:
-            if row["number"] == number:
-                moved = self._present(row)
-                at = now()
-                row["undone_at"] = at.isoformat()
-                edits = (ConversationEdited(each, deleted_at=at) for each in moved)
-                removed = remove_added(self._store, self._messages(row), *edits, _put(rows))
-                return Undone(moved, len(removed))
-        raise _not_found(number)
+        row = _row(rows, number)
+        moved, at = self._present(row), now()
+        row["undone_at"] = at.isoformat()
+        edits = (ConversationEdited(each, deleted_at=at) for each in moved)
+        leaves = {*_ids(row.get("leaves", ()))}
+        removed = remove_added(self._store, self._messages(row), leaves, *edits, _put(rows))
+        return Undone(moved, len(removed))
 
     def undone(self) -> Sequence[ConversationId]:
         """Return the conversations that are in the trash because an import was undone."""
@@ -126,12 +114,21 @@ class ImportHistory:
         rows: list[dict[str, Any]] = json.loads(stored_text(self._store, _SETTING) or "[]")
         return rows
 
+    def _past_import(self, row: Mapping[str, Any]) -> PastImport:
+        return PastImport(
+            row["number"],
+            datetime.fromisoformat(row["at"]),
+            tuple(row["names"]),
+            len(self._present(row)),
+            len(self._messages(row)),
+        )
+
     def _present(self, row: Mapping[str, Any]) -> Sequence[ConversationId]:
         return [each.id for each in self._added(row) if each.deleted_at is None]
 
-    def _messages(self, row: Mapping[str, Any]) -> Collection[MessageId]:
+    def _messages(self, row: Mapping[str, Any]) -> Sequence[MessageId]:
         ids = _ids(row.get("messages", ()))
-        return [each.id for each in self._exchanges.messages(ids).values() if not each.is_forgotten]
+        return self._exchanges.unforgotten(ids) if ids else ()
 
     def _added(self, row: Mapping[str, Any]) -> Iterable[Conversation]:
         return self._conversations.by_ids(_ids(row["spans"])).values()
@@ -142,8 +139,11 @@ def _put(rows: Sequence[Mapping[str, Any]]) -> SettingPut:
     return SettingPut(_SETTING, json.dumps(text, ensure_ascii=False))
 
 
-def _not_found(number: int) -> NotFound:
-    return NotFound(f"There is no import {number}", "'commonplace imports' lists them.")
+def _row(rows: Sequence[dict[str, Any]], number: int) -> dict[str, Any]:
+    for row in rows:
+        if row["number"] == number:
+            return row
+    raise NotFound(f"There is no import {number}", "'commonplace imports' lists them.")
 
 
 def _ids(spans: Iterable[Sequence[int]]) -> list[int]:

@@ -51,6 +51,7 @@ from app.transfer.existing import (
     metadata_updates,
     names_of,
     uid_of,
+    visible_leaf,
 )
 from app.transfer.growth import addition_to, has_grown, may_grow
 from app.transfer.presets import known_uids
@@ -81,7 +82,8 @@ class ImportCounts(NamedTuple):
 class PendingImport(NamedTuple):
     """A conversation that is being stored; `saved` is None when nothing of it is new.
 
-    `restored` is the id of one that is taken out of the trash, `messages` are those added to a known one.
+    `restored` is the id of one that is taken out of the trash, `messages` are those added to a known one, whose
+    last visible message was `leaf`.
     """
 
     key: ConversationKey
@@ -90,6 +92,7 @@ class PendingImport(NamedTuple):
     new: AddedConversation | None = None
     restored: ConversationId | None = None
     messages: tuple[MessageId, ...] = ()
+    leaf: MessageId | None = None
 
     def wait(self) -> ImportCounts:
         """Return the counts once the conversation is durable; raise StorageError."""
@@ -159,7 +162,8 @@ class ConversationImporter:
                 made = put.conversation
                 new = AddedConversation(made.id, made.title, made.created_at)
             ids = tuple(each.id for each in _added(changes)) if known is not None else ()
-            pending.append(PendingImport(key_of(found), counts, saved, new, restored, ids))
+            leaf = known.conversation.visible_leaf_id if known is not None else None
+            pending.append(PendingImport(key_of(found), counts, saved, new, restored, ids, leaf))
         return pending
 
     def _read_growing(
@@ -283,7 +287,7 @@ class ConversationImporter:
             *map(ExchangePut, changed),
             ConversationEdited(
                 here,
-                visible_leaf_id=_visible_leaf(found, known, ids, own) or added[-1].id,
+                visible_leaf_id=visible_leaf(found, known, ids, own) or added[-1].id,
                 updated_at=found.updated_at or added[-1].created_at,
             ),
             message_origins(found, ids, new),
@@ -375,19 +379,6 @@ class ConversationImporter:
             if (passage := turn_passage(self._store.ids.passage(), exchange, own)) is not None:
                 passages.append(passage)
         return PassagesPut(tuple(passages), tuple(replaced))
-
-
-def _visible_leaf(
-    found: ImportedConversation,
-    known: ExistingConversation,
-    ids: Mapping[str, MessageId],
-    own: Collection[MessageId],
-) -> MessageId | None:
-    """Return the last visible message; it stays where it is not one of the import's `own`."""
-    leaf = known.conversation.visible_leaf_id
-    if leaf is not None and leaf not in own:
-        return leaf
-    return ids.get(found.visible_leaf or "")
 
 
 def _added(changes: Iterable[Change]) -> list[Message]:

@@ -82,7 +82,7 @@ def import_files(
         finally:
             added = [*(each.id for each in run.new), *run.restored]
             names = [path.name for path in paths]
-            number = 0 if dry_run else history.add(names, added, run.messages)
+            number = 0 if dry_run else history.add(names, added, run.messages, run.leaves)
             store.checkpoint()
     if run.refusals and run.counts == ImportCounts() and not run.is_cancelled:
         raise run.refusals[0]
@@ -124,7 +124,7 @@ class _ImportRun:
     Attributes:
         counts, new: What is stored so far, and the conversations among it that were not here.
         restored: Conversations that were taken out of the trash.
-        messages: Messages that were added to known conversations.
+        messages, leaves: What was added to known conversations, and their last visible messages before.
         skipped: What could not be imported.
         refusals: The paths of which nothing, or not all, could be read.
         is_cancelled: Whether it was stopped before all of them were.
@@ -154,6 +154,7 @@ class _ImportRun:
         self.new: list[AddedConversation] = []
         self.restored: list[ConversationId] = []
         self.messages: list[MessageId] = []
+        self.leaves: list[MessageId] = []
         self._new_keys: set[ConversationKey] = set()
         self.skipped: list[Skipped] = []
         self.refusals: list[ImportRefused] = []
@@ -260,6 +261,8 @@ class _ImportRun:
                 self.restored.append(pending.restored)
             if pending.key not in self._new_keys:
                 self.messages += pending.messages
+                if pending.messages and pending.leaf is not None:
+                    self.leaves.append(pending.leaf)
         if not batch:
             return
         stored, read = self.counts, self._bytes_read

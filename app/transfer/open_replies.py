@@ -21,7 +21,10 @@ class _Seen(NamedTuple):
 
 
 class OpenReplies:
-    """The open replies that were read, by conversation. For one thread at a time."""
+    """The open replies that were read, by conversation. For one thread at a time.
+
+    A settled one is remembered: it may be read again, when storing it failed or another changed its file.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[ConversationKey, _Seen] = {}

@@ -16,6 +16,7 @@ from app.domain.conversations import Text
 from app.domain.errors import ImportRefused, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.turns import calculate_exchanges
+from app.storage.deletion.forget import forget_messages
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -259,3 +260,46 @@ def test_what_was_undone_stays_so_after_the_journal_is_applied_again(
     store.database.write(lambda connection: store.apply(connection, records, lambda: None))
     assert _tree(store) == before
     assert check(store).problems == ()
+
+
+@pytest.mark.parametrize("file_count", [1, 2])
+def test_undoing_an_import_shows_the_branch_that_was_shown_before_it(
+    store: Store, tmp_path: Path, file_count: int
+) -> None:
+    """It goes on from the first of three answers, of which the second was shown."""
+    parents = ["", *["bread-0"] * 3, "bread-1", "bread-4"]
+    texts = ["How do I bake bread?", "Mix.", "Knead.", "Wait.", "And then?", "Bake it."]
+
+    def export(name: str, count: int, shown: int) -> Path:
+        path = _export(tmp_path, name, [("bread", texts[:count])])
+        document = json.loads(path.read_text())
+        for place, each in enumerate(document[0]["chat_messages"]):
+            each |= {"sender": "human" if place in (0, 4) else "assistant"}
+            each |= {"parent_message_uuid": parents[place]}
+        document[0]["current_leaf_message_uuid"] = f"bread-{shown}"
+        path.write_text(json.dumps(document))
+        return path
+
+    import_files(store, [export("a.json", 4, 2)])
+    before = _tree(store)
+    paths = [export("b.json", 5, 4), export("c.json", 6, 5)][-file_count:]
+    report = import_files(store, paths)
+    assert before[0][2] != _tree(store)[0][2] == "Bake it."
+    ImportHistory(store).undo(report.number)
+    assert _tree(store) == before
+    assert check(store).problems == ()
+
+
+def test_a_message_that_was_forgotten_does_not_count_and_stays_forgotten(
+    store: Store, tmp_path: Path
+) -> None:
+    import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
+    more = _export(tmp_path, "b.json", [("bread", _MORE)])
+    report = import_files(store, [more])
+    (conversation,) = Conversations(store).listed()
+    *_, last = Exchanges(store).messages_in(conversation.id)
+    forget_messages(store, [last.id])
+    history = ImportHistory(store)
+    assert history.get(report.number).messages == 2
+    assert history.undo(report.number).messages == 0, "it is followed by the forgotten one"
+    assert import_files(store, [more]).messages == 0

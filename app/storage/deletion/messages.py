@@ -74,7 +74,7 @@ def _erase_messages(connection: Connection, change: MessagesForgotten, position:
     clear_topic_names(connection, [change.conversation_id])
     _replace_title(connection, change, position)
     if change.removes:
-        remove_messages(connection, change.conversation_id, ids, position)
+        remove_messages(connection, change, ids, position)
         renew_turns(connection, turns, position)
 
 

@@ -7,6 +7,7 @@ too: importing them again adds them again.
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from app.domain.changes import MessagesForgotten
 from app.domain.conversations import Exchange, ExchangeStatus, Message
 from app.domain.ids import MessageId
 from app.domain.turns import is_reply
@@ -31,11 +32,11 @@ def removable(messages: Sequence[Message], wanted: Collection[int]) -> set[Messa
 
 
 def remove_messages(
-    connection: Connection, conversation_id: int, ids: Collection[int], position: int
+    connection: Connection, change: MessagesForgotten, ids: Collection[int], position: int
 ) -> None:
     """Delete the rows of messages, of turns that are nothing else, and what refers to them."""
-    _show_what_is_left(connection, conversation_id, ids)
-    every = exchanges_where(connection, "conversation_id = ?", [conversation_id])
+    _show_what_is_left(connection, change, ids)
+    every = exchanges_where(connection, "conversation_id = ?", [change.conversation_id])
     gone: list[int] = []
     left: dict[int, Exchange] = {}
     for each in every:
@@ -95,7 +96,10 @@ def _shorten(connection: Connection, exchange: Exchange) -> None:
     )
 
 
-def _show_what_is_left(connection: Connection, conversation_id: int, ids: Collection[int]) -> None:
+def _show_what_is_left(
+    connection: Connection, change: MessagesForgotten, ids: Collection[int]
+) -> None:
+    conversation_id = change.conversation_id
     parents: dict[int, int | None] = dict(
         connection.select_in("message", "id, parent_id", [conversation_id], "conversation_id")
     )
@@ -104,6 +108,8 @@ def _show_what_is_left(connection: Connection, conversation_id: int, ids: Collec
     )
     if leaf not in ids:
         return
+    if change.shown in parents:
+        leaf = change.shown
     while leaf in ids:
         leaf = parents.get(leaf)
     children = {parent: each for each, parent in sorted(parents.items()) if each not in ids}
