@@ -147,15 +147,8 @@ class RecallService:
         scope = self._other_conversations(conversation_id, excluded, boundary)
         if not choice.mentioned:
             named = self._named_recall.ranked(question, recent, scope, excluded, boundary, limit)
-            (listed,) = self._results.of_each(SearchQuery(), [(named, len(named))])
-            if listed:
-                found = [
-                    FoundAnswer(
-                        each, each.user_question, each.snippet.removeprefix(each.user_question)
-                    )
-                    for each in listed
-                ]
-                return self._still_within(boundary, found)
+            if listed := self._listed(named):
+                return self._still_within(boundary, listed)
         prepared = prepare(self._search, question, recent)
         if prepared is None:
             return None
@@ -173,6 +166,14 @@ class RecallService:
         similarities = self._similarities(question)
         quoted = [*quoted_answers(self._passages, best_first, prepared, similarities)]
         return self._still_within(boundary, quoted)
+
+    def _listed(self, ranked: Sequence[Ranked]) -> Sequence[FoundAnswer]:
+        """Return passages as they are, by their beginning."""
+        (found,) = self._results.of_each(SearchQuery(), [(ranked, len(ranked))])
+        return [
+            FoundAnswer(each, each.user_question, each.snippet.removeprefix(each.user_question))
+            for each in found
+        ]
 
     def _best_first(
         self,
