@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import shutil
 import subprocess
 import sys
 import zlib
@@ -263,15 +264,27 @@ def test_nothing_is_saved_in_a_folder_that_was_moved_until_it_is_back(tmp_path: 
         with pytest.raises(StorageError, match="is no longer there"):
             journal.append(["lost"])
         folder.mkdir(parents=True)  # another one in its place
-        if not is_new_segment:
+        for header in (b"", frames.header(OTHER)):
+            if header:
+                write_segment(folder, 1, header)
             with pytest.raises(StorageError, match="is no longer there"):
                 journal.append(["lost"])
-        folder.rmdir()
-        folder.parent.rmdir()
+        assert read(folder) == []
+        shutil.rmtree(folder.parent)
         away.rename(folder.parent)
     journal.append(["back"])
     assert read(folder) == ["here", "back"]
     journal.close_segment()
+
+
+def test_nothing_counts_as_saved_while_the_name_of_its_segment_cannot_be_made_durable(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse = Mock(side_effect=FileNotFoundError(errno.ENOENT, "No such file or directory"))
+    monkeypatch.setattr(journal_module, "fsync_folder", refuse)
+    for _ in range(2):
+        with pytest.raises(StorageError):
+            journal.append(["lost"])
 
 
 @pytest.mark.parametrize("failing", [False, True], ids=["at once", "at the second try"])

@@ -31,7 +31,7 @@ class Journal:
         self._folder = folder
         self._header = header(database_uid)
         self.last_position = last_position
-        self._path = folder  # of the segment, once there is one
+        self._path = folder  # of the last segment, once there is one
         self._descriptor = -1
         self._size_bytes = 0
         self._before = 0, last_position  # the size and the position before the last append
@@ -96,27 +96,29 @@ class Journal:
                 raise StorageError(
                     "The journal cannot be repaired", "Check the disk, then try again."
                 )
+        if not self._is_in_place():
+            raise directory_is_gone(self._folder.parent)
         if self._descriptor < 0 or self._size_bytes > SEGMENT_LIMIT_BYTES:
             self.close_segment()
             try:
                 self._start_segment()
-            except FileNotFoundError as error:
-                raise directory_is_gone(self._folder.parent) from error
             except OSError as error:
                 self.close_segment()
                 raise from_os_error(error, "The journal") from error
-        elif not self._is_in_place():
-            raise directory_is_gone(self._folder.parent)
 
     def _is_in_place(self) -> bool:
         try:
-            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+            place = self._path.stat()
+            return self._descriptor < 0 or os.path.samestat(place, os.fstat(self._descriptor))
         except OSError:
             return False
 
     def _start_segment(self) -> None:
-        path = self._path = self._folder / f"{self.last_position + 1:020d}.journal"
+        if journal_owner(self._folder) not in (None, owner(self._header)):  # another library's
+            raise directory_is_gone(self._folder.parent)
+        path = self._folder / f"{self.last_position + 1:020d}.journal"
         self._descriptor = os.open(path, _OPEN_FLAGS, 0o600)
+        self._path = path
         # A killed process may have left a segment of this name without one whole record.
         if os.read(self._descriptor, HEADER_BYTES) != self._header:
             if any(record is not None for record in frames(path.read_bytes())):
