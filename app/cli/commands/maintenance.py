@@ -26,7 +26,7 @@ _LONG_S = 2.0
 
 def catch_up_index(sync: TextIndexSync, terminal: Terminal) -> None:
     """Index everything that is stored, and say so if it takes long; print an error if that fails."""
-    words = ("The text index is brought up to date.",)
+    words = ("The text index is being brought up to date.",)
     timer = Timer(_LONG_S if terminal.is_watched else TIMEOUT_MAX, terminal.err, words)
     timer.start()
     try:
