@@ -34,9 +34,9 @@ _SEASONS: Final = ("spring", "summer", "autumn", "winter")
 _SHORT: Final = frozenset(_ADDED["short months that are no other words"])
 _NAMES: Final = frozenset(_ADDED["months that are names"])
 _DOTTED: Final = frozenset(_ADDED["before a day and month with full stops"])
-_ON: Final = _DOTTED.union(_ADDED["on"])
+_LEADS_DATE: Final = _DOTTED.union(_ADDED["on"], _ADDED["since"], _ADDED["before a date in digits"])
 _OTHERS: Final = (
-    ("joining", ""), ("on", "o"), ("in", "i"), ("this", "t"), ("next", "f"), ("every", "E"), ("last", "l"),
+    ("joining", ""), ("on", "o"), ("in", "i"), ("since", "i"), ("this", "t"), ("next", "f"), ("every", "E"), ("last", "l"),
     ("last, after its noun", "p"), ("before a length of time", "b"),
     ("after a length of time", "a"), ("after a length of time, or one of it", "B"),
     ("hour", "h"), ("day", "d"), ("week", "w"), ("month", "m"),
@@ -55,7 +55,8 @@ _SHAPE: Final = r"\d{4}([-/.])\d\d?\2\d\d?|\d{4}-\d\d|\d\d?([-/.])\d\d?\3\d{4}|\
 _WRITTEN: Final = re.compile(
     r"(\d{4}([-/])\d\d?\2\d\d?|\d{4}\.\d\d\.\d\d|\d{4}-\d\d|\d\d?([-/.])\d\d?\3\d{4})(?:[Tt]\d\d:.*)?"
 )
-_MAYBE_VERSION: Final = re.compile(r"\d\d\.\d\d\.\d\d")
+# Docker has 19.03.12 and 20.10.24; hardly a version is 01.02.24 or 20.03.24.
+_MAYBE_VERSION: Final = re.compile(r"0\d\.\d\d\.0\d|[1-3]\d\.(?:1\d\.\d\d|0\d\.[01]\d)")
 _ATOM: Final = re.compile(
     rf"""(?=\d)(?:  # most atoms are words, for which none of these is tried
         (?P<shape>(?<![\w./-])(?:{_SHAPE})(?![A-Za-z\d_/-]|[.,]\d))
@@ -171,7 +172,8 @@ def _symbols_at(atoms: list[re.Match[str]], at: int) -> tuple[int, list[Symbol]]
     if kind == "number":
         return _number(atoms, at)
     if kind == "shape":
-        is_date = not _MAYBE_VERSION.fullmatch(text) or (at and atoms[at - 1][0] in _ON)
+        before = [each[0] for each in atoms[max(at - 2, 0) : at] if each[0] != ":"]
+        is_date = not _MAYBE_VERSION.fullmatch(text) or (before and before[-1] in _LEADS_DATE)
         ranges = tuple(_ranges(text)) if is_date else ()
         return 1, [Symbol("I", 0, ranges) if ranges else _OTHER_WORD]
     if kind == "dotted" and at and atoms[at - 1][0] in _DOTTED:
