@@ -30,7 +30,7 @@ class FoundSecret:
 
 
 def find_secrets(text: str) -> Sequence[FoundSecret]:
-    """Return the secrets in a text in order; of overlapping ones the longest."""
+    """Return the secrets in a text in order; overlapping ones are one, of the kind of the longest."""
     text = text[:_MAX_CHARS]
     lower = text.lower()
     found = [
@@ -40,10 +40,13 @@ def find_secrets(text: str) -> Sequence[FoundSecret]:
         for secret in rule.find(text)
     ]
     kept: list[FoundSecret] = []
-    for secret in sorted(found, key=lambda each: (each.start - each.end, each.start)):
-        if all(secret.end <= each.start or secret.start >= each.end for each in kept):
+    for secret in sorted(found, key=lambda each: each.start):
+        if kept and secret.start < (last := kept[-1]).end:
+            kind = max(last, secret, key=lambda each: each.end - each.start).kind
+            kept[-1] = FoundSecret(last.start, max(last.end, secret.end), kind)
+        else:
             kept.append(secret)
-    return sorted(kept, key=lambda each: each.start)
+    return kept
 
 
 def masked(text: str) -> str:

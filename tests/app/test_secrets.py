@@ -7,12 +7,14 @@ import string
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from app.domain.changes import SummaryPut
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import MatchScore, RetrievedConversation
-from app.language.secrets import find_secrets, masked
+from app.language.secrets import entropy, find_secrets, masked
 from app.memory.recalled_text import conversation_piece
 from app.memory.secrets import secret_places
 from app.storage.engine.store import Store
@@ -84,11 +86,30 @@ def test_planted_secrets_are_found() -> None:
     [
         "password: {}", "my wifi password: {}, bye", "Das WLAN-Passwort: {}.", "**Password:** {}", "pw={}",
         "the password for the router is `{}`", "| password | {} |", "Mot de passe : {}", "user: ada\npass: {}\nhost: db",
+        "password:\n  {}", "**Password:**\n\n`{}`", "Netflix pass: {}", "password：{}", "WiFi 密码：{}", "パスワード: {}",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("password", ["hunter2hunter2", "sunflower88", "qwertz123!", "7gardenias"])
+@pytest.mark.parametrize(
+    "password", ["hunter2hunter2", "sunflower88", "qwertz123!", "7gardenias", "Pa$$w0rd1", "p@ssword1", "blue_horse42"]
+)  # fmt: skip
 def test_a_weak_password_after_its_label_is_found(text: str, password: str) -> None:
     assert masked(text.format(password)) == text.format("[hidden: password]")
+
+
+_WORDS_IN_PASSWORDS = st.lists(
+    st.sampled_from(["sha", "2", "md5", "base", "7", "utf8", "p12", "pkcs", "bit", "bytes", "/", "&#x", "_", "-", ".", "::", "Natasha", "Dog", "horse", "!", "#", "42"]),
+    min_size=2,
+).map("".join)  # fmt: skip
+
+
+@given(_WORDS_IN_PASSWORDS, st.sampled_from(["password: {}", "My passwort ist {} now", "pwd={}"]))
+def test_a_strong_password_is_hidden_whatever_it_contains(password: str, text: str) -> None:
+    kinds = (str.islower, str.isupper, str.isdecimal, lambda each: not each.isalnum())
+    assume(8 <= len(password) <= 64 and password[-1] not in ".:")
+    assume(sum(any(map(kind, password)) for kind in kinds) >= 3 and entropy(password) > 2.9)
+    assume(any(map(str.isdecimal, password)) and not password.startswith("sha2:"))
+    whole, at = text.format(password), text.index("{")
+    assert any(each.start <= at and each.end >= at + len(password) for each in find_secrets(whole))
 
 
 @pytest.mark.parametrize(
@@ -108,20 +129,28 @@ def test_a_weak_password_after_its_label_is_found(text: str, password: str) -> N
         "Token counts: input_tokens=1200, output_tokens=350",
         "Commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b fixed it.",
         "The id is 550e8400-e29b-41d4-a716-446655440000.",
-        "password: sha256-hashed",
-        "Password: 12-digit number",
-        "pwd = os.path2.getcwd1()",
-        "PWD: /home/ada/work2",
+        "password hash - sha256-hashed",
+        "pass: sha256hashed",
+        "Plugin sha256_password reported: ''sha256_password' is old",
+        "wifi password | 12digits",
         "The password is base64encoded.",
+        "Password manager: 1Password7",
+        "Reset password: step1done",
+        "boarding pass: gate12b4x",
+        "The pass: iphone13pro was fine",
+        "pass: $DB_PASS1word",
         "password: user_password2",
         "pass --with-http2 to configure",
         "The build will pass - release24 is next.",
-        "passphrase: crypto::hash2::Key",
         "See https://example.org/a/b/c?page=2&sort=name for more.",
     ],
 )
 def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:
     assert masked(text) == text
+
+
+def test_of_two_secrets_that_overlap_nothing_is_shown() -> None:
+    assert masked("password=Ab1;pwd=Xyz12345$abcdefghijk") == "password=[hidden: password]"
 
 
 def test_a_masked_text_says_the_kind_and_keeps_the_rest() -> None:
