@@ -68,7 +68,7 @@ def test_sources_are_shown_under_answers_and_opened(recall: Recall) -> None:
     ]
     assert transcript.calls[1][2] == "Of boats"
     assert [chip.number for chip in transcript.calls[0][2].chips] == [0, 1]
-    assert recall.statuses[-1] == ("Memory incomplete", "slow", True, True)
+    assert recall.statuses[-1] == ("Memory incomplete", "slow.", True, True)
     for turn, number in ((1, 1), (1, 9), (0, 0), (9, 0)):
         transcript.events.source_clicked.emit(turn, number)
     assert recall.parts.went == [("turn", ConversationId(7), ExchangeId(2), None)]
