@@ -1,7 +1,7 @@
 """Recall by day: the conversations of the days that a question asks about, as in "What did we discuss yesterday?".
 
 Such a question names nothing to search for, so nothing is ranked. The conversations are quoted as
-those that a message mentions, each with its summary and its first turns in these days.
+those that a message mentions by title, each with its summary and its first turns in these days.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

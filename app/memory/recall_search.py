@@ -18,7 +18,7 @@ from app.domain.formatting import format_percent
 from app.domain.ids import PassageId, part_number, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.recall import RecentTurn, Verdict
-from app.domain.translation import tr
+from app.domain.translation import tr_noop
 from app.domain.wording import question_share
 from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query
@@ -146,12 +146,11 @@ def _prepared(search: SearchService, question: str, *, by_meaning: bool) -> Prep
 def problems(search: SearchService, prepared: PreparedQuery) -> Iterable[str]:
     """Yield descriptions of what limits the search."""
     if (share := search.sync.covered_share) < _IN_STEP:
-        yield tr("The text index is being built. Recall searched {share} of it.").format(
-            share=format_percent(share)
-        )
+        searched = format_percent(share)
+        yield tr_noop(f"The text index is being built. Recall searched {searched} of it.")
     problem = search.vector_search.problem if search.vector_search else ""
     if prepared.vector is None and problem:
-        yield tr("Recall used words only. {problem}").format(problem=problem)
+        yield tr_noop(f"Recall used words only. {problem}")
 
 
 def ranked_in(

@@ -15,6 +15,7 @@ from app.domain.changes import ChangeSet
 from app.domain.errors import Cancelled, IndexUnavailable, KnownError
 from app.domain.passages import Space
 from app.domain.ports import Embedder, TokenVectors, token_embedder
+from app.domain.translation import tr_noop
 from app.index.space_traits import SpaceTraits
 from app.index.token_sync import TokenIndexSync
 from app.index.vector_index import ExactVectorIndex
@@ -127,18 +128,16 @@ class VectorSearch:
         before = self._settings.text("embedder_before")
         if self._problem or chosen == before or self._answering is None:
             return self._problem
-        return (
-            f"Search still answers with {self._embedders.describe(before)}: "
-            f"{self._embedders.describe(chosen)} is processing your history."
-            f"{self.new_space_problem and ' '}{self.new_space_problem}"
-        )
+        old, new = self._embedders.describe(before), self._embedders.describe(chosen)
+        answers = tr_noop(f"Search still answers with {old}: {new} is processing your history.")
+        return " ".join(filter(None, (answers, self.new_space_problem)))
 
     @property
     def new_space_problem(self) -> str:
         """Why the new space could not be measured, and when it is retried; "" for nothing."""
         if not (problem := self._measurements.problem):
             return ""
-        return f"It cannot be measured yet: {problem}. It is retried within a minute."
+        return tr_noop(f"It cannot be measured yet: {problem}. It is retried within a minute.")
 
     @property
     def answering_space(self) -> Space | None:

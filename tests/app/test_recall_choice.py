@@ -85,7 +85,7 @@ def test_a_mention_is_quoted_first_whatever_its_relevance_and_only_once() -> Non
         RecallLayer.MENTION, RecallLayer.MENTION, RecallLayer.HISTORY
     ]  # fmt: skip
     block = recalled_block(plan.parts)
-    assert 0 < block.index("the message mentions") < block.index("green") < block.index("black")
+    assert 0 < block.index("the message asks for") < block.index("green") < block.index("black")
     assert block.count("exchange 600") == 1
 
 
