@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId, PartId, part_id, passage_id_of
@@ -367,14 +368,15 @@ class SearchService:
         """Return the newest passages that the filters leave, when nothing ranks."""
         left_out = self.index.excluded_passages(query)
         newest = self._passages.newest(query, kinds or (PassageKind.TURN,))
-        kept = [
+        kept = (
             each
             for each in newest
             if each not in left_out
             and (among is None or each in among)
             and (boundary is None or boundary.holds(each))
-        ][: query.limit]
-        return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in kept]
+        )
+        first = islice(kept, query.limit)
+        return [Ranked(part_id(each, 0), 0.0, 1.0, None, 1.0) for each in first]
 
     def pools(self) -> PassagePools:
         """Return the passages that rank apart or not at all; cached until something changes."""

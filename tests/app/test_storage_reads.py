@@ -20,6 +20,7 @@ from app.domain.errors import NotFound
 from app.domain.ids import part_id
 from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.storage.engine.store import Store
+from app.storage.tables import passages as tables_of_passages
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path
@@ -162,6 +163,16 @@ def test_of_two_answers_the_newer_is_what_comes_next(store: Store) -> None:
     assert Passages(store).with_turns_before([3]) == [1, 3]
 
 
+def test_the_newest_passages_are_read_page_by_page(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables_of_passages, "_FIRST_PAGE", 2)
+    for number in range(11):
+        add_conversation(store, "said", at=AT + timedelta(hours=number * 7 % 11))
+    found = [*Passages(store).newest(SearchQuery(), [PassageKind.TURN])]
+    assert found == sorted(range(1, 12), key=lambda each: -((each - 1) * 7 % 11))
+
+
 def test_hidden_passages_are_archived_deleted_or_private(store: Store) -> None:
     shown, archived, trashed, private = (
         add_conversation(store, word) for word in ("a", "b", "c", "d")
@@ -175,7 +186,7 @@ def test_hidden_passages_are_archived_deleted_or_private(store: Store) -> None:
     assert sorted(passages.hidden()) == [2, 3, 4]
     assert sorted(passages.allowed(SearchQuery(), None)) == [1]
     assert sorted(passages.allowed(SearchQuery(archived=True), None)) == [2]
-    assert passages.newest(SearchQuery(archived=True), [PassageKind.TURN]) == [2]
+    assert [*passages.newest(SearchQuery(archived=True), [PassageKind.TURN])] == [2]
     assert sorted(passages.of_conversations([shown.conversation.id])) == [1]
     both = [shown.conversation.id, private.conversation.id]
     assert sorted(passages.of_conversations(both)) == [1, 4]

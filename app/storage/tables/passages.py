@@ -1,6 +1,6 @@
 """Queries about passages: their text, the work that indexes have yet to do, filters, counts."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from app.storage.tables.passage_texts import (
 from app.storage.tables.topics import IN_TOPIC
 
 Ids = npt.NDArray[np.int64]
+_FIRST_PAGE = 500  # of the newest passages
 _EXCHANGES_PER_QUESTION = 3  # some questions are repeated
 
 _UNANSWERED = """WITH unanswered AS (
@@ -154,12 +155,20 @@ class Passages(StoreReader):
         """
         return self._ids(*_filtered(query, kinds))
 
-    def newest(self, query: SearchQuery, kinds: Collection[PassageKind]) -> list[PassageId]:
-        """Return the passages of some kinds that pass a query's filters, newest first."""
+    def newest(self, query: SearchQuery, kinds: Collection[PassageKind]) -> Iterator[PassageId]:
+        """Yield the passages of some kinds that pass a query's filters, newest first.
+
+        They are read in pages of growing size: of a million only a few are wanted.
+        """
         statement, values = _filtered(query, kinds)
-        statement += " ORDER BY p.created_at DESC, p.id DESC"
-        ids: list[PassageId] = self._ids(statement, values).tolist()
-        return ids
+        statement += " ORDER BY p.created_at DESC, p.id DESC LIMIT ? OFFSET ?"
+        offset, size = 0, _FIRST_PAGE
+        while True:
+            page: list[PassageId] = self._ids(statement, [*values, size, offset]).tolist()
+            yield from page
+            if len(page) < size:
+                return
+            offset, size = offset + size, size * 4
 
     def of_source(self, kind: PassageKind, source_id: int) -> tuple[PassageId, ...]:
         """Return the passages made from one record."""
