@@ -96,6 +96,8 @@ def asked_days(text: str, today: date) -> Days | None:
     letters = {(symbol.letter, symbol.number) for _, symbol in read}
     if ("g", 0) in letters:
         days.append(_one(today))
+    if sum(symbol.letter in "WZ" for _, symbol in read) > len(days):
+        return None  # "on Monday and Wednesday" names only Monday
     begun = {
         (first.month, first.day): (first, last) for first, last in sorted(days) if first <= today
     }
