@@ -85,7 +85,7 @@ def asked_days(text: str, today: date) -> Days | None:
     A month is its last one. "Last" and "recently" without a date are all days until today. None for
     days before or after others, for 5/3, which is in March or in May, and for what has not begun.
     """
-    read = list(words_with_symbols(text[:_MOST_CHARS]))
+    read = [each for each in words_with_symbols(text[:_MOST_CHARS]) if each[1].letter]
     words = {word for word, symbol in read if symbol.letter in "iox"}
     if words & _OTHER_TIMES or any(len(symbol.ranges) > 1 for _, symbol in read):
         return None
