@@ -100,7 +100,7 @@ def test_a_local_model_needs_no_yes_and_does_the_work(cli: CommandLine, server: 
     (row,), (of_month,) = spend["this_month"], spend["by_month"]
     assert of_month["known_usd"] == row["known_usd"]
     assert (row["purpose"], row["model"], row["requests"]) == ("exchange_summarizer", LOCAL, 1)
-    assert "spent: $0.00 today" in cli.done("status").out
+    assert "spent: under $0.01 today" in cli.done("status").out
     assert [turn["summary"] for turn in cli.json("show", "1")["turns"]] == ["Line 1.", "Line 2."]
 
 
