@@ -18,6 +18,7 @@ from app.language.date_words import words_beside_dates
 from app.language.sentences import unspaced_runs
 from app.language.word_lists import STOP_WORDS, UNSPACED_STOP_WORDS, read_phrases, word_sets
 
+_MOST_CHARS = 300  # a longer message says more
 _TALK = word_sets("talk")
 _OTHER_PEOPLE = _TALK["other people"]
 _PHRASES = read_phrases("phrases")
@@ -42,6 +43,8 @@ def days_asked_about(text: str, today: date, before: str = "") -> Days | None:
     at the beginning of one. After such a message (`before`) "And last week?" is one too.
     """
     asked = without_answer_format(text.strip())
+    if len(asked) > _MOST_CHARS:
+        return None
     if not before and (found := _LEFT_OFF.search(asked)) and _names_nothing(_around(asked, found)):
         return date.min, today
     bare = without_opening(asked)
@@ -65,8 +68,9 @@ def days_searched_for(words: str, today: date) -> Days | None:
 def asks_about_user(text: str) -> bool:
     """Return whether a question asks for all that is known about the user, and for nothing else."""
     asked = without_answer_format(text.strip())
-    found = _ABOUT_USER.search(asked)
-    return found is not None and _names_nothing(_SO_FAR.sub(" ", _around(asked, found)))
+    if len(asked) > _MOST_CHARS or (found := _ABOUT_USER.search(asked)) is None:
+        return False
+    return _names_nothing(_SO_FAR.sub(" ", _around(asked, found)))
 
 
 def _around(text: str, found: re.Match[str]) -> str:

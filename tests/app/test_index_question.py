@@ -38,6 +38,11 @@ def test_a_search_is_for_days_only_if_it_names_nothing_else(query: str, is_for_d
     assert (days_searched_for(query, date(2026, 11, 26)) is not None) is is_for_days
 
 
+def test_a_long_message_asks_for_nothing_by_name() -> None:
+    assert days_asked_about("we " * 200 + "discussed what yesterday?", date(2026, 11, 26)) is None
+    assert not asks_about_user("we " * 200 + "what do you know about me?")
+
+
 def test_a_follow_up_asks_about_other_days() -> None:
     today, week = date(2026, 11, 26), (date(2026, 11, 16), date(2026, 11, 22))
     before = "What did we talk about yesterday?"
