@@ -189,3 +189,18 @@ def test_the_cost_is_shown_from_one_cent_on_after_a_pause(qtbot: QtBot, parts: P
     composer.box.setPlainText("/help")
     qtbot.waitUntil(lambda: not asked.is_waiting)
     assert costs.calls == []
+
+
+def test_a_banner_lies_over_the_conversation_which_stays_where_it_is(qtbot: QtBot) -> None:
+    pane = ChatPane()
+    pane.build_panels(QTextBrowser())
+    pane.show_transcript()
+    pane.resize(700, 500)
+    pane.show()
+    before = pane.transcript.rect().translated(pane.transcript.mapTo(pane, QPoint()))
+    pane.banner.show_message("It was archived. " * 9, "Undo", lambda: None, brief=True)
+    banner = pane.banner
+    qtbot.waitUntil(lambda: banner.height() == banner.heightForWidth(banner.width()))
+    assert before.contains(banner.geometry())
+    assert pane.transcript.rect().translated(pane.transcript.mapTo(pane, QPoint())) == before
+    assert pane.childAt(banner.geometry().topLeft()) is banner, "above the text"

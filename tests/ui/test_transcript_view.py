@@ -7,7 +7,15 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.domain.chat import TextWasThinking
@@ -23,6 +31,7 @@ from app.domain.conversations import (
 )
 from tests.fakes.transcripts import WORDS, Shown, message, turn
 from ui.theme import DARK, Theme
+from ui.widgets.controls import column_in
 from ui.widgets.transcript import answer as answer_module
 from ui.widgets.transcript import turn_data, virtual_column
 from ui.widgets.transcript.folds import Fold
@@ -68,6 +77,47 @@ def test_an_empty_conversation_accepts_every_key(qtbot: QtBot) -> None:
         QTest.keyClick(shown.view, key)
     shown.view.show_segment_end(True, goes_there=True)
     assert shown.view.visible_items == (0, -1)
+
+
+def test_the_text_stays_on_screen_where_it_is_when_a_row_above_it_comes_or_goes(
+    shown: Shown, qtbot: QtBot
+) -> None:
+    window, row, view = QWidget(), QLabel("Find"), shown.view
+    row.hide()
+    column_in(window, row, (view, 1))
+    window.resize(700, 600)
+    window.show()
+    view.scroll_to_anchor(AtItem(20, 30))
+    shown.settle()
+
+    def top() -> int:
+        return shown.turn(20).mapTo(window, QPoint()).y()
+
+    before, height = top(), view.height()
+    row.show()
+    qtbot.waitUntil(lambda: view.height() < height)
+    assert shown.settle()
+    assert top() == before
+    row.hide()
+    qtbot.waitUntil(lambda: view.height() == height)
+    assert shown.settle()
+    assert top() == before
+
+
+def test_a_view_begins_where_it_was_left_wherever_its_window_shows_it(
+    shown: Shown, qtbot: QtBot
+) -> None:
+    window, view = QWidget(), shown.view
+    pages = QStackedWidget()
+    pages.addWidget(QLabel("Welcome"))
+    pages.addWidget(view)
+    column_in(window, QLabel("Title"), (pages, 1))
+    window.resize(700, 700)
+    window.show()
+    view.show_conversation(shown.heads, (20, 30))
+    pages.setCurrentWidget(view)
+    qtbot.waitUntil(view.isVisible)
+    assert shown.settle().view.reading_position() == (20, 30)
 
 
 def test_the_text_does_not_move_when_the_scroll_bar_appears(qtbot: QtBot) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QApplication, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QGridLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from ui.theme import COLUMN_EM, PADDING_EM, current_theme
@@ -33,6 +33,7 @@ class ChatPane(QWidget):
     """Header, transcript and composer; at first an empty notice replaces the transcript.
 
     Attributes:
+        banner: Lies over the top of the transcript, which stays where it is.
         transcript, welcome, find_bar: Once built.
         state: What a message would do here where that needs saying, such as in the trash.
 
@@ -58,7 +59,6 @@ class ChatPane(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.banner = Banner(self)
         self.title = ElidedEdit(self)
         self.title.setProperty("plain", True)
         self.title.setAccessibleName(tr("Title of the conversation"))
@@ -83,6 +83,7 @@ class ChatPane(QWidget):
         self.notice = Notice(self)
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.notice)
+        self.banner = Banner(self)
         self.state = NoteCard(self)
         self.composer = Composer(self)
         self.title.done.connect(self.composer.box.setFocus)
@@ -101,7 +102,7 @@ class ChatPane(QWidget):
         self.find_bar = FindBar(self)
         for page in (self.welcome, transcript):
             self._stack.addWidget(page)
-        self._column.insertWidget(self._column.indexOf(self._stack), self.find_bar)
+        self._column.insertWidget(self._column.indexOf(self._body), self.find_bar)
         self._fit_head()
         self._fit_foot()
 
@@ -171,8 +172,14 @@ class ChatPane(QWidget):
         trail.setContentsMargins(
             _EDGE_PX + _OUTDENT_PX, 0, _EDGE_PX, 0
         )  # its text below that of the title
-        column = (self.banner, head, trail, (self._stack, 1), self._foot)
+        self._body = QGridLayout()
+        self._body.addWidget(self._stack, 0, 0, 2, 3)
+        self._body.addWidget(self.banner, 1, 1, Qt.AlignmentFlag.AlignTop)
+        self._body.setRowMinimumHeight(0, _PANEL_GAP_PX)
+        self._body.setRowStretch(1, 1)
+        column = (head, trail, self._body, self._foot)
         self._column = column_in(self, *column, margins=(0, 0, 0, 0), spacing=0)
+        self._column.setStretchFactor(self._body, 1)
 
     def _fit_head(self) -> None:
         is_wide = self.width() >= _WIDE_PX
@@ -184,11 +191,13 @@ class ChatPane(QWidget):
             self.trail.setText(text.replace("&", "&&"))
 
     def _fit_foot(self) -> None:
-        """Put the composer into the column of the text."""
+        """Put the composer and the banner into the column of the text."""
         theme = current_theme()
         edge = round(theme.em(PADDING_EM)) // 2
         side = max(edge, (self.width() - round(theme.em(COLUMN_EM))) // 2)
         self._foot.setContentsMargins(side, 4, side, 12)
+        for column in (0, 2):
+            self._body.setColumnMinimumWidth(column, side)
         if self._stack.count() > 1:  # once built
             self.welcome.set_side(side)
 

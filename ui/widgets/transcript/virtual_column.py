@@ -57,6 +57,7 @@ class VirtualColumn(QAbstractScrollArea):
         self._items: dict[int, QWidget] = {}
         self.column_width = 720
         self._top = 0
+        self._y_in_window = 0
         self._in_layout = False
         self._layout_timer = QTimer(self, singleShot=True, interval=0)
         self._layout_timer.timeout.connect(self.update_layout)
@@ -238,8 +239,13 @@ class VirtualColumn(QAbstractScrollArea):
         self.scroll_to_anchor(anchor_at(self._top, self.heights, height, self.padding))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay out again; the anchor stays."""
+        """Lay out again; what is read stays where it is also if a row above comes or goes."""
         super().resizeEvent(event)
+        was_at, self._y_in_window = self._y_in_window, self.mapTo(self.window(), QPoint()).y()
+        moved = self._y_in_window - was_at
+        ends_where_it_did = event.oldSize().height() == self.viewport().height() + moved
+        if isinstance(self.anchor, AtItem) and ends_where_it_did:
+            self.anchor = AtItem(self.anchor.index, self.anchor.offset + moved)
         self.update_layout()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
