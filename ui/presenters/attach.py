@@ -38,8 +38,7 @@ class AttachPresenter(Presenter):
     _offer_documents: Callable[[list[Path]], object]
     _view: ChatPane
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._model = ""
         self._row = self._view.composer.files
         self._view.composer.attach_requested.connect(self.choose)

@@ -38,8 +38,7 @@ class CommandPresenter(Presenter):
     _conversation: ConversationPresenter
     _navigation: Navigation
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._one_at_a_time = asyncio.Lock()
         self._opened: ConversationId | None = None
         panel, composer = self._panel, self._composer

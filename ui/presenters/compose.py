@@ -46,8 +46,7 @@ class ComposePresenter(Presenter):
     queued = Signal(object)
     start_failed = Signal(object)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._composer = self._view.composer
         self._edited: tuple[ExchangeId, MessageId] | None = None
         # Replies that were requested and have not begun; set once the user pressed Stop.

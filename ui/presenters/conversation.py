@@ -77,8 +77,7 @@ class ConversationPresenter(Presenter):
     _transcript: TranscriptView
     _replies: RunningReplies
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self.view: ConversationView | None = None
         self.is_private = False
         self.recalls = True

@@ -72,8 +72,7 @@ class ConversationCommands(Presenter):
     _actions: Mapping[str, QAction]
     _ask_for_project: Callable[[Sequence[ConversationId]], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self.opened: Conversation | None = None
         commands: dict[str, Command] = {
             "pin": self._pin,

@@ -33,8 +33,7 @@ class ConversationListPresenter(Presenter):
     _welcome: Welcome
     _open_conversation: Callable[[ConversationId], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._folder = FOLDERS[0]
         rows = Refresh(self, self._bridge, "conversations", _REFRESH_MS, self._load_rows)
         names = Refresh(self, self._bridge, "folders", _REFRESH_MS, self._load_folders)

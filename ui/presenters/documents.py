@@ -52,8 +52,7 @@ class DocumentsPresenter(Presenter):
     _conversation: ConversationPresenter
     _messages: Banner
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._dialog: DocumentsDialog | None = None
         self._viewer: PageDialog | None = None
         self._visited: list[tuple[str, str]] = []  # places and titles

@@ -36,8 +36,7 @@ class DownloadsPresenter(Presenter):
     _start_import: Callable[[Sequence[Path]], object]
     _messages: Banner
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._watcher = QFileSystemWatcher(self)
         self._pause = QTimer(self, singleShot=True, interval=_SETTLED_MS)
         self._pause.timeout.connect(self.look)

@@ -34,8 +34,7 @@ class ExplainPresenter(Presenter):
     _transcript: TranscriptView
     _view: QuestionsView
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._current_turn: int | None = None
         self._last_message = ""
         self._asked_in: str | None = None  # the project of the last message

@@ -33,8 +33,7 @@ class FactsPresenter(Presenter):
     _open_page: OpenPage
     _on_deleted: Callable[[], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._bridge.subscribe(self.refresh, "memory", "conversations", while_shown=self._view)
         self._conversation.opened.connect(self.refresh)
         service, view, pane = self._service, self._view, self._view.pane

@@ -29,8 +29,7 @@ class FilesPresenter(Presenter):
     _files: AttachmentFiles
     _banner: Banner
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self.viewer: ImageViewer | None = None
         self._opened: QTemporaryDir | None = None
 

@@ -20,8 +20,7 @@ class FilterPresenter(Presenter):
     _topics: TopicService
     _box: SearchBox
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._box.filters_requested.connect(self._on_filters_requested)
 
     def _on_filters_requested(self) -> None:

@@ -22,8 +22,7 @@ class FindPresenter(Presenter):
     _transcript: TranscriptView
     _conversation: ConversationPresenter
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._marks: list[FindMark] = []
         self._current = 0
         self._bar.words_changed.connect(self._on_words_changed)

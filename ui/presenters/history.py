@@ -34,8 +34,7 @@ class HistoryPresenter(Presenter):
     _transcript: TranscriptView
     _sidebar: Sidebar
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._behind: list[Place] = []
         self._ahead: list[Place] = []
         self._conversation.jumping.connect(self._on_jumping)

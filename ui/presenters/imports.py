@@ -54,8 +54,7 @@ class ImportPresenter(Presenter):
     _questions: Callable[[Collection[ConversationId]], Sequence[str]]
     _history: ImportHistory
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._cancelled = threading.Event()
         self._progress: ImportProgress | None = None
         self._cache = ExportCache()

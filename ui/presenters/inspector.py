@@ -37,8 +37,7 @@ class InspectorPresenter(Presenter):
     _transcript: TranscriptView
     _open_source: Callable[[Source], None]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._selected: ExchangeId | None = None
         self._run = 0
         self._conversation.opened.connect(self._on_conversation_opened)

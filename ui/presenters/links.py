@@ -28,8 +28,7 @@ class LinkPresenter(Presenter):
     _open_document: OpenDocument
     _open_turn: OpenTurn
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._gate = LinkOpener(self._ask, _open_url, self.open_link, self._refuse)
 
     def follow(self, target: str, label: str = "") -> None:

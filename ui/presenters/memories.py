@@ -41,8 +41,7 @@ class MemoriesPresenter(Presenter):
     _open_page: OpenPage
     _on_deleted: Callable[[], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._bridge.subscribe(
             self._on_changed, "memory", "conversations", _LIMIT, while_shown=self._view
         )

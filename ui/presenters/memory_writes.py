@@ -29,8 +29,7 @@ class MemoryWritePresenter(Presenter):
     _conversation: ConversationPresenter
     _on_deleted: Callable[[], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._proposals: dict[str, MemoryWrite] = {}
         self._transcript.content_requested.connect(self._on_content_requested)
         self._conversation.content_shown.connect(self._on_content_requested)

@@ -20,8 +20,7 @@ class MentionPresenter(Presenter):
     _composer: Composer
     _conversation: ConversationPresenter
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._shown: dict[str, ConversationId] = {}  # by the text of the completion
         self._composer.completer.mention_typed.connect(self._on_typed)
         self._composer.completer.mention_chosen.connect(self._on_chosen)

@@ -29,8 +29,7 @@ class MessageCostPresenter(Presenter):
     _model_for_new: Callable[[], str | None]
     _preset_for_new: Callable[[], str | None]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._pause = QTimer(self, singleShot=True, interval=_PAUSE_MS)
         self._pause.timeout.connect(self._estimate)
         self._composer.box.textChanged.connect(self._on_draft_changed)

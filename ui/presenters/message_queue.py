@@ -23,8 +23,7 @@ class QueuePresenter(Presenter):
     _conversation: ConversationPresenter
     _composer: Composer
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._compose.queued.connect(self._on_queued)
         self._compose.start_failed.connect(self._put_back)
         self._composer.queue_cancelled.connect(self._on_cancelled)

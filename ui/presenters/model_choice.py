@@ -43,8 +43,7 @@ class ModelPickerPresenter(Presenter):
     _conversation: ConversationPresenter
     _presets: PresetPickerPresenter
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._for_new: str | None = None
         self._listed: dict[str, ModelGroup] = {}  # by provider, once it has answered
         self._names: Sequence[str] = ()

@@ -26,7 +26,7 @@ OpenTurn = Callable[[ConversationId, ExchangeId | None, MessageId | None], objec
 class Presenter(QObject):
     """The base class of presenters, which makes each a dataclass.
 
-    The fields of a presenter are what it uses; `__post_init__` creates its state and connects it.
+    The fields of a presenter are what it uses; `_set_up` creates its state and connects it.
     """
 
     _bridge: Bridge
@@ -36,6 +36,10 @@ class Presenter(QObject):
 
     def __post_init__(self) -> None:
         super().__init__(self._bridge)
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Create the state and connect it; nothing by default."""
 
     def _open_dialog(self, dialog: D, *tasks: str, is_modal: bool = True) -> D:
         """Open a dialog and return it; its end cancels the tasks that load what it shows."""

@@ -37,8 +37,7 @@ class PresetPickerPresenter(Presenter):
     _conversation: ConversationPresenter
     _messages: Banner
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._listed: Sequence[Preset] = (BUILT_IN_PRESET,)
         self._default = BUILT_IN_PRESET.uid
         self._for_new: str | None = None

@@ -23,8 +23,7 @@ class PrivacyPresenter(Presenter):
     _messages: Banner
     _conversation: ConversationPresenter
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._session_start = datetime.now(UTC)
         self._decided: set[ConversationId] = set()
         self._conversation.left.connect(self._on_left)

@@ -21,8 +21,7 @@ class ProfilePresenter(Presenter):
     _open_page: OpenPage
     _open_fact: Callable[[int], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         pane, profile = self._view.profile, self._profile
         for requested, change in (
             (pane.switched, profile.turn),

@@ -30,8 +30,7 @@ class ProjectsPresenter(Presenter):
     _conversation: ConversationPresenter
     _messages: Banner
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._known: Sequence[Project] = ()
         self._list.chosen.connect(self._on_listed)
         self._list.edit_requested.connect(self.edit)

@@ -29,8 +29,7 @@ class QuickFindPresenter(Presenter):
     _raise_window: Callable[[], object]
     _view: QuickFind
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._refresh = Refresh(self, self._bridge, "quick search", _PAUSE_MS, self._find)
         self._view.typed.connect(lambda _: self._refresh.request())
         self._view.chosen.connect(self._open)

@@ -48,8 +48,7 @@ class RecallPresenter(Presenter):
     _conversation: ConversationPresenter
     _navigation: Navigation
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._known: dict[ExchangeId, Contribution] = {}
         self._transcript.content_requested.connect(self._on_content_requested)
         self._conversation.content_shown.connect(self._on_content_requested)

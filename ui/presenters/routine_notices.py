@@ -24,8 +24,7 @@ class RoutineNotices(Presenter):
     _open_turn: OpenTurn
     _open_list: Callable[[], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._known: dict[str, datetime | None] | None = None  # the ends of the last runs
         self._unread: dict[str, str] = {}  # what is said of each routine
         self._bridge.subscribe(lambda _: self._look(), "routines")

@@ -37,8 +37,7 @@ class RoutinesPresenter(Presenter):
     _messages: Banner
     _open_turn: OpenTurn
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._dialog: RoutinesDialog | None = None
         self._form: RoutineForm | None = None
         self._bridge.subscribe(lambda _: self._load(), "routines")

@@ -54,8 +54,7 @@ class SearchPresenter(Presenter):
     _navigation: Navigation
     _mark: Callable[[FindWords | None], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._ranked_ms = _UNKNOWN_MS
         self._repeat = QTimer(self._sidebar, singleShot=True, interval=_REPEAT_MS)
         self._repeat.timeout.connect(self._on_repeat_timeout)

@@ -47,8 +47,7 @@ class SuggestionPresenter(Presenter):
     _follow_up: Callable[[], object] = lambda: None
     _invite: Callable[[str, Callable[[], object]], bool] = lambda _text, _show: False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._is_over = False
         name = f"suggestion {id(self)}"
         self._refresh = Refresh(self, self._bridge, name, self._check_after_ms, self._show)
@@ -150,8 +149,7 @@ class McpConsentPresenter(Presenter):
     _access: McpAccess
     _messages: Banner
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._asked: set[str] = set()
         self._bridge.subscribe(lambda _: self._ask(), "mcp_clients")
         self._ask()

@@ -36,8 +36,7 @@ class SummariesPresenter(Presenter):
     _conversation: ConversationPresenter
     _open_page: OpenPage
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         pane, service = self._pane, self._service
         pane.shown.connect(self.refresh)
         pane.source_chosen.connect(lambda source: self._bridge.start("summary", self._show(source)))

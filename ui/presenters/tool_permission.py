@@ -19,8 +19,7 @@ class ToolPermissionPresenter(Presenter):
     _servers: ToolServers
     _window: QWidget
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._waiting: deque[PermissionQuestion] = deque()
         self._shown: tuple[PermissionQuestion, QMessageBox] | None = None
         self._show_next = self._bridge.on_gui(self._on_next)

@@ -36,8 +36,7 @@ class TopicsPresenter(Presenter):
     _conversation: ConversationPresenter
     _show_sidebar: Callable[[], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._dialog: TopicsDialog | None = None
         self._trail: Trail | None = None
         self._conversation.opened.connect(lambda _: self._refresh_trail())

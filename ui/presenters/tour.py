@@ -29,8 +29,7 @@ class TourPresenter(Presenter):
     _stops: Sequence[TourStop]
     _leave: Callable[[], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._card: TourCard | None = None
         self._at = 0
 

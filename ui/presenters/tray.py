@@ -24,8 +24,7 @@ class TrayPresenter(Presenter):
     _window: MainWindow
     _quick_find: Callable[[], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self.icon: QSystemTrayIcon | None = None
         self._act: Callable[[], object] = lambda: None
         self._bridge.subscribe(lambda _: self.apply(), SWITCH)

@@ -33,8 +33,7 @@ class TypedRecallPresenter(Presenter):
     _conversation: ConversationPresenter
     _is_on: Callable[[], bool]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._pause = QTimer(self, singleShot=True, interval=_PAUSE_MS)
         self._pause.timeout.connect(self._search)
         self._is_changed = threading.Event()  # of the last text that was searched for

@@ -33,8 +33,7 @@ class WelcomePresenter(Presenter):
     _import_files: Callable[[Sequence[Path]], object]
     _connect: Callable[[str], object]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._exports: list[Path] = []
         self._server = ""
         for after_ms, look in (

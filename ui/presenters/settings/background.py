@@ -78,8 +78,7 @@ class BackgroundPagePresenter(Presenter):
     _consent: BackgroundConsent
     _page: BackgroundPage
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self.setParent(self._page)  # its timers end with the view
         self._refresh = Refresh(self, self._bridge, "background page", _SHOW_EVERY_MS, self._show)
         self._consent.chosen.connect(self._refresh.run)

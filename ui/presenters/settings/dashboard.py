@@ -32,8 +32,7 @@ class DashboardPresenter(Presenter):
     _status_bar: MainWindow
     _messages: Banner
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self.setParent(self._dashboard)  # its timers end with the view
         self._statuses: dict[WorkerName, WorkerStatus] = {}
         self._outdated: set[WorkerName] = set()

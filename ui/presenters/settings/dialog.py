@@ -31,8 +31,7 @@ class SettingsPresenter(Presenter):
     _appearance: Appearance
     _present_pages: Callable[[SettingsDialog], Sequence[Callable[[], object]]]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._dialog: SettingsDialog | None = None
         self._pages: Sequence[Callable[[], object]] = ()
         self._bridge.subscribe(self._apply_appearance, *APPEARANCE_SETTINGS)

@@ -31,8 +31,7 @@ class EmbedderPresenter(Presenter):
     _vectors: Regeneration
     _page: EmbedderPage
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self.setParent(self._page)  # its timers end with the view
         self._refresh = Refresh(self, self._bridge, "embedder page", _SHOW_EVERY_MS, self._show)
         page, chooser = self._page, self._page.chooser

@@ -28,8 +28,7 @@ class PresetsPresenter(Presenter):
     _list_models: Callable[[], Awaitable[tuple[Sequence[str], Sequence[str]]]]
     _page: PresetsPage
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._added = ""  # the uid of a preset to select once it is shown
         page = self._page
         topics = ("presets", "default_preset", "system_prompt", "tool_servers")

@@ -28,8 +28,7 @@ class ProgramsPresenter(Presenter):
     _open_link: Callable[[Link], object]
     _page: ProgramsPage
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._bridge.subscribe(lambda _: self.show(), "mcp_clients", "mcp_http")
         page = self._page
         page.source_switched.connect(self._switch)

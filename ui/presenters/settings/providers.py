@@ -45,8 +45,7 @@ class ProvidersPresenter(Presenter):
     _follow_link: Callable[[str], object]
     _page: ModelsPage
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._states: Mapping[str, ProviderState] = {}
         self._running: Mapping[str, LocalServer] = {}
         self._loaded = ProviderFields()

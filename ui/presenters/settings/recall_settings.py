@@ -34,8 +34,7 @@ class RecallSettingsPresenter(Presenter):
     _open_conversation: Callable[[], tuple[ConversationId | None, str | None]]
     _open_item: Callable[[RecalledItemDetails], None]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._tried: dict[str, SettingValue] = {}
         self._initial: Mapping[str, SettingValue] = {}
         self._initially_chosen: frozenset[str] = frozenset()

@@ -30,8 +30,7 @@ class ShortcutsPresenter(Presenter):
     _messages: Banner
     _actions: Mapping[str, QAction]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._usual = {name: _keys(action) for name, action in self._actions.items()}
         self._dialog: ShortcutsDialog | None = None
         self._bridge.subscribe(lambda _: self._apply(), SETTING)

@@ -27,8 +27,7 @@ class ToolsPresenter(Presenter):
     _servers: ToolServers
     _page: ToolsPage
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _set_up(self) -> None:
         self._offer: _Offer | None = None
         self._bridge.subscribe(lambda _: self._show_servers(), "tool_servers")
         page = self._page
