@@ -6,21 +6,25 @@ with a copy of its parent's, continues the parent's conversation here as a branc
 
 import hashlib
 import json
+import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
+from glob import escape
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from app.domain.conversations import Role
+from app.domain.conversations import Role, Text
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.archive import NamedStream
+from app.transfer.archive import Meter, NamedStream, open_export
 from app.transfer.importers.agent_logs import (
     SUBAGENT_TAG,
     blocks_of,
     call_block,
+    file_part,
     project_tag,
     result_block,
     text_block,
@@ -31,12 +35,17 @@ from app.transfer.importers.building import Imported
 from app.transfer.importers.formats import (
     DATABASE_ERRORS,
     Format,
+    KeyedFile,
     Part,
+    Row,
     Thread,
     UnknownPart,
+    database_file,
     databases,
     json_of,
     lines,
+    open_database,
+    tables,
 )
 from app.transfer.importers.values import (
     an_object,
@@ -44,6 +53,7 @@ from app.transfer.importers.values import (
     identity,
     moment,
     objects,
+    strings,
     text_of,
     title,
 )
@@ -58,11 +68,26 @@ _NOT_TYPED = (
     "<recommended_plugins>",
     "<goal_context>",
     "<codex_internal_context",
+    "<turn_aborted>",
+    "<subagent_notification>",
+    "<image name=",
+    "</image>",
 )
-_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
-_RESULTS = ("function_call_output", "custom_tool_call_output")
+_REQUEST = re.compile(
+    r"\A# Context from my IDE setup:.*?^## My request for Codex:\s*", re.DOTALL | re.MULTILINE
+)
+_CALLS = (
+    "function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call",
+)  # fmt: skip
+_RESULTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
+_SILENT = (
+    "additional_tools", "compaction", "compaction_summary", "configuration_update", "context_compaction",
+    "ghost_snapshot",
+)  # fmt: skip
 _BY_PROGRAM = ("codex_exec", "exec")
 _ENDS = ("task_complete", "turn_aborted")
+_REPLY = ("reasoning", "image_generation_call")
+_PARTS_MAX = 100
 
 
 def read_codex(file: NamedStream) -> Imported:
@@ -72,10 +97,36 @@ def read_codex(file: NamedStream) -> Imported:
     for number, record, flaw in lines(file.stream):
         if flaw:
             flaws.append(Skipped(f"{file.name}, line {number}", flaw))
-        else:
-            rollout.add(record)
+            continue
+        rollout.add(record)
+        if number == 1 and (base := _base(record)):
+            continued = list(_continued(file.path, base))
+            for each in continued:
+                rollout.add(each)
+            if not continued:
+                flaws.append(Skipped(file.name, "the session that it continues is not beside it"))
     yield rollout.finish(file)
     yield from flaws
+
+
+def _base(record: dict[str, Any]) -> dict[str, Any]:
+    """Return up to where a rollout continues another one, as its first record says; empty if it does not."""
+    return an_object(an_object(record.get("payload")).get("history_base"))
+
+
+def _continued(path: Path | None, base: dict[str, Any], depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield the records that a rollout continues, of which each part is in a file of its own."""
+    name = escape(identity(base.get("thread_id")))
+    end = count(base.get("end_ordinal_exclusive")) or 0
+    found = _home(path).glob(f"*sessions/**/rollout-*{name}.jsonl*") if path and name else ()
+    for other in islice(found, 1):
+        for part in open_export(other, Meter(lambda: False, lambda _read, _total: None)):
+            for number, record, _ in lines(part.stream) if isinstance(part, NamedStream) else ():
+                if (count(record.get("ordinal")) or 0) >= end:
+                    break
+                yield record
+                if number == 1 and depth < _PARTS_MAX:
+                    yield from _continued(other, _base(record), depth + 1)
 
 
 class _Rollout(Thread):
@@ -96,6 +147,9 @@ class _Rollout(Thread):
         """Read a line of the log."""
         payload = an_object(record.get("payload"))
         kind, item = text_of(record.get("type")), text_of(payload.get("type"))
+        if not payload and "record_type" not in record:  # logs of 2025 have items as they are
+            payload, item = record, kind
+            kind = "response_item" if kind else "session_meta"
         if kind == "session_meta":
             self._header = self._header or payload
             if not self._path:  # the headers of the sessions it was forked from follow its own
@@ -143,18 +197,30 @@ class _Rollout(Thread):
             if role == "assistant":
                 self._reply += blocks
             elif role == "user":
-                self._append(Role.USER, [each for each in blocks if not _is_context(each)])
+                self._append(Role.USER, _typed(blocks))
         elif kind == "reasoning":
-            for part in objects(payload.get("summary")):
+            for part in objects(payload.get("summary")) or objects(payload.get("content")):
                 self._reply += thinking_block(part.get("text"))
+        elif kind == "image_generation_call":
+            data = f"data:image/png;base64,{text_of(payload.get('result'))}"
+            self._reply += text_block(payload.get("revised_prompt"))
+            self._reply.append(file_part("image.png", "image/png", data))
         elif kind in _CALLS:
             name = payload.get("name") or kind.removesuffix("_call")
             arguments = payload.get("arguments", payload.get("input", payload.get("action")))
             self._reply.append(call_block(payload.get("call_id"), name, arguments))
         elif kind in _RESULTS:
-            output = json_of(payload.get("output"))
-            output = payload.get("output") if output is None else output
-            self._append(Role.TOOL, [result_block(payload.get("call_id"), "", output)])
+            given = payload.get("output", payload.get("tools"))
+            output = json_of(given)
+            output = given if output is None else output
+            pictures = (
+                [each for each in blocks_of(given) if isinstance(each, KeyedFile)]
+                if isinstance(given, list)
+                else []
+            )
+            self._append(Role.TOOL, [result_block(payload.get("call_id"), "", output), *pictures])
+        elif kind not in _SILENT:
+            self._reply.append(UnknownPart(kind))
 
     def _flush(self) -> None:
         if self._reply:
@@ -181,23 +247,33 @@ class _Rollout(Thread):
 def _role(item: str, payload: dict[str, Any]) -> Role | None:
     if item == "message":
         return Role.ASSISTANT if text_of(payload.get("role")) == "assistant" else Role.USER
-    return Role.ASSISTANT if item == "reasoning" or item in _CALLS else None
+    return Role.ASSISTANT if item in _REPLY or item in _CALLS else None
 
 
-def _is_context(block: Part) -> bool:
-    """Return whether a block is what the program itself says at the start of a session."""
-    return getattr(block, "text", "").lstrip().startswith(_NOT_TYPED)
+def _typed(blocks: list[Part]) -> list[Part]:
+    """Return what the user typed of a message, without what the program adds to it."""
+    kept = [
+        each for each in blocks if not getattr(each, "text", "").lstrip().startswith(_NOT_TYPED)
+    ]
+    return [
+        Text(_REQUEST.sub("", each.text, count=1)) if isinstance(each, Text) else each
+        for each in kept
+    ]
+
+
+def _home(path: Path) -> Path:
+    """Return the folder of the program that a rollout is in, else its own folder."""
+    folders = ("sessions", "archived_sessions")
+    return next((each.parent for each in path.parents if each.name in folders), path.parent)
 
 
 def _titles(path: Path | None) -> dict[str, str]:
     """Return the titles of threads by id, from the databases and the list beside the sessions."""
-    for folder in path.parents if path else ():
-        if folder.name in ("sessions", "archived_sessions"):
-            stamp = max(
-                (each.stat().st_mtime_ns for each in _title_files(folder.parent)), default=0
-            )
-            return _titles_in(folder.parent, stamp)
-    return {}
+    if path is None:
+        return {}
+    home = _home(path)
+    stamp = max((each.stat().st_mtime_ns for each in _title_files(home)), default=0)
+    return _titles_in(home, stamp)
 
 
 def _title_files(home: Path) -> list[Path]:
@@ -213,56 +289,91 @@ def _titles_in(home: Path, _changed_ns: int) -> dict[str, str]:
                 with path.open("rb") as stream:
                     for _, record, _ in lines(stream):
                         found[identity(record.get("id"))] = title(record.get("thread_name"))
-            else:
-                found |= dict(_database_titles(path))
+                continue
+            with open_database(path) as connection:
+                for row in connection.execute("SELECT * FROM threads"):
+                    found[identity(row["id"])] = title(row.get("name") or row.get("title"))
     return {key: text for key, text in found.items() if key and text}
-
-
-def _database_titles(path: Path) -> Iterator[tuple[str, str]]:
-    with sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True) as connection:
-        rows = connection.execute("SELECT * FROM threads")
-        names = [each[0] for each in rows.description]
-        for row in rows:
-            values = dict(zip(names, row, strict=True))
-            yield identity(values.get("id")), title(values.get("name") or values.get("title"))
 
 
 def _threads(
     connection: sqlite3.Connection, where: str
 ) -> Iterable[ImportedConversation | Skipped]:
-    """Yield the threads of the app's database."""
-    rows = connection.execute(
+    """Yield the threads of the app's database; those that a rollout has are read from it."""
+    path = database_file(connection)
+    rollouts = [each.name for each in path.parent.glob("*sessions/**/rollout-*")]
+    titles = _titles(path)
+    turns: dict[object, Row] = {}
+    if "thread_turns" in tables(connection):
+        rows = connection.execute("SELECT * FROM thread_turns")
+        turns = {(row["thread_id"], row["turn_id"]): row for row in rows}
+    items = connection.execute(
         "SELECT * FROM thread_items ORDER BY thread_id, rollout_ordinal, rowid"
     )
-    thread, current = Thread(SOURCE), ""
-    for row in rows:
-        if row["thread_id"] != current:
-            if current:
-                yield thread.finished(current, "")
-            current = row["thread_id"]
-            thread = Thread(SOURCE, f"{where}, thread {current}")
-        item = an_object(json_of(row["item_json"]))
-        role, blocks = _app_item(text_of(row["item_type"]), item)
-        name = identity(row["item_id"])
-        if role is not None and name not in thread.nodes:
-            thread.append(name, role, blocks, row.get("created_at_ms"))
-    if current:
-        yield thread.finished(current, "")
+    for name, rows in groupby(items, lambda row: identity(row["thread_id"])):
+        if any(f"{name}." in each for each in rollouts):
+            continue
+        thread = Thread(SOURCE, f"{where}, thread {name}")
+        for row in rows:
+            turn = turns.get((row["thread_id"], row["turn_id"]), {})
+            at = row.get("created_at_ms") or turn.get("started_at")
+            _add_item(thread, identity(row["item_id"]), an_object(json_of(row["item_json"])), at)
+            if turn.get("status") == "inProgress":
+                thread.leave_open(thread.last)
+        yield thread.finished(name, titles.get(name, ""))
 
 
-def _app_item(kind: str, item: dict[str, Any]) -> tuple[Role | None, list[Part]]:
-    content = item.get("content", item.get("text"))
+def _add_item(thread: Thread, name: str, item: dict[str, Any], at: object) -> None:
+    kind = text_of(item.get("type"))
+    if name in thread.nodes:
+        return
     if kind == "userMessage":
-        return Role.USER, [each for each in blocks_of(content) if not _is_context(each)]
-    if kind == "agentMessage":
-        return Role.ASSISTANT, blocks_of(content)
+        thread.append(name, Role.USER, _typed(blocks_of(item.get("content"))), at)
+    elif kind in _APP_TOOLS:
+        tool, given, made = _APP_TOOLS[kind]
+        tool = text_of(item.get("tool")) or tool
+        thread.append(f"{name}/call", Role.ASSISTANT, [call_block(name, tool, item.get(given))], at)
+        result = item.get(made) or item.get("error")
+        if result is not None:
+            thread.append(name, Role.TOOL, [result_block(name, tool, result)], at)
+    else:
+        thread.append(name, Role.ASSISTANT, _said(kind, item), at)
+
+
+def _said(kind: str, item: dict[str, Any]) -> list[Part]:
     if kind == "reasoning":
-        return Role.ASSISTANT, thinking_block(item.get("text") or item.get("summary"))
-    if kind == "commandExecution":
-        result = result_block(item.get("id"), "shell", item.get("aggregatedOutput"))
-        return Role.TOOL, [result] if result.text else text_block("")
-    return None, []
+        thoughts = strings(item.get("summary")) or strings(item.get("content"))
+        return thinking_block("\n\n".join(thoughts))
+    if kind in ("agentMessage", "plan"):
+        return text_block(item.get("text"))
+    if kind == "imageGeneration":
+        return [
+            file_part(
+                "image.png", "image/png", f"data:image/png;base64,{text_of(item.get('result'))}"
+            )
+        ]
+    return [] if kind in _APP_SILENT else [UnknownPart(kind)]
 
 
-FORMAT = Format(SOURCE, "Codex", read_codex, members=("timestamp type payload originator cwd",))
+_APP_TOOLS: Mapping[str, tuple[str, str, str]] = {
+    "collabAgentToolCall": ("agent", "prompt", "agentsStates"),
+    "commandExecution": ("shell", "command", "aggregatedOutput"),
+    "dynamicToolCall": ("tool", "arguments", "contentItems"),
+    "fileChange": ("apply_patch", "changes", ""),
+    "imageView": ("view_image", "path", ""),
+    "mcpToolCall": ("tool", "arguments", "result"),
+    "webSearch": ("web_search", "query", ""),
+}
+"""For each kind of tool: its name if the item has none, and the members with its arguments and result."""
+
+_APP_SILENT = (
+    "contextCompaction", "enteredReviewMode", "exitedReviewMode", "hookPrompt", "sleep", "subAgentActivity",
+)  # fmt: skip
+
+FORMAT = Format(
+    SOURCE,
+    "Codex",
+    read_codex,
+    members=("timestamp type payload originator cwd", "id timestamp instructions record_type"),
+)
 APP_FORMAT = Format(SOURCE, "Codex", databases(_threads), tables="thread_items")

@@ -260,7 +260,7 @@ def database(file: NamedStream) -> Iterator[sqlite3.Connection]:
     One that another program has open is read as it is now. One in an archive is copied first.
     """
     if file.path is not None:
-        with closing(_connect(file.path)) as connection:
+        with open_database(file.path) as connection:
             yield connection
         return
     with tempfile.TemporaryDirectory(prefix="commonplace-") as folder:
@@ -270,7 +270,7 @@ def database(file: NamedStream) -> Iterator[sqlite3.Connection]:
                 out.write(piece)
                 if out.tell() > DATABASE_MAX_BYTES:
                     raise UnreadableValue(f"it is larger than {DATABASE_MAX_BYTES >> 30} GB")
-        with closing(_connect(copy)) as connection:
+        with open_database(copy) as connection:
             yield connection
 
 
@@ -304,7 +304,7 @@ def tables_of(file: NamedStream) -> frozenset[str]:
         found = re.findall(rb"CREATE TABLE [\"'`\[]?(\w+)", file.stream.peek(HEAD_BYTES))
         return frozenset(name.decode() for name in found)
     try:
-        with closing(_connect(file.path)) as connection:
+        with open_database(file.path) as connection:
             return tables(connection)
     except DATABASE_ERRORS:
         return frozenset()
@@ -343,9 +343,16 @@ def _named_row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Row:
     return Row(zip((each[0] for each in cursor.description), values, strict=True))
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+@contextmanager
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database file for reading only; its rows have names. Raises sqlite3.Error."""
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)
-    connection.row_factory = _named_row
-    connection.execute("PRAGMA trusted_schema = OFF")
-    return connection
+    with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)) as connection:
+        connection.row_factory = _named_row
+        connection.execute("PRAGMA trusted_schema = OFF")
+        yield connection
+
+
+def database_file(connection: sqlite3.Connection) -> Path:
+    """Return the file of a database; that of one in an archive is a copy."""
+    return Path(connection.execute("PRAGMA database_list").fetchone()["file"])

@@ -1,15 +1,21 @@
-"""The Gemini CLI importer: chat logs, in which a later record replaces one with the same id."""
+"""The Gemini CLI importer: chat logs, in which a later record replaces one with the same id.
+
+A rewind and a compressed history take messages out of the chat that the program continues with. Here a
+rewind begins a branch, and what was compressed stays: a log that is read again has no less than before.
+"""
 
 from collections.abc import Iterable
+from pathlib import PurePath
 from typing import Any
 
-from app.domain.conversations import Role
+from app.domain.conversations import Role, Text
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import (
     SUBAGENT_TAG,
     blocks_of,
     call_block,
+    file_part,
     project_tag,
     result_block,
     thinking_block,
@@ -26,87 +32,181 @@ from app.transfer.importers.values import (
 )
 
 SOURCE = "gemini_cli"
+_NOT_SAID = (
+    "<session_context>",
+    "<hook_context>",
+    "<state_snapshot>",
+    "Got it. Thanks for the additional context!",
+)
+"""How messages begin that the program writes itself."""
+
+_FOLDER_HASH_CHARS = 64
 
 
 def read_gemini_cli(file: NamedStream) -> Imported:
     """Yield the conversation of a chat log, one record a line, or of an older one, one JSON object."""
-    header: dict[str, Any] = {}
-    messages: dict[str, dict[str, Any]] = {}
+    chat = _Chat()
     if b'"messages"' in file.stream.peek(4096) and not file.name.endswith(".jsonl"):
         try:
-            header = an_object(document(file))
+            chat.apply(an_object(document(file)))
         except UnreadableValue as error:
             yield Skipped(file.name, str(error))
             return
-        _replace_all(messages, header.get("messages"))
     else:
         for number, record, flaw in lines(file.stream):
             if flaw:
                 yield Skipped(f"{file.name}, line {number}", flaw)
             else:
-                _apply(record, header, messages)
-    yield _conversation(header, messages, file.name)
+                chat.apply(record)
+    yield chat.conversation(file)
 
 
-def _apply(
-    record: dict[str, Any], header: dict[str, Any], messages: dict[str, dict[str, Any]]
-) -> None:
-    if "$rewindTo" in record:
-        names = list(messages)
-        target = identity(record["$rewindTo"])
-        for name in names[names.index(target) :] if target in messages else ():
-            del messages[name]
-    elif "$set" in record:
-        changed = an_object(record["$set"])
-        header.update({key: value for key, value in changed.items() if key != "messages"})
-        if "messages" in changed:
-            messages.clear()
-            _replace_all(messages, changed["messages"])
-    elif "sessionId" in record:
-        header.update(record)
-        _replace_all(messages, record.get("messages"))
-    else:
-        _replace_all(messages, [record])
+class _Chat:
+    """The records of a chat: for each message the newest one and the message before it."""
+
+    def __init__(self) -> None:
+        self._header: dict[str, Any] = {}
+        self._records: dict[str, dict[str, Any]] = {}
+        self._parents: dict[str, str | None] = {}
+        self._path: list[str] = []  # the messages that the program continues
+        self._known_as: dict[str, str] = {}
+
+    def apply(self, record: dict[str, Any]) -> None:
+        """Read a record."""
+        if "$rewindTo" in record:
+            target = self._name(record["$rewindTo"])
+            at = self._path.index(target) if target in self._path else 0
+            del self._path[at:]
+        elif "$set" in record:
+            changed = an_object(record["$set"])
+            self._header |= {key: value for key, value in changed.items() if key != "messages"}
+            self._replace_history(objects(changed.get("messages")))
+        elif "sessionId" in record and "id" not in record:
+            self._header |= record
+            for each in objects(record.get("messages")):
+                self._add(each)
+        else:
+            self._add(record)
+
+    def _name(self, given: object) -> str:
+        name = identity(given)
+        return self._known_as.get(name, name)
+
+    def _add(self, record: dict[str, Any]) -> None:
+        name = self._name(record.get("id")) or f"at-{len(self._records)}"
+        if name not in self._records:
+            self._parents[name] = self._path[-1] if self._path else None
+            self._path.append(name)
+        self._records[name] = record
+
+    def _replace_history(self, history: list[dict[str, Any]]) -> None:
+        """Read a history that was compressed or shortened; in it, old messages often have new ids."""
+        given = {self._name(each.get("id")) for each in history}
+        said: dict[tuple[str, str], str] = {}
+        for name in self._path:
+            if name not in given:
+                said.setdefault(_said(self._records[name]), name)
+        for record in history:
+            name, text = identity(record.get("id")), _said(record)
+            known = said.get(text) if text[1] else None
+            if known is not None:
+                self._known_as[name] = known
+                if name in self._path:  # it was repeated just before
+                    self._path.remove(name)
+                    del self._records[name]
+            elif text[1] and name not in self._records:
+                self._add(record)
+
+    def conversation(self, file: NamedStream) -> ImportedConversation | Skipped:
+        """Return the conversation."""
+        thread, ends = Thread(SOURCE, file.name), dict[str | None, str | None]()
+        for name, record in self._records.items():
+            parent = self._parents[name]
+            thread.last = ends.get(self._known_as.get(parent or "", parent))
+            _append(thread, name, record)
+            ends[name] = thread.last
+        last = self._path[-1] if self._path else None
+        if last is not None and self._records[last].get("type") == "gemini":
+            for each in (f"{last}/calls", f"{last}/results", last):
+                thread.leave_open(each)  # tools that it calls are added when they have run
+        tags = project_tag(_folder(self._header, file))
+        tags += (SUBAGENT_TAG,) if text_of(self._header.get("kind")) == "subagent" else ()
+        return thread.finished(
+            self._header.get("sessionId"),
+            self._header.get("summary"),
+            self._header.get("startTime"),
+            self._header.get("lastUpdated"),
+            leaf=ends.get(last),
+            tags=tags,
+        )
 
 
-def _replace_all(messages: dict[str, dict[str, Any]], records: object) -> None:
-    for record in objects(records):
-        messages[identity(record.get("id")) or f"at-{len(messages)}"] = record
+def _append(thread: Thread, name: str, record: dict[str, Any]) -> None:
+    at, model = moment(record.get("timestamp")), text_of(record.get("model")) or None
+    kind = text_of(record.get("type"))
+    if kind == "user":
+        said = _parts(record.get("content"))
+        if shown := record.get("displayContent"):
+            files = (each for each in said if not isinstance(each, Text))
+            said = [*_parts(shown), *files]
+        elif _said(record)[1].startswith(_NOT_SAID):
+            said = []
+        thread.append(name, Role.USER, said, at)
+    elif kind == "gemini":
+        calls, blocks = objects(record.get("toolCalls")), [*_thoughts(record)]
+        answer = [] if _said(record)[1].startswith(_NOT_SAID) else _parts(record.get("content"))
+        if calls:
+            blocks += [call_block(e.get("id"), e.get("name"), e.get("args")) for e in calls]
+            thread.append(f"{name}/calls", Role.ASSISTANT, blocks, at, model)
+            results = [result_block(e.get("id"), e.get("name"), _result(e)) for e in calls]
+            thread.append(f"{name}/results", Role.TOOL, results, at)
+            blocks = []
+        thread.append(name, Role.ASSISTANT, [*blocks, *answer], at, model)
+    elif kind == "error":
+        thread.left_out.append((name, "it is an error message"))
 
 
-def _conversation(
-    header: dict[str, Any], messages: dict[str, dict[str, Any]], where: str
-) -> ImportedConversation | Skipped:
-    thread, name, kind = Thread(SOURCE, where), "", ""
-    for name, record in messages.items():
-        at, model = moment(record.get("timestamp")), text_of(record.get("model")) or None
-        kind = text_of(record.get("type"))
-        if kind == "user":
-            shown = record.get("displayContent") or record.get("content")
-            thread.append(name, Role.USER, blocks_of(shown), at)
-        elif kind == "gemini":
-            calls = objects(record.get("toolCalls"))
-            blocks, answer = [*_thoughts(record)], blocks_of(record.get("content"))
-            if calls:
-                blocks += [call_block(e.get("id"), e.get("name"), e.get("args")) for e in calls]
-                thread.append(f"{name}/calls", Role.ASSISTANT, blocks, at, model)
-                results = [result_block(e.get("id"), e.get("name"), _result(e)) for e in calls]
-                thread.append(f"{name}/results", Role.TOOL, results, at)
-                blocks = []
-            thread.append(name, Role.ASSISTANT, [*blocks, *answer], at, model)
-    if kind == "gemini":  # tools that it calls are added when they have run
-        for each in (f"{name}/calls", f"{name}/results", name):
-            thread.leave_open(each)
+def _said(record: dict[str, Any]) -> tuple[str, str]:
+    """Return who said what in a message, without thoughts and tools."""
+    parts = [each for each in _listed(record.get("content")) if each.get("thought") is not True]
+    return text_of(record.get("type")), "".join(text_of(each.get("text")) for each in parts).strip()
+
+
+def _listed(content: object) -> list[dict[str, Any]]:
+    """Return the parts of a content, which is a text, a part or a list of both."""
+    given = content if isinstance(content, list) else [content]
+    return objects([{"text": each} if isinstance(each, str) else each for each in given])
+
+
+def _parts(content: object) -> list[Part]:
+    """Return the blocks of a content; what it has of tools is in `toolCalls`, too."""
+    found: list[Part] = []
+    for part in _listed(content):
+        file = an_object(part.get("inlineData") or part.get("fileData"))
+        if file:
+            kind, data = text_of(file.get("mimeType")), file.get("data")
+            url = f"data:{kind};base64,{data}" if isinstance(data, str) else ""
+            found.append(file_part(file.get("displayName") or file.get("fileUri"), kind, url))
+        elif part.get("thought") is True:
+            found += thinking_block(part.get("text"))
+        else:
+            found += blocks_of([{"text": part.get("text")}])
+    return found
+
+
+def _folder(header: dict[str, Any], file: NamedStream) -> object:
+    """Return the folder of a project, else the name that the program derives from it."""
     folders = header.get("directories")
-    tags = project_tag(folders[0] if isinstance(folders, list) and folders else "")
-    tags += (SUBAGENT_TAG,) if text_of(header.get("kind")) == "subagent" else ()
-    return thread.finished(
-        header.get("sessionId"),
-        header.get("summary"),
-        header.get("startTime"),
-        header.get("lastUpdated"),
-        tags=tags,
-    )
+    if isinstance(folders, list) and folders:
+        return folders[0]
+    *above, _ = PurePath(file.path or file.name).parts
+    if "chats" not in above[1:]:
+        return ""
+    at = above.index("chats")
+    name = file.path and file.path.parents[len(above) - at] / ".project_root"
+    if name and name.is_file():
+        return name.read_text("utf-8", "replace").strip()
+    return above[at - 1] if len(above[at - 1]) < _FOLDER_HASH_CHARS else ""
 
 
 def _result(call: dict[str, Any]) -> object:
