@@ -74,12 +74,12 @@ SOURCES: Mapping[SourceName, SourceSpec] = {
     ),
     SourceName.GOOSE: SourceSpec(
         "Goose",
-        ("~/.local/share/goose", "~/Library/Application Support/Block/goose"),
+        ("~/.local/share/goose", "~/AppData/Roaming/Block/goose/data"),
         ("sessions/sessions.db",),
         setting="follow_goose",
     ),
     SourceName.OPENCODE: SourceSpec(
-        "OpenCode", ("~/.local/share/opencode",), ("opencode.db",), setting="follow_opencode"
+        "OpenCode", ("~/.local/share/opencode",), ("opencode*.db",), setting="follow_opencode"
     ),
 }
 

@@ -183,7 +183,7 @@ def test_a_database_that_is_open_elsewhere_is_read(tmp_path: Path) -> None:
     path = write("goose", tmp_path)
     writer = sqlite3.connect(path)
     writer.execute("PRAGMA journal_mode = WAL")
-    writer.execute("UPDATE sessions SET description = 'Newer'")
+    writer.execute("UPDATE sessions SET name = 'Newer'")
     writer.commit()
     found, _ = _read(path)
     writer.close()

@@ -34,7 +34,7 @@ FILES: dict[str, ExportFile] = {
     "claude_code": ExportFile(_SESSION, "claude_code", _LOG_TRAITS),
     "codex": ExportFile(_ROLLOUT, "codex", _LOG_TRAITS),
     "codex_packed": ExportFile(f"{_ROLLOUT}.zst", "codex", _LOG_TRAITS),
-    "codex_app": ExportFile("thread_history_1.sqlite", "codex", "dated report"),
+    "codex_app": ExportFile("thread_history_1.sqlite", "codex", "dated report thought call"),
     "gemini_cli": ExportFile("session-1.jsonl", "gemini_cli", "title dated report project call"),
     "gemini_cli_old": ExportFile("session-1.json", "gemini_cli", "dated"),
     "open_webui": ExportFile(
@@ -67,9 +67,9 @@ FILES: dict[str, ExportFile] = {
     "gemini_takeout": ExportFile("MyActivity.json", "gemini", "dated report"),
     "gemini_workspace": ExportFile("conversation_1.txt", "gemini", "title dated thought"),
     "gemini_studio": ExportFile("About ohms", "gemini", "title thought"),
-    "goose": ExportFile("sessions.db", "goose", "title dated project"),
-    "opencode": ExportFile("opencode.db", "opencode", "title dated project"),
-    "cursor": ExportFile("state.vscdb", "cursor", "title dated project"),
+    "goose": ExportFile("sessions.db", "goose", "title dated report thought project call"),
+    "opencode": ExportFile("opencode.db", "opencode", "title dated report thought project call"),
+    "cursor": ExportFile("state.vscdb", "cursor", "title dated report thought project call"),
     "cursor_agent": ExportFile("c1.jsonl", "cursor", "report"),
 }
 

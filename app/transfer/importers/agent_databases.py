@@ -1,10 +1,11 @@
 """Importers of coding agents that keep their sessions in SQLite: Cursor, Goose and OpenCode."""
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.domain.conversations import Role, ToolResult
+from app.domain.conversations import Role, Text, ToolResult
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.agent_logs import (
     SUBAGENT_TAG,
@@ -13,56 +14,73 @@ from app.transfer.importers.agent_logs import (
     file_part,
     project_tag,
     result_block,
+    result_parts,
     text_block,
     thinking_block,
+    without_automatic,
 )
 from app.transfer.importers.formats import ROLES, Format, Part, Thread, databases, json_of, tables
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 _CURSOR_USER = 1
-_CURSOR_ENDS = ("completed", "aborted")
+_CURSOR_ENDED = "completed"  # "aborted" is often followed by it
+_NO_TITLE = re.compile(r"\A(?:New session|Child session) - \d{4}-[\dT:.-]+Z\Z")
 _TABS = "workbench.panel.aichat.view.aichat.chatdata"
+
+
+class _GooseThread(Thread):
+    DEFAULT_TITLES = frozenset(("new chat", "cli session", "new session"))
 
 
 def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConversation | Skipped]:
     """Yield Goose's sessions."""
     for session in connection.execute("SELECT * FROM sessions"):
-        thread = Thread("goose", f"{where}, session {session['id']}")
+        thread = _GooseThread("goose", f"{where}, session {session['id']}")
+        model = an_object(json_of(session.get("model_config_json"))).get("model_name")
         rows = connection.execute(
             "SELECT rowid AS row_number, * FROM messages WHERE session_id = ? ORDER BY rowid",
             (session["id"],),
         )
         for message in rows:
-            name = identity(message.get("message_id")) or identity(message["row_number"])
+            about = an_object(json_of(message.get("metadata_json")))
+            if about.get("userVisible") is False:
+                continue  # what the program says to the model, such as a summary
+            row, given = identity(message["row_number"]), identity(message.get("message_id"))
+            name = f"{given}/{row}" if given in thread.nodes else given or row
             blocks = [
                 made
-                for part in objects(json_of(message.get("content_json")))
+                for part in objects(thread.json(name, message.get("content_json")))
                 for made in _goose_part(part)
             ]
             role = ROLES.get(text_of(message.get("role")), Role.USER)
-            if blocks and all(isinstance(block, ToolResult) for block in blocks):
+            kinds = {type(block) for block in blocks}
+            if ToolResult in kinds and Text not in kinds:
                 role = Role.TOOL
-            if name not in thread.nodes:
-                thread.append(name, role, blocks, message.get("created_timestamp"))
-        yield thread.finished(
+            at = message.get("created_timestamp") or message.get("timestamp")
+            thread.append(name, role, blocks, at, model)
+        found = thread.finished(
             session["id"],
             session.get("name") or session.get("description"),
             session.get("created_at"),
             session.get("updated_at"),
-            tags=project_tag(session.get("working_dir")),
+            archived=bool(session.get("archived_at")),
+            tags=project_tag(session.get("working_dir"))
+            + ((SUBAGENT_TAG,) if session.get("session_type") == "sub_agent" else ()),
         )
+        by_program = text_of(session.get("session_type")) in ("hidden", "scheduled")
+        yield without_automatic(found, thread.where, by_program=by_program)
 
 
 def _goose_part(part: dict[str, Any]) -> Iterator[Part]:
     kind = text_of(part.get("type"))
-    if kind == "toolRequest":
+    if kind in ("toolRequest", "frontendToolRequest"):
         call = an_object(an_object(part.get("toolCall")).get("value"))
         yield call_block(part.get("id"), call.get("name"), call.get("arguments", ""))
     elif kind == "toolResponse":
         outcome = an_object(part.get("toolResult"))
         failed = text_of(outcome.get("status")) == "error"
         result = outcome.get("error") if failed else outcome.get("value")
-        yield result_block(part.get("id"), "", result, is_error=failed)
+        yield from result_parts(part.get("id"), "", result, is_error=failed)
     else:
         yield from blocks_of([part])
 
@@ -72,18 +90,19 @@ def _opencode(
 ) -> Iterable[ImportedConversation | Skipped]:
     """Yield OpenCode's sessions."""
     for session in connection.execute("SELECT * FROM session"):
+        thread, is_open = Thread("opencode", f"{where}, session {session['id']}"), False
         parts: dict[str, list[dict[str, Any]]] = {}
         for each in connection.execute(
             "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id", (session["id"],)
         ):
-            parts.setdefault(each["message_id"], []).append(an_object(json_of(each["data"])))
-        thread, is_open = Thread("opencode", f"{where}, session {session['id']}"), False
+            value = an_object(thread.json(each["message_id"], each["data"]))
+            parts.setdefault(each["message_id"], []).append(value)
         rows = connection.execute(
             "SELECT * FROM message WHERE session_id = ? ORDER BY id", (session["id"],)
         )
         for message in rows:
-            content = an_object(json_of(message.get("data")))
             name = identity(message["id"])
+            content = an_object(thread.json(name, message.get("data")))
             role = ROLES.get(text_of(content.get("role")), Role.USER)
             times = an_object(content.get("time"))
             at = moment(message.get("time_created") or times.get("created"))
@@ -96,9 +115,10 @@ def _opencode(
             thread.leave_open(thread.last)
         yield thread.finished(
             session["id"],
-            session.get("title"),
+            _NO_TITLE.sub("", text_of(session.get("title"))),
             session.get("time_created"),
             session.get("time_updated"),
+            archived=bool(session.get("time_archived")),
             tags=project_tag(session.get("directory"))
             + ((SUBAGENT_TAG,) if session.get("parent_id") else ()),
         )
@@ -115,6 +135,8 @@ def _opencode_part(part: dict[str, Any]) -> Iterator[Part]:
         result = state.get("error") if failed else state.get("output")
         if result is not None:
             yield result_block(part.get("callID"), part.get("tool"), result, is_error=failed)
+        for file in objects(state.get("attachments")):
+            yield file_part(file.get("filename"), file.get("mime"), file.get("url"))
     elif part.get("synthetic") is not True:
         yield from blocks_of([part])
 
@@ -132,29 +154,36 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
             for each in objects(record.get("fullConversationHeadersOnly"))
         ]
         bubbles = _bubbles(connection, name) if headers else {}
-        listed = [bubbles[each] for each in headers if each in bubbles] or objects(
+        bubbles = an_object(record.get("conversationMap")) | bubbles
+        listed = [an_object(bubbles[each]) for each in headers if each in bubbles] or objects(
             record.get("conversation")
         )
         if not listed:
             continue  # a draft
         thread = Thread("cursor", f"{where}, session {name}")
-        folder: object = None
+        workspace = an_object(an_object(record.get("workspaceIdentifier")).get("uri"))
+        folder = workspace.get("fsPath")
+        missing = (each for each in headers if not bubbles.get(each))
+        thread.left_out += ((each, "its text is not in the database") for each in missing)
         for bubble in listed:
             own = identity(bubble.get("bubbleId")) or thread.generated_id()
             role = Role.USER if bubble.get("type") == _CURSOR_USER else Role.ASSISTANT
             model = text_of(an_object(bubble.get("modelInfo")).get("modelName")) or None
-            at = moment(bubble.get("createdAt") or bubble.get("timestamp"))
+            timing = an_object(bubble.get("timingInfo")).get("clientStartTime")
+            at = moment(bubble.get("createdAt") or bubble.get("timestamp")) or moment(timing)
             folder = bubble.get("workspaceProjectDir") or folder
             if own not in thread.nodes:
                 thread.append(own, role, list(_cursor_blocks(bubble)), at, model)
-        if role is Role.ASSISTANT and text_of(record.get("status")) not in _CURSOR_ENDS:
+        has_ended = record.get("status") == _CURSOR_ENDED and not record.get("generatingBubbleIds")
+        if role is Role.ASSISTANT and not has_ended:
             thread.leave_open(thread.last)
         yield thread.finished(
             name,
             record.get("name"),
             record.get("createdAt"),
             record.get("lastUpdatedAt"),
-            tags=project_tag(folder),
+            archived=record.get("isArchived") is True,
+            tags=project_tag(folder) + ((SUBAGENT_TAG,) if record.get("subagentInfo") else ()),
         )
     if "ItemTable" in tables(connection):
         yield from _cursor_tabs(connection, where)
@@ -190,7 +219,10 @@ def _bubbles(connection: sqlite3.Connection, name: str) -> dict[str, dict[str, A
 
 def _cursor_blocks(bubble: dict[str, Any]) -> Iterator[Part]:
     yield from thinking_block(an_object(bubble.get("thinking")).get("text"))
-    yield from text_block(bubble.get("text") or bubble.get("rawText"))
+    said = bubble.get("text") or bubble.get("rawText")
+    yield from text_block(said or _rich_text(json_of(bubble.get("richText"))))
+    for number, _ in enumerate(objects(bubble.get("images")), 1):
+        yield file_part(f"image {number}", "image")  # its content is elsewhere
     if call := an_object(bubble.get("toolFormerData")):
         name = call.get("name")
         yield call_block(
@@ -199,6 +231,18 @@ def _cursor_blocks(bubble: dict[str, Any]) -> Iterator[Part]:
         if call.get("result") is not None:
             result = call["result"]
             yield result_block(call.get("toolCallId"), name, json_of(result) or result)
+
+
+def _rich_text(value: object) -> str:
+    """Return the text of an editor's document, a paragraph a line."""
+    node = an_object(value)
+    inner = node.get("root") or node.get("children") or node.get("content")
+    if not isinstance(inner, list):
+        return _rich_text(inner) if inner else text_of(node.get("text"))
+    texts = [_rich_text(each) for each in inner]
+    return (
+        "\n" if any("children" in each or "content" in each for each in objects(inner)) else ""
+    ).join(texts)
 
 
 CURSOR_FORMAT = Format("cursor", "Cursor", databases(_cursor), tables="cursorDiskKV")

@@ -18,6 +18,7 @@ FOLDER_SOURCES = ("claude_code", "codex", "cursor", "gemini_cli", "goose", "open
 RESULT_MAX_CHARS = 20_000
 """The limit of a tool result; agents read whole files, of which the middle is left out."""
 
+_PICTURES = ("image", "input_image", "image_url", "inputImage")
 _TAG_CHARS = 40
 _ELSEWHERE = re.compile(r"/|(?!data:)\w+:")  # an address that is not in the export
 _SILENT = frozenset(
@@ -27,7 +28,7 @@ _SILENT = frozenset(
         "agent", "compaction", "patch", "retry", "snapshot", "step-finish", "step-start", "subtask",
         # Goose's
         "contextLengthExceeded", "redactedThinking", "summarizationRequested", "systemNotification",
-        "toolConfirmationRequest",
+        "toolConfirmationRequest", "actionRequired", "conversationCompacted",
     )
 )  # fmt: skip
 
@@ -84,6 +85,17 @@ def result_block(
     return ToolResult(identity(call_id), one_line(text_of(name), 200), text, is_error=is_error)
 
 
+def result_parts(
+    call_id: object, name: object, result: object, *, is_error: bool = False
+) -> list[Part]:
+    """Return a tool result, and the pictures in it as files."""
+    listed = result.get("content") if isinstance(result, dict) else result
+    pictures = [each for each in objects(listed) if each.get("type") in _PICTURES]
+    if isinstance(listed, list) and pictures:
+        result = [each for each in listed if each not in pictures]
+    return [result_block(call_id, name, result, is_error=is_error), *map(_file, pictures)]
+
+
 def merged(known: Sequence[Block], new: Iterable[Block]) -> tuple[Block, ...]:
     """Return the blocks of a reply that is logged in pieces, each cumulative or additional."""
     blocks = list(known)
@@ -132,13 +144,9 @@ def _block(part: dict[str, Any]) -> list[Part]:
         return [call_block(part.get("id"), part.get("name"), part.get("input"))]
     if kind == "tool_result":
         is_error = part.get("is_error") is True
-        called, content = part.get("tool_use_id"), part.get("content")
-        pictures = [each for each in objects(content) if each.get("type") == "image"]
-        return [
-            result_block(called, part.get("name"), content, is_error=is_error),
-            *map(_file, pictures),
-        ]
-    if kind in ("image", "input_image", "image_url", "document", "input_file"):
+        called, name = part.get("tool_use_id"), part.get("name")
+        return result_parts(called, name, part.get("content"), is_error=is_error)
+    if kind in (*_PICTURES, "document", "input_file"):
         return [_file(part)]
     return [] if kind in _SILENT else [UnknownPart(kind)]
 
@@ -148,7 +156,9 @@ def _file(part: dict[str, Any]) -> Part:
     source = an_object(part.get("source")) or part
     name = source.get("file_name") or part.get("file_name") or part.get("title")
     kind = text_of(source.get("media_type") or source.get("mimeType"))
-    url, data = part.get("image_url") or part.get("file_data"), source.get("data")
+    data = source.get("data")
+    given = ("image_url", "imageUrl", "file_data", "url")
+    url = next(filter(None, (part.get(each) for each in given)), None)
     url = url.get("url") if isinstance(url, dict) else url
     if isinstance(data, str) and source.get("type") != "text":
         url = f"data:{kind};base64,{data}"

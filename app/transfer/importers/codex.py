@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from glob import escape
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from app.transfer.importers.agent_logs import (
     call_block,
     file_part,
     project_tag,
-    result_block,
+    result_parts,
     text_block,
     thinking_block,
     without_automatic,
@@ -35,7 +35,6 @@ from app.transfer.importers.building import Imported
 from app.transfer.importers.formats import (
     DATABASE_ERRORS,
     Format,
-    KeyedFile,
     Part,
     Row,
     Thread,
@@ -118,7 +117,10 @@ def _continued(path: Path | None, base: dict[str, Any], depth: int = 0) -> Itera
     """Yield the records that a rollout continues, of which each part is in a file of its own."""
     name = escape(identity(base.get("thread_id")))
     end = count(base.get("end_ordinal_exclusive")) or 0
-    found = _home(path).glob(f"*sessions/**/rollout-*{name}.jsonl*") if path and name else ()
+    if path is None or not name:
+        return
+    beside = f"rollout-*{name}.jsonl*"
+    found = chain(path.parent.glob(beside), _home(path).glob(f"*sessions/**/{beside}"))
     for other in islice(found, 1):
         for part in open_export(other, Meter(lambda: False, lambda _read, _total: None)):
             for number, record, _ in lines(part.stream) if isinstance(part, NamedStream) else ():
@@ -213,12 +215,7 @@ class _Rollout(Thread):
             given = payload.get("output", payload.get("tools"))
             output = json_of(given)
             output = given if output is None else output
-            pictures = (
-                [each for each in blocks_of(given) if isinstance(each, KeyedFile)]
-                if isinstance(given, list)
-                else []
-            )
-            self._append(Role.TOOL, [result_block(payload.get("call_id"), "", output), *pictures])
+            self._append(Role.TOOL, result_parts(payload.get("call_id"), "", output))
         elif kind not in _SILENT:
             self._reply.append(UnknownPart(kind))
 
@@ -305,8 +302,8 @@ def _threads(
     titles = _titles(path)
     turns: dict[object, Row] = {}
     if "thread_turns" in tables(connection):
-        rows = connection.execute("SELECT * FROM thread_turns")
-        turns = {(row["thread_id"], row["turn_id"]): row for row in rows}
+        for turn in connection.execute("SELECT * FROM thread_turns"):
+            turns[turn["thread_id"], turn["turn_id"]] = turn
     items = connection.execute(
         "SELECT * FROM thread_items ORDER BY thread_id, rollout_ordinal, rowid"
     )
@@ -315,7 +312,7 @@ def _threads(
             continue
         thread = Thread(SOURCE, f"{where}, thread {name}")
         for row in rows:
-            turn = turns.get((row["thread_id"], row["turn_id"]), {})
+            turn = turns.get((row["thread_id"], row["turn_id"]), Row())
             at = row.get("created_at_ms") or turn.get("started_at")
             _add_item(thread, identity(row["item_id"]), an_object(json_of(row["item_json"])), at)
             if turn.get("status") == "inProgress":
@@ -335,7 +332,7 @@ def _add_item(thread: Thread, name: str, item: dict[str, Any], at: object) -> No
         thread.append(f"{name}/call", Role.ASSISTANT, [call_block(name, tool, item.get(given))], at)
         result = item.get(made) or item.get("error")
         if result is not None:
-            thread.append(name, Role.TOOL, [result_block(name, tool, result)], at)
+            thread.append(name, Role.TOOL, result_parts(name, tool, result), at)
     else:
         thread.append(name, Role.ASSISTANT, _said(kind, item), at)
 

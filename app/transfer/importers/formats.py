@@ -144,6 +144,13 @@ class Thread(ConversationTree):
         self.add_node(name, parent, shown)
         return name
 
+    def json(self, name: str, text: object) -> Any:
+        """Return the value of JSON text that a message has; invalid text is named in `left_out`."""
+        value = json_of(text)
+        if value is None and text:
+            self.left_out.append((name, "a part of it is not valid JSON"))
+        return value
+
     def known_blocks(self, name: str, parts: Iterable[Part]) -> tuple[Block, ...]:
         """Return the blocks of a message; unknown parts are named in `left_out`."""
         kept: list[Block] = []
