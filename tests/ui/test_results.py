@@ -67,6 +67,23 @@ def rows(model: GroupedListModel) -> list[str]:
 # -- the model
 
 
+@pytest.mark.parametrize(
+    ("turn_is_weak", "document_is_weak", "shown"),
+    [
+        (True, False, ["2", "Talk 1 (1)", "1"]),
+        (False, False, ["Talk 1 (1)", "1", "2"]),
+        (True, True, ["Talk 1 (1)", "1", "2"]),
+    ],
+)
+def test_a_document_leads_if_only_it_is_more_than_a_weak_match(
+    turn_is_weak: bool, document_is_weak: bool, shown: list[str]
+) -> None:
+    model = ResultListModel()
+    document = turn(2, kind=PassageKind.DOCUMENT, is_weak=document_is_weak)
+    model.show_results([turn(1, is_weak=turn_is_weak), document])
+    assert [row for row in rows(model) if row != "heading"] == shown
+
+
 def test_results_are_grouped_by_conversation_in_the_order_of_their_best(
     qtmodeltester: object,
 ) -> None:

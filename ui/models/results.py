@@ -222,6 +222,13 @@ class ResultListModel(GroupedListModel):
             yield Heading(_NOTHING_FOUND)
         near = self._only_near(groups)
         main = {each: group for each, group in groups.items() if each not in near}
+        shows_near = _NEAREST in self._expanded or not self._hides_near
+        apart = self._apart(shows_near=shows_near)
+        # What was said comes first, unless only a fact or a document is more than a weak match.
+        if all(group[0].is_weak for group in groups.values()):
+            ahead = {name: own for name, own in apart.items() if not own[0].is_weak}
+            yield from self._rows_apart(ahead)
+            apart = {name: own for name, own in apart.items() if name not in ahead}
         if main and self.is_found:
             count = sum(map(len, main.values()))
             found = _counted_results(count)
@@ -230,18 +237,29 @@ class ResultListModel(GroupedListModel):
                 tr("{results} in {conversations}").format(results=found, conversations=talks)
             )
         yield from self._rows_of(main)
-        shows_near = _NEAREST in self._expanded or not self._hides_near
         if shows_near:
             yield from self._rows_of({each: groups[each] for each in near})
-        for name, kind in _KINDS:
-            every = [result for result in self._results if result.kind is kind]
-            apart = every if shows_near else [*filter(is_found, every)]
-            if apart:
-                if self.is_found:
-                    yield Heading(f"{name}{_DOT}{len(apart)}")
-                yield from apart
+        yield from self._rows_apart(apart)
         if hidden := self._count_near(groups, near):
             yield FoldRow(_NEAREST, 0 if shows_near else hidden)
+
+    def _apart(self, *, shows_near: bool) -> dict[str, list[SearchResult]]:
+        """Return the facts, memories, pages and documents to show, by heading."""
+        found = {
+            name: [
+                each
+                for each in self._results
+                if each.kind is kind and (shows_near or is_found(each))
+            ]
+            for name, kind in _KINDS
+        }
+        return {name: own for name, own in found.items() if own}
+
+    def _rows_apart(self, apart: Mapping[str, Sequence[SearchResult]]) -> Iterator[Row]:
+        for name, own in apart.items():
+            if self.is_found:
+                yield Heading(f"{name}{_DOT}{len(own)}")
+            yield from own
 
     def _only_near(self, groups: Mapping[int, Sequence[SearchResult]]) -> list[int]:
         """Return the conversations of which nothing was found, if there is an answer elsewhere."""
