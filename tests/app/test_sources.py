@@ -396,7 +396,8 @@ def test_a_message_of_opencode_that_grows_in_place_is_one_message(
             data = json.dumps({"role": "assistant", "time": times})
             connection.execute("UPDATE message SET data = ? WHERE id = 'm2'", [data])
             part = json.dumps({"type": "text", "text": text})
-            connection.execute("UPDATE part SET data = ? WHERE id = 'p2'", [part])
+            connection.execute("DELETE FROM part WHERE id IN ('p2', 'p4', 'p5', 'p7')")
+            connection.execute("UPDATE part SET data = ? WHERE id = 'p6'", [part])
         os.utime(path, (time.time(), time.time() + number))
         followed.read()
     assert {text for _, text in followed.texts()} == {"What is the ohm?", texts[-1]}
