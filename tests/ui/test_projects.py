@@ -19,6 +19,7 @@ from ui.presenters.projects import ProjectsPresenter
 from ui.views.dialogs.project_dialog import ProjectDialog
 from ui.views.project_list import ProjectList
 from ui.widgets.project_chip import ProjectChip
+from ui.widgets.tab_order import stops_in
 
 
 class Screen:
@@ -94,6 +95,14 @@ def test_a_move_is_undone_to_the_projects_that_there_were(screen: Screen, ids: l
     assert screen.project_of(*ids) == [house.uid, None]
 
 
+def test_what_stays_in_its_project_is_not_counted_as_moved(screen: Screen, ids: list[int]) -> None:
+    screen.list.dropped.emit(ids, None)
+    assert screen.parts.banner.messages == []
+    screen.presenter.move(ids[:1], screen.garden.uid)  # type: ignore[arg-type]
+    screen.presenter.move(ids, screen.garden.uid)  # type: ignore[arg-type]
+    assert [each.count("1 conversation.") for each in screen.parts.banner.messages] == [1, 1]
+
+
 def test_a_project_is_made_and_edited_in_a_dialog(screen: Screen) -> None:
     screen.presenter.add()
     dialog = screen.dialog()
@@ -124,6 +133,15 @@ def test_the_list_is_as_high_as_its_rows_in_any_size_of_text(screen: Screen) -> 
     rows = screen.list
     rows.window().setStyleSheet("QListWidget { font-size: 40px; }")
     assert rows.height() >= rows.count() * rows.sizeHintForRow(0)
+
+
+def test_tab_goes_down_the_dialog_of_a_project(screen: Screen) -> None:
+    screen.presenter.edit(screen.garden.uid)
+    dialog = screen.dialog()
+    stops = stops_in(dialog)
+    choose = next(each for each in stops if each.accessibleName() == "Choose a folder")
+    order = [dialog.folder, choose, *dialog.rules.values(), dialog.remove, dialog.save]
+    assert sorted(order, key=stops.index) == order
 
 
 def test_a_color_that_is_not_offered_stays(screen: Screen) -> None:

@@ -83,7 +83,11 @@ class ProjectsPresenter(Presenter):
     def _report_move(
         self, before: Mapping[ConversationId, str | None], project: Project | None
     ) -> None:
-        count = trn("{count} conversation", "{count} conversations", len(before))
+        uid = project.uid if project else None
+        moved = [each for each, was_in in before.items() if was_in != uid]
+        if not moved:
+            return
+        count = trn("{count} conversation", "{count} conversations", len(moved))
         if project is None:
             text = tr("Taken out of the project: {conversations}.").format(conversations=count)
         else:

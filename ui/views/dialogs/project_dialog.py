@@ -55,14 +55,14 @@ class ProjectDialog(Dialog):
         self.folder = line_edit(
             self, tr("None"), text=project.folder or "", name=tr("Folder"), clearable=True
         )
+        self._choose = button(
+            self, tr("Choose\u2026"), self._choose_folder, name=tr("Choose a folder")
+        )
         self._rules = QButtonGroup(self)
         self.rules: dict[RecallRule, QRadioButton] = {}
         self.status.hide()
-        buttons, self.save = saving_buttons(self, lambda: self.save_requested.emit(self.project))
-        self.remove = button(self, tr("Remove\u2026"), self.removal_requested, kind="danger")
-        self.remove.setVisible(bool(project.uid))
+        self._lay_out(bool(project.uid))
         self.name.textChanged.connect(self._on_name_changed)
-        self._lay_out(buttons)
         self._on_name_changed()
 
     @property
@@ -77,13 +77,16 @@ class ProjectDialog(Dialog):
             recall=next(rule for rule, choice in self.rules.items() if choice.isChecked()),
         )
 
-    def _lay_out(self, buttons: QWidget) -> None:
-        choose = button(self, tr("Choose\u2026"), self._choose_folder, name=tr("Choose a folder"))
+    def _lay_out(self, is_removable: bool) -> None:
+        """Lay the fields out in their order of creation, which is that of Tab."""
         form = form_of(
             self, (tr("Name"), self.name), (tr("Instructions"), self.instructions),
-            (tr("Color"), self.color), (tr("Folder"), row_of((self.folder, 1), choose)),
+            (tr("Color"), self.color), (tr("Folder"), row_of((self.folder, 1), self._choose)),
             (tr("Recall"), self._rule_choices()),
         )  # fmt: skip
+        self.remove = button(self, tr("Remove\u2026"), self.removal_requested, kind="danger")
+        self.remove.setVisible(is_removable)
+        buttons, self.save = saving_buttons(self, lambda: self.save_requested.emit(self.project))
         column_in(self, form, self.status, row_of(self.remove, None, buttons))
 
     def _rule_choices(self) -> QVBoxLayout:

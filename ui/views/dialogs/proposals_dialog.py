@@ -18,6 +18,7 @@ from ui.widgets.controls import (
 )
 from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import plain_label
+from ui.widgets.tab_order import stops_in, tab_through
 
 
 class ProposalsDialog(Dialog):
@@ -43,10 +44,8 @@ class ProposalsDialog(Dialog):
         self._rows.setSpacing(14)
         area = scroll_area(self, self._body)
         self._place = area.verticalScrollBar()
-        column_in(
-            self, plain_label(self, "small", about), self.status, (area, 1),
-            closing_buttons(self)[0],
-        )  # fmt: skip
+        self._buttons = closing_buttons(self)[0]
+        column_in(self, plain_label(self, "small", about), self.status, (area, 1), self._buttons)
 
     def show_proposals(self, proposals: Sequence[ProjectProposal]) -> None:
         """Show the proposals."""
@@ -58,6 +57,7 @@ class ProposalsDialog(Dialog):
         self._body.setFocus()  # else the focus, and the list with it, goes to the last row
         refill(self._rows, map(self._row, proposals), none)
         self._rows.addStretch(1)
+        tab_through([*stops_in(self._body), *stops_in(self._buttons)])
         QTimer.singleShot(0, self._place, lambda: self._place.setValue(place))
 
     def _row(self, proposal: ProjectProposal) -> QWidget:
