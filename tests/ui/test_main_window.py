@@ -334,6 +334,9 @@ def test_the_palette_is_filtered_and_steered_from_its_box(qtbot: QtBot) -> None:
     QTest.keyClicks(box, "find")
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Return):
         QTest.keyClick(box, key)
+    QTest.keyClicks(box, "xyz")
+    assert not palette.none.isHidden()
+    QTest.keyClick(box, Qt.Key.Key_Return)
     assert runs == ["Find all"], "after the first, without what is disabled or does not match"
 
 

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
 from app.domain.translation import tr
 from ui.widgets.controls import column_in, line_edit
+from ui.widgets.plain_label import PlainLabel
 from ui.widgets.record_table import RecordTable
 
 
@@ -28,12 +29,14 @@ class CommandPalette(QDialog):
         self._table.opened.connect(self._run)
         self._table.itemClicked.connect(lambda row: self._run(self._table.record_of(row)))
         self._box.textChanged.connect(self._on_box_text_changed)
-        column_in(self, self._box, self._table, margins=(10, 10, 10, 10))
+        self.none = PlainLabel(tr("No command matches."), self, tone="muted")
+        column_in(self, self._box, self.none, (self._table, 1), margins=(10, 10, 10, 10))
         self._on_box_text_changed("")
 
     def _on_box_text_changed(self, words: str) -> None:
         self._table.filter(words)
         self._table.clearSelection()
+        self.none.setVisible(all(each.isHidden() for each in self._rows))
         shown = (each for each in self._rows if not (each.isHidden() or each.isDisabled()))
         if (first := next(shown, None)) is not None:
             self._table.setCurrentItem(first)
