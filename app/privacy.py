@@ -86,7 +86,7 @@ KINDS: Sequence[ConnectionKind] = (
         tr("Keys to the keyring, and to your browser the address of a link after you agreed to it."),
         (
             "app.system.display", "app.system.process", "ui.presenters.maintenance",
-            "ui.presenters.documents", "ui.presenters.files", "ui.presenters.links",
+            "ui.presenters.documents", "ui.presenters.attach", "ui.presenters.navigation",
         ),
     ),
 )  # fmt: skip

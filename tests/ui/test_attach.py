@@ -18,8 +18,7 @@ from app.storage.safety.attachments import AttachmentFiles
 from app.system.paths import DataPaths
 from tests.fakes.files import pdf, png
 from tests.fakes.screens import FakeBanner, FakeBridge
-from ui.presenters.attach import AttachPresenter
-from ui.presenters.files import FilesPresenter
+from ui.presenters.attach import AttachPresenter, FilesPresenter
 from ui.rendering.images import load_image
 from ui.views.chat_pane import ChatPane
 from ui.views.dialogs.image_viewer import ImageViewer

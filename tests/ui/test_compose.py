@@ -42,8 +42,8 @@ from tests.fakes.screens import (
     message,
 )
 from ui.presenters.compose import ComposePresenter
+from ui.presenters.composer import QueuePresenter
 from ui.presenters.conversation import ConversationPresenter
-from ui.presenters.message_queue import QueuePresenter
 from ui.presenters.replies import RunningReplies
 from ui.widgets.composer import Composer
 from ui.widgets.memory_switch import MemoryUse

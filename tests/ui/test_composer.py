@@ -12,7 +12,7 @@ from app.domain.changes import ChangeSet
 from app.domain.conversations import Image, Text
 from app.domain.errors import StorageError
 from tests.fakes.screens import Parts, Recorder
-from ui.presenters.message_cost import MessageCostPresenter
+from ui.presenters.composer import MessageCostPresenter
 from ui.views.chat_pane import ChatPane
 from ui.widgets.composer import Composer
 from ui.widgets.controls import combo_box

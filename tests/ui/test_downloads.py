@@ -12,8 +12,8 @@ from app.domain.errors import ImportRefused
 from app.domain.transfer import ImportReport
 from app.transfer.found_exports import FoundExport
 from tests.fakes.screens import FakeSettings, Parts
-from ui.presenters import downloads
-from ui.presenters.downloads import SWITCH, DownloadsPresenter
+from ui.presenters import imports
+from ui.presenters.imports import SWITCH, DownloadsPresenter
 
 
 class Downloads:
@@ -44,7 +44,7 @@ class Downloads:
 def test_a_new_export_is_offered_once_and_imported_only_when_wanted(
     parts: Parts, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(downloads, "_SETTLED_MS", 0)
+    monkeypatch.setattr(imports, "_SETTLED_MS", 0)
     made = Downloads(parts, tmp_path, "on")
     (tmp_path / "a.zip").write_text("x")
     qtbot.waitUntil(lambda: bool(parts.banner.messages))

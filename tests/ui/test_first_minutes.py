@@ -17,9 +17,8 @@ from app.domain.transfer import AddedConversation, ImportReport
 from app.providers.vendors.local_servers import LocalServer
 from app.transfer.found_exports import FoundExport
 from tests.fakes.screens import FakeSettings, Parts, Recorder, fixture_of
+from ui.presenters.first_steps import TourPresenter, TourStop, WelcomePresenter
 from ui.presenters.imports import SAMPLE, ImportPresenter
-from ui.presenters.tour import TourPresenter, TourStop
-from ui.presenters.welcome_offers import WelcomePresenter
 from ui.views.tour import TourCard
 from ui.views.welcome import Welcome
 from ui.widgets.banner import Banner

@@ -20,8 +20,7 @@ from app.storage.tables.memories import CoreMemoryText, KnownMemory
 from tests.fakes.screens import AT, TALK, Parts, Recorder, fixture_of, press, view_of
 from tests.ui.test_inspector import source
 from tests.ui.test_search_views import explained, result
-from ui.presenters.explain import ExplainPresenter
-from ui.presenters.inspector import InspectorPresenter
+from ui.presenters.inspector import ExplainPresenter, InspectorPresenter
 from ui.presenters.memories import MemoriesPresenter
 from ui.presenters.recall import RecallPresenter
 from ui.views.memory.inspector import InspectorView

@@ -12,7 +12,7 @@ from app.domain.ids import ConversationId
 from app.memory.mentions import Mentionable
 from tests.fakes.screens import Parts
 from tests.fakes.stored import AT
-from ui.presenters.mentions import MentionPresenter
+from ui.presenters.composer import MentionPresenter
 from ui.widgets.composer import Composer
 
 TITLES = ("Tea in Kyoto", "Tea", "Old walks")

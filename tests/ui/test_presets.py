@@ -21,7 +21,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from tests.fakes.screens import Parts, Recorder, press, view_of
 from tests.fakes.stored import add_conversation, opened
-from ui.presenters.preset_choice import PresetPickerPresenter
+from ui.presenters.choices import PresetPickerPresenter
 from ui.presenters.settings.presets import PresetsPresenter
 from ui.views.settings.presets_page import PresetsPage
 from ui.widgets.choice_box import ChoiceBox

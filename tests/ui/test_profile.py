@@ -14,7 +14,7 @@ from app.domain.ids import PassageId
 from app.domain.profile import FactSource, Profile, ProfileLine, profile_diff
 from app.memory.profile import ProfileState
 from tests.fakes.screens import AT, Parts, Recorder, press
-from ui.presenters.profile import ProfilePresenter
+from ui.presenters.memories import ProfilePresenter
 from ui.theme import Theme
 from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.memory.profile_pane import diff_html

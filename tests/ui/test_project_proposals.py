@@ -10,7 +10,7 @@ from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId
 from app.domain.projects import Project
 from tests.fakes.screens import Parts, Recorder
-from ui.presenters.project_proposals import ProposalsPresenter
+from ui.presenters.projects import ProposalsPresenter
 from ui.views.dialogs.proposals_dialog import ProposalsDialog
 
 IDS = (ConversationId(3), ConversationId(4))

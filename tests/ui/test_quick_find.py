@@ -10,7 +10,7 @@ from app.domain.links import Link
 from app.domain.results import SearchResponse
 from tests.fakes.screens import Parts, Recorder, fixture_of
 from tests.ui.test_search_views import result
-from ui.presenters.quick_find import QuickFindPresenter
+from ui.presenters.tray import QuickFindPresenter
 from ui.views.quick_find import QuickFind
 
 

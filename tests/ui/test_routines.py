@@ -15,8 +15,7 @@ from app.domain.presets import BUILT_IN_PRESET
 from app.domain.projects import Project
 from app.domain.routines import Outcome, Routine, RoutineRun
 from tests.fakes.screens import Parts, Recorder, press
-from ui.presenters.routine_notices import RoutineNotices
-from ui.presenters.routines import RoutinesPresenter
+from ui.presenters.routines import RoutineNotices, RoutinesPresenter
 from ui.views.dialogs.routine_form import RoutineForm
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)

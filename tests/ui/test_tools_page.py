@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox, QMessageBox
 from app.mcp.tool_servers import Permission, PermissionQuestion, ServerTool, ToolServer
 from app.system.keys import KeyLocation
 from tests.fakes.screens import Parts, Recorder, press
-from ui.presenters.settings.tools import ToolsPresenter
+from ui.presenters.settings.programs import ToolsPresenter
 from ui.presenters.tool_permission import ToolPermissionPresenter
 from ui.views.settings.tools_page import ToolsPage
 from ui.widgets.banner import Banner

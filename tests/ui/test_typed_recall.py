@@ -11,7 +11,7 @@ from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
 from app.memory.mentions import Mention
 from tests.fakes.screens import AT, TALK, Parts, fixture_of, view_of
-from ui.presenters.typed_recall import TypedRecallPresenter
+from ui.presenters.composer import TypedRecallPresenter
 from ui.widgets.composer import Composer
 from ui.widgets.memory_switch import MemoryUse
 

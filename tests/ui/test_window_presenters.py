@@ -35,12 +35,12 @@ from tests.fakes.screens import (
     press,
     view_of,
 )
+from ui.presenters.choices import ModelPickerPresenter
 from ui.presenters.conversation_commands import ConversationCommands
 from ui.presenters.conversation_list import ConversationListPresenter
-from ui.presenters.links import LinkPresenter
+from ui.presenters.forgetting import PrivacyPresenter
 from ui.presenters.maintenance import MaintenancePresenter
-from ui.presenters.model_choice import ModelPickerPresenter
-from ui.presenters.privacy import PrivacyPresenter
+from ui.presenters.navigation import LinkPresenter
 from ui.views.actions import add_actions
 from ui.views.dialogs.about_dialog import AboutDialog
 from ui.views.dialogs.privacy_dialog import PrivacyDialog

@@ -12,8 +12,8 @@ from app.system.window_state import FIRST_SETTINGS, store_state
 from ui.bridge import Bridge
 from ui.main.creation import CreatedPresenters
 from ui.main.tour import tour_stops
+from ui.presenters.first_steps import TourPresenter
 from ui.presenters.imports import SAMPLE
-from ui.presenters.tour import TourPresenter
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
 from ui.views.palette import CommandPalette

@@ -17,44 +17,34 @@ from app.transfer.import_history import ImportHistory
 from app.transfer.importing import import_files
 from ui.bridge import Bridge
 from ui.main.memory_panels import build_memory_panels
-from ui.presenters.attach import AttachPresenter
+from ui.presenters.attach import AttachPresenter, FilesPresenter
+from ui.presenters.choices import ModelPickerPresenter, PresetPickerPresenter, list_models
 from ui.presenters.commands import CommandPresenter
 from ui.presenters.compose import ComposePresenter
+from ui.presenters.composer import (
+    MentionPresenter,
+    MessageCostPresenter,
+    QueuePresenter,
+    TypedRecallPresenter,
+)
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.conversation_commands import ConversationCommands, Removal
 from ui.presenters.conversation_list import ConversationListPresenter
 from ui.presenters.documents import DocumentsPresenter
-from ui.presenters.downloads import DownloadsPresenter
-from ui.presenters.explain import ExplainPresenter
 from ui.presenters.facts import FactsPresenter
-from ui.presenters.files import FilesPresenter
-from ui.presenters.filters import FilterPresenter
-from ui.presenters.find import FindPresenter
-from ui.presenters.forgetting import ForgetPresenter
-from ui.presenters.history import HistoryPresenter
-from ui.presenters.imports import ImportPresenter
-from ui.presenters.inspector import InspectorPresenter
-from ui.presenters.links import LinkPresenter
+from ui.presenters.first_steps import WelcomePresenter
+from ui.presenters.forgetting import ForgetPresenter, PrivacyPresenter, SecretsPresenter
+from ui.presenters.imports import DownloadsPresenter, ImportPresenter
+from ui.presenters.inspector import ExplainPresenter, InspectorPresenter
 from ui.presenters.maintenance import MaintenancePresenter
-from ui.presenters.memories import MemoriesPresenter
-from ui.presenters.memory_writes import MemoryWritePresenter
-from ui.presenters.mentions import MentionPresenter
-from ui.presenters.message_cost import MessageCostPresenter
-from ui.presenters.message_queue import QueuePresenter
-from ui.presenters.model_choice import ModelPickerPresenter, list_models
+from ui.presenters.memories import MemoriesPresenter, MemoryWritePresenter, ProfilePresenter
+from ui.presenters.navigation import FindPresenter, HistoryPresenter, LinkPresenter
 from ui.presenters.presenter import Navigation
-from ui.presenters.preset_choice import PresetPickerPresenter
-from ui.presenters.privacy import PrivacyPresenter
-from ui.presenters.profile import ProfilePresenter
-from ui.presenters.project_proposals import ProposalsPresenter
-from ui.presenters.projects import ProjectsPresenter
-from ui.presenters.quick_find import QuickFindPresenter
+from ui.presenters.projects import ProjectsPresenter, ProposalsPresenter
 from ui.presenters.recall import RecallPresenter
 from ui.presenters.replies import RunningReplies
-from ui.presenters.routine_notices import RoutineNotices
-from ui.presenters.routines import RoutinesPresenter
-from ui.presenters.search import SearchPresenter
-from ui.presenters.secrets import SecretsPresenter
+from ui.presenters.routines import RoutineNotices, RoutinesPresenter
+from ui.presenters.search import FilterPresenter, SearchPresenter
 from ui.presenters.suggestions import (
     McpConsentPresenter,
     SuggestionPresenter,
@@ -65,9 +55,7 @@ from ui.presenters.suggestions import (
 from ui.presenters.summaries import SummariesPresenter
 from ui.presenters.tool_permission import ToolPermissionPresenter
 from ui.presenters.topics import TopicsPresenter
-from ui.presenters.tray import TrayPresenter
-from ui.presenters.typed_recall import TypedRecallPresenter
-from ui.presenters.welcome_offers import WelcomePresenter
+from ui.presenters.tray import QuickFindPresenter, TrayPresenter
 from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
 from ui.views.main_window import MainWindow

@@ -8,18 +8,16 @@ from app.domain.ids import ConversationId
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
 from ui.bridge import Bridge
-from ui.presenters.links import LinkPresenter
-from ui.presenters.model_choice import list_models
+from ui.presenters.choices import list_models
+from ui.presenters.navigation import LinkPresenter
 from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter, read_totals
-from ui.presenters.settings.dialog import SettingsPresenter
+from ui.presenters.settings.dialog import SettingsPresenter, ShortcutsPresenter
 from ui.presenters.settings.embedder import EmbedderPresenter
 from ui.presenters.settings.presets import PresetsPresenter
-from ui.presenters.settings.programs import ProgramsPresenter
+from ui.presenters.settings.programs import ProgramsPresenter, ToolsPresenter
 from ui.presenters.settings.providers import ProvidersPresenter
 from ui.presenters.settings.recall_settings import RecallSettingsPresenter
-from ui.presenters.settings.shortcuts import ShortcutsPresenter
-from ui.presenters.settings.tools import ToolsPresenter
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
 from ui.views.settings.settings_dialog import SettingsDialog

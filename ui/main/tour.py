@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtWidgets import QWidget
 
 from app.domain.translation import tr
-from ui.presenters.tour import TourStop
+from ui.presenters.first_steps import TourStop
 from ui.views.main_window import MainWindow
 
 _SEARCH = (

@@ -1,17 +1,21 @@
-"""Imports: choose files, show what they hold and the progress, cancel, report, and undo."""
+"""Imports: choose files, show what they hold and the progress, cancel, report, undo; new exports in Downloads."""
 
+import json
+import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QStandardPaths, QTimer, Signal
+from PySide6.QtCore import QFileSystemWatcher, QStandardPaths, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId
 from app.domain.transfer import ImportProgress, ImportReport
 from app.domain.translation import tr, trn
+from app.storage.tables.settings import Settings
 from app.transfer.export_cache import ExportCache
+from app.transfer.found_exports import FoundExport
 from app.transfer.import_history import ImportHistory, PastImport, Undone
 from app.workers.model_choice import BackgroundModelChoice, plan_text
 from ui.presenters.presenter import Presenter
@@ -24,6 +28,11 @@ from ui.widgets.dialog import ask_for_files
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "samples" / "sample-archive.json"
 _TASK = "import"
 _REFRESH_MS = 100
+SWITCH, SEEN = "watch_downloads", "seen_exports"
+_SETTLED_MS = 3000  # after the last change in the folder: a browser is still writing
+_SEEN_KEPT = 50
+_NEW_EXPORTS = "new exports"
+_log = logging.getLogger(__name__)
 
 
 class ImportPresenter(Presenter):
@@ -223,3 +232,90 @@ class ImportPresenter(Presenter):
     def _on_refresh_timeout(self) -> None:
         if self._progress is not None and self.dialog is not None:
             self.dialog.show_progress(self._progress)
+
+
+class DownloadsPresenter(Presenter):
+    """Offers exports that appear in the folder; it never imports one unasked.
+
+    `find` returns the exports in the folder; `read` reads one without storing it. Both block. `start_import`
+    shows what an export would add.
+    """
+
+    _settings: Settings
+    _folder: Path
+    _find: Callable[[], Sequence[FoundExport]]
+    _read: Callable[[Path], ImportReport]
+    _start_import: Callable[[Sequence[Path]], object]
+    _messages: Banner
+
+    def _set_up(self) -> None:
+        self._watcher = QFileSystemWatcher(self)
+        self._pause = QTimer(self, singleShot=True, interval=_SETTLED_MS)
+        self._pause.timeout.connect(self.look)
+        self._watcher.directoryChanged.connect(self._pause.start)
+        self._bridge.subscribe(lambda _: self.apply(), SWITCH)
+        self.apply()
+
+    def apply(self) -> None:
+        """Watch the folder if that is switched on."""
+        if self._settings.text(SWITCH) == "on":
+            self._watcher.addPath(str(self._folder))
+            self._pause.start()
+        else:
+            self._watcher.removePath(str(self._folder))
+            self._pause.stop()
+
+    def note_import(self, paths: Sequence[Path]) -> None:
+        """Ask whether to look for new exports, after the first import from the folder."""
+        if self._settings.text(SWITCH) == "ask" and any(
+            each.parent == self._folder for each in paths
+        ):
+            self._messages.show_message(
+                tr("Offer new exports when they appear in Downloads? Nothing is imported unasked."),
+                tr("Yes"),
+                lambda: self._switch("on"),
+                brief=False,
+                closed=lambda: self._switch("off"),
+            )
+
+    def look(self) -> None:
+        """Offer the newest export that was not offered before, if it has anything new."""
+        self._bridge.load(_NEW_EXPORTS, self._new, self._offer)
+
+    def _new(self) -> tuple[FoundExport, ImportReport] | None:
+        seen: list[str] = json.loads(self._settings.text(SEEN))
+        for each in self._find():
+            mark = f"{each.path.name} {each.size_bytes} {each.modified_at.isoformat()}"
+            if mark not in seen:
+                try:
+                    report = self._read(each.path)
+                except KnownError as error:  # it may still be written: it is read again next time
+                    _log.info("an export in Downloads cannot be read: %s", type(error).__name__)
+                    continue
+                seen.append(mark)
+                self._settings.set(SEEN, json.dumps(seen[-_SEEN_KEPT:]))
+                if report.messages:
+                    return each, report
+        return None
+
+    def _offer(self, found: tuple[FoundExport, ImportReport] | None) -> None:
+        if found is None:
+            return
+        export, report = found
+        new = (
+            trn("{count} new conversation", "{count} new conversations", report.conversations)
+            if report.conversations
+            else trn("{count} new message", "{count} new messages", report.messages)
+        )
+        self._messages.show_message(
+            tr("A new export of {program} is in Downloads: {new}.").format(
+                program=export.program, new=new
+            ),
+            tr("Import\u2026"),
+            lambda: self._start_import([export.path]),
+            brief=False,
+            closed=lambda: None,
+        )
+
+    def _switch(self, value: str) -> None:
+        self._bridge.save(lambda: self._settings.set(SWITCH, value))

@@ -1,4 +1,4 @@
-"""Projects in the window: made, edited, removed, chosen, and what conversations are moved to."""
+"""Projects in the window: made, edited, removed, proposed, chosen, and what conversations are moved to."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -7,14 +7,16 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QInputDialog, QMenu
 
+from app.chat.project_proposals import ProjectProposal, ProjectProposals
 from app.chat.projects import Projects
 from app.domain.ids import ConversationId
 from app.domain.projects import Project
 from app.domain.translation import tr, trn
 from ui.presenters.conversation import ConversationPresenter
-from ui.presenters.presenter import Presenter, show_menu
+from ui.presenters.presenter import Presenter, ask_for_text, show_menu
 from ui.views.dialogs.confirm import confirm_removal
 from ui.views.dialogs.project_dialog import ProjectDialog
+from ui.views.dialogs.proposals_dialog import ProposalsDialog
 from ui.views.project_list import ProjectList
 from ui.widgets.banner import Banner
 from ui.widgets.project_chip import ProjectChip
@@ -259,3 +261,40 @@ class ProjectsPresenter(Presenter):
 def _add_heading(menu: QMenu, text: str) -> None:
     """Add a line of text; the style draws no titles of sections."""
     menu.addAction(text).setEnabled(False)
+
+
+class ProposalsPresenter(Presenter):
+    """Opens the dialog."""
+
+    _proposals: ProjectProposals
+    _messages: Banner
+
+    def open(self) -> ProposalsDialog:
+        """Show the proposals; return the dialog."""
+        dialog = ProposalsDialog(self._messages.window())
+        dialog.accept_requested.connect(lambda each: self._accept(each, dialog))
+        dialog.dismiss_requested.connect(
+            lambda each: self._change(lambda: self._proposals.dismiss(each), dialog)
+        )
+        self._load(dialog)
+        return self._open_dialog(dialog)
+
+    def _load(self, dialog: ProposalsDialog) -> None:
+        self._bridge.load(
+            "proposals", self._proposals.listed, dialog.show_proposals, dialog.show_error
+        )
+
+    def _accept(self, proposal: ProjectProposal, dialog: ProposalsDialog) -> None:
+        """Move the conversations, after asking for the name of a project that has to be made."""
+
+        def accept(name: str) -> None:
+            self._change(lambda: self._proposals.accept(proposal, name), dialog)
+
+        if proposal.project is not None:
+            accept(proposal.name)
+        else:
+            label = tr("Name of the project:")
+            ask_for_text(dialog, tr("Make a project"), label, proposal.name, accept)
+
+    def _change(self, change: Callable[[], object], dialog: ProposalsDialog) -> None:
+        self._bridge.save(change, lambda _: self._load(dialog), dialog.show_error)

@@ -1,10 +1,11 @@
-"""The search box: results as the user types, and what opens when one is chosen.
+"""The search box: results as the user types, what opens when one is chosen, and its menu of filters.
 
 Text search answers at once; the ranked answer by words and vectors replaces it when it is there.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 
 from PySide6.QtCore import QPoint, QTimer
@@ -16,16 +17,21 @@ from app.domain.links import link_to
 from app.domain.passages import DOCUMENT_KINDS, PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.text import sentences
+from app.domain.topics import Topic
 from app.domain.translation import tr
 from app.index.query import parse_query
 from app.index.snippets import marks_in
 from app.memory.overview import EmbeddingCoverage
 from app.memory.search import SearchService
+from app.memory.topics.service import TopicService
 from app.memory.vector_search import VectorSearch
+from app.storage.tables.conversations import Conversations, FilterValues
 from app.storage.tables.passages import Passages
 from ui.presenters.presenter import Navigation, Presenter, copy_link, show_menu
+from ui.views.filter_menu import filter_menu
 from ui.views.sidebar import Sidebar
 from ui.widgets.banner import Banner
+from ui.widgets.search_box import SearchBox
 from ui.widgets.transcript.find import FindWords
 
 _LIMIT = 20
@@ -34,7 +40,6 @@ _GRACE_S = 0.04  # two answers within this time would flicker
 _FINAL_AFTER_S = 0.4  # then Enter opens the best result of the text search
 _UNKNOWN_MS = 100.0
 _REPEAT_MS = 1_500
-
 Outcome = SearchResponse | KnownError | None
 
 
@@ -248,3 +253,28 @@ def completeness_of(
     return tr("Search by words only: the search model is still reading ({share}).").format(
         share=share
     ), True
+
+
+class FilterPresenter(Presenter):
+    """Shows what there is to filter by when the user asks for it."""
+
+    _conversations: Conversations
+    _topics: TopicService
+    _box: SearchBox
+
+    def _set_up(self) -> None:
+        self._box.filters_requested.connect(self._on_filters_requested)
+
+    def _on_filters_requested(self) -> None:
+        self._bridge.load(
+            "filters",
+            lambda: (self._conversations.filter_values(), self._topics.topics()),
+            lambda found: self._show(*found),
+        )
+
+    def _show(self, values: FilterValues, topics: Sequence[Topic]) -> None:
+        counted = [(each.name, each.conversations) for each in topics]
+        menu = filter_menu(self._box, values, counted, datetime.now().astimezone().date())
+        menu.aboutToHide.connect(menu.deleteLater)
+        button = self._box.filter_button
+        menu.popup(button.mapToGlobal(QPoint(0, button.height())))
