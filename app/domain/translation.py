@@ -38,6 +38,7 @@ _WEEKDAYS = {
     "en": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
     "de": "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
 }
+_QUOTES = "'", "\N{LEFT DOUBLE QUOTATION MARK}"
 _BROAD_CHARS = 14  # of a template that begins with a value
 _chosen = [ENGLISH]
 _forced: ContextVar[bool] = ContextVar("english", default=False)
@@ -97,9 +98,9 @@ def tr_noop(text: str) -> str:
 def translate_filled(text: str) -> str:
     """Return the text of an error or problem in the language in force, by the template it was made from.
 
-    Its values are translated too if they are such texts, unless the translation wants one verbatim,
-    as `{:verbatim}`. Sentences without a common template are translated one by one; one without any
-    stays as it is.
+    Its values are translated too if they are such texts, unless they are names in quotation marks or
+    the translation wants one verbatim, as `{:verbatim}`. Sentences without a common template are
+    translated one by one; one without any stays as it is.
     """
     return _translated(text, is_value=False)
 
@@ -112,7 +113,8 @@ def _translated(text: str, *, is_value: bool) -> str:
             return found
     for each in _templates(current):
         if not (is_value and each.is_broad) and (match := each.pattern.fullmatch(text)):
-            return each.form.format(*map(_Value, match.groups()))
+            values = zip(each.kinds, match.groups(), strict=True)
+            return each.form.format(*(kind(value) for kind, value in values))
     first, dot, rest = text.partition(". ")
     if not dot:
         return text
@@ -156,9 +158,13 @@ def _table(name: str) -> dict[str, str | list[str]]:
 
 
 class _Template(NamedTuple):
-    """A text of errors as a pattern, and its translation; a broad one matches other texts by chance."""
+    """A text of errors as a pattern, and its translation; a broad one matches other texts by chance.
+
+    `kinds` are the types of its values: `str` for a name in quotation marks, which is not translated.
+    """
 
     pattern: re.Pattern[str]
+    kinds: tuple[type[str], ...]
     form: str
     is_broad: bool
 
@@ -171,6 +177,7 @@ def _templates(name: str) -> list[_Template]:
     return [
         _Template(
             re.compile("(.*?)".join(map(re.escape, text.split("{}"))), re.DOTALL),
+            tuple(str if before.endswith(_QUOTES) else _Value for before in text.split("{}")[:-1]),
             str(found[text]),
             text.startswith("{}") and _literal_chars(text) < _BROAD_CHARS,
         )

@@ -139,6 +139,12 @@ def test_an_error_in_an_error_is_translated_too() -> None:
 
 
 @pytest.mark.usefixtures("language")
+def test_a_name_in_an_error_stays_though_the_window_has_a_word_like_it() -> None:
+    error = NotFound("There is no project 'Documents'")
+    assert error.title == "Es gibt kein Projekt „Documents“"
+
+
+@pytest.mark.usefixtures("language")
 def test_what_recall_lacked_is_translated_one_problem_at_a_time() -> None:
     error = NotFound("There is no conversation 12", "The list shows the existing ones.")
     problems = (
