@@ -4,13 +4,15 @@ A conversation is known by its first record and not by file or session: a resume
 another file that begins with the same records, and continues the conversation here as a branch.
 """
 
+import hashlib
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from app.domain.conversations import Role, Text, ToolResult
+from app.domain.conversations import Role, Text, ToolCall, ToolResult
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import (
@@ -32,6 +34,9 @@ _NOT_TYPED = (
     "<task-notification>",
     "<local-command-",
     "Stop hook feedback:",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<teammate-message",
 )
 _ENVELOPES = re.compile(
     r"\A\s*<(system-reminder|ide_opened_file|ide_selection)>.*?</\1>\s*", re.DOTALL
@@ -40,6 +45,8 @@ _COMMAND = re.compile(
     r"<command-name>(?P<name>[^<]*)</command-name>.*?(?:<command-args>(?P<arguments>.*?)</command-args>|\Z)",
     re.DOTALL,
 )
+_SHELL = re.compile(r"\A\s*<bash-input>(.*?)</bash-input>\s*\Z", re.DOTALL)
+_OWN_MODEL = "<synthetic>"  # of messages that the program writes itself
 _RENAME = re.compile(r"/rename\s+(\S.*)")
 _BY_PROGRAM = ("sdk", "sdk-cli", "sdk-py", "sdk-ts")
 
@@ -68,6 +75,7 @@ class _SessionLog:
         self._threads: dict[str, _Records] = {}
         self._thread_of: dict[str, str] = {}
         self._titles: dict[str, str] = {}
+        self._summaries: dict[str, str] = {}  # by the last message; many are of other sessions
 
     def add(self, record: dict[str, Any]) -> None:
         kind = text_of(record.get("type"))
@@ -75,10 +83,13 @@ class _SessionLog:
             if kind == key:
                 self._titles[kind] = title(record.get(member))
         if kind == "summary":
-            self._titles.setdefault(kind, title(record.get("summary")))
+            self._summaries[identity(record.get("leafUuid"))] = title(record.get("summary"))
         if kind == "system" and (named := _RENAME.search(text_of(record.get("content")))):
             self._titles["/rename"] = title(named[1])
         name = identity(record.get("uuid"))
+        if not name and kind == "attachment":
+            said = json.dumps([record.get("timestamp"), record.get("attachment")])
+            name = hashlib.sha256(said.encode()).hexdigest()[:32]
         if not name:
             return
         parent = identity(record.get("parentUuid")) or None
@@ -90,6 +101,10 @@ class _SessionLog:
 
     def conversations(self, where: str) -> Imported:
         """Yield what was read, the session first."""
+        own = [
+            text for leaf, text in self._summaries.items() if leaf in self._thread_of or not leaf
+        ]
+        self._titles["summary"] = own[-1] if own else ""
         for key, records in sorted(self._threads.items()):
             found = records.finish(where, self._titles if not key else {}, is_subagent=bool(key))
             yield without_automatic(found, where, by_program=records.by_program)
@@ -108,6 +123,11 @@ class _Records(Thread):
         self._first = ""
         self._last: str | None = None
         self._replies: dict[str, str] = {}
+        self._callers: dict[str, str] = {}  # replies by their tool calls
+        self._results: dict[str, str] = {}  # the last result of each of them
+        self._continued_by: dict[
+            str | None, str
+        ] = {}  # what is between a record and those that name it
         self._folder: object = None
         self._open: str | None = None
 
@@ -119,6 +139,10 @@ class _Records(Thread):
         self._first = self._first or name
         if parent not in self.nodes:
             parent = self._last  # a chain that passes through records which are not logged
+        while parent in self._continued_by:
+            parent = self._continued_by[parent]
+        if not record.get("uuid"):
+            self._continued_by[parent] = name
         self._last = name
         self._folder = record.get("cwd") or self._folder
         self.by_program |= text_of(record.get("promptSource")) in _BY_PROGRAM
@@ -133,12 +157,14 @@ class _Records(Thread):
         elif kind == "user":
             self._open = None
             role, blocks = _user_blocks(record, message)
+            if role is Role.TOOL:
+                parent = self._after_results(name, parent, blocks)
             super().add(name, parent, role, blocks, at)
         elif kind == "attachment":
             queued = an_object(record.get("attachment"))
             is_prompt = text_of(queued.get("type")) == "queued_command"
             blocks = blocks_of(queued.get("prompt")) if is_prompt else []
-            super().add(name, parent, Role.USER, blocks, at)
+            super().add(name, parent, Role.USER, _typed_blocks(blocks), at)
         else:
             self.add_node(name, parent, None)
 
@@ -153,13 +179,30 @@ class _Records(Thread):
         self.leave_open(self._open)
         return self.finished(self._first, shown, leaf=self._last, tags=tags)
 
+    def _after_results(self, name: str, parent: str | None, blocks: list[Part]) -> str | None:
+        """Return what a tool result follows: the results of other calls of the same reply, if any."""
+        calls = (each.call_id for each in blocks if isinstance(each, ToolResult))
+        caller = next((self._callers[each] for each in calls if each in self._callers), None)
+        if caller is None:
+            return parent
+        before, self._results[caller] = self._results.get(caller), name
+        if before is not None and before != parent:
+            self._continued_by[before] = name
+        return before or parent
+
     def _reply(
         self, name: str, parent: str | None, message: dict[str, Any], at: datetime | None
     ) -> None:
         """Add a piece of a reply; all pieces with the same message id are one message."""
         blocks = blocks_of(message.get("content"))
         model = text_of(message.get("model")) or None
+        if model == _OWN_MODEL:
+            self.left_out.append((name, "it is a message of the program, such as an error"))
+            blocks = []
         reply = identity(message.get("id"))
+        for each in blocks:
+            if isinstance(each, ToolCall):
+                self._callers[each.call_id] = self._replies.get(reply, name)
         begun = self.nodes.get(self._replies.get(reply, ""))
         if reply and begun is not None and begun.message is not None:
             whole = merged(begun.message.blocks, self.known_blocks(name, blocks))
@@ -183,11 +226,14 @@ def _user_blocks(record: Mapping[str, Any], message: dict[str, Any]) -> tuple[Ro
         return Role.SYSTEM, blocks
     if record.get("isMeta") is True:
         return Role.USER, []
-    return Role.USER, [
+    return Role.USER, _typed_blocks(each for each in blocks if not isinstance(each, ToolResult))
+
+
+def _typed_blocks(blocks: Iterable[Part]) -> list[Part]:
+    return [
         kept
         for block in blocks
         for kept in (text_block(_typed(block.text)) if isinstance(block, Text) else [block])
-        if not isinstance(kept, ToolResult)
     ]
 
 
@@ -197,7 +243,9 @@ def _typed(text: str) -> str:
         text = text[found.end() :]
     if text.lstrip().startswith(_NOT_TYPED):
         return ""
-    if command := _COMMAND.search(text):
+    if shell := _SHELL.match(text):
+        return f"! {shell[1].strip()}"
+    if text.lstrip().startswith("<command-") and (command := _COMMAND.search(text)):
         name = command["name"].strip()
         slash = "" if name.startswith("/") else "/"
         return f"{slash}{name} {(command['arguments'] or '').strip()}".strip()
