@@ -24,7 +24,7 @@ from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Stall, stall, text, thinking, tool_call, usage
 from tests.fakes.stored import add_conversation, opened
 from tests.fakes.user import LOOPBACK_MODEL, User
-from ui.views.dialogs.routine_form import RoutineForm
+from ui.views.dialogs.routines_dialog import RoutineForm
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,7 +12,7 @@ from app.transfer.exporting import ExportFormat, export
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text
 from tests.fakes.user import User
-from ui.views.settings.preset_form import PresetForm
+from ui.views.settings.presets_page import PresetForm
 
 PROMPT = "Quote the line that you mean."
 EFFORT = {

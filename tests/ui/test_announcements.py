@@ -10,8 +10,7 @@ from app.domain.results import SearchResponse
 from tests.fakes.transcripts import Shown, turn
 from ui.theme import Appearance, Theme, ThemeChoice
 from ui.views.sidebar import Sidebar
-from ui.widgets.banner import Banner
-from ui.widgets.note_card import NoteCard
+from ui.widgets.banner import Banner, NoteCard
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from ui.presenters.attach import AttachPresenter, FilesPresenter
 from ui.rendering.images import load_image
 from ui.views.chat_pane import ChatPane
 from ui.views.dialogs.image_viewer import ImageViewer
-from ui.views.drop_hint import drop_text
+from ui.views.welcome import drop_text
 from ui.widgets.transcript.layout import FlowRow, Label
 
 

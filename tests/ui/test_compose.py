@@ -45,9 +45,9 @@ from ui.presenters.compose import ComposePresenter
 from ui.presenters.composer import QueuePresenter
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.replies import RunningReplies
+from ui.widgets.banner import NoteCard
 from ui.widgets.composer import Composer
 from ui.widgets.memory_switch import MemoryUse
-from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 
 

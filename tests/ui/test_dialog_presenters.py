@@ -31,7 +31,7 @@ from tests.fakes.screens import TALK, Parts, Recorder, exchange, fixture_of, pre
 from ui.presenters.facts import FactsPresenter
 from ui.presenters.imports import ImportPresenter
 from ui.presenters.summaries import SummariesPresenter
-from ui.views.dialogs.past_imports import PastImportsDialog
+from ui.views.dialogs.import_dialog import PastImportsDialog
 from ui.views.memory.facts_view import FactsView
 from ui.views.memory.summaries_pane import SummariesPane
 

@@ -21,7 +21,7 @@ from app.storage.tables.memories import CoreMemoryText, KnownMemory
 from ui.models.conversations import ListRole
 from ui.models.memories import MemoryListModel, source_text
 from ui.models.preview import PreviewListModel
-from ui.views.memory.standing_text_pane import StandingTextPane
+from ui.views.memory.versions import StandingTextPane
 from ui.views.settings.memory_page import MemoryPage
 from ui.widgets.setting_editor import SettingEditor
 

@@ -26,8 +26,7 @@ from ui.models.results import (
     relevance_text,
 )
 from ui.views.filter_menu import filter_menu
-from ui.views.result_list import ResultsPlace
-from ui.views.result_rows import fitted, with_first_mark
+from ui.views.results import ResultsPlace, fitted, with_first_mark
 from ui.views.sidebar import Sidebar
 
 

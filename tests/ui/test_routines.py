@@ -16,7 +16,7 @@ from app.domain.projects import Project
 from app.domain.routines import Outcome, Routine, RoutineRun
 from tests.fakes.screens import Parts, Recorder, press
 from ui.presenters.routines import RoutineNotices, RoutinesPresenter
-from ui.views.dialogs.routine_form import RoutineForm
+from ui.views.dialogs.routines_dialog import RoutineForm
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
 ROUTINE = Routine("r", "Report", "What is new?", "0 9 * * 1-5", AT, AT)

@@ -17,8 +17,7 @@ from app.index.query import filters_in
 from tests.fakes.screens import Parts, Recorder, fixture_of, view_of
 from ui.presenters.topics import TopicsPresenter
 from ui.views.chat_pane import ChatPane
-from ui.views.memory.inspector import InspectorView
-from ui.views.memory.related_list import RelatedList
+from ui.views.memory.inspector import InspectorView, RelatedList
 from ui.widgets.search_box import SearchBox
 
 MARCH, JULY = datetime(2026, 3, 6, tzinfo=UTC), datetime(2026, 7, 9, tzinfo=UTC)

@@ -38,12 +38,7 @@ from ui.widgets.transcript.folds import Fold
 from ui.widgets.transcript.heights import AtEnd, AtItem
 from ui.widgets.transcript.message_frame import MessageFrame
 from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider
-from ui.widgets.transcript.values import (
-    Footer,
-    SourceChip,
-    Sources,
-    TurnContent,
-)
+from ui.widgets.transcript.values import Footer, SourceChip, Sources, TurnContent
 
 LONG = (WORDS * 3 + "\n\n") * 14
 CHIPS = Sources(

@@ -42,10 +42,9 @@ from ui.presenters.forgetting import PrivacyPresenter
 from ui.presenters.maintenance import MaintenancePresenter
 from ui.presenters.navigation import LinkPresenter
 from ui.views.actions import add_actions
-from ui.views.dialogs.about_dialog import AboutDialog
-from ui.views.dialogs.privacy_dialog import PrivacyDialog
+from ui.views.dialogs.help_dialogs import AboutDialog, PrivacyDialog
 from ui.views.sidebar import FOLDERS, Sidebar
-from ui.widgets.model_rows import ModelGroup
+from ui.widgets.models import ModelGroup
 
 OTHER = ConversationId(8)
 

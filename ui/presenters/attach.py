@@ -21,7 +21,7 @@ from ui.rendering.images import load_image, png_of
 from ui.views.chat_pane import ChatPane
 from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.dialogs.image_viewer import ImageViewer
-from ui.views.drop_hint import looks_like_export
+from ui.views.welcome import looks_like_export
 from ui.widgets.banner import Banner
 from ui.widgets.dialog import ask_for_files, file_dialog
 from ui.widgets.thumbnails import THUMBNAIL_PX

@@ -20,8 +20,7 @@ from app.transfer.import_history import ImportHistory, PastImport, Undone
 from app.workers.model_choice import BackgroundModelChoice, plan_text
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import confirm_removal
-from ui.views.dialogs.import_dialog import ImportDialog
-from ui.views.dialogs.past_imports import PastImportsDialog
+from ui.views.dialogs.import_dialog import ImportDialog, PastImportsDialog
 from ui.widgets.banner import Banner
 from ui.widgets.dialog import ask_for_files
 

@@ -13,9 +13,8 @@ from app.privacy import ConnectionRow
 from app.storage.safety.backup import Backup
 from app.system.licenses import program_version, third_party_parts
 from ui.presenters.presenter import Presenter
-from ui.views.dialogs.about_dialog import AboutDialog
 from ui.views.dialogs.confirm import inform
-from ui.views.dialogs.privacy_dialog import PrivacyDialog
+from ui.views.dialogs.help_dialogs import AboutDialog, PrivacyDialog
 from ui.widgets.banner import Banner
 
 

@@ -18,7 +18,7 @@ from ui.presenters.presenter import OpenDocument, OpenTurn, Presenter, ask_for_t
 from ui.presenters.turns import Position
 from ui.rendering.links import LinkCheck, LinkOpener
 from ui.views.dialogs.confirm import Confirmation, confirm
-from ui.views.result_list import ResultsPlace
+from ui.views.results import ResultsPlace
 from ui.views.sidebar import Sidebar
 from ui.widgets.banner import Banner
 from ui.widgets.find_bar import FindBar

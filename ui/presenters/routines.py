@@ -27,8 +27,7 @@ from app.language.schedules import read_schedule, schedule_text
 from app.storage.engine.times import now
 from ui.presenters.presenter import OpenTurn, Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm, confirm_removal
-from ui.views.dialogs.routine_form import RoutineForm
-from ui.views.dialogs.routines_dialog import RoutinesDialog
+from ui.views.dialogs.routines_dialog import RoutineForm, RoutinesDialog
 from ui.widgets.banner import Banner
 
 

@@ -18,7 +18,7 @@ from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, ask_for_text, show_menu
 from ui.views.chat_pane import ChatPane
 from ui.views.dialogs.topics_dialog import TopicsDialog
-from ui.views.memory.related_list import RelatedList
+from ui.views.memory.inspector import RelatedList
 from ui.widgets.search_box import SearchBox
 
 _TRAIL = "trail"

@@ -1,4 +1,4 @@
-"""The conversation pane: title, transcript or welcome page, composer in the column of the text."""
+"""The conversation pane: title, transcript, welcome page or a notice, composer in the column of the text."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -9,18 +9,21 @@ from PySide6.QtWidgets import QApplication, QGridLayout, QStackedWidget, QVBoxLa
 
 from app.domain.translation import tr
 from ui.theme import COLUMN_EM, PADDING_EM, current_theme
-from ui.views.notice import Notice, NoticeAction
-from ui.widgets.banner import Banner
+from ui.widgets.banner import Banner, NoteCard
 from ui.widgets.composer import Composer
 from ui.widgets.controls import button, filled, row_of
 from ui.widgets.elided_edit import ElidedEdit
-from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.tab_order import stops_in
 
 if TYPE_CHECKING:
     from ui.views.welcome import Welcome
     from ui.widgets.find_bar import FindBar
+from collections.abc import Callable
+
+from PySide6.QtWidgets import QPushButton
+
+from ui.widgets.plain_label import plain_label
 
 _PANEL_GAP_PX = 8
 _WIDE_PX = 640  # for a button that the menu has too
@@ -28,6 +31,8 @@ _EDGE_PX = 16
 _BANNER_EDGE_PX = 4
 _ALT_GR = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier  # on Windows
 _OUTDENT_PX = 7  # of the text of the title in its field
+_WIDEST_EM = 46
+NoticeAction = tuple[str, Callable[[], object]]
 
 
 class ChatPane(QWidget):
@@ -236,3 +241,35 @@ class ChatPane(QWidget):
         super().resizeEvent(event)
         self._fit_head()
         self._fit_foot()
+
+
+class Notice(QWidget):
+    """Says what happened and offers what can be done about it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title, self._text = plain_label(self, "heading"), plain_label(self, "muted")
+        self._row = row_of(None)
+        self._buttons: list[QPushButton] = []
+        holder = QWidget(self)
+        filled(QVBoxLayout(holder), self._title, self._text, self._row, spacing=12)
+        holder.setMaximumWidth(self.fontMetrics().averageCharWidth() * _WIDEST_EM * 2)
+        outer = filled(QVBoxLayout(self), None, row_of(None, (holder, 8), None))
+        outer.setContentsMargins(24, 24, 24, 24)
+        outer.addStretch(2)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing."""
+        return not self._title.text()
+
+    def show_text(self, title: str, text: str = "", actions: Sequence[NoticeAction] = ()) -> None:
+        """Show a title, a text under it and a button per action."""
+        self._title.setText(title)
+        self._text.show_text(text)
+        for each in self._buttons:
+            each.deleteLater()
+        self._buttons = []
+        for place, (name, act) in enumerate(actions):
+            self._buttons.append(button(self, name, lambda _checked=False, act=act: act()))
+            self._row.insertWidget(place, self._buttons[-1])

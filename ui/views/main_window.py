@@ -18,9 +18,9 @@ from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel, plain_label
 
 if TYPE_CHECKING:
-    from ui.views.drop_hint import DropHint
     from ui.views.memory.pane import MemoryPane
     from ui.views.sidebar import Sidebar
+    from ui.views.welcome import DropHint
 
 _SIDEBAR_PX = 320
 _LEAST_CHAT_PX = 320
@@ -113,9 +113,9 @@ class MainWindow(QMainWindow):
 
     def build_panels(self, transcript: QWidget) -> Iterator[None]:
         """Add everything that the first frame does not show, in steps that are short for the user."""
-        from ui.views.drop_hint import DropHint
         from ui.views.memory.knowledge_view import KnowledgeView
         from ui.views.memory.pane import MemoryPane
+        from ui.views.welcome import DropHint
         from ui.widgets.shortcut_guard import ShortcutGuard
         from ui.widgets.tab_order import tab_through
 

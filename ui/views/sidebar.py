@@ -24,7 +24,7 @@ from app.index.query import filters_in
 from ui.models.conversations import ConversationListModel
 from ui.views.drag_list import DragList
 from ui.views.project_list import ProjectList
-from ui.views.result_list import ResultList, ResultsPlace
+from ui.views.results import ResultList, ResultsPlace
 from ui.views.rows import MENU_PX, RowDelegate
 from ui.widgets.announce import announce
 from ui.widgets.controls import button, column_in, combo_box, set_up_list_view, with_key

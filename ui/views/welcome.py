@@ -1,16 +1,16 @@
-"""The welcome page: import conversations, open a sample, set up a model, or start writing."""
+"""The welcome page: import conversations, open a sample, set up a model, start writing; what dropped files will do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
-from app.domain.translation import tr
+from app.domain.translation import tr, trn
 from ui.widgets.controls import button, column_in, filled, row_of, stack_if_narrow
 from ui.widgets.on_screen import ReportsShown
-from ui.widgets.plain_label import plain_label
+from ui.widgets.plain_label import PlainLabel, plain_label
 
 _NEWCOMER_TEXT = tr(
     "Your conversations with models are stored on your own disk, and you can find them again by what "
@@ -24,6 +24,8 @@ _MODEL_TEXT = tr(
     "Or just type below. Messages, and what memory adds to them, go to the model that you chose."
 )
 _LATER_TEXT = tr("Write a message below, or search your conversations at the left.")
+_EXPORTS = frozenset((".zip", ".json", ".jsonl", ""))  # "" is a folder's
+_MARGIN_PX = 6
 
 
 class Welcome(ReportsShown, QScrollArea):
@@ -189,3 +191,60 @@ class DropZone(QFrame):
 def local_files(event: QDropEvent) -> list[Path]:
     """Return the local files of a drop."""
     return [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
+
+
+def looks_like_export(path: Path) -> bool:
+    """Return whether a path has the name of an export."""
+    return path.suffix.casefold() in _EXPORTS
+
+
+def drop_text(paths: Sequence[Path]) -> str:
+    """Return what dropping files will do, by their names; the content decides once they are dropped."""
+    exports = sum(map(looks_like_export, paths))
+    if exports == len(paths):
+        return tr(
+            "Drop to import conversations, to attach files, or to add a folder to your documents"
+        )
+    files = trn("{count} file", "{count} files", len(paths) - exports)
+    return tr("Drop to attach {files}").format(files=files) + (
+        tr(" and to import the export") if exports else ""
+    )
+
+
+class DropHint(QFrame):
+    """Covers a widget while files are dragged over the window."""
+
+    def __init__(self, covered: QWidget) -> None:
+        super().__init__(covered)
+        self.setProperty("panel", "drop")
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._text = PlainLabel("", self, tone="heading")
+        self._text.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        QVBoxLayout(self).addWidget(self._text)
+        covered.installEventFilter(self)
+        self._covered = covered
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self._text.text()
+
+    def show_for(self, paths: Sequence[Path]) -> None:
+        """Say what dropping files will do."""
+        self._text.setText(drop_text(paths))
+        self._cover()
+        self.show()
+        self.raise_()
+
+    def _cover(self) -> None:
+        margin = _MARGIN_PX
+        self.setGeometry(self._covered.rect().adjusted(margin, margin, -margin, -margin))
+
+    # Qt overrides
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow the size of what it covers."""
+        if event.type() == QEvent.Type.Resize:
+            self._cover()
+        return super().eventFilter(watched, event)

@@ -1,12 +1,12 @@
-"""Cards: framed parts of a page with a title, and a table to put in them."""
+"""Cards of the settings: a titled frame, one with a table, and one to choose a model or an embedder."""
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
-from ui.widgets.controls import clear
+from ui.widgets.controls import button, clear, combo_box
 from ui.widgets.plain_label import PlainLabel
 
 
@@ -76,3 +76,58 @@ class TableCard(Card):
                 columns=self._columns[column], of=of, text=cell.text()
             )
         )
+
+
+class ChooserCard(Card):
+    """A box, what the choice would mean or why it is impossible, and the button that makes it.
+
+    A subclass lays out `box`, the lines of `add_lines`, and `use`.
+
+    Attributes:
+        in_force: The choice in use.
+
+    Signals:
+        picked: A choice, by its value. requested: The choice to use from now on.
+    """
+
+    picked = Signal(str)
+    requested = Signal(str)
+
+    def __init__(
+        self, name: str, parent: QWidget, box_name: str, use_text: str, title: str | None = None
+    ) -> None:
+        super().__init__(name, parent, title)
+        self.in_force = ""
+        self.box: QComboBox = combo_box(
+            self, box_name, min_chars=12, on_activated=self._on_box_activated
+        )
+        self.use = button(self, use_text, lambda: self.requested.emit(self.value), kind="primary")
+
+    @property
+    def value(self) -> str:
+        """The choice that is picked."""
+        return str(self.box.currentData() or "")
+
+    def show_text(self, text: str) -> None:
+        """Show what the choice would mean, in place of an error; "" hides it."""
+        self.error.hide()
+        self.text.show_text(text)
+
+    def show_error(self, text: str) -> None:
+        """Show why a choice cannot be used; "" hides that."""
+        self.error.show_text(text)
+        self.text.setVisible(False)
+
+    def add_lines(self) -> None:
+        """Add the lines `text` and `error`."""
+        self.text, self.error = self.line("muted"), self.line("error")
+        self.show_error("")
+
+    def _on_box_activated(self) -> None:
+        self.show_error("")
+        self.update_button()
+        self.picked.emit(self.value)
+
+    def update_button(self) -> None:
+        """Enable the button for a choice that is not in use."""
+        self.use.setEnabled(self.value != self.in_force)

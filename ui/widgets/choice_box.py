@@ -1,13 +1,17 @@
-"""Combo boxes: one that only a deliberate act changes, and one of choices by key with commands below."""
+"""Boxes to choose from and for numbers, which the wheel does not change by accident."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QShowEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QComboBox,
+    QDoubleSpinBox,
     QFrame,
     QLabel,
+    QSlider,
+    QSpinBox,
     QStyleOptionComboBox,
     QStylePainter,
     QWidget,
@@ -20,6 +24,7 @@ _MOST_ROWS = 14  # more scroll
 _MAX_CHARS = 28
 _FRAME_LINES = 3.2  # the frame and the arrow, in multiples of the height of a line
 _ROOM_PX = 12  # of the list's frame and padding
+_MARGIN_PX = 6
 
 
 class SelectBox(QComboBox):
@@ -163,3 +168,32 @@ class ChoiceBox(SelectBox):
         """Report that the list is about to open."""
         self.opening.emit()
         super().showPopup()
+
+
+class _LeavesWheel:
+    def __init__(self, *parent: Any, **properties: Any) -> None:
+        super().__init__(*parent, **properties)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # type: ignore[attr-defined]
+        if isinstance(self, QSpinBox | QDoubleSpinBox):
+            self.lineEdit().setTextMargins(_MARGIN_PX, 0, 0, 0)
+
+    # Qt overrides
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Change the value only with the focus."""
+        if self.hasFocus():  # type: ignore[attr-defined]
+            super().wheelEvent(event)  # type: ignore[misc]
+        else:
+            event.ignore()
+
+
+class NumberBox(_LeavesWheel, QSpinBox):
+    """A spin box for a whole number."""
+
+
+class AmountBox(_LeavesWheel, QDoubleSpinBox):
+    """A spin box for a number with decimals."""
+
+
+class Slider(_LeavesWheel, QSlider):
+    """A slider."""

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.translation import tr
 from ui.theme import current_theme
+from ui.widgets.banner import NoteCard
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.completion import Completer
 from ui.widgets.controls import PushButton, column_in, filled, row_of, tool_button
@@ -23,7 +24,6 @@ from ui.widgets.file_row import FileRow
 from ui.widgets.memory_switch import MemorySwitch
 from ui.widgets.message_box import MessageBox
 from ui.widgets.model_picker import ModelPicker
-from ui.widgets.note_card import NoteCard
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.project_chip import ProjectChip
 

@@ -17,8 +17,8 @@ from app.domain.errors import InvalidSetting
 from app.domain.formatting import format_percent
 from app.domain.settings_schema import Setting, SettingValue
 from app.domain.translation import LANGUAGES, tr
+from ui.widgets.choice_box import AmountBox, NumberBox, Slider
 from ui.widgets.controls import column_in, combo_box, tool_button
-from ui.widgets.number_box import AmountBox, NumberBox, Slider
 from ui.widgets.plain_label import PlainLabel
 
 _TYPING_PAUSE_MS = 500

@@ -14,8 +14,7 @@ from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
 from ui.presenters.settings.regeneration import Regeneration, offer
 from ui.views.main_window import MainWindow
-from ui.views.memory.dashboard import Dashboard, Totals
-from ui.views.settings.failures_dialog import FailuresDialog
+from ui.views.memory.dashboard import Dashboard, FailuresDialog, Totals
 from ui.widgets.banner import Banner
 
 _TOTALS_EVERY_MS = 2000

@@ -1,4 +1,4 @@
-"""The import dialog: what would be imported, progress, and the report."""
+"""The dialogs of imports: what one would add, its progress and report; past ones and undoing them."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,22 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.formatting import format_day
+from app.domain.formatting import format_day, format_moment
 from app.domain.transfer import AddedConversation, ImportProgress, ImportReport
 from app.domain.translation import format_number, tr, trn
-from app.transfer.import_history import Undone
+from app.transfer.import_history import PastImport, Undone
 from ui.errors import error_text
-from ui.widgets.controls import button, clear, column_in, filled
+from ui.widgets.controls import (
+    button,
+    clear,
+    closing_buttons,
+    column_in,
+    filled,
+    refill,
+    row_of,
+    scroll_area,
+)
+from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import plain_label
 
 _STEPS = 1000
@@ -248,3 +258,52 @@ def _new_texts(report: ImportReport) -> list[str]:
     if days and (first := format_day(min(days))) != (last := format_day(max(days))):
         parts.append(tr("From {first} to {last}.").format(first=first, last=last))
     return parts
+
+
+class PastImportsDialog(Dialog):
+    """Lists imports, the newest first.
+
+    Signals:
+        undo_requested: The `PastImport`.
+    """
+
+    undo_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(tr("Past imports"), (560, 420), parent, tone="small")
+        self.status.setText(
+            tr(
+                "Undoing an import moves the conversations that it added to the trash, and deletes the "
+                "messages that it added to others. Importing the same files again brings both back."
+            )
+        )
+        self._body = QWidget(self)
+        self._rows = QVBoxLayout(self._body)
+        column_in(self, self.status, (scroll_area(self, self._body), 1), closing_buttons(self)[0])
+
+    def show_imports(self, imports: Sequence[PastImport]) -> None:
+        """Show the imports."""
+        refill(self._rows, map(self._row, imports), tr("Nothing was imported yet."))
+        self._rows.addStretch(1)
+
+    def _row(self, past: PastImport) -> QWidget:
+        row = QWidget(self._body)
+        counts = [trn("{count} conversation", "{count} conversations", past.conversations)]
+        if past.messages:
+            added = trn(
+                "{count} message in other conversations",
+                "{count} messages in other conversations",
+                past.messages,
+            )
+            counts = [*counts * bool(past.conversations), added]
+        head = ", ".join((format_moment(past.at), *counts))
+        text = plain_label(row, "", f"{head}\n{', '.join(past.names)}")
+        undo = button(
+            row,
+            tr("Undo"),
+            lambda: self.undo_requested.emit(past),
+            name=tr("Undo the import of {names}").format(names=", ".join(past.names)),
+        )
+        undo.setEnabled(past.conversations > 0 or past.messages > 0)
+        row.setLayout(row_of((text, 1), undo))
+        return row

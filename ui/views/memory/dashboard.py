@@ -1,26 +1,43 @@
-"""The worker dashboard: a card for each worker, and totals of memory and spending."""
+"""The worker dashboard: a card for each worker, its retry queue, and totals of memory and spending."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QWidget
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QCheckBox,
+    QFrame,
+    QGridLayout,
+    QLabel,
+    QScrollArea,
+    QWidget,
+)
 
 from app.domain.formatting import format_at_most, format_percent, format_size
 from app.domain.passages import KIND_TITLES
 from app.domain.translation import format_number, tr, trn
-from app.domain.workers import WorkerName, WorkerState, WorkerStatus
+from app.domain.workers import WORKERS, FailedItem, WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
-from app.workers.status_text import ESTIMATED, format_spent
-from ui.views.memory.worker_card import WorkerCard
-from ui.widgets.controls import button, column_in
+from app.workers.status_text import ESTIMATED, failed_item_text, format_spent, worker_text
+from ui.widgets.controls import (
+    button,
+    closing_buttons,
+    column_in,
+    progress_bar,
+    row_of,
+    stack_if_narrow,
+)
+from ui.widgets.dialog import Dialog
 from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import PlainLabel, breakable, plain_label
+from ui.widgets.record_table import RecordTable
 
 _EDGE_PX = 12
 _ABOVE_CARDS = 3  # warnings and two buttons
 _ORDER = (WorkerState.RUNNING, WorkerState.BLOCKED)
+_FAILURE_COLUMNS = (tr("What"), tr("Tries"), tr("Error"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +52,84 @@ class Totals:
     embedder: str = ""
     needs_consent: bool = False
     proposals: int = 0
+
+
+class WorkerCard(QFrame):
+    """State, progress, counts, spending, retry queue, current item and errors of one worker.
+
+    What is clicked is reported by the signals of `dashboard`.
+    """
+
+    def __init__(self, name: WorkerName, parent: QWidget, dashboard: "Dashboard") -> None:
+        super().__init__(parent)
+        title = tr(WORKERS[name].title)
+        self._name = name
+        self.setProperty("panel", "card")
+        self.setAccessibleName(title)
+        self.switch = QCheckBox(title, self)
+        self.switch.clicked.connect(lambda on: dashboard.switched.emit(name, on))
+        self.state = plain_label(self, "small", selectable=False)
+        self.bar = progress_bar(self, tr("{title}: progress").format(title=title))
+        tones = ("", "small", "small", "small", "small", "warning", "error")
+        self._lines = [plain_label(self, tone, selectable=False) for tone in tones]
+        self.counts, self.session, self.spent, self.retries, *_ = self._lines
+        self.run_now, self.failures, self.regenerate = (
+            button(self, text, slot, kind="quiet", tip=tip, name=f"{title}: {action}")
+            for text, slot, tip, action in (
+                (
+                    tr("Run now"), lambda: dashboard.run_requested.emit(name),
+                    tr("Look for work now, and retry what waits"), tr("run now"),
+                ),
+                (
+                    tr("Failures\u2026"), lambda: dashboard.failures_requested.emit(name),
+                    tr("What failed, why, and when it is retried"), "failures",
+                ),
+                (
+                    tr("Extract again\u2026"), dashboard.regeneration_requested,
+                    tr("Extract facts again that other models found; shows the price and asks first"),
+                    tr("extract again"),
+                ),
+            )
+        )  # fmt: skip
+        self.regenerate.setVisible(name is WorkerName.KNOWLEDGE_EXTRACTOR)
+        self._arrange()
+
+    def show_status(self, status: WorkerStatus) -> None:
+        """Show a status."""
+        text = worker_text(status)
+        self.switch.setChecked(status.enabled)
+        self.state.setText(text.state)
+        self.bar.setVisible(bool(status.total))
+        self.bar.setRange(0, max(1, status.total))
+        self.bar.setValue(status.done)
+        contents = (
+            text.counts, text.session, text.spent, text.retries, text.current, text.blocked,
+            text.error,
+        )  # fmt: skip
+        for line, content in zip(self._lines, contents, strict=True):
+            line.show_text(breakable(content))
+        self.failures.setVisible(bool(status.abandoned or status.waiting_retry))
+        self.run_now.setVisible(status.enabled)
+        self.run_now.setEnabled(status.state is not WorkerState.RUNNING)
+
+    def fit(self, width_px: int) -> None:
+        """Put the state below the title where a card of a width has no room beside it."""
+        stack_if_narrow(self._head, width_px - 2 * _EDGE_PX)
+        is_row = self._head.direction() is QBoxLayout.Direction.LeftToRight
+        side = Qt.AlignmentFlag.AlignRight if is_row else Qt.AlignmentFlag.AlignLeft
+        self.state.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+
+    def _arrange(self) -> None:
+        beside, below = self.failures, self.regenerate
+        if self._name is WorkerName.KNOWLEDGE_EXTRACTOR:
+            beside, below = below, beside
+        self._head = row_of(self.switch, (self.state, 1))
+        foot = row_of(self.run_now, 8, beside, None)  # three are wider than the narrowest card
+        parts = (self.bar, *self._lines)
+        column = column_in(
+            self, self._head, *parts, foot, margins=(_EDGE_PX, 10, _EDGE_PX, 8), spacing=4
+        )
+        column.addWidget(below, alignment=Qt.AlignmentFlag.AlignLeft)
 
 
 class Dashboard(ReportsShown, QScrollArea):
@@ -198,3 +293,43 @@ def _total_rows(totals: Totals) -> list[tuple[str, str]]:
                 )
             )
     return rows
+
+
+class FailuresDialog(Dialog):
+    """Lists the failed items of a worker.
+
+    Attributes:
+        worker: The worker's name.
+
+    Signals:
+        retry_requested: (WorkerName, the ids of the selected items, None for all): retry now.
+    """
+
+    retry_requested = Signal(object, object)
+
+    def __init__(self, name: WorkerName, parent: QWidget | None = None) -> None:
+        title = tr("{title}: failures").format(title=tr(WORKERS[name].title))
+        super().__init__(title, (760, 380), parent, tone="")
+        self.worker = name
+        self.table = RecordTable(self, title, _FAILURE_COLUMNS, narrow=(1,), several=True)
+        buttons, (self.retry_all, self.retry) = closing_buttons(self, tr("Retry all"), tr("Retry"))
+        self.table.changed.connect(lambda: self.retry.setEnabled(bool(self.table.selected)))
+        self.retry.clicked.connect(
+            lambda: self.retry_requested.emit(name, [each.item_id for each in self.table.selected])
+        )
+        self.retry_all.clicked.connect(lambda: self.retry_requested.emit(name, None))
+        column_in(self, self.status, (self.table, 1), buttons)
+        self.show_items(())
+
+    def show_items(self, items: Sequence[FailedItem]) -> None:
+        """Show the queue in its order; the selection stays."""
+        self.table.show_records(items, failed_item_text, lambda each: each.item_id)
+        self.status.setText(
+            tr(
+                "Failed items are retried automatically after longer and longer waits. Items that failed "
+                "too often are set aside until you retry them."
+            )
+            if items
+            else tr("Nothing has failed.")
+        )
+        self.retry_all.setEnabled(bool(items))

@@ -1,9 +1,10 @@
 """What is known: pages for facts, summaries, the profile, core memory, saved texts and test questions."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QTabWidget, QWidget
+from PySide6.QtWidgets import QFrame, QTabWidget, QWidget
 
 from app.domain.errors import KnownError
 from app.domain.translation import format_number, tr, trn
@@ -11,10 +12,9 @@ from app.storage.tables.memories import KnownMemory
 from ui.models.memories import MemoryListModel, source_text
 from ui.views.memory.facts_view import FactsView
 from ui.views.memory.profile_pane import ProfilePane
-from ui.views.memory.proposed_writes import ProposedWrites
 from ui.views.memory.questions_view import QuestionsView
-from ui.views.memory.standing_text_pane import StandingTextPane
 from ui.views.memory.summaries_pane import SummariesPane
+from ui.views.memory.versions import StandingTextPane
 from ui.views.rows import FactDelegate
 from ui.widgets.controls import (
     button,
@@ -26,7 +26,7 @@ from ui.widgets.controls import (
     text_edit,
 )
 from ui.widgets.on_screen import ReportsShown
-from ui.widgets.plain_label import plain_label
+from ui.widgets.plain_label import breakable, plain_label
 from ui.widgets.transcript.values import WrittenLine
 
 _PROFILE, _CORE = tr("Profile"), tr("Core memory")
@@ -41,6 +41,7 @@ _CORE_HELP = tr(
 )
 _DEBOUNCE_MS = 120
 _TEXT_PX = 84
+_MOST_PX = 170
 
 
 class KnowledgeView(ReportsShown, QTabWidget):
@@ -218,3 +219,56 @@ class SavedPane(QWidget):
     def _on_add_requested(self) -> None:
         if text := self.new.text().strip():
             self.add_requested.emit(text)
+
+
+class ProposedWrites(QWidget):
+    """Shows proposals; hidden while there are none.
+
+    Signals:
+        action_requested: The uid of a proposal, and "keep" or "undo".
+        source_requested: The uid of the proposal whose conversation is to be opened.
+    """
+
+    action_requested = Signal(str, str)
+    source_requested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._rows: list[QFrame] = []
+        body = QWidget(self)
+        self._body = body
+        self._column = column_in(body, margins=(0, 0, 0, 0), spacing=6)
+        self._area = scroll_area(self, body, framed=False)
+        column_in(self, self._area, margins=(0, 0, 0, 0))
+        self.hide()
+
+    def show_lines(self, lines: Sequence[WrittenLine]) -> None:
+        """Show the proposals that wait."""
+        for row in self._rows:
+            row.hide()
+            row.deleteLater()
+        self._rows = [self._row(line) for line in lines]
+        for row in self._rows:
+            self._column.addWidget(row)
+        self.setVisible(bool(lines))
+        self.setFixedHeight(min(_MOST_PX, self._body.sizeHint().height() + 4))
+
+    def _row(self, line: WrittenLine) -> QFrame:
+        row = QFrame(self._body)
+        row.setProperty("panel", "card")
+        row.setAccessibleName(line.text)
+        text = plain_label(row, "", breakable(line.text))
+        buttons = [
+            button(
+                row,
+                label,
+                partial(self.action_requested.emit, line.uid, action),
+                name=f"{label}: {line.text}",
+            )
+            for action, label in line.actions
+        ]
+        source = button(
+            row, tr("Open the turn"), partial(self.source_requested.emit, line.uid), kind="quiet"
+        )
+        column_in(row, text, row_of(*buttons, source, None), margins=(12, 8, 12, 8), spacing=6)
+        return row

@@ -15,7 +15,7 @@ from app.domain.translation import tr, trn
 from app.language.extractive import MODEL
 from app.memory.profile import ProfileState
 from ui.theme import Theme, current_theme
-from ui.views.memory.standing_text_pane import StandingTextPane
+from ui.views.memory.versions import StandingTextPane
 from ui.widgets.controls import button, column_in, row_of
 from ui.widgets.plain_label import plain_label
 

@@ -13,8 +13,7 @@ from app.domain.translation import tr
 from app.providers.pricing.prices import OwnPrice
 from app.workers.model_choice import BackgroundPlan, plan_text, sending_text
 from app.workers.spend_limits import SPEND_LIMIT_KEYS
-from ui.views.settings.chooser_card import ChooserCard
-from ui.widgets.cards import TableCard
+from ui.widgets.cards import ChooserCard, TableCard
 from ui.widgets.controls import button, column_in, line_edit, row_of
 from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import PlainLabel

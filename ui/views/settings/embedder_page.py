@@ -9,8 +9,7 @@ from PySide6.QtWidgets import QWidget
 from app.domain.formatting import format_estimate, format_percent, format_size
 from app.domain.passages import EmbedderSwitchPlan, EmbeddingStatus, SpaceStatus, SpaceUse
 from app.domain.translation import format_number, tr, trn
-from ui.views.settings.chooser_card import ChooserCard
-from ui.widgets.cards import Card, TableCard
+from ui.widgets.cards import Card, ChooserCard, TableCard
 from ui.widgets.controls import button, column_in, progress_bar, row_of
 from ui.widgets.plain_label import PlainLabel
 

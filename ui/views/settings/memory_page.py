@@ -11,7 +11,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.settings_schema import SETTINGS, SettingPage
 from app.domain.translation import tr
-from ui.views.settings.preview_pane import PreviewPane
+from ui.views.settings.recall_preview import PreviewPane
 from ui.widgets.controls import button, column_in, filled, scroll_area
 from ui.widgets.setting_editor import SettingEditor
 

@@ -16,9 +16,9 @@ from app.domain.translation import tr, translate_filled
 from ui.theme import COLUMN_EM, PADDING_EM, Theme
 from ui.widgets.announce import announce
 from ui.widgets.thumbnails import Thumbnails
+from ui.widgets.transcript.answer import LiveReply
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
 from ui.widgets.transcript.document_view import DocumentView
-from ui.widgets.transcript.end_button import EndButton
 from ui.widgets.transcript.find import FindMarks, FindWords, SearchMarks
 from ui.widgets.transcript.focus import (
     ButtonArrows,
@@ -28,9 +28,8 @@ from ui.widgets.transcript.focus import (
     move_to_message,
 )
 from ui.widgets.transcript.heights import AtEnd, AtItem, AtOffset, Centered, estimate_heights
-from ui.widgets.transcript.live_reply import LiveReply
 from ui.widgets.transcript.message_frame import MessageFrame
-from ui.widgets.transcript.panels import dividers_above
+from ui.widgets.transcript.panels import EndButton, dividers_above
 from ui.widgets.transcript.turn import TurnWidget
 from ui.widgets.transcript.turn_data import TurnData
 from ui.widgets.transcript.values import (
