@@ -413,7 +413,9 @@ def test_the_form_says_what_happens_to_a_key(
     providers.presenter.open("openrouter")
     form = providers.form
     assert words in form._key_note.text()
-    assert ("Saved" in form.key.placeholderText()) is saved
+    is_stored = saved and storage is not KeyStorage.SESSION
+    assert ("Saved" in form.key.placeholderText()) is is_stored
+    assert ("enter another" in form.key.placeholderText()) is saved
     assert form.passphrase.isVisibleTo(form) is takes_passphrase
     form.key_page.click()
     assert providers.followed == ["https://openrouter.ai/settings/keys"]

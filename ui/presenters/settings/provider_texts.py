@@ -109,7 +109,12 @@ def key_texts(
         return KeyTexts(tr("From the environment"), text)
     hint = tr("Paste the key here") if page else tr("Most local servers need none")
     if state is not None and state.has_saved_key:
-        hint = tr("Saved; enter another one to replace it")
+        is_kept = storage is not KeyStorage.SESSION
+        hint = (
+            tr("Saved; enter another one to replace it")
+            if is_kept
+            else tr("Kept until you quit; enter another one to replace it")
+        )
     elif template is not None and template.is_local:
         return KeyTexts(hint, "")
     note, passphrase_hint = _STORAGE_TEXTS[storage]

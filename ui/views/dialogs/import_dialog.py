@@ -86,7 +86,8 @@ class ImportDialog(QDialog):
         self._headline.setText(tr("Import {names}?").format(names=self._names))
         self._bar.hide()
         self.words.setText(_report_text(report))
-        self._show_list([*_titles(report.new), *_skipped(report)])
+        skipped = _skipped(report)  # below the line that counts them
+        self._show_list([*skipped, *[""] * bool(skipped), *_titles(report.new)])
         choice = button(self, tr("Import"), self.import_requested, kind="primary")
         self._buttons.addButton(choice, QDialogButtonBox.ButtonRole.AcceptRole)
         choice.setDefault(True)
@@ -163,6 +164,7 @@ class ImportDialog(QDialog):
         shown = [moved] * bool(undone.conversations or not undone.messages)
         self.words.setText(" ".join([*shown, *[removed] * bool(undone.messages)]))
         clear(self._questions)
+        self._show_list(())
 
     def _show_list(self, lines: Sequence[str]) -> None:
         self.list.setVisible(bool(lines))
