@@ -23,6 +23,11 @@ def format_turn(turn_number: int) -> str:
     return tr("turn {number}").format(number=format_number(turn_number + 1))
 
 
+def quoted(text: str) -> str:
+    """Return a name or a text in the quotation marks of the language."""
+    return tr("\u201c{title}\u201d").format(title=text)
+
+
 def format_percent(share: float) -> str:
     """Return a share (0-1) in percent; only 1.0 gives "100%", only 0.0 gives "0%"."""
     percent = round(share * 100)

@@ -11,7 +11,7 @@ import pytest
 
 from app.chat.problems import CONNECTION_LOST, CUT_SHORT, EMPTY, STOPPED
 from app.domain import translation
-from app.domain.formatting import format_day, format_size, format_turn, long_day, money
+from app.domain.formatting import format_day, format_size, format_turn, long_day, money, quoted
 from app.domain.settings_schema import SETTINGS, SettingPage
 from app.domain.sources import SOURCES
 from app.domain.translation import (
@@ -145,6 +145,7 @@ def test_texts_numbers_and_dates_follow_the_language() -> None:
     assert format_day(datetime(2026, 3, 1, 12, tzinfo=UTC)) == "1. M\u00e4rz 2026"
     assert long_day(date(2026, 5, 3)) == "Sonntag, 3. Mai 2026"
     assert (format_turn(4), format_size(3 << 20)) == ("Beitrag 5", "3,0 MB")
+    assert quoted("Bees") == "\N{DOUBLE LOW-9 QUOTATION MARK}Bees\N{LEFT DOUBLE QUOTATION MARK}"
 
 
 @pytest.mark.usefixtures("german")

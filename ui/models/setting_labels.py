@@ -2,7 +2,7 @@
 
 import re
 
-from app.domain.formatting import format_percent
+from app.domain.formatting import format_percent, quoted
 from app.domain.settings_schema import SETTINGS
 from app.domain.translation import tr
 
@@ -18,7 +18,7 @@ def with_setting_labels(text: str) -> str:
 def _labelled(found: re.Match[str]) -> str:
     key, between, value = found.groups()
     setting = SETTINGS[key]
-    label = f"\u201c{tr(setting.label)}\u201d"
+    label = quoted(tr(setting.label))
     if value is None:
         return label
     if setting.kind is float and setting.maximum == 1:

@@ -5,6 +5,7 @@ from functools import partial
 
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.facts import Fact, FactCategory
+from app.domain.formatting import quoted
 from app.domain.ids import ConversationId
 from app.domain.translation import tr
 from app.memory.facts import FactService
@@ -155,7 +156,7 @@ class FactsPresenter(Presenter):
 
         confirm_deletion(
             self._view,
-            f"\u201c{known.fact.text}\u201d",
+            quoted(known.fact.text),
             tr(
                 "All versions of the fact go, and it will not be extracted again. The conversation it comes "
                 "from stays."

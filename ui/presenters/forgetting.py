@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from app.domain.conversations import Conversation, Exchange, TitleOrigin
-from app.domain.formatting import format_turn
+from app.domain.formatting import format_turn, quoted
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.translation import tr
 from app.memory.secrets import SecretPlace, ValueService, places_text
@@ -124,9 +124,7 @@ class PrivacyPresenter(Presenter):
 def _name(conversation: Conversation) -> str:
     """Return what a private conversation is called, with the title if the user gave it one."""
     is_named = conversation.title_origin is TitleOrigin.USER
-    return tr("the private conversation") + (
-        f" \u201c{conversation.title}\u201d" if is_named else ""
-    )
+    return tr("the private conversation") + f" {quoted(conversation.title)}" * is_named
 
 
 class SecretsPresenter(Presenter):

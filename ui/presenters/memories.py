@@ -7,6 +7,7 @@ from typing import Any
 from app.domain.changes import ChangeSet
 from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.facts import Memory, MemoryWrite, WriteState
+from app.domain.formatting import quoted
 from app.domain.ids import ExchangeId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.text import one_line
@@ -158,7 +159,7 @@ class MemoriesPresenter(Presenter):
 
         confirm_deletion(
             self._view,
-            f"\u201c{one_line(known.memory.text, _QUOTED_CHARS)}\u201d",
+            quoted(one_line(known.memory.text, _QUOTED_CHARS)),
             tr("The conversation it was saved in stays."),
             lambda: self._bridge.save(
                 lambda: self._memories.forget(known.memory.id), report, self._view.saved.show_error
