@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from app.domain import codec
+from app.domain.conversations import ToolResult
 from app.domain.transfer import ImportedConversation
 from app.transfer.importers.chatgpt import read_chatgpt
 from app.transfer.importers.claude import read_claude
@@ -43,3 +44,49 @@ def test_a_title_that_the_exporter_gives_by_itself_is_none(title: str, kept: str
     (found,) = read_chatgpt(io.BytesIO(json.dumps(export).encode()), "conversations.json")
     assert isinstance(found, ImportedConversation)
     assert found.title == kept
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [
+        ({"content_type": "citable_code_output", "output_str": "42"}, "42"),
+        ({"content_type": "code", "language": "python", "text": "6 * 7"}, "6 * 7"),
+        (
+            {
+                "content_type": "computer_output",
+                "state": {"title": "Ohms", "url": "https://ohms.example"},
+                "screenshot": {
+                    "content_type": "image_asset_pointer",
+                    "asset_pointer": "sediment://file_1",
+                },
+            },
+            "Ohms\nhttps://ohms.example",
+        ),
+        (
+            {
+                "content_type": "super_widget",
+                "widgets": {"navlinks": [{"title": "Ohms", "url": "https://ohms.example"}]},
+            },
+            "- [Ohms](https://ohms.example)",
+        ),
+        ({"content_type": "computer_initialize_state", "a": "b"}, None),
+        ({"content_type": "of_the_future", "a": "b"}, ""),
+    ],
+)
+def test_what_a_tool_of_chatgpt_returned_is_kept_or_named(
+    content: dict[str, Any], kept: str | None
+) -> None:
+    asked = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Ohm?"]}}
+    tool = {"author": {"role": "tool", "name": "web"}, "content": content}
+    nodes = {"u": {"message": asked}, "t": {"message": tool, "parent": "u"}}
+    export = json.dumps([{"id": "c", "mapping": nodes}]).encode()
+    (found,) = read_chatgpt(io.BytesIO(export), "conversations.json")
+    assert isinstance(found, ImportedConversation)
+    texts = [
+        block.text
+        for each in found.messages
+        for block in each.blocks
+        if isinstance(block, ToolResult)
+    ]
+    assert texts == ([kept] if kept else [])
+    assert len(found.skipped) == (kept == "")

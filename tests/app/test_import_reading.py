@@ -90,6 +90,8 @@ def test_an_export_is_detected_by_its_content(tmp_path: Path, name: str, start: 
     ("files", "reports"),
     [
         ({"user.json": '{"id": "u"}', "message_feedback.json": "[]", "manifest.json": "{}"}, []),
+        ({"group_chats.json": '{"chats": []}', "library_files.json": '[{"id": "x"}]'}, []),
+        ({"group_chats.json": '{"chats": [{"id": "g"}]}'}, ["group chats"]),
         ({"memories.json": '[{"conversations_memory": "boats"}]'}, ["core memory"]),
         ({"projects.json": '[{"uuid": "p"}]', "projects/p.json": '{"docs": []}'}, ["projects"] * 2),
         ({"other.json": '{"milk": 2}', "abc": "\0"}, ["JSON of an unknown", "1 more file"]),

@@ -24,21 +24,21 @@ from app.transfer.importers.values import (
     an_object,
     count,
     identity,
+    link_list,
     media_type,
     objects,
     strings,
     text_of,
 )
 
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL, "system": Role.SYSTEM}
-_HIDDEN_TYPES = frozenset(("model_editable_context",))
+_ROLES = {
+    "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL,
+    "system": Role.SYSTEM, "developer": Role.SYSTEM,
+}  # fmt: skip
+_HIDDEN_TYPES = frozenset(
+    ("computer_initialize_state", "developer_content", "model_editable_context", "system_content")
+)
 _INSTRUCTIONS = "user_editable_context"
-_TOOL_TYPES = frozenset(
-    (
-        "text", "execution_output", "multimodal_text", "tether_quote", "tether_browsing_display",
-        "sonic_webpage", "system_error",
-    )
-)  # fmt: skip
 _POINTER_PREFIXES = ("sediment://", "file-service://")
 
 
@@ -66,7 +66,8 @@ def content_of(message: dict[str, Any]) -> Content | None:
         blocks = tuple(_instructions(content))
         return Content(Role.SYSTEM, blocks) if blocks else None
     kind = text_of(content.get("content_type"))
-    if kind in _HIDDEN_TYPES or _is_hidden(role, kind, metadata):
+    is_own = metadata.get("is_user_system_message") is True
+    if kind in _HIDDEN_TYPES or (role is Role.SYSTEM and not is_own):
         return None
     recipient = text_of(message.get("recipient"))
     if role is Role.ASSISTANT and recipient not in ("", "all"):
@@ -84,12 +85,6 @@ def _role(message: dict[str, Any]) -> Role:
     if name not in _ROLES:
         raise UnreadableValue(f"its author is '{name[:40]}'" if name else "it has no author")
     return _ROLES[name]
-
-
-def _is_hidden(role: Role, kind: str, metadata: dict[str, Any]) -> bool:
-    if role is Role.SYSTEM:
-        return metadata.get("is_user_system_message") is not True
-    return role is Role.TOOL and kind not in _TOOL_TYPES
 
 
 def _arguments(content: dict[str, Any]) -> str:
@@ -203,6 +198,8 @@ class _MessageReader:
         language = text_of(content.get("language"))
         fence = "```" if "```" not in code else "~~~~~"
         known = language if language.isalnum() and language != "unknown" else ""
+        if self._role is Role.TOOL:
+            return self._result(code)
         return [Text(f"{fence}{known}\n{code}\n{fence}")] if code.strip() else []
 
     def output(self, content: dict[str, Any]) -> list[Block]:
@@ -232,6 +229,21 @@ class _MessageReader:
         head = [text_of(content.get(each)) for each in ("title", "url")]
         return self._result("\n\n".join(filter(None, ("\n".join(filter(None, head)), text))))
 
+    def code_output(self, content: dict[str, Any]) -> list[Block]:
+        return self._result(text_of(content.get("output_str")))
+
+    def computer(self, content: dict[str, Any]) -> list[Block]:
+        state = an_object(content.get("state"))
+        shown = objects([content.get("screenshot")])
+        found = self._result(
+            "\n".join(filter(None, (text_of(state.get(k)) for k in ("title", "url"))))
+        )
+        return found + [self._file(each, "image") for each in shown]
+
+    def widget(self, content: dict[str, Any]) -> list[Block]:
+        links = objects(an_object(content.get("widgets")).get("navlinks"))
+        return self._result(link_list((each.get("title"), each.get("url")) for each in links))
+
     def browsing(self, content: dict[str, Any]) -> list[Block]:
         texts = (text_of(content.get("summary")), text_of(content.get("result")))
         return self._result("\n\n".join(filter(None, texts)))
@@ -258,11 +270,14 @@ _READERS: dict[str, Callable[[_MessageReader, dict[str, Any]], list[Block]]] = {
     "text": _MessageReader.parts,
     "multimodal_text": _MessageReader.parts,
     "code": _MessageReader.code,
+    "citable_code_output": _MessageReader.code_output,
+    "computer_output": _MessageReader.computer,
     "execution_output": _MessageReader.output,
     "thoughts": _MessageReader.thoughts,
     "reasoning_recap": _MessageReader.recap,
     "tether_quote": _MessageReader.quote,
     "sonic_webpage": _MessageReader.quote,
+    "super_widget": _MessageReader.widget,
     "tether_browsing_display": _MessageReader.browsing,
     "system_error": _MessageReader.error,
 }

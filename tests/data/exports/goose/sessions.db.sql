@@ -1,5 +1,5 @@
 CREATE TABLE sessions(id, name, description, user_set_name, session_type, working_dir, created_at, updated_at, model_config_json);
-CREATE TABLE messages(id INTEGER PRIMARY KEY AUTOINCREMENT, message_id, session_id, role, content_json, created_timestamp, timestamp, metadata_json);
+CREATE TABLE messages(id INTEGER PRIMARY KEY, message_id, session_id, role, content_json, created_timestamp, timestamp, metadata_json);
 INSERT INTO "sessions" VALUES('20260304_1','About ohms','',0,'user','/home/me/heron','2026-03-04 10:00:00','2026-03-04 10:00:00','{"model_name": "qwen"}');
 INSERT INTO "messages" VALUES(1,'q','20260304_1','user','[{"type": "text", "text": "What is the ohm?"}]',1772618400,'2026-03-04 10:00:00','{"userVisible": true, "agentVisible": false}');
 INSERT INTO "messages" VALUES(2,'s','20260304_1','user','[{"type": "text", "text": "A summary for the model."}]',1772618400,'2026-03-04 10:00:00','{"userVisible": false, "agentVisible": true}');
