@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.domain import codec
-from app.domain.conversations import ToolResult
+from app.domain.conversations import Attachment, Image, ToolResult
 from app.domain.transfer import ImportedConversation
 from app.transfer.importers.chatgpt import read_chatgpt
 from app.transfer.importers.claude import read_claude
@@ -90,3 +90,20 @@ def test_what_a_tool_of_chatgpt_returned_is_kept_or_named(
     ]
     assert texts == ([kept] if kept else [])
     assert len(found.skipped) == (kept == "")
+
+
+def test_files_of_claude_with_the_same_name_are_all_kept() -> None:
+    pasted = [{"file_name": "paste.txt", "extracted_content": each} for each in ("one", "two")]
+    shown = [{"file_kind": "image", "file_uuid": each, "file_name": "image.png"} for each in "12"]
+    result = {"type": "tool_result", "content": [
+        {"type": "local_resource", "file_path": "/outputs/a.docx"},
+        {"type": "image", "source": {"media_type": "image/png"}},
+    ]}  # fmt: skip
+    message = {"uuid": "m", "sender": "human", "content": [result], "attachments": pasted,
+               "files": [*shown, {"file_name": "paste.txt"}]}  # fmt: skip
+    export = json.dumps([{"uuid": "c", "chat_messages": [message]}]).encode()
+    (found,) = read_claude(io.BytesIO(export), "conversations.json")
+    assert isinstance(found, ImportedConversation)
+    kinds = [type(each) for each in found.messages[0].blocks]
+    assert kinds == [ToolResult, Image, Attachment, Attachment, Image, Image]
+    assert "a.docx" in str(found.messages[0].blocks[0])

@@ -15,6 +15,7 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.transfer import ImportedConversation, ImportedMessage, PortableSummary, Skipped
+from app.transfer.importers.agent_logs import project_tag
 from app.transfer.importers.building import Builder, Imported, conversations
 from app.transfer.importers.scanner import Readable
 from app.transfer.importers.values import (
@@ -82,6 +83,7 @@ class _ClaudeConversation(Builder):
             archived=header.get("is_archived") is True,
             pinned=header.get("is_starred") is True,
             model=text_of(header.get("model")) or None,
+            tags=project_tag(an_object(header.get("project")).get("name")),
             summaries=_summaries(text_of(header.get("summary")), updated_at or created_at),
         )
 
@@ -91,8 +93,7 @@ class _ClaudeConversation(Builder):
         text = text_of(message.get("text"))
         if not found and text.strip():
             found.append(Text(text))
-        files = [*objects(message.get("attachments")), *objects(message.get("files"))]
-        return found + _files(files)
+        return found + _files(objects(message.get("attachments")), objects(message.get("files")))
 
     def _block(self, name: str, block: dict[str, Any]) -> list[Block]:
         kind = text_of(block.get("type"))
@@ -110,7 +111,8 @@ class _ClaudeConversation(Builder):
                 ToolCall(identity(block.get("id")), text_of(block.get("name")), text_of(arguments))
             ]
         if kind == "tool_result":
-            return [_tool_result(block)]
+            pictures = (e for e in objects(block.get("content")) if e.get("type") == "image")
+            return [_tool_result(block), *map(_image, pictures)]
         if kind == "image":
             return [_image(block)]
         if kind not in _SILENT_BLOCKS:
@@ -157,21 +159,22 @@ def _sources(block: dict[str, Any]) -> str:
 
 
 def _text(part: dict[str, Any]) -> str:
-    """Return the text of one part of a tool result: a page's title, address and text."""
-    return "\n".join(filter(None, (text_of(part.get(each)) for each in ("title", "url", "text"))))
+    """Return the text of one part of a tool result: a page's title, address and text, or a file."""
+    members = ("title", "url", "name", "file_path", "text")
+    return "\n".join(filter(None, (text_of(part.get(each)) for each in members)))
 
 
-def _files(files: list[dict[str, Any]]) -> list[Block]:
+def _files(attachments: list[dict[str, Any]], files: list[dict[str, Any]]) -> list[Block]:
     """Return attachments and files; one that is in both lists is returned once."""
-    found: dict[str, Block] = {}
-    for number, file in enumerate(files):
+    attached = {text_of(each.get("file_name")) for each in attachments}
+    listed = [each for each in files if text_of(each.get("file_name")) not in attached]
+    found: dict[tuple[str, ...], Block] = {}
+    for file in attachments + listed:
         name = text_of(file.get("file_name"))
         text = text_of(file.get("extracted_content"))
         given = text_of(file.get("file_type"))[:100]
         kind = media_type(name) or (given if "/" in given else media_type(f"any.{given}"))
-        key = name or f"#{number}"
-        if key in found:
-            continue
+        key = name, text, text_of(file.get("file_uuid"))
         if file.get("file_kind") == "image" or kind.startswith("image/"):
             found[key] = Image(name, kind or "image/*")
         elif name or text:
