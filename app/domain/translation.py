@@ -39,6 +39,7 @@ _WEEKDAYS = {
     "de": "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
 }
 _QUOTES = "'", "\N{LEFT DOUBLE QUOTATION MARK}"
+_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+")
 _BROAD_CHARS = 14  # of a template that begins with a value
 _chosen = [ENGLISH]
 _forced: ContextVar[bool] = ContextVar("english", default=False)
@@ -122,12 +123,16 @@ def _translated(text: str, *, is_value: bool) -> str:
 
 
 class _Value(str):
-    """A value of a template; formatting translates it."""
+    """A value of a template; formatting translates it, and the separators of a number."""
 
     __slots__ = ()
 
     def __format__(self, spec: str) -> str:
-        return str(self) if spec == "verbatim" else _translated(str(self), is_value=True)
+        if spec == "verbatim":
+            return str(self)
+        if _NUMBER.fullmatch(self):
+            return self.translate(_GERMAN_SEPARATORS)
+        return _translated(str(self), is_value=True)
 
 
 def format_number(value: float, decimals: int = 0) -> str:

@@ -153,12 +153,12 @@ class SpendLimits:
         if spent_usd + running_usd + most_usd > limit_usd + _ROUNDING_USD:
             until_s = (limit.ends(at) - at).total_seconds()
             raise Blocked(
-                f"The limit of ${limit_usd:,.2f} per {limit.word} is reached: ${spent_usd:,.4f} is "
-                f"spent, running requests may cost ${running_usd:,.4f}, and the next request may cost "
-                f"${most_usd:,.4f}"
+                f"The limit of ${limit_usd:,.2f} per {limit.word} is reached: background work has "
+                f"spent ${_usd(spent_usd)}, running requests may cost ${_usd(running_usd)}, and the "
+                f"next one may cost ${_usd(most_usd)}"
                 if running_usd
-                else f"The limit of ${limit_usd:,.2f} per {limit.word} is reached: ${spent_usd:,.4f} "
-                f"is spent, and the next request may cost ${most_usd:,.4f}",
+                else f"The limit of ${limit_usd:,.2f} per {limit.word} is reached: background work "
+                f"has spent ${_usd(spent_usd)}, and its next request may cost ${_usd(most_usd)}",
                 f"Raise {limit.key} in Settings, or wait for the next {limit.word}.",
                 retry_after_s=min(until_s, _LOOK_AGAIN_S),
                 ends_drain=True,
@@ -173,6 +173,10 @@ class SpendLimits:
             for each in self._reservations
             if each.spent is None or (each.spent.purpose, each.at) not in stored
         ]
+
+
+def _usd(amount: float) -> str:
+    return f"{amount:,.{4 if 0 < amount < 0.01 else 2}f}"
 
 
 def may_be_paid(error: BaseException) -> bool:

@@ -145,6 +145,12 @@ def test_a_name_in_an_error_stays_though_the_window_has_a_word_like_it() -> None
 
 
 @pytest.mark.usefixtures("language")
+def test_a_number_in_an_error_has_the_separators_of_the_language() -> None:
+    error = KnownError("The request is larger than 1,024.5 accepts")
+    assert error.title == "Die Anfrage ist größer, als 1.024,5 annimmt"
+
+
+@pytest.mark.usefixtures("language")
 def test_what_recall_lacked_is_translated_one_problem_at_a_time() -> None:
     error = NotFound("There is no conversation 12", "The list shows the existing ones.")
     problems = (

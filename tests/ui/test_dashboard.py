@@ -39,6 +39,15 @@ def test_what_works_stands_above_what_waits_is_idle_or_off(dashboard: Dashboard)
     assert names == [BUSY, WAITING, IDLE, OFF]
 
 
+def test_settings_are_named_by_their_labels(dashboard: Dashboard) -> None:
+    reason = "Raise spend_cap_daily_usd in Settings."
+    dashboard.show_status(WorkerStatus(WAITING, True, WorkerState.BLOCKED, blocked_by=reason))
+    dashboard.show_warnings([reason])
+    shown = [each.text() for each in dashboard.findChildren(QLabel) if "Raise" in each.text()]
+    assert len(shown) == 2
+    assert all("Daily spend limit" in each and "spend_cap" not in each for each in shown)
+
+
 def test_a_card_counts_only_what_happened(dashboard: Dashboard) -> None:
     assert dashboard.card(BUSY).session.isVisibleTo(dashboard)
     assert not dashboard.card(IDLE).counts.isVisibleTo(dashboard)

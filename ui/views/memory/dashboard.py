@@ -21,6 +21,7 @@ from app.domain.translation import format_number, tr, trn
 from app.domain.workers import WORKERS, FailedItem, WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
 from app.workers.status_text import ESTIMATED, failed_item_text, format_spent, worker_text
+from ui.models.setting_labels import with_setting_labels
 from ui.widgets.controls import (
     button,
     closing_buttons,
@@ -107,7 +108,7 @@ class WorkerCard(QFrame):
             text.error,
         )  # fmt: skip
         for line, content in zip(self._lines, contents, strict=True):
-            line.show_text(breakable(content))
+            line.show_text(breakable(with_setting_labels(content)))
         self.failures.setVisible(bool(status.abandoned or status.waiting_retry))
         self.run_now.setVisible(status.enabled)
         self.run_now.setEnabled(status.state is not WorkerState.RUNNING)
@@ -206,7 +207,7 @@ class Dashboard(ReportsShown, QScrollArea):
 
     def show_warnings(self, warnings: Sequence[str]) -> None:
         """Show what needs the user's attention."""
-        self._warnings.setText(breakable("\n".join(warnings)))
+        self._warnings.setText(breakable(with_setting_labels("\n".join(warnings))))
         self._warnings.setVisible(bool(warnings))
 
     @property
