@@ -63,7 +63,7 @@ FILES: dict[str, ExportFile] = {
         "1772618400000.conversation.json", "lm_studio", "title dated report branch thought pinned"
     ),
     "llm": ExportFile("logs.db", "llm", "title dated report"),
-    "llm_new": ExportFile("logs.db", "llm", "title dated report"),
+    "llm_new": ExportFile("logs.db", "llm", "title dated report thought call"),
     "gemini_takeout": ExportFile("MyActivity.json", "gemini", "dated report"),
     "gemini_workspace": ExportFile("conversation_1.txt", "gemini", "title dated thought"),
     "gemini_studio": ExportFile("About ohms", "gemini", "title thought"),

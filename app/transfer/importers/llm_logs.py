@@ -2,7 +2,7 @@
 
 import base64
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 
 from app.domain.conversations import Role
@@ -14,8 +14,18 @@ from app.transfer.importers.agent_logs import (
     text_block,
     thinking_block,
 )
-from app.transfer.importers.formats import ROLES, Format, Part, Row, Thread, databases, tables
-from app.transfer.importers.values import identity, moment, text_of, title
+from app.transfer.importers.formats import (
+    ROLES,
+    Format,
+    Part,
+    Row,
+    Thread,
+    UnknownPart,
+    databases,
+    json_of,
+    tables,
+)
+from app.transfer.importers.values import an_object, identity, moment, objects, text_of, title
 
 SOURCE = "llm"
 
@@ -91,61 +101,88 @@ class _Beside:
 
     def files(self, response: str) -> list[Part]:
         """Return the files that the prompt of a response had; the database has those without a path."""
+        rows = self.rows("prompt_attachments", response, '"order"')
+        return [self.file(row["attachment_id"]) for row in rows]
+
+    def file(self, attachment: object) -> Part:
+        """Return an attachment as a part."""
         query = "SELECT * FROM attachments WHERE id = ?"
-        parts: list[Part] = []
-        for row in self.rows("prompt_attachments", response, '"order"'):
-            file = self._connection.execute(query, (row["attachment_id"],)).fetchone() or Row()
-            kind, content = text_of(file.get("type")), file.get("content")
-            address = text_of(file.get("path") or file.get("url"))
-            if isinstance(content, bytes):
-                data = f"data:{kind};base64,{base64.b64encode(content).decode()}"
-                parts.append(file_part(PurePath(address).name, kind, data))
-            else:
-                parts.append(file_part(PurePath(address).name, kind))
-        return parts
+        file = self._connection.execute(query, (attachment,)).fetchone() or Row()
+        kind, content = text_of(file.get("type")), file.get("content")
+        name = PurePath(text_of(file.get("path") or file.get("url"))).name
+        if not isinstance(content, bytes):
+            return file_part(name, kind)
+        return file_part(name, kind, f"data:{kind};base64,{base64.b64encode(content).decode()}")
+
+    def text(self, pieces: object) -> str:
+        """Return a text that quotes long texts which are stored once."""
+        query = "SELECT content FROM fragments WHERE id = ?"
+        found = [
+            piece.get("literal")
+            or (self._connection.execute(query, (piece.get("fragment"),)).fetchone() or {}).get(
+                "content"
+            )
+            for piece in objects(pieces)
+        ]
+        return "".join(map(text_of, found))
 
 
 def _threads(
     connection: sqlite3.Connection, where: str
 ) -> Iterator[ImportedConversation | Skipped]:
     """Yield the conversations of the newer tables, in which a message names the one before it."""
-    turns = {row["tip_message_hash"]: row for row in connection.execute("SELECT * FROM turns")}
+    turns = connection.execute("SELECT * FROM turns ORDER BY id").fetchall()
+    by_tip = {turn["tip_message_hash"]: turn for turn in turns}
+    beside = _Beside(connection)
     for row in connection.execute("SELECT * FROM threads"):
-        chain: list[Row] = []
-        seen: set[str] = set()
-        tip = row["tip_message_hash"]
-        while tip and tip not in seen:
-            seen.add(tip)
-            message = connection.execute("SELECT * FROM messages WHERE hash = ?", (tip,)).fetchone()
-            if message is None:
-                break
-            chain.append(message)
-            tip = message["parent_hash"]
         thread = Thread(SOURCE, f"{where}, conversation {row['id']}")
-        for message in reversed(chain):
-            role = ROLES.get(text_of(message["role"]), Role.USER)
-            values = turns.get(message["hash"], {})
-            model = text_of(values.get("model")) or None
-            at = moment(values.get("datetime_utc"))
-            blocks = list(_parts(connection, message["hash"]))
-            thread.append(identity(message["hash"]), role, blocks, at, model)
-        yield thread.finished(row["id"], row.get("name"))
+        own = (turn for turn in turns if turn["thread_id"] == row["id"])
+        for turn in (*own, row):
+            for message in _chain(connection, turn["tip_message_hash"], thread.nodes):
+                name = identity(message["hash"])
+                parent = identity(message["parent_hash"]) or None
+                role = ROLES.get(text_of(message["role"]), Role.USER)
+                called = by_tip.get(name) or turn
+                blocks = list(_parts(connection, name, beside))
+                thread.add(
+                    name, parent, role, blocks, called.get("datetime_utc"), called.get("model")
+                )
+        yield thread.finished(row["id"], row.get("name"), leaf=row["tip_message_hash"])
 
 
-def _parts(connection: sqlite3.Connection, message: str) -> Iterator[Part]:
+def _chain(connection: sqlite3.Connection, tip: object, known: Mapping[str, object]) -> list[Row]:
+    """Return the messages up to `tip` that are not known yet, oldest first."""
+    chain: dict[str, Row] = {}
+    name = identity(tip)
+    while name and name not in known and name not in chain:
+        row = connection.execute("SELECT * FROM messages WHERE hash = ?", (name,)).fetchone()
+        if row is None:
+            break
+        chain[name], name = row, identity(row["parent_hash"])
+    return list(chain.values())[::-1]
+
+
+def _parts(connection: sqlite3.Connection, message: str, beside: _Beside) -> Iterator[Part]:
     rows = connection.execute(
         "SELECT * FROM parts WHERE message_hash = ? ORDER BY position", (message,)
     )
     for row in rows:
-        kind, text = text_of(row["type"]), text_of(row["text"])
+        more = an_object(json_of(row["payload"]))
+        kind, text = text_of(row["type"]), row["text"] or beside.text(more.get("text_ref"))
+        call, tool = more.get("tool_call_id"), row["tool_name"]
         if kind == "reasoning":
             yield from thinking_block(text)
         elif kind == "tool_call":
-            yield call_block("", row["tool_name"], row["payload"] or "")
+            yield call_block(call, tool, more.get("arguments", ""))
         elif kind == "tool_result":
-            yield result_block("", row["tool_name"], text or row["payload"])
-        else:
+            failed = more.get("exception") is not None
+            yield result_block(call, tool, text or more.get("output"), is_error=failed)
+        elif kind == "text":
             yield from text_block(text)
+        elif kind != "attachment":
+            yield UnknownPart(kind)
+        for file in objects([more.get("attachment"), *(more.get("attachments") or ())]):
+            yield beside.file(file.get("id"))
 
 
 FORMAT = Format(SOURCE, "llm", databases(_read), tables="conversations responses")
