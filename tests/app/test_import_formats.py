@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.conversations import Role, Text, Thinking, ToolCall, ToolResult, plain_text
+from app.domain.conversations import Image, Role, Text, Thinking, ToolCall, ToolResult, plain_text
 from app.domain.transfer import ImportedConversation, Skipped
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -198,3 +198,17 @@ def test_a_damaged_database_is_reported(tmp_path: Path) -> None:
     found, skipped = _read(tmp_path)
     assert found
     assert any(each.where == "sessions.db" for each in skipped)
+
+
+def test_an_older_export_of_chatbox_has_its_sessions_in_one_list(tmp_path: Path) -> None:
+    asked = {"id": "q", "role": "user", "contentParts": [{"type": "text", "text": QUESTION}],
+             "pictures": [{"url": "data:image/png;base64,aGk="}],
+             "links": [{"title": "Ohms", "url": "https://ohms.example"}]}  # fmt: skip
+    failed = {"id": "a", "role": "assistant", "contentParts": [], "error": "Overloaded"}
+    session = {"id": "s", "name": "About ohms", "messages": [asked, failed]}
+    path = tmp_path / "chatbox.json"
+    path.write_text(json.dumps({"chat-sessions": [session], "__exported_items": []}), "utf-8")
+    (found,), _ = _read(path)
+    assert [type(each) for each in found.messages[0].blocks] == [Text, Image, Text]
+    assert found.messages[0].file_keys == ("data:image/png;base64,aGk=",)
+    assert len(found.skipped) == 1

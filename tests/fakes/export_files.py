@@ -44,20 +44,22 @@ FILES: dict[str, ExportFile] = {
     "open_webui_database": ExportFile(
         "webui.db", "open_webui", "title dated report branch thought pinned"
     ),
-    "open_webui_database_rows": ExportFile("webui.db", "open_webui", "title dated report pinned"),
-    "librechat": ExportFile("librechat.json", "librechat", "title dated report thought"),
+    "open_webui_database_rows": ExportFile(
+        "webui.db", "open_webui", "title dated report pinned thought call"
+    ),
+    "librechat": ExportFile("librechat.json", "librechat", "title dated report thought call"),
     "librechat_dump": ExportFile("messages.json", "librechat", "dated report"),
     "chatbox": ExportFile(
         "chatbox-exported-data-2026-3-4.json", "chatbox", "title dated report branch pinned"
     ),
     "deepseek": ExportFile("conversations.json", "deepseek", "title dated report thought"),
     "grok": ExportFile("prod-grok-backend.json", "grok", "title dated pinned"),
-    "jan": ExportFile("threads/c1/messages.jsonl", "jan", "title dated report"),
+    "jan": ExportFile("threads/c1/messages.jsonl", "jan", "title dated report call"),
     "cherry_studio": ExportFile(
-        "data.json", "cherry_studio", "title dated report branch thought pinned"
+        "data.json", "cherry_studio", "title dated report branch thought pinned call"
     ),
     "cherry_studio_database": ExportFile(
-        "cherrystudio.sqlite", "cherry_studio", "title dated branch pinned"
+        "cherrystudio.sqlite", "cherry_studio", "title dated report branch thought pinned call"
     ),
     "lm_studio": ExportFile(
         "1772618400000.conversation.json", "lm_studio", "title dated report branch thought pinned"

@@ -3,9 +3,15 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.domain.conversations import Attachment, Image, Role
+from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.importers.agent_logs import call_block, result_block, text_block, thinking_block
+from app.transfer.importers.agent_logs import (
+    call_block,
+    file_part,
+    result_block,
+    text_block,
+    thinking_block,
+)
 from app.transfer.importers.formats import (
     ROLES,
     Format,
@@ -18,7 +24,7 @@ from app.transfer.importers.formats import (
 from app.transfer.importers.values import (
     an_object,
     identity,
-    media_type,
+    link_list,
     moment,
     objects,
     text_of,
@@ -30,14 +36,15 @@ _PREFIX = "session:"
 _SILENT = frozenset(("info", "app"))
 
 
-def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
-    data = an_object(value)
+def _read(exported: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
+    data = an_object(exported)
     listed = objects(json_of(data.get("chat-sessions-list")))
     starred = {identity(each.get("id")) for each in listed if each.get("starred") is True}
-    for key, stored in data.items():
-        if not key.startswith(_PREFIX):
-            continue
-        session = an_object(json_of(stored))
+    stored = {key: value for key, value in data.items() if key.startswith(_PREFIX)}
+    for old in objects(json_of(data.get("chat-sessions"))):
+        stored.setdefault(f"{_PREFIX}{identity(old.get('id'))}", old)
+    for key, value in stored.items():
+        session = an_object(json_of(value))
         name = identity(session.get("id")) or identity(key.removeprefix(_PREFIX))
         yield from _threads(session, name, f"{where}, {key}", is_starred=name in starred)
 
@@ -92,6 +99,8 @@ def _add(
             blocks = [] if role is None else _blocks(message)
             if role is None:
                 thread.left_out.append((name, "it has no known role"))
+            if not blocks and message.get("error"):
+                thread.left_out.append((name, "it is an error message"))
             at, model = moment(message.get("timestamp")), text_of(message.get("model")) or None
             thread.add(name, parent, role or Role.USER, blocks, at, model)
             parent = name
@@ -112,7 +121,7 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
         elif kind == "reasoning":
             found += thinking_block(part.get("text"))
         elif kind == "image":
-            found.append(Image(text_of(part.get("storageKey")) or "image", "image/*"))
+            found.append(file_part(part.get("storageKey"), "image"))
         elif kind == "tool-call":
             call, tool = part.get("toolCallId"), part.get("toolName")
             found.append(call_block(call, tool, part.get("args", "")))
@@ -120,12 +129,16 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
                 found.append(result_block(call, tool, part["result"]))
         elif kind not in _SILENT:
             found.append(UnknownPart(kind))
-    for file in objects(message.get("files")):
-        name = text_of(file.get("name")) or "file"
-        found.append(Attachment(name, media_type(name) or "text/plain"))
-    return found
+    pictures = objects(message.get("pictures"))
+    found += (file_part(each.get("storageKey"), "image", each.get("url")) for each in pictures)
+    found += (file_part(each.get("name"), "") for each in objects(message.get("files")))
+    links = ((each.get("title"), each.get("url")) for each in objects(message.get("links")))
+    return found + text_block(link_list(links))
 
 
 FORMAT = Format(
-    SOURCE, "Chatbox", documents(_read), members=("chat-sessions-list", "__exported_items")
+    SOURCE,
+    "Chatbox",
+    documents(_read),
+    members=("chat-sessions-list", "chat-sessions", "__exported_items"),
 )

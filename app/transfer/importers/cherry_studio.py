@@ -11,6 +11,7 @@ from app.transfer.importers.agent_logs import (
     call_block,
     file_part,
     result_block,
+    result_parts,
     text_block,
     thinking_block,
 )
@@ -113,13 +114,19 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
     elif kind == "code":
         yield from text_block(f"```{text_of(block.get('language'))}\n{text_of(content)}\n```")
     elif kind == "tool":
-        call, name = block.get("toolId"), block.get("toolName")
-        yield call_block(call, name, block.get("arguments", ""))
-        yield result_block(call, name, content)
+        raw = an_object(an_object(block.get("metadata")).get("rawMcpToolResponse"))
+        call = block.get("toolId")
+        name = block.get("toolName") or an_object(raw.get("tool")).get("name")
+        yield call_block(call, name, block.get("arguments") or raw.get("arguments", ""))
+        result = raw.get("response") if content is None else content
+        if result is not None:
+            yield from result_parts(call, name, result)
     elif kind in ("image", "file"):
         file = an_object(block.get("file"))
+        made = an_object(an_object(block.get("metadata")).get("generateImageResponse"))
+        addresses: list[Any] = strings(made.get("images")) or [block.get("url") or file.get("id")]
         name = file.get("origin_name") or file.get("name") or kind
-        yield file_part(name, kind, block.get("url") or file.get("id"))
+        yield from (file_part(name, kind, each) for each in addresses)
     elif kind == "citation":
         found = objects(an_object(block.get("response")).get("results"))
         yield from text_block(link_list((each.get("title"), each.get("url")) for each in found))
@@ -145,9 +152,11 @@ def _database(
             message = _camel(each)
             name, parent = identity(message.get("id")), identity(message.get("parentId")) or None
             role = ROLES.get(text_of(message.get("role")))
-            content = an_object(json_of(message.get("data")))
+            content = an_object(thread.json(name, message.get("data")))
             blocks = [made for part in objects(content.get("parts")) for made in _part(part)]
             blocks += [made for old in objects(content.get("blocks")) for made in _block(old)]
+            if message.get("deletedAt"):
+                role = None
             at = moment(message.get("createdAt"))
             model = text_of(message.get("modelId")).rpartition("::")[2] or None
             thread.add(name, parent, role or Role.USER, blocks if role else [], at, model)
@@ -177,7 +186,9 @@ def _part(part: dict[str, Any]) -> Iterator[Part]:
         name = part.get("toolName") or kind.removeprefix("tool-")
         yield call_block(call, name, part.get("input", ""))
         if part.get("output") is not None:
-            yield result_block(call, name, part["output"])
+            yield from result_parts(call, name, part["output"])
+        elif part.get("errorText"):
+            yield result_block(call, name, part["errorText"], is_error=True)
     elif kind == "file":
         yield file_part(part.get("filename"), part.get("mediaType"), part.get("url"))
     elif not kind.startswith("data-") and kind not in ("step-start", "source-url"):

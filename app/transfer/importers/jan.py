@@ -8,7 +8,7 @@ from typing import Any
 
 from app.domain.transfer import Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.agent_logs import blocks_of
+from app.transfer.importers.agent_logs import blocks_of, call_block, result_parts
 from app.transfer.importers.building import Imported
 from app.transfer.importers.formats import ROLES, Format, Part, Thread, lines
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of
@@ -50,6 +50,12 @@ def _blocks(message: dict[str, Any]) -> Iterator[Part]:
     for part in objects(message.get("content")):
         value = an_object(part.get("text"))
         yield from blocks_of([part | {"text": value["value"]} if "value" in value else part])
+    for each in objects(an_object(message.get("metadata")).get("tool_calls")):
+        tool = an_object(each.get("tool"))
+        called = an_object(tool.get("function")) or tool
+        yield call_block(tool.get("id"), called.get("name"), called.get("arguments", ""))
+        if each.get("response") is not None:
+            yield from result_parts(tool.get("id"), called.get("name"), each["response"])
 
 
 FORMAT = Format(SOURCE, "Jan", read_jan, members=("thread_id role content created_at",))

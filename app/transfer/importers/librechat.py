@@ -88,15 +88,19 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
         value = part.get(kind)
         if kind == "tool_call":
             call = an_object(value)
-            found.append(call_block(call.get("id"), call.get("name"), call.get("args", "")))
-            if call.get("output"):
-                found.append(result_block(call.get("id"), call.get("name"), call["output"]))
-        else:
+            made = an_object(call.get("function")) or call  # of an assistant of OpenAI
+            given, name = made.get("arguments") or made.get("args", ""), made.get("name")
+            found.append(call_block(call.get("id"), name, given))
+            if made.get("output"):
+                found.append(result_block(call.get("id"), name, made["output"]))
+        elif kind == "image_file":
+            found.append(file_part(an_object(value).get("filename"), "image"))
+        elif kind != "agent_update":
             text = value.get("value") if isinstance(value, dict) else value
             found += blocks_of([{"type": _KINDS.get(kind, kind), "text": text}])
     files = (
         file_part(each.get("filename"), each.get("type"), "", text_of(each.get("text")))
-        for each in objects(message.get("files"))
+        for each in objects(message.get("files")) + objects(message.get("attachments"))
     )
     return [*(found or text_block(message.get("text"))), *files]
 

@@ -3,10 +3,10 @@
 import html
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from app.domain.conversations import Role
+from app.domain.conversations import Role, Text
 from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
@@ -15,6 +15,7 @@ from app.transfer.importers.agent_logs import (
     call_block,
     file_part,
     result_block,
+    result_parts,
     text_block,
     thinking_block,
 )
@@ -96,6 +97,8 @@ def _conversation(
             continue
         blocks = _message_blocks(message, role)
         thread.add(name, parent, role, blocks, at, model)
+        if message.get("error") and not blocks:
+            thread.left_out.append((name, "it is an error message"))
     meta = an_object(json_of(record.get("meta")))
     return thread.finished(
         record.get("id"),
@@ -115,8 +118,10 @@ def _conversation(
 def _message_blocks(message: Mapping[str, Any], role: Role) -> list[Part]:
     content = json_of(message.get("content")) if isinstance(message.get("content"), bytes) else None
     content = message.get("content") if content is None else content
-    blocks: list[Part] = []
-    if isinstance(content, str):
+    blocks = list(_output(objects(json_of(message.get("output")))))
+    if any(isinstance(each, Text) for each in blocks):
+        pass  # it has the text, too
+    elif isinstance(content, str):
         blocks += _parts(content) if role is Role.ASSISTANT else text_block(content)
     else:
         blocks += blocks_of(content)
@@ -128,6 +133,24 @@ def _message_blocks(message: Mapping[str, Any], role: Role) -> list[Part]:
     cited = (an_object(each.get("source")) for each in objects(json_of(message.get("sources"))))
     links = link_list((each.get("name"), each.get("url")) for each in cited)
     return [*blocks, *text_block(links)]
+
+
+def _output(items: list[dict[str, Any]]) -> Iterator[Part]:
+    """Yield the blocks of a reply as newer versions have it, in the form of OpenAI's API."""
+    for item in items:
+        kind, call = text_of(item.get("type")), item.get("call_id") or item.get("id")
+        if kind == "message":
+            yield from blocks_of(item.get("content"))
+        elif kind == "reasoning":
+            for part in objects(item.get("content")) or objects(item.get("summary")):
+                yield from thinking_block(part.get("text"))
+        elif kind == "function_call_output":
+            yield from result_parts(call, "", item.get("output"))
+        else:
+            given = next(filter(None, map(item.get, ("arguments", "code", "action"))), "")
+            yield call_block(call, item.get("name") or kind.rpartition(":")[2], given)
+            if item.get("output") is not None:
+                yield result_block(call, "", item["output"])
 
 
 def _parts(text: str) -> list[Part]:
