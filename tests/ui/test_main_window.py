@@ -145,6 +145,16 @@ def test_a_sidebar_that_was_hidden_returns_in_its_width_after_a_restart(
     assert again.split.sizes()[0] == 250
 
 
+def test_a_narrow_window_has_no_sidebar_from_its_first_frame_on(qtbot: QtBot) -> None:
+    window = MainWindow()
+    window.resize(500, 500)
+    window.show()
+    shows_sidebar = window.actions_by_name["sidebar"].isChecked
+    qtbot.waitUntil(lambda: not shows_sidebar())
+    window.resize(1200, 500)
+    qtbot.waitUntil(shows_sidebar)
+
+
 def test_what_is_typed_for_the_search_box_before_there_is_one_gets_there(tmp_path: Path) -> None:
     window = first_window(DataPaths(tmp_path))
     QTest.keyClicks(window.chat.composer.box, "a draft")

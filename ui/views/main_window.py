@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _SIDEBAR_PX = 320
 _LEAST_CHAT_PX = 320
+_LEAST_SIDEBAR_PX = 200
 _STATUS_GAP_PX = 6
 _SLOW_MS = 2_000
 _PAGES = (  # of the memory pane
@@ -69,6 +70,7 @@ class MainWindow(QMainWindow):
         self.chat.titled.connect(lambda title: self.setWindowTitle(title or "Commonplace"))
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
         self._left = QWidget(self)  # a placeholder, then the sidebar
+        self._left.setMinimumWidth(_LEAST_SIDEBAR_PX)  # so that it is hidden where that will be
         self.split.addWidget(self._left)
         self.split.addWidget(self.chat)
         self.split.setStretchFactor(1, 1)
@@ -378,6 +380,7 @@ class MainWindow(QMainWindow):
 
 _ENCODED = ("geometry", "layout", "split_state")
 _EARLY = (  # those that are remembered until the library is open
-    "new", "search", "open_link", "import", "documents", "settings", "palette", "shortcuts",
+    "new", "search", "open_link", "import", "documents", "routines", "topics", "settings", "palette",
+    "shortcuts",
 )  # fmt: skip
 _ALWAYS_USABLE = ("quit", "about", "focus_composer", "sidebar")
