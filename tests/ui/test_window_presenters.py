@@ -44,7 +44,7 @@ from ui.presenters.navigation import LinkPresenter
 from ui.views.actions import add_actions
 from ui.views.dialogs.help_dialogs import AboutDialog, PrivacyDialog
 from ui.views.sidebar import FOLDERS, Sidebar
-from ui.widgets.models import ModelGroup
+from ui.widgets.model_rows import ModelGroup
 
 OTHER = ConversationId(8)
 
