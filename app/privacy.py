@@ -85,7 +85,7 @@ KINDS: Sequence[ConnectionKind] = (
         tr("At the start, for keys, for manual pages, and when you open a file, a folder or a link."),
         tr("Keys to the keyring, and to your browser the address of a link after you agreed to it."),
         (
-            "app.system.display", "app.system.process", "ui.presenters.maintenance",
+            "app.system.process", "app.system.process", "ui.presenters.maintenance",
             "ui.presenters.documents", "ui.presenters.attach", "ui.presenters.navigation",
         ),
     ),

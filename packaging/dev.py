@@ -26,7 +26,7 @@ import dev_system
 from dev_environment import ROOT, Stopped, say
 
 sys.path.insert(1, str(ROOT))  # for the display check, which the program makes too
-from app.system.display import display_problem
+from app.system.process import display_problem
 
 # With one of these, tests in several processes would hide output, break the debugger or cost
 # more than they save.

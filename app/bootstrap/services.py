@@ -28,16 +28,12 @@ from app.chat.tools.memory import MemoryTools
 from app.chat.tools.toolbox import Tool, Toolbox
 from app.chat.typed_recall import RetrievalCache, TypedRecall
 from app.commands.conversation import conversation_commands
-from app.commands.facts import facts_command
-from app.commands.presets import preset_command
-from app.commands.projects import project_command
+from app.commands.library import facts_command, secrets_command, topics_command
+from app.commands.projects import preset_command, project_command
 from app.commands.recall import rag_command
-from app.commands.routines import routine_command
 from app.commands.search import search_commands
-from app.commands.secrets import secrets_command
 from app.commands.table import CommandTable
-from app.commands.topics import topics_command
-from app.commands.workers import worker_commands
+from app.commands.workers import routine_command, worker_commands
 from app.domain.ids import ConversationId
 from app.domain.passages import PassageKind
 from app.domain.workers import WORKERS, WorkerName
@@ -99,10 +95,9 @@ from app.system.logs import configure_logging
 from app.system.paths import DataPaths
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.document_folders import AddedDocuments
+from app.workers.followed import AddedDocuments, FollowedSources
 from app.workers.model_choice import BackgroundModelChoice
 from app.workers.regeneration import EmbeddingRegeneration, FactRegeneration, SummaryRegeneration
-from app.workers.sources import FollowedSources
 from app.workers.spend_limits import SpendLimits
 
 if TYPE_CHECKING:

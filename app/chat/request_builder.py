@@ -19,7 +19,6 @@ from app.chat.tools.conversations import FETCH
 from app.chat.tools.toolbox import Toolbox
 from app.domain.chat import NO_IMAGES, ChatRequest, ModelRef, ToolSchema
 from app.domain.conversations import Conversation, Message, Role
-from app.domain.formatting import local_moment
 from app.domain.ids import ExchangeId, MessageId
 from app.domain.presets import Preset
 from app.domain.profile import ProfileLine
@@ -34,7 +33,7 @@ from app.domain.recall import (
     StoredPrompt,
     is_recall_on,
 )
-from app.domain.translation import tr_noop
+from app.domain.translation import local_moment, tr_noop
 from app.memory.compaction import message_tokens, prompt_ceiling
 from app.memory.context_plan import (
     ContextPlan,

@@ -29,9 +29,8 @@ from app.domain.errors import (
     TimedOut,
     Unreachable,
 )
-from app.domain.formatting import month_start
 from app.domain.routines import Outcome, Routine, RoutineRun
-from app.domain.translation import in_english
+from app.domain.translation import in_english, month_start
 from app.domain.workers import WorkerName
 from app.providers.registry import ProviderRegistry
 from app.providers.vendors.recall import RECALL

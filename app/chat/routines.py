@@ -17,7 +17,6 @@ from app.chat.routine_runs import RoutineRuns
 from app.domain.changes import RoutinePut, RoutineRemoved
 from app.domain.chat import UsageReported
 from app.domain.errors import ConsentMissing, InvalidInput, NotFound
-from app.domain.formatting import format_moment, format_price, model_label
 from app.domain.ids import new_uid
 from app.domain.presets import one_line_name
 from app.domain.routines import (
@@ -29,7 +28,7 @@ from app.domain.routines import (
     routine_problem,
 )
 from app.domain.text import clean, translate_lines
-from app.domain.translation import tr, trn
+from app.domain.translation import format_moment, format_price, model_label, tr, trn
 from app.language.schedules import due_times, read_schedule
 from app.providers.pricing.estimated_tokens import estimated_tokens
 from app.storage.engine.store import Store

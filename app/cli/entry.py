@@ -18,9 +18,8 @@ from app.cli.arguments import HelpRequested, UsageError, parse
 from app.cli.terminal import KEY_PROMPT, Terminal, own_terminal, reserve_standard_streams
 from app.domain.errors import AlreadyOpen, InvalidInput, KnownError
 from app.domain.translation import in_english
-from app.system.display import display_problem
 from app.system.paths import DataPaths
-from app.system.process import limit_malloc_retention, wait_for_threads_at_exit
+from app.system.process import display_problem, limit_malloc_retention, wait_for_threads_at_exit
 
 if TYPE_CHECKING:
     from app.bootstrap import Services

@@ -1,11 +1,21 @@
-"""`/project`: list and add projects, move the conversation to one, and choose what it recalls."""
+"""`/project` and `/preset`: list them, add projects, and choose those of the conversation."""
 
 from dataclasses import replace
 
 from app.chat.library import Library
+from app.chat.presets import Presets
 from app.chat.projects import Projects
-from app.commands.command import ChooseProject, Command, CommandCall, Form, Outcome, wrong_form
+from app.commands.command import (
+    ChoosePreset,
+    ChooseProject,
+    Command,
+    CommandCall,
+    Form,
+    Outcome,
+    wrong_form,
+)
 from app.domain.errors import InvalidInput
+from app.domain.presets import Preset, options_text
 from app.domain.projects import NO_PROJECT, Project, RecallRule
 from app.domain.text import escape_markdown
 from app.domain.translation import tr
@@ -22,6 +32,10 @@ _RULES = {
     RecallRule.FIRST: tr("recalls its own conversations first"),
     RecallRule.ALL: tr("recalls everything"),
 }
+_PRESET_FORMS = (
+    Form("/preset", help="List the presets"),
+    Form("/preset", "NAME", "Answer this conversation with a preset"),
+)
 
 
 def project_command(projects: Projects, library: Library) -> Command:
@@ -68,3 +82,34 @@ def project_command(projects: Projects, library: Library) -> Command:
 
 def _line(project: Project) -> str:
     return f"**{escape_markdown(project.name)}** ({_RULES[project.recall]})"
+
+
+def preset_command(presets: Presets, library: Library) -> Command:
+    """Return `/preset`."""
+
+    def run(call: CommandCall) -> Outcome:
+        conversation_id = call.context.conversation_id
+        if call.rest:
+            chosen = presets.named(call.rest)
+            if conversation_id is None:
+                return Outcome(action=ChoosePreset(chosen.uid))
+            library.choose_preset(conversation_id, chosen)
+            return Outcome(
+                tr("This conversation uses {preset}").format(preset=_preset_line(chosen))
+            )
+        current = presets.default()
+        if conversation_id is not None:
+            current = presets.of(library.open(conversation_id).conversation)
+        lines = (
+            f"- {_preset_line(preset)}{tr(' *(used here)*') if preset.uid == current.uid else ''}"
+            for preset in presets.listed()
+        )
+        return Outcome("\n".join(lines))
+
+    return Command(
+        "preset", tr("The instructions and options of this conversation"), _PRESET_FORMS, run
+    )
+
+
+def _preset_line(preset: Preset) -> str:
+    return f"**{escape_markdown(preset.name)}** {escape_markdown(options_text(preset))}".strip()

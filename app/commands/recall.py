@@ -6,13 +6,12 @@ from app.chat.recall_text import last_recall_text, preview_markdown
 from app.commands.command import Command, CommandCall, Form, Outcome, wrong_form
 from app.commands.table import markdown_table
 from app.domain.errors import InvalidInput
-from app.domain.formatting import format_percent
 from app.domain.ids import PassageId
 from app.domain.passages import KIND_TITLES
 from app.domain.recall import Verdict
 from app.domain.settings_schema import SETTINGS, Setting, SettingPage, setting_for
 from app.domain.text import escape_markdown
-from app.domain.translation import format_number, tr
+from app.domain.translation import format_number, format_percent, tr
 from app.memory.overview import OverviewService
 from app.storage.tables.settings import Settings
 

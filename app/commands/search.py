@@ -14,12 +14,11 @@ from app.commands.command import (
     wrong_form,
 )
 from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
-from app.domain.formatting import format_percent
 from app.domain.links import link_to, parse_document, parse_link, parse_page
 from app.domain.passages import DOCUMENT_KINDS, PassageKind
 from app.domain.results import SearchResponse, SearchResult, details
 from app.domain.text import escape_markdown, one_line
-from app.domain.translation import tr
+from app.domain.translation import format_percent, tr
 from app.index.query import parse_query
 from app.index.text_sync import TextIndexSync
 from app.memory.boundaries import Boundary

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.domain.ids import PassageId
-from app.domain.quoting import sanitize
+from app.domain.text import sanitize
 from app.domain.turn_text import content_hash, estimate_tokens
 
 LINE_LIMIT_CHARS = 300

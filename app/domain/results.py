@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.domain.formatting import model_label
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.links import name_of_document, name_of_page
 from app.domain.passages import PassageKind
 from app.domain.text import one_line
+from app.domain.translation import model_label
 
 _SNIPPET_CHARS = 200
 

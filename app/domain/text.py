@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from app.domain.translation import translate_filled
+from app.domain.turn_text import content_hash
 
 _UNSTORABLE = re.compile("[\ud800-\udfff\x00]")
 _TAG_RUN = re.compile("(\U0001f3f4)?([\U000e0001-\U000e007f]+)")
@@ -12,6 +13,14 @@ _OVERRIDES = re.compile("[\u202d\u202e]")
 _TAG_BASE = 0xE0000
 _DIGITS_MAX = 38  # what the database can compare, a HUGEINT
 _CANCEL_TAG = "\U000e007f"
+RECALLED = "recalled"
+PROFILE = "user-profile"
+CORE_MEMORY = "core-memory"
+SUMMARY = "earlier-summary"
+ATTACHMENT = "attachment"
+_MARK = re.compile(
+    rf"<(?=\s*/?\s*(?:{RECALLED}|{PROFILE}|{CORE_MEMORY}|{SUMMARY}|{ATTACHMENT}))", re.IGNORECASE
+)
 
 
 def clean(text: str) -> str:
@@ -130,3 +139,22 @@ def word_diff(before: str, after: str) -> tuple[DiffRun, ...]:
 
 def _stretches(*found: tuple[str, DiffKind]) -> tuple[DiffRun, ...]:
     return tuple(DiffRun(text, change) for text, change in found if text)
+
+
+def wrap_in_tag(name: str, text: str) -> str:
+    """Return `text` in a tag; "" for none."""
+    if not text:
+        return ""
+    mark = f"{name}-{content_hash(text)[:12]}"
+    return f"<{mark}>\n{text.strip()}\n</{mark}>"
+
+
+def sanitize(text: str) -> str:
+    """Return text that cannot close a block."""
+    return _MARK.sub("‹", clean(text))
+
+
+def blockquote(text: str, indent: str = "") -> str:
+    """Return text as lines that begin with a quotation mark."""
+    lines = sanitize(text).strip().splitlines() or [""]
+    return "".join(f"{indent}> {line}\n" for line in lines)

@@ -11,15 +11,6 @@ from dataclasses import dataclass, field
 from app.domain.chat import ToolSchema
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.profile import ProfileLine, within_tokens
-from app.domain.quoting import (
-    CORE_MEMORY,
-    PROFILE,
-    RECALLED,
-    SUMMARY,
-    blockquote,
-    sanitize,
-    wrap_in_tag,
-)
 from app.domain.recall import (
     PlanPart,
     PlanPartKind,
@@ -27,6 +18,15 @@ from app.domain.recall import (
     RecalledItem,
     RecallSettings,
     RetrievalResult,
+)
+from app.domain.text import (
+    CORE_MEMORY,
+    PROFILE,
+    RECALLED,
+    SUMMARY,
+    blockquote,
+    sanitize,
+    wrap_in_tag,
 )
 from app.memory import recalled_text
 from app.memory.recall_refusals import SelectionContext

@@ -5,8 +5,7 @@ A new library has it from the start if the user's system is not in English.
 
 from dataclasses import dataclass
 
-from app.domain.formatting import format_percent
-from app.domain.translation import ENGLISH, system_language, tr
+from app.domain.translation import ENGLISH, format_percent, system_language, tr
 from app.language.languages import is_english
 from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
 from app.storage.tables.passages import Passages

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus
 from app.domain.diagnostics import Explanation, FeatureScore, Obstacle, ObstacleCause, QueryWord
-from app.domain.formatting import format_percent
 from app.domain.ids import ExchangeId, PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
 from app.domain.text import one_line
-from app.domain.translation import tr
+from app.domain.translation import format_percent, tr
 from app.index.ranking import FEATURES, Ranked, features, weights
 from app.index.text_index import TantivyTextIndex
 from app.memory.coverage import why_no_vector

@@ -14,11 +14,10 @@ from itertools import islice
 
 from app.domain.conversations import Role
 from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
-from app.domain.formatting import format_percent
 from app.domain.ids import PassageId, part_number, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.recall import RecentTurn, Verdict
-from app.domain.translation import tr_noop
+from app.domain.translation import format_percent, tr_noop
 from app.domain.wording import question_share
 from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query

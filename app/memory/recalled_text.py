@@ -1,6 +1,6 @@
 """Recalled text in prompts, and citations of it in answers.
 
-Quotations (`app.domain.quoting`) are dated and attributed, and have ids to cite.
+Quotations (`app.domain.text`) are dated and attributed, and have ids to cite.
 """
 
 import re
@@ -10,7 +10,6 @@ from datetime import datetime
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.links import Link, document_link, find_document_links, find_links, link_to
 from app.domain.passages import PassageKind
-from app.domain.quoting import blockquote, sanitize
 from app.domain.recall import (
     PromptPiece,
     RecalledItem,
@@ -21,7 +20,7 @@ from app.domain.recall import (
     RetrievedFact,
     RetrievedMessage,
 )
-from app.domain.text import one_line
+from app.domain.text import blockquote, one_line, sanitize
 from app.language.secrets import masked
 from app.language.sentences import ends_with_question_mark
 from app.memory.quotation import CUT, excerpt

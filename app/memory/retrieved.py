@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from app.domain.conversations import Role
 from app.domain.ids import ConversationId, PartId, PassageId, passage_id_of
 from app.domain.passages import PassageText
-from app.domain.quoting import sanitize
 from app.domain.recall import (
     MatchScore,
     QuotableText,
@@ -15,7 +14,7 @@ from app.domain.recall import (
     RetrievedMessage,
     Verdict,
 )
-from app.domain.text import one_line
+from app.domain.text import one_line, sanitize
 from app.index.ranking import Ranked
 from app.memory.quotation import quote_units
 from app.memory.recall_search import PreparedQuery

@@ -24,8 +24,8 @@ from app.domain.attachments import (
 )
 from app.domain.conversations import Attachment, File, Image
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.formatting import format_size
 from app.domain.text import clean, one_line
+from app.domain.translation import format_size
 from app.storage.safety.attachments import AttachmentFiles
 from app.system.file_programs import UnreadableFile, pdf_text, scaled_image
 

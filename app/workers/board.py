@@ -16,10 +16,9 @@ from app.storage.tables.attempts import Attempts, FailedItems
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.workers.background_model import MODEL_KEYS, ModelClient
-from app.workers.job import ActiveEmbedder, Clock, Job, SystemClock
+from app.workers.job import ActiveEmbedder, Clock, Job, OpenConversation, SystemClock
 from app.workers.jobs import JobParts, build_jobs, embedding_pipeline
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
-from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_reader import READERS, NearestFacts, PartReader
 from app.workers.loop import StatusListener, WorkerLoop
 from app.workers.retries import Jitter, full_jitter

@@ -1,4 +1,4 @@
-"""The interface between a worker loop and its job, and the clock they use."""
+"""The interface between a worker loop and its job, the clock they use, and the conversation that workers skip."""
 
 import threading
 import time
@@ -16,6 +16,12 @@ from app.storage.work.queue import Tally
 
 if TYPE_CHECKING:
     from app.workers.jobs import JobParts
+from datetime import timedelta
+
+from app.domain.ids import ConversationId
+from app.storage.engine.store import Store
+from app.storage.tables.settings import Settings
+from app.storage.work.summary_work import SummaryWork
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -191,3 +197,25 @@ class SystemClock:
     def wait(self, event: threading.Event, timeout_s: float) -> bool:
         """Block until `event` is set, at most `timeout_s`; return whether it is."""
         return event.wait(timeout_s)
+
+
+class OpenConversation:
+    """The open conversation, which workers skip until it is quiet; none on the command line.
+
+    Attributes:
+        id: Set by the window, from any thread.
+    """
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._work = SummaryWork(store)
+        self._settings = settings
+        self.id: ConversationId | None = None
+
+    def skipped(self, at: datetime) -> ConversationId | None:
+        """Return the open conversation, unless it was quiet for `summarizer_quiet_minutes`; blocking."""
+        opened = self.id
+        if opened is None:
+            return None
+        quiet = timedelta(minutes=self._settings.number("summarizer_quiet_minutes"))
+        since = self._work.quiet_since(opened)
+        return None if since is not None and since + quiet <= at else opened

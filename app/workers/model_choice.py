@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from app.domain.chat import ModelRef, UsageReported
 from app.domain.errors import InvalidInput, KnownError
-from app.domain.formatting import format_estimate
-from app.domain.translation import format_number, tr, trn
+from app.domain.translation import format_estimate, format_number, tr, trn
 from app.domain.workers import WorkerName
 from app.memory.profile import ENABLED
 from app.providers.configuration import ProviderConfig

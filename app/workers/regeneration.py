@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.formatting import format_estimate
 from app.domain.passages import PassageKind
-from app.domain.translation import format_number, tr, trn
+from app.domain.translation import format_estimate, format_number, tr, trn
 from app.domain.workers import WorkerName
 from app.memory.embedders import EmbedderDirectory
 from app.storage.engine.store import Store

@@ -11,9 +11,8 @@ from datetime import datetime
 
 from app.domain.changes import SpendAdded, SpendReleased, SpendReserved
 from app.domain.errors import Cancelled, ConnectionLost, KnownError, StorageError, TimedOut
-from app.domain.formatting import day_start, month_start, next_day, next_month
 from app.domain.ids import new_uid
-from app.domain.translation import tr_noop
+from app.domain.translation import day_start, month_start, next_day, next_month, tr_noop
 from app.storage.engine.store import Store
 from app.storage.engine.times import now
 from app.storage.tables.settings import Settings

@@ -4,8 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.formatting import format_at_most, format_duration, format_usd
-from app.domain.translation import format_number, tr, trn
+from app.domain.translation import (
+    format_at_most,
+    format_duration,
+    format_number,
+    format_usd,
+    tr,
+    trn,
+)
 from app.domain.workers import (
     WORKERS,
     FailedItem,

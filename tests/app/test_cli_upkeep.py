@@ -22,8 +22,7 @@ from app.providers.configuration import ProviderConfig
 from app.storage.safety import maintenance
 from app.storage.safety.backup import list_backups
 from app.storage.tables.attempts import Attempts
-from app.system.paths import DataPaths
-from app.system.window_state import stored_settings
+from app.system.paths import DataPaths, stored_settings
 from app.workers.board import WorkerBoard
 from tests.fakes.command_line import CommandLine, Console
 from tests.fakes.loopback import Loopback

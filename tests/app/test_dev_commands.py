@@ -14,7 +14,7 @@ import dev_environment
 import dev_python
 import dev_system
 from app.cli.commands import COMMANDS
-from app.system.display import display_problem
+from app.system.process import display_problem
 
 ROOT = Path(__file__).resolve().parents[2]
 

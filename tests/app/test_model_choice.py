@@ -10,8 +10,8 @@ import pytest
 from app.domain.changes import ChangeSet, SpendAdded
 from app.domain.chat import StoredProvider
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.formatting import day_start, month_start, next_day, next_month
 from app.domain.topics import TopicId
+from app.domain.translation import day_start, month_start, next_day, next_month
 from app.domain.workers import WorkerName
 from app.providers.pricing.prices import OwnPrice, OwnPrices
 from app.storage.engine.store import Store

@@ -25,8 +25,8 @@ from app.storage.tables.profile import ProfileRows
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
 from app.workers.board import WorkerBoard
+from app.workers.job import OpenConversation
 from app.workers.jobs import JobParts
-from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.profile_writer import ProfileWriter
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.canary import CANARY, files_after_erasing, plain_databases

@@ -26,8 +26,8 @@ from app.storage.tables.exchanges import Exchanges, shown_path
 from app.storage.tables.settings import Settings
 from app.transfer import open_replies, source_files
 from app.transfer.importing import import_files
+from app.workers.job import OpenConversation
 from app.workers.jobs import JobParts
-from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.source_reader import SourceReader
 from tests.fakes.command_line import Console
 from tests.fakes.export_files import log_records, write

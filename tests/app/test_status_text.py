@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from app.domain.formatting import (
+from app.domain.translation import (
     format_at_most,
     format_count,
     format_duration,

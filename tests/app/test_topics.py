@@ -9,7 +9,7 @@ import pytest
 from app.chat.projects import Projects
 from app.check import check
 from app.commands.command import CommandContext, parse
-from app.commands.topics import topics_command
+from app.commands.library import topics_command
 from app.domain.changes import ChangeSet, ConversationEdited
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import FactCategory

@@ -11,15 +11,20 @@ import pytest
 
 from app.chat.problems import CONNECTION_LOST, CUT_SHORT, EMPTY, STOPPED
 from app.domain import translation
-from app.domain.formatting import format_day, format_size, format_turn, long_day, money, quoted
 from app.domain.settings_schema import SETTINGS, SettingPage
 from app.domain.sources import SOURCES
 from app.domain.translation import (
     LANGUAGES,
     choose_language,
+    format_day,
     format_number,
+    format_size,
+    format_turn,
     in_english,
     language,
+    long_day,
+    money,
+    quoted,
     tr,
     trn,
 )

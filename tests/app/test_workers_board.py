@@ -23,9 +23,8 @@ from app.storage.work.summary_work import EXCHANGE_SUMMARIES, SummaryWork
 from app.system.keys import KeyStore
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.job import IsCancelled
+from app.workers.job import IsCancelled, OpenConversation
 from app.workers.jobs import JobParts
-from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_reader import READERS
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import ListJob, blocks_until_cancelled, hosted, until

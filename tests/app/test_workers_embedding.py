@@ -27,11 +27,10 @@ from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
-from app.workers.job import Blocked
+from app.workers.job import Blocked, OpenConversation
 from app.workers.jobs import JobParts, chunk_vectors
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from app.workers.jobs.limited_embedding import PageRateLimit
-from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.spend_limits import MaxUsage, SpendLimits
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import JumpingClock, hosted, until

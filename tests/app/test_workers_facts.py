@@ -30,9 +30,9 @@ from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
 from app.workers.board import WorkerBoard
+from app.workers.job import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
-from app.workers.jobs.open_conversation import OpenConversation
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import (
     AT,

@@ -36,9 +36,8 @@ from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, SummaryWork
 from app.workers.board import WorkerBoard
-from app.workers.job import IsCancelled
+from app.workers.job import IsCancelled, OpenConversation
 from app.workers.jobs import JobParts
-from app.workers.jobs.open_conversation import OpenConversation
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import AT, add_conversation, killed, new_conversation, opened
 from tests.fakes.summarizers import ScriptedSummarizer, go_on, said_more

@@ -14,8 +14,8 @@ from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
+from app.workers.job import OpenConversation
 from app.workers.jobs import JobParts
-from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.tool_summarizer import ToolSummarizer
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.jobs import JumpingClock

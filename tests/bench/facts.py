@@ -22,9 +22,9 @@ from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
+from app.workers.job import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
-from app.workers.jobs.open_conversation import OpenConversation
 from tests.bench.shared.measuring import ROOT, Figures, options, print_json, timed
 from tests.fakes.jobs import JumpingClock
 from tests.fakes.stored import add_conversation, opened

@@ -19,8 +19,8 @@ from pathlib import Path
 from app.bootstrap import RunMode, Services, build
 from app.domain.sources import SOURCES, SourceName
 from app.system.paths import DataPaths
+from app.workers.job import OpenConversation
 from app.workers.jobs import JobParts
-from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.source_reader import SourceReader
 from tests.bench.shared.measuring import options, peak_mb, print_json, timed
 

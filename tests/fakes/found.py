@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.quoting import sanitize
 from app.domain.recall import (
     MatchScore,
     QuotableText,
@@ -16,6 +15,7 @@ from app.domain.recall import (
     RetrievedMessage,
     Verdict,
 )
+from app.domain.text import sanitize
 
 SAID_AT = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
 

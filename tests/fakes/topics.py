@@ -11,8 +11,8 @@ from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.workers.background_model import ModelClient
 from app.workers.board import WorkerBoard
+from app.workers.job import OpenConversation
 from app.workers.jobs import JobParts
-from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.topic_finder import TopicJob
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import JumpingClock

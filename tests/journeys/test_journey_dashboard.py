@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QLabel, QTreeWidget
 from app.bootstrap import RunMode, Services, build
 from app.domain.changes import ConversationEdited, SpendAdded
 from app.domain.chat import StoredProvider
-from app.domain.formatting import format_size
+from app.domain.translation import format_size
 from app.domain.workers import WORKERS, WorkerName
 from app.providers.pricing.prices import OwnPrice
 from app.storage.engine.store import Store

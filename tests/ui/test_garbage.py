@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ui.main.garbage import GarbageCollector
+from ui.main.application import GarbageCollector
 
 
 class Knot:

@@ -28,8 +28,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.domain.translation import LANGUAGES
-from app.system.paths import DataPaths
-from app.system.window_state import store_state
+from app.system.paths import DataPaths, store_state
 from tests.fakes.screens import FakeBridge, Recorder
 from ui.main import start
 from ui.main.memory_panels import _yield_to_user

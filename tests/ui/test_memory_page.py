@@ -19,7 +19,7 @@ from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
 from app.domain.settings_schema import SETTINGS
 from app.storage.tables.memories import CoreMemoryText, KnownMemory
 from ui.models.conversations import ListRole
-from ui.models.memories import MemoryListModel, source_text
+from ui.models.facts import MemoryListModel, saved_source_text
 from ui.models.preview import PreviewListModel
 from ui.views.memory.versions import StandingTextPane
 from ui.views.settings.memory_page import MemoryPage
@@ -233,8 +233,8 @@ def test_saved_texts_are_rows_with_their_source(qtmodeltester: object) -> None:
     below = [model.index(number).data(ListRole.SUBTITLE) for number in range(2)]
     after_day = [words.partition(" \N{MIDDLE DOT} ")[2] for words in below]
     assert after_day == ["yours", "written by a model \N{MIDDLE DOT} Tea"]
-    assert source_text(own).startswith("You saved it")
-    assert source_text(said).startswith("A model wrote and saved it")
+    assert saved_source_text(own).startswith("You saved it")
+    assert saved_source_text(said).startswith("A model wrote and saved it")
     qtmodeltester.check(model)  # type: ignore[attr-defined]
 
 

@@ -11,7 +11,7 @@ from app.domain.ids import ConversationId
 from app.domain.projects import Project
 from tests.fakes.screens import Parts, Recorder
 from ui.presenters.projects import ProposalsPresenter
-from ui.views.dialogs.proposals_dialog import ProposalsDialog
+from ui.views.dialogs.project_dialog import ProposalsDialog
 
 IDS = (ConversationId(3), ConversationId(4))
 HERON = ProjectProposal("folder:heron", "heron", False, IDS, None)

@@ -18,8 +18,8 @@ from ui.models.conversations import ConversationListModel
 from ui.presenters.projects import ProjectsPresenter
 from ui.views.dialogs.project_dialog import ProjectDialog
 from ui.views.project_list import ProjectList
+from ui.widgets.on_screen import stops_in
 from ui.widgets.project_chip import ProjectChip
-from ui.widgets.tab_order import stops_in
 
 
 class Screen:

@@ -80,7 +80,7 @@ def test_no_sign_made_of_letters_is_an_icon() -> None:
 
 
 def test_numbers_are_written_in_the_language_of_the_window() -> None:
-    """Separators and the percent sign differ: `app.domain.formatting` writes both."""
+    """Separators and the percent sign differ: `app.domain.translation` writes both."""
     loose = []
     for path in UI.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 import icons
-from app.system.window_state import store_state, stored_settings
+from app.system.paths import store_state, stored_settings
 from ui.icons import RESOURCES, set_icon
 from ui.main.start import first_appearance
 from ui.theme import (

@@ -8,8 +8,7 @@ import gc
 from importlib import import_module
 
 from app.domain.translation import choose_language
-from app.system.paths import DataPaths
-from app.system.window_state import stored_settings
+from app.system.paths import DataPaths, stored_settings
 
 
 def main() -> int:

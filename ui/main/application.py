@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import qasync
-from PySide6.QtCore import QEvent, QTimer
+from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.bootstrap import RunMode, Services, build
@@ -19,12 +19,10 @@ from app.cli.entry import execute
 from app.cli.remote import CommandServer, raise_window
 from app.domain.errors import AlreadyOpen, KnownError
 from app.domain.translation import tr
-from app.system.paths import DataPaths
-from app.system.window_state import store_state
+from app.system.paths import DataPaths, store_state
 from ui.bridge import Bridge
 from ui.errors import ReportDialog, crash_report, error_text, install_exception_hook
 from ui.main.composition import Presenters
-from ui.main.garbage import GarbageCollector
 from ui.rendering import formulas, highlight
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
@@ -36,6 +34,10 @@ _FINISH_POOLS_MS = 3_000
 _SIGNAL_CHECK_MS = 200
 _OPEN_ATTEMPTS = 20
 _RETRY_S = 0.25
+_INTERVAL_MS = 1_000
+_YOUNG_MIN = 700  # new objects below which it does nothing; Python's own threshold
+_PER_OLDER = 10  # collections of a generation before one of the next older; Python's own, too
+_EXAMINED_MAX = 20_000  # objects: as many as are examined in 8 ms
 
 
 class DesktopApplication:
@@ -296,3 +298,38 @@ def _on_loop_error(running: DesktopApplication, context: dict[str, Any]) -> None
     _log.error("%s", context.get("message"), exc_info=error)
     if isinstance(error, BaseException):
         running.report(error)
+
+
+class GarbageCollector(QObject):
+    """Collects garbage in the thread it lives in, until `stop`.
+
+    Many new objects at once are not garbage but modules (an SDK creates 100,000 objects, 50 ms per
+    collection) or a long list. They are frozen, that is, exempt from collection; reference counting
+    still frees them, except for cycles among them.
+    """
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._timer = QTimer(self, interval=_INTERVAL_MS)
+        self._timer.timeout.connect(self.collect)
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Stop collecting."""
+        self._timer.stop()
+
+    def collect(self) -> None:
+        """Collect young objects, sometimes older ones; at most about 20,000 each time."""
+        young, middle, old = gc.get_count()
+        if young < _YOUNG_MIN:
+            return
+        if young > _EXAMINED_MAX:
+            gc.freeze()
+        elif middle < _PER_OLDER:
+            gc.collect(0)
+        elif old < _PER_OLDER:
+            gc.collect(1)
+        elif len(gc.get_objects(generation=2)) > _EXAMINED_MAX:
+            gc.freeze()
+        else:
+            gc.collect()

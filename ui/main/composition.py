@@ -1,23 +1,62 @@
 """The composition of the window: presenters connected to views, actions and each other, start and end."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+
+from PySide6.QtWidgets import QWidget
 
 from app.bootstrap import Services
 from app.domain.chat import ModelRef
 from app.domain.conversations import Conversation, Draft
 from app.domain.settings_schema import SettingPage
-from app.system.window_state import FIRST_SETTINGS, store_state
+from app.domain.translation import tr
+from app.system.paths import FIRST_SETTINGS, store_state
 from ui.bridge import Bridge
 from ui.main.creation import CreatedPresenters
-from ui.main.tour import tour_stops
-from ui.presenters.first_steps import TourPresenter
+from ui.presenters.first_steps import TourPresenter, TourStop
 from ui.presenters.imports import SAMPLE
 from ui.theme import Appearance
 from ui.views.main_window import MainWindow
 from ui.views.palette import CommandPalette
 from ui.widgets.transcript.panels import MODEL_PROBLEMS
+
+_SEARCH = (
+    tr("Search everything"),
+    tr(
+        "Type here. Every message is found by its words and by its meaning, and a result opens at "
+        "the very turn."
+    ),
+)
+_ASK = (
+    tr("Ask about your past"),
+    tr(
+        "Write your question here. Meanwhile this card counts what memory would add to it; click "
+        "the number to see what that is. Without a language model, Recall answers from your "
+        "conversations alone."
+    ),
+)
+_SOURCES = (
+    tr("See the sources"),
+    tr(
+        "This pane shows what was recalled for an answer and why, and exactly what was sent to "
+        "the model."
+    ),
+)
+_BACKGROUND = (
+    tr("Work in the background"),
+    tr(
+        "Conversations are summarized and indexed on this computer. Here you see how far that "
+        "is, what it costs, and can switch it off."
+    ),
+)
+_MODEL = (
+    tr("Connect a model"),
+    tr(
+        "Choose who answers here, or add a provider. Everything else is in the settings "
+        "of the Conversation menu. Nothing leaves this computer until you choose a provider."
+    ),
+)
 
 
 class Presenters(CreatedPresenters):
@@ -245,3 +284,27 @@ class Presenters(CreatedPresenters):
             self._services.profile.waiting,
             lambda count: self._window.memory.open_page("profile" if count else "core"),
         )
+
+
+def tour_stops(window: MainWindow) -> Sequence[TourStop]:
+    """Return the five stops."""
+
+    def page(name: str) -> QWidget:
+        window.memory.open_page(name)
+        return window.memory_dock
+
+    def search() -> QWidget:
+        window.actions_by_name["sidebar"].setChecked(True)
+        return window.sidebar.box
+
+    def settings() -> QWidget:
+        window.memory_dock.hide()
+        return window.chat.composer.model
+
+    return (
+        TourStop(*_SEARCH, search),
+        TourStop(*_ASK, lambda: window.chat.composer),
+        TourStop(*_SOURCES, lambda: page("sources")),
+        TourStop(*_BACKGROUND, lambda: page("activity")),
+        TourStop(*_MODEL, settings),
+    )

@@ -18,9 +18,8 @@ from PySide6.QtCore import (
 )
 
 from app.domain.conversations import OWN_SOURCE, Conversation
-from app.domain.formatting import format_day, format_moment
 from app.domain.ids import ConversationId
-from app.domain.translation import month_name, tr
+from app.domain.translation import format_day, format_moment, month_name, tr
 from app.storage.safety.maintenance import TRASH_KEPT_FOR
 
 Index = QModelIndex | QPersistentModelIndex

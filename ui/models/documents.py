@@ -11,9 +11,8 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from app.domain.documents import AddedPath, DocumentState, DocumentStatus
-from app.domain.formatting import format_size
-from app.domain.translation import format_number, tr, translate_filled, trn
-from app.workers.document_folders import nearest_path
+from app.domain.translation import format_number, format_size, tr, translate_filled, trn
+from app.workers.followed import nearest_path
 from ui.icons import Ink, icon
 
 _NOWHERE = QModelIndex()

@@ -1,4 +1,4 @@
-"""The list model of facts, and the texts that describe a fact."""
+"""List models of facts and of saved texts, and the texts that describe one."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,9 +8,9 @@ from typing import ClassVar
 from PySide6.QtCore import Qt
 
 from app.domain.facts import BY_PATTERNS, BY_USER, FactCategory
-from app.domain.formatting import format_day, format_moment, format_turn
-from app.domain.translation import tr
+from app.domain.translation import format_day, format_moment, format_turn, tr
 from app.storage.tables.facts import KnownFact
+from app.storage.tables.memories import KnownMemory
 from ui.models.conversations import GroupedListModel, Heading, ListRole
 
 CATEGORY_NAMES = {
@@ -103,3 +103,36 @@ def maker_text(model: str) -> str:
 def version_label(made_at: datetime, model: str) -> str:
     """Return the label of a version: its time and its author."""
     return f"{format_moment(made_at)}{_DOT}{maker_text(model)}"
+
+
+def saved_subtitle_text(known: KnownMemory) -> str:
+    """Return when, by whom and where a text was saved."""
+    parts = [format_day(known.memory.saved_at), "yours"]
+    if known.memory.is_written_by_model:
+        parts[1:] = [tr("written by a model"), known.conversation_title or tr("Untitled")]
+    return _DOT.join(parts)
+
+
+class MemoryListModel(GroupedListModel):
+    """Saved texts in the order given."""
+
+    identity: ClassVar = attrgetter("memory.id")
+    texts: ClassVar = {
+        Qt.ItemDataRole.DisplayRole: lambda row: row.memory.text.replace("\n", " "),
+        Qt.ItemDataRole.AccessibleTextRole: lambda row: (
+            f"{row.memory.text}, {saved_subtitle_text(row)}"
+        ),
+        ListRole.SUBTITLE: saved_subtitle_text,
+    }
+
+
+def saved_source_text(known: KnownMemory) -> str:
+    """Return where a text comes from, as a sentence."""
+    day = format_day(known.memory.saved_at)
+    if known.memory.conversation_id is None:
+        return tr("You saved it on {day}. Number {id}.").format(day=day, id=known.memory.id)
+    turn = "" if known.turn_number is None else f", {format_turn(known.turn_number)}"
+    title = known.conversation_title or tr("a deleted conversation")
+    return tr("A model wrote and saved it on {day} in “{title}”{turn}. Number {id}.").format(
+        day=day, title=title, turn=turn, id=known.memory.id
+    )

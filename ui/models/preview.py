@@ -8,9 +8,8 @@ from PySide6.QtCore import Qt
 
 from app.chat.recall_preview import Preview, is_changed
 from app.chat.recall_text import name_text, outcome_text
-from app.domain.formatting import format_percent
 from app.domain.recall import RecalledItemDetails, RecallLayer
-from app.domain.translation import format_number, tr
+from app.domain.translation import format_number, format_percent, tr
 from ui.models.conversations import GroupedListModel, Heading, ListRole
 from ui.models.setting_labels import with_setting_labels
 

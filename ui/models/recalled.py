@@ -7,9 +7,8 @@ from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QFont, QStandardItem, QStandardItemModel
 
 from app.chat.inspector import Source
-from app.domain.formatting import format_percent
 from app.domain.recall import RecallLayer
-from app.domain.translation import format_number, tr, trn
+from app.domain.translation import format_number, format_percent, tr, trn
 from ui.icons import Ink, icon
 from ui.models.preview import GROUPS
 from ui.models.source_labels import (

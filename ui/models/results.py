@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from PySide6.QtCore import QObject, Qt
 
-from app.domain.formatting import format_day, format_percent
 from app.domain.passages import DOCUMENT_KINDS, PassageKind
 from app.domain.results import SearchResult, details
-from app.domain.translation import tr, trn
+from app.domain.translation import format_day, format_percent, tr, trn
 from ui.models.conversations import GroupedListModel, Heading, Index, ListRole, source_title
 
 _KINDS = (

@@ -2,9 +2,8 @@
 
 import re
 
-from app.domain.formatting import format_percent, quoted
 from app.domain.settings_schema import SETTINGS
-from app.domain.translation import tr
+from app.domain.translation import format_percent, quoted, tr
 
 _KEYS = "|".join(key for key in SETTINGS if "_" in key)
 _NAMED = re.compile(rf"\b({_KEYS})\b(?:( \w+ )([01](?:[.,]\d+)?)(?![.,]?\d))?")

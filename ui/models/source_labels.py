@@ -2,11 +2,10 @@
 
 from app.chat.inspector import Source
 from app.domain.documents import FileState
-from app.domain.formatting import format_day, format_percent, format_turn
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails, RecallLayer, Verdict
 from app.domain.text import one_line
-from app.domain.translation import format_number, tr
+from app.domain.translation import format_day, format_number, format_percent, format_turn, tr
 from ui.models.setting_labels import with_setting_labels
 
 _DOT = " \N{MIDDLE DOT} "

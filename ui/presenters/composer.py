@@ -12,11 +12,10 @@ from app.chat.typed_recall import TypedContribution, TypedItem, TypedRecall
 from app.commands.table import CompletionItem
 from app.domain.changes import ChangeSet
 from app.domain.conversations import Draft, Exchange, ExchangeStatus, Text
-from app.domain.formatting import format_day, money
 from app.domain.ids import ConversationId
 from app.domain.passages import PassageKind
 from app.domain.text import one_line
-from app.domain.translation import tr
+from app.domain.translation import format_day, money, tr
 from app.memory.mentions import Mentionable, Mentions
 from ui.models.source_labels import kind_text, source_text
 from ui.presenters.compose import ComposePresenter

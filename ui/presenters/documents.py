@@ -17,7 +17,7 @@ from app.storage.tables.documents import DocumentTexts
 from app.system.document_files import state_of_file
 from app.system.file_programs import UnreadableFile, page_image
 from app.workers.board import WorkerBoard
-from app.workers.document_folders import FOLDERS_KEY, AddedDocuments
+from app.workers.followed import FOLDERS_KEY, AddedDocuments
 from ui.bridge import Refresh
 from ui.models.documents import DocumentRow, rows_of, summary_text
 from ui.presenters.conversation import ConversationPresenter

@@ -5,9 +5,8 @@ from functools import partial
 
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.facts import Fact, FactCategory
-from app.domain.formatting import quoted
 from app.domain.ids import ConversationId
-from app.domain.translation import tr
+from app.domain.translation import quoted, tr
 from app.memory.facts import FactService
 from app.storage.tables.facts import FactFilter, Facts, KnownFact
 from ui.presenters.conversation import ConversationPresenter

@@ -9,8 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
-from app.domain.formatting import format_day, format_size
-from app.domain.translation import tr, trn
+from app.domain.translation import format_day, format_size, tr, trn
 from app.domain.turn_text import RECALL_MODEL
 from app.providers.gallery import title_of
 from app.storage.tables.settings import Settings

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from app.domain.conversations import Conversation, Exchange, TitleOrigin
-from app.domain.formatting import format_turn, quoted
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from app.domain.translation import tr
+from app.domain.translation import format_turn, quoted, tr
 from app.memory.secrets import SecretPlace, ValueService, places_text
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter

@@ -6,11 +6,10 @@ from typing import Any
 from app.chat.inspector import InspectionService, Source
 from app.domain.changes import ChangeSet
 from app.domain.diagnostics import Probe, ProbeDetails
-from app.domain.formatting import format_turn
 from app.domain.ids import ExchangeId
 from app.domain.recall import Verdict
 from app.domain.text import one_line
-from app.domain.translation import tr
+from app.domain.translation import format_turn, tr
 from app.memory.coverage import TurnCoverage, TurnSearchStatus
 from app.memory.explain import Explainer
 from app.memory.probes import ProbeQuestions

@@ -7,11 +7,10 @@ from typing import Any
 from app.domain.changes import ChangeSet
 from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.facts import Memory, MemoryWrite, WriteState
-from app.domain.formatting import quoted
 from app.domain.ids import ExchangeId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.text import one_line
-from app.domain.translation import tr
+from app.domain.translation import quoted, tr
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
 from app.memory.memory_writes import MemoryWriteService
 from app.memory.profile import ENABLED, ProfileService

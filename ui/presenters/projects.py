@@ -15,8 +15,7 @@ from app.domain.translation import tr, trn
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, ask_for_text, show_menu
 from ui.views.dialogs.confirm import confirm_removal
-from ui.views.dialogs.project_dialog import ProjectDialog
-from ui.views.dialogs.proposals_dialog import ProposalsDialog
+from ui.views.dialogs.project_dialog import ProjectDialog, ProposalsDialog
 from ui.views.project_list import ProjectList
 from ui.widgets.banner import Banner
 from ui.widgets.project_chip import ProjectChip

@@ -18,11 +18,10 @@ from app.chat.routines import (
     plan_text,
 )
 from app.domain.errors import ConsentMissing, KnownError
-from app.domain.formatting import format_moment
 from app.domain.presets import Preset
 from app.domain.projects import Project
 from app.domain.routines import Outcome, Routine, RoutineRun
-from app.domain.translation import tr, weekday_name
+from app.domain.translation import format_moment, tr, weekday_name
 from app.language.schedules import read_schedule, schedule_text
 from app.storage.engine.times import now
 from ui.presenters.presenter import OpenTurn, Presenter

@@ -11,14 +11,13 @@ from functools import partial
 from PySide6.QtCore import QPoint, QTimer
 
 from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
-from app.domain.formatting import format_percent, format_turn
 from app.domain.ids import ConversationId, ExchangeId, MessageId, passage_id_of
 from app.domain.links import link_to
 from app.domain.passages import DOCUMENT_KINDS, PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.text import sentences
 from app.domain.topics import Topic
-from app.domain.translation import tr
+from app.domain.translation import format_percent, format_turn, tr
 from app.index.query import parse_query
 from app.index.snippets import marks_in
 from app.memory.overview import EmbeddingCoverage

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.chat.project_proposals import ProjectProposals
-from app.domain.formatting import format_size
 from app.domain.sources import SOURCES
 from app.domain.text import sentences
-from app.domain.translation import tr, trn
+from app.domain.translation import format_size, tr, trn
 from app.mcp.access import Access, McpAccess
 from app.memory.embedder_suggestion import EmbedderSuggestions
-from app.workers.sources import FollowedSources
+from app.workers.followed import FollowedSources
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
 from ui.widgets.banner import Banner

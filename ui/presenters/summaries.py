@@ -5,10 +5,9 @@ from functools import partial
 
 from app.chat.library import Library
 from app.domain.errors import KnownError
-from app.domain.formatting import format_turn
 from app.domain.ids import ConversationId
 from app.domain.text import one_line
-from app.domain.translation import tr
+from app.domain.translation import format_turn, tr
 from app.memory.summaries import SummaryService, SummaryTarget
 from app.storage.tables.passages import Passages
 from app.storage.tables.summaries import Summaries

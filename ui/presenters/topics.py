@@ -7,11 +7,10 @@ from PySide6.QtCore import QPoint
 
 from app.chat.projects import Projects
 from app.domain.changes import ChangeSet
-from app.domain.formatting import format_day, format_month
 from app.domain.ids import ConversationId
 from app.domain.projects import Project
 from app.domain.topics import Topic, Trail
-from app.domain.translation import format_number, tr
+from app.domain.translation import format_day, format_month, format_number, tr
 from app.index.query import filter_text
 from app.memory.topics.service import TopicService
 from ui.presenters.conversation import ConversationPresenter

@@ -13,8 +13,8 @@ from ui.widgets.banner import Banner, NoteCard
 from ui.widgets.composer import Composer
 from ui.widgets.controls import button, filled, row_of
 from ui.widgets.elided_edit import ElidedEdit
+from ui.widgets.on_screen import stops_in
 from ui.widgets.plain_label import PlainLabel
-from ui.widgets.tab_order import stops_in
 
 if TYPE_CHECKING:
     from ui.views.welcome import Welcome

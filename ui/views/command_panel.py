@@ -8,8 +8,8 @@ from app.domain.errors import KnownError
 from app.domain.text import one_line
 from app.domain.translation import tr
 from ui.theme import current_theme
-from ui.widgets.announce import announce
 from ui.widgets.controls import column_in, row_of, tool_button
+from ui.widgets.on_screen import announce
 from ui.widgets.plain_label import PlainLabel, plain_label
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
 from ui.widgets.transcript.layout import Root

@@ -118,8 +118,8 @@ class MainWindow(QMainWindow):
         from ui.views.memory.knowledge_view import KnowledgeView
         from ui.views.memory.pane import MemoryPane
         from ui.views.welcome import DropHint
+        from ui.widgets.on_screen import tab_through
         from ui.widgets.shortcut_guard import ShortcutGuard
-        from ui.widgets.tab_order import tab_through
 
         self._add_sidebar()
         yield

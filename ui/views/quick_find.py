@@ -6,10 +6,9 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QDialog, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
-from app.domain.formatting import format_day
 from app.domain.results import SearchResult
 from app.domain.text import one_line
-from app.domain.translation import tr
+from app.domain.translation import format_day, tr
 from ui.widgets.controls import filled, line_edit
 from ui.widgets.plain_label import plain_label
 

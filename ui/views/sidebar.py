@@ -26,8 +26,8 @@ from ui.views.drag_list import DragList
 from ui.views.project_list import ProjectList
 from ui.views.results import ResultList, ResultsPlace
 from ui.views.rows import MENU_PX, RowDelegate
-from ui.widgets.announce import announce
 from ui.widgets.controls import button, column_in, combo_box, set_up_list_view, with_key
+from ui.widgets.on_screen import announce
 from ui.widgets.plain_label import PlainLabel, plain_label
 from ui.widgets.search_box import SearchBox
 

@@ -7,8 +7,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
-from ui.widgets.announce import announce
 from ui.widgets.controls import button, filled, row_of
+from ui.widgets.on_screen import announce
 from ui.widgets.plain_label import plain_label
 
 _WIDTH_PX, _GAP_PX, _FRAME_PX = 320, 12, 3

@@ -6,8 +6,8 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from app.domain.translation import tr
-from ui.widgets.announce import announce
 from ui.widgets.controls import button, filled, tool_button
+from ui.widgets.on_screen import announce
 from ui.widgets.plain_label import PlainLabel
 
 _TOAST_MS = 8000

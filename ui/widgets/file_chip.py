@@ -6,8 +6,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.domain.attachments import TEXT_MAX_CHARS, hashes_of
 from app.domain.conversations import File, Image
-from app.domain.formatting import format_size
-from app.domain.translation import format_number, tr
+from app.domain.translation import format_number, format_size, tr
 from ui.widgets.controls import filled, tool_button
 from ui.widgets.plain_label import PlainLabel
 from ui.widgets.thumbnails import Thumbnails

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.domain.formatting import model_label, money
-from app.domain.translation import format_number, tr
+from app.domain.translation import format_number, model_label, money, tr
 
 if TYPE_CHECKING:
     from app.chat.models import ModelCard

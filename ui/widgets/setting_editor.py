@@ -14,9 +14,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.errors import InvalidSetting
-from app.domain.formatting import format_percent
 from app.domain.settings_schema import Setting, SettingValue
-from app.domain.translation import LANGUAGES, tr
+from app.domain.translation import LANGUAGES, format_percent, tr
 from ui.widgets.choice_box import AmountBox, NumberBox, Slider
 from ui.widgets.controls import column_in, combo_box, tool_button
 from ui.widgets.plain_label import PlainLabel

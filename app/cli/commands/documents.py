@@ -6,10 +6,10 @@ from app.chat.projects import Projects
 from app.cli.arguments import UsageError
 from app.cli.terminal import Terminal, members
 from app.domain.documents import DocumentState, DocumentStatus
-from app.domain.formatting import format_count
+from app.domain.translation import format_count
 from app.index.text_sync import TextIndexSync
 from app.memory.embedders import EmbedderDirectory
-from app.workers.document_folders import AddedDocuments
+from app.workers.followed import AddedDocuments
 
 
 def documents(

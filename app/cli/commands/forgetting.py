@@ -13,9 +13,9 @@ from app.cli.commands.search import exchange_at
 from app.cli.terminal import Terminal
 from app.domain.conversations import Message
 from app.domain.errors import NotFound
-from app.domain.formatting import format_count
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.text import one_line, parse_whole_number
+from app.domain.translation import format_count
 from app.index.text_sync import TextIndexSync
 from app.memory.facts import FactService, parse_fact_id
 from app.memory.secrets import ValueService, places_text

@@ -11,7 +11,7 @@ from app.cli.arguments import wrong_arguments
 from app.cli.commands.maintenance import catch_up_index
 from app.cli.terminal import Terminal
 from app.domain.errors import AlreadyOpen
-from app.domain.formatting import local_moment
+from app.domain.translation import local_moment
 from app.index.text_sync import TextIndexSync
 from app.mcp.access import Access, McpAccess, as_plain
 from app.mcp.relay import relay, start_owner

@@ -14,9 +14,9 @@ from app.cli.arguments import wrong_arguments
 from app.cli.commands.providers import unlock_keys
 from app.cli.terminal import Terminal, members
 from app.domain.errors import InvalidInput
-from app.domain.formatting import format_moment
 from app.domain.projects import NO_PROJECT
 from app.domain.routines import Outcome, Routine, RoutineRun
+from app.domain.translation import format_moment
 from app.language.schedules import schedule_text
 from app.storage.engine.times import now
 

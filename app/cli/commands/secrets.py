@@ -4,7 +4,7 @@ from argparse import Namespace
 from dataclasses import asdict
 
 from app.cli.terminal import Terminal
-from app.domain.formatting import format_count, local_moment
+from app.domain.translation import format_count, local_moment
 from app.memory.secrets import SecretPlace, secret_places
 from app.storage.engine.store import Store
 

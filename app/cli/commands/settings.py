@@ -4,12 +4,12 @@ from argparse import Namespace
 from pathlib import Path
 
 from app.cli.terminal import Terminal, members
-from app.domain.formatting import format_price, format_time
 from app.domain.settings_schema import SETTINGS, SettingPage, setting_for
+from app.domain.translation import format_price, format_time
 from app.memory.embedders import ONNX, EmbedderDirectory, embedding_workload
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
-from app.system.window_state import note_setting
+from app.system.paths import note_setting
 from app.workers.model_choice import BackgroundModelChoice, plan_text, sending_text
 
 _BACKGROUND_MODEL = "background_model"

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from app.cli.arguments import wrong_arguments
 from app.cli.commands.settings import ask_after_import
 from app.cli.terminal import Terminal
-from app.domain.formatting import format_count, format_size
 from app.domain.sources import SOURCES, SourceName
+from app.domain.translation import format_count, format_size
+from app.workers.followed import FollowedSources
 from app.workers.model_choice import BackgroundModelChoice
-from app.workers.sources import FollowedSources
 
 
 def sources(

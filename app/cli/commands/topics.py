@@ -7,8 +7,8 @@ from typing import Any
 
 from app.cli.arguments import wrong_arguments
 from app.cli.terminal import Terminal
-from app.domain.formatting import format_count, format_day
 from app.domain.topics import Topic
+from app.domain.translation import format_count, format_day
 from app.memory.topics.service import TopicService
 
 

@@ -10,9 +10,9 @@ from app.cli.commands.maintenance import catch_up_index
 from app.cli.commands.settings import ask_after_import
 from app.cli.terminal import OutputFile, Terminal
 from app.domain.errors import StorageError
-from app.domain.formatting import format_count, format_moment, format_percent
 from app.domain.text import parse_whole_number
 from app.domain.transfer import ImportProgress, ImportReport
+from app.domain.translation import format_count, format_moment, format_percent
 from app.index.text_sync import TextIndexSync
 from app.storage.engine.store import Store
 from app.transfer.exporting import ExportFormat, write_export

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.cli.commands.maintenance import catch_up_index
 from app.cli.terminal import Terminal, members
-from app.domain.formatting import format_at_most, month_start
+from app.domain.translation import format_at_most, month_start
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.index.text_sync import TextIndexSync
 from app.memory.embedder_suggestion import EmbedderSuggestions

@@ -18,14 +18,13 @@ from app.domain.chat import (
 )
 from app.domain.conversations import Image, Message, RecallChoice, Role
 from app.domain.errors import MemoryOff
-from app.domain.formatting import format_day
 from app.domain.ids import ConversationId, PassageId
 from app.domain.links import document_link, link_to
 from app.domain.passages import PassageKind
 from app.domain.recall import RecentTurn
 from app.domain.results import FoundAnswer, SearchResult
 from app.domain.text import escape_markdown, one_line
-from app.domain.translation import tr
+from app.domain.translation import format_day, tr
 from app.domain.turn_text import RECALL_MODEL
 from app.domain.wording import is_question
 from app.language.plain_lines import strip_markdown

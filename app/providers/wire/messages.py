@@ -25,8 +25,7 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.quoting import ATTACHMENT, blockquote, wrap_in_tag
-from app.domain.text import one_line
+from app.domain.text import ATTACHMENT, blockquote, one_line, wrap_in_tag
 
 _NAME_CHARS = 200
 _FILE_INTRO = (

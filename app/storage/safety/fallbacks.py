@@ -22,9 +22,8 @@ from app.domain.errors import (
     ReadOnlyStorage,
     StorageError,
 )
-from app.domain.formatting import format_moment
 from app.domain.ids import new_uid
-from app.domain.translation import tr
+from app.domain.translation import format_moment, tr
 from app.storage.engine import migrations
 from app.storage.engine.connection import Connection
 from app.storage.engine.database import connect

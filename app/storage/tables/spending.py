@@ -9,7 +9,7 @@ from datetime import date, datetime
 from operator import add
 
 from app.domain.changes import SpendAdded, SpendReleased, SpendReserved
-from app.domain.formatting import day_start, month_start
+from app.domain.translation import day_start, month_start
 from app.domain.workers import UsageTotals
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,

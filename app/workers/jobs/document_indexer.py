@@ -12,7 +12,7 @@ from app.storage.tables.documents import Documents
 from app.storage.tables.settings import Settings
 from app.system.document_files import RECOGNIZER, is_unreachable, list_files, read_document
 from app.system.file_programs import text_recognizer
-from app.workers.document_folders import FOLDERS_KEY, added_paths, in_project, nearest
+from app.workers.followed import FOLDERS_KEY, added_paths, in_project, nearest
 from app.workers.job import IsCancelled, Pace
 from app.workers.jobs import JobParts
 from app.workers.jobs.document_reading import DocumentJob, Item

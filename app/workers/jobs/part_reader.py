@@ -33,9 +33,8 @@ from app.storage.work.summary_work import (
     SummaryWork,
 )
 from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
-from app.workers.job import PAID, Blocked, IsCancelled, Job, Pace, Saved
+from app.workers.job import PAID, Blocked, IsCancelled, Job, OpenConversation, Pace, Saved
 from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange, is_kept
-from app.workers.jobs.open_conversation import OpenConversation
 from app.workers.jobs.part_request import PartAnswer, PartRequest, part_request
 from app.workers.progress import total_usage
 from app.workers.retries import classify

@@ -7,9 +7,9 @@ from typing import Any
 
 from app.domain.changes import SpendAdded
 from app.domain.facts import Fact
-from app.domain.formatting import format_count
 from app.domain.profile import LINE_LIMIT_CHARS, ProfileDiff, ProfileLine, profile_diff
 from app.domain.text import clean, one_line
+from app.domain.translation import format_count
 from app.domain.workers import WORKERS, WorkerName
 from app.language.extractive import MODEL
 from app.memory.profile import ENABLED, ProfileService

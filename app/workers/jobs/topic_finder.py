@@ -10,10 +10,10 @@ from datetime import datetime
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import Cancelled, KnownError
-from app.domain.formatting import format_count
 from app.domain.passages import Space
 from app.domain.text import clean, one_line
 from app.domain.topics import NAME_LIMIT_CHARS, TopicId
+from app.domain.translation import format_count
 from app.domain.workers import WORKERS, WorkerName
 from app.memory.topics.finder import FoundTopics, TopicFinder
 from app.storage.tables.attempts import Attempts

@@ -10,8 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.domain.errors import InvalidInput, KnownError
-from app.domain.formatting import format_at_most, month_start
-from app.domain.translation import tr
+from app.domain.translation import format_at_most, month_start, tr
 from app.domain.workers import WORKERS
 from app.providers.pricing.prices import OwnPrice, OwnPrices
 from app.storage.engine.times import now

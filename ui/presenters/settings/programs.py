@@ -17,7 +17,7 @@ from app.mcp.access import Access, McpAccess
 from app.mcp.http import HttpServer
 from app.mcp.tool_servers import ToolServer, ToolServers
 from app.system.keys import KeyLocation
-from app.workers.sources import FollowedSources
+from app.workers.followed import FollowedSources
 from ui.presenters.presenter import Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm, confirm_removal
 from ui.views.settings.programs_page import ProgramsPage, ProgramsShown

@@ -7,9 +7,8 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelCard, ModelDirectory, ProviderState
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, KnownError
-from app.domain.formatting import format_milliseconds
 from app.domain.text import parse_whole_number
-from app.domain.translation import format_number, tr, trn
+from app.domain.translation import format_milliseconds, format_number, tr, trn
 from app.domain.turn_text import RECALL_MODEL
 from app.providers.configuration import ProviderConfig
 from app.providers.gallery import template_of, title_of

@@ -13,8 +13,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QStackedWidget, QWidget
 
-from app.domain.formatting import format_percent
-from app.domain.translation import tr
+from app.domain.translation import format_percent, tr
 from ui.widgets.controls import button, column_in, row_of
 from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import PlainLabel

@@ -12,9 +12,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.formatting import format_day, format_moment
 from app.domain.transfer import AddedConversation, ImportProgress, ImportReport
-from app.domain.translation import format_number, tr, trn
+from app.domain.translation import format_day, format_moment, format_number, tr, trn
 from app.transfer.import_history import PastImport, Undone
 from ui.errors import error_text
 from ui.widgets.controls import (

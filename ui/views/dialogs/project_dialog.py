@@ -1,25 +1,32 @@
-"""The dialog of one project: name, instructions, color, folder and recall rule."""
+"""The dialogs of projects: the fields of one, and those that are proposed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QButtonGroup, QRadioButton, QVBoxLayout, QWidget
 
+from app.chat.project_proposals import ProjectProposal
 from app.domain.presets import MAX_NAME_CHARS
 from app.domain.projects import Project, RecallRule
-from app.domain.translation import tr
+from app.domain.translation import tr, trn
 from ui.widgets.controls import (
     button,
+    closing_buttons,
     column_in,
     combo_box,
+    filled,
     form_of,
     line_edit,
+    refill,
     row_of,
     saving_buttons,
+    scroll_area,
     text_edit,
 )
 from ui.widgets.dialog import Dialog, ask_for_folder
-from ui.widgets.plain_label import PlainLabel
+from ui.widgets.on_screen import stops_in, tab_through
+from ui.widgets.plain_label import PlainLabel, plain_label
 from ui.widgets.project_labels import COLORS, RULES, project_icon
 
 _SIZE_PX = (560, 560)
@@ -110,3 +117,76 @@ class ProjectDialog(Dialog):
     def _on_name_changed(self) -> None:
         self.save.setEnabled(bool(self.name.text().strip()))
         self.status.hide()
+
+
+class ProposalsDialog(Dialog):
+    """Lists proposals; nothing is moved until one is accepted.
+
+    Signals:
+        accept_requested, dismiss_requested: A `ProjectProposal`.
+    """
+
+    accept_requested = Signal(object)
+    dismiss_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(tr("Proposed projects"), (620, 440), parent, tone="error")
+        about = tr(
+            "Conversations without a project that belong together. Nothing is moved until you accept "
+            "a proposal; one that you dismiss does not return."
+        )
+        self.status.hide()
+        self._body = QWidget(self)
+        self._rows = QVBoxLayout(self._body)
+        self._rows.setContentsMargins(0, 0, 0, 0)
+        self._rows.setSpacing(14)
+        area = scroll_area(self, self._body)
+        self._place = area.verticalScrollBar()
+        self._buttons = closing_buttons(self)[0]
+        column_in(self, plain_label(self, "small", about), self.status, (area, 1), self._buttons)
+
+    def show_proposals(self, proposals: Sequence[ProjectProposal]) -> None:
+        """Show the proposals."""
+        none = tr(
+            "There are no proposals. Folders that coding agents worked in, and topics with several "
+            "conversations, are proposed here."
+        )
+        place = self._place.value()
+        self._body.setFocus()  # else the focus, and the list with it, goes to the last row
+        refill(self._rows, map(self._row, proposals), none)
+        self._rows.addStretch(1)
+        tab_through([*stops_in(self._body), *stops_in(self._buttons)])
+        QTimer.singleShot(0, self._place, lambda: self._place.setValue(place))
+
+    def _row(self, proposal: ProjectProposal) -> QWidget:
+        row = QWidget(self._body)
+        count = trn("{count} conversation", "{count} conversations", len(proposal.conversations))
+        origin = tr("from a topic") if proposal.is_topic else tr("from a folder of coding agents")
+        text = QVBoxLayout()
+        filled(
+            text,
+            plain_label(row, "strong", proposal.name),
+            plain_label(row, "", f"{count}, {origin}"),
+            plain_label(row, "small", " \u00b7 ".join(proposal.titles)),
+            spacing=2,
+        )
+        accept = button(
+            row,
+            tr("Make a project") if proposal.project is None else tr("Move there"),
+            lambda: self.accept_requested.emit(proposal),
+            name=tr("Make a project of {name}").format(name=proposal.name)
+            if proposal.project is None
+            else tr("Move to the project {name}").format(name=proposal.name),
+        )
+        dismiss = button(
+            row,
+            tr("Discard"),
+            lambda: self.dismiss_requested.emit(proposal),
+            kind="quiet",
+            name=tr("Discard {name}").format(name=proposal.name),
+        )
+        line = row_of(text, accept, 8, dismiss)
+        line.setStretch(0, 1)
+        line.setContentsMargins(0, 0, 0, 0)
+        row.setLayout(line)
+        return row

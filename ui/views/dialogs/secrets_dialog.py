@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from app.domain.formatting import format_day
-from app.domain.translation import tr, trn
+from app.domain.translation import format_day, tr, trn
 from app.memory.secrets import SecretPlace
 from ui.widgets.controls import button, closing_buttons, column_in, key_edit, row_of
 from ui.widgets.dialog import Dialog

@@ -15,9 +15,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.formatting import format_at_most, format_percent, format_size
 from app.domain.passages import KIND_TITLES
-from app.domain.translation import format_number, tr, trn
+from app.domain.translation import (
+    format_at_most,
+    format_number,
+    format_percent,
+    format_size,
+    tr,
+    trn,
+)
 from app.domain.workers import WORKERS, FailedItem, WorkerName, WorkerState, WorkerStatus
 from app.memory.overview import Overview
 from app.workers.status_text import ESTIMATED, failed_item_text, format_spent, worker_text

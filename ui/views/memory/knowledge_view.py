@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QTabWidget, QWidget
 from app.domain.errors import KnownError
 from app.domain.translation import format_number, tr, trn
 from app.storage.tables.memories import KnownMemory
-from ui.models.memories import MemoryListModel, source_text
+from ui.models.facts import MemoryListModel, saved_source_text
 from ui.views.memory.facts_view import FactsView
 from ui.views.memory.profile_pane import ProfilePane
 from ui.views.memory.questions_view import QuestionsView
@@ -207,7 +207,7 @@ class SavedPane(QWidget):
         self._open.setVisible(known is not None and known.memory.conversation_id is not None)
         if known is not None:
             self._text.setPlainText(known.memory.text)
-            self._source.setText(source_text(known))
+            self._source.setText(saved_source_text(known))
 
     def _lay_out(self) -> None:
         column_in(

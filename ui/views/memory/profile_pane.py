@@ -9,9 +9,8 @@ from PySide6.QtCore import QEvent, QUrl, Signal, SignalInstance
 from PySide6.QtWidgets import QCheckBox, QFrame, QTextBrowser, QWidget
 
 from app.domain.facts import BY_IMPORT
-from app.domain.formatting import format_moment
 from app.domain.profile import Profile, ProfileDiff, ProfileLine
-from app.domain.translation import tr, trn
+from app.domain.translation import format_moment, tr, trn
 from app.language.extractive import MODEL
 from app.memory.profile import ProfileState
 from ui.theme import Theme, current_theme

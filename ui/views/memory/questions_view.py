@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.domain.diagnostics import ProbeDetails
 from app.domain.errors import KnownError
-from app.domain.formatting import format_turn
-from app.domain.translation import format_number, tr
+from app.domain.translation import format_number, format_turn, tr
 from ui.widgets.controls import button, column_in, progress_bar, row_of
 from ui.widgets.on_screen import ReportsShown
 from ui.widgets.plain_label import plain_label

@@ -9,10 +9,9 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.chat.inspector import Inspection, requests_text
 from app.chat.sent_prompt import PartDifference, PartState, SentPart, SentPrompt
 from app.domain.conversations import Usage
-from app.domain.formatting import format_percent, money
 from app.domain.recall import PlanPartKind
 from app.domain.text import translate_lines
-from app.domain.translation import format_number, tr, trn
+from app.domain.translation import format_number, format_percent, money, tr, trn
 from ui.widgets.controls import button, clear, column_in, filled, scroll_area
 from ui.widgets.plain_label import plain_label
 from ui.widgets.prompt_part import PromptPartPanel

@@ -6,9 +6,15 @@ from functools import partial
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from app.domain.formatting import format_estimate, format_percent, format_size
 from app.domain.passages import EmbedderSwitchPlan, EmbeddingStatus, SpaceStatus, SpaceUse
-from app.domain.translation import format_number, tr, trn
+from app.domain.translation import (
+    format_estimate,
+    format_number,
+    format_percent,
+    format_size,
+    tr,
+    trn,
+)
 from ui.widgets.cards import Card, ChooserCard, TableCard
 from ui.widgets.controls import button, column_in, progress_bar, row_of
 from ui.widgets.plain_label import PlainLabel

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QGridLayout, QStackedWidget, QVBoxLayout, QWidget
 from app.domain.translation import tr
 from ui.views.settings.provider_form import FormContent, ProviderForm
 from ui.widgets.controls import PushButton, column_in, filled
+from ui.widgets.on_screen import stop_before, tab_through
 from ui.widgets.plain_label import PlainLabel
-from ui.widgets.tab_order import stop_before, tab_through
 
 _COLUMNS = 2
 _MARGINS = (16, 8, 16, 16)

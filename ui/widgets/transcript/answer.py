@@ -24,9 +24,8 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.formatting import format_duration, model_label
 from app.domain.ids import ConversationId, MessageId
-from app.domain.translation import tr
+from app.domain.translation import format_duration, model_label, tr
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.folds import Fold, text_fold, tool_fold, tool_title
 from ui.widgets.transcript.layout import Column, Label, remeasure

@@ -8,9 +8,8 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.domain.conversations import ToolCall, ToolResult
-from app.domain.formatting import format_milliseconds, format_size
 from app.domain.text import one_line
-from app.domain.translation import tr
+from app.domain.translation import format_milliseconds, format_size, tr
 from ui.icons import Ink, set_icon
 from ui.rendering.parser import MARKDOWN, PLAIN, Dialect
 from ui.widgets.controls import action_button

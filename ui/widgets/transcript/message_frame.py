@@ -9,16 +9,15 @@ from PySide6.QtWidgets import QGroupBox, QMenu, QWidget
 
 from app.domain.attachments import files_of
 from app.domain.conversations import FORGOTTEN, Forgotten, Message, Text
-from app.domain.formatting import format_moment
-from app.domain.translation import tr
+from app.domain.translation import format_moment, tr
 from ui.rendering.parser import PLAIN
-from ui.widgets.transcript.code_controls import copy_text
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.layout import Panel
 from ui.widgets.transcript.message_footer import Action, MessageFooter
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.panels import file_row
+from ui.widgets.transcript.wide_areas import copy_text
 
 _BUBBLE_SHARE = 0.86
 

@@ -8,12 +8,12 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from app.domain.translation import format_number, tr
 from ui.rendering.document_builder import DocumentBuilder
 from ui.rendering.parser import MARKDOWN, Dialect
-from ui.widgets.announce import announce
 from ui.widgets.controls import PushButton
-from ui.widgets.transcript.code_controls import CodeControls
+from ui.widgets.on_screen import announce
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.layout import remeasure
+from ui.widgets.transcript.wide_areas import CodeControls
 
 _STREAMING_PAGES = 8
 _STEPS_AT_END = 4

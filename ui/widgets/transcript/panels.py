@@ -9,9 +9,8 @@ from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from app.domain.conversations import File, Image, Problem
-from app.domain.formatting import format_size, long_day
 from app.domain.text import one_line, sentences
-from app.domain.translation import tr, translate_filled
+from app.domain.translation import format_size, long_day, tr, translate_filled
 from ui.icons import Ink, set_icon
 from ui.rendering.inline import tooltip_html
 from ui.widgets.controls import PushButton, ToolButton

@@ -7,19 +7,17 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.domain.conversations import Block, ExchangeStatus, Message, Role, Text
-from app.domain.formatting import format_turn
 from app.domain.ids import MessageId
-from app.domain.translation import tr
+from app.domain.translation import format_turn, tr
 from ui.rendering.parser import PLAIN
 from ui.widgets.transcript.answer import AnswerFrame
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.folds import text_fold
 from ui.widgets.transcript.layout import Column, Root, remeasure
-from ui.widgets.transcript.message_footer import footer_text
+from ui.widgets.transcript.message_footer import answer_actions, footer_text, question_actions
 from ui.widgets.transcript.message_frame import MessageFrame, UserFrame
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.panels import NEW_SEGMENT_TEXT, Divider
-from ui.widgets.transcript.turn_actions import answer_actions, question_actions
 from ui.widgets.transcript.values import (
     Footer,
     Sources,

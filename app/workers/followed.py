@@ -1,26 +1,77 @@
-"""Added documents: the files and folders that the user added, and what became of their files."""
+"""What is followed on this computer: sessions of other programs, and folders and files of documents."""
 
 import json
 import os
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.domain.changes import DocumentsForgotten
 from app.domain.documents import AddedPath, DocumentStatus, ListedDocument
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.passages import PassageKind
+from app.domain.sources import SOURCES, SourceName, SourceState
 from app.domain.translation import trn
 from app.storage.deletion.forget import remains_of_files
 from app.storage.engine.store import Store
 from app.storage.tables.documents import Documents
 from app.storage.tables.settings import Settings
+from app.system.paths import DataPaths
+from app.transfer.source_files import SourceFiles, folder_of
+from app.workers.model_choice import BackgroundModelChoice
 
+_SUGGESTED = "suggested_sources"
 FOLDERS_KEY = "document_folders"
-
-
 Owner = bool | str
 """Whether a path and all below it are documents: no, those of the library, or those of a project, by its uid."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedSources:
+    """The sources of this computer. Blocking; not for the GUI thread."""
+
+    paths: DataPaths
+    settings: Settings
+    background: BackgroundModelChoice
+
+    def suggestion(self) -> SourceState | None:
+        """Return a source with sessions that is off and was never suggested; None for none."""
+        asked = self.settings.text(_SUGGESTED).split()
+        found = (each for each in self.states() if each.files and each.name not in asked)
+        return next((each for each in found if not each.is_on), None)
+
+    def note_suggested(self, name: SourceName) -> None:
+        """Never suggest a source again. Raises StorageError."""
+        asked = dict.fromkeys((*self.settings.text(_SUGGESTED).split(), name.value))
+        self.settings.set(_SUGGESTED, " ".join(asked))
+
+    def states(self) -> Sequence[SourceState]:
+        """Return the sources that keep sessions here, or did, in the order of their names."""
+        files = SourceFiles(self.paths)
+        files.look(list(SOURCES))
+        found = []
+        for name, spec in SOURCES.items():
+            folder = folder_of(spec)
+            own = [each for each in files.files.values() if each.source is name]
+            is_on = self.settings.flag(spec.setting)
+            if own or is_on:
+                read, total = files.counts(name)
+                size_bytes = sum(each.size_bytes for each in own)
+                kept = files.kept_only_here(name)
+                found.append(
+                    SourceState(name, is_on, str(folder or ""), total, size_bytes, read, kept)
+                )
+        return found
+
+    def switch(self, name: SourceName, *, is_on: bool) -> str:
+        """Follow a source or no longer; what was imported stays.
+
+        Returns the background models that had consent: with a source that is followed, they are asked
+        for again, since they would read what it brings. Raises StorageError.
+        """
+        revoked = self.background.revoke_consents() if is_on else ""
+        self.settings.set(SOURCES[name].setting, is_on)
+        return revoked
 
 
 def added_paths(settings: Settings) -> dict[str, Owner]:
