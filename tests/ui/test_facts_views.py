@@ -138,6 +138,9 @@ def test_the_list_shows_its_size_and_keeps_the_selection(dialog: FactsView) -> N
     dialog.ended.click()
     dialog.show_facts((), 0)
     assert "No facts found." in words(dialog)
+    dialog.category.setCurrentIndex(dialog.category.findText("Plan"))
+    dialog.show_facts((), 0)
+    assert "No facts found." not in words(dialog), "there are no words to change"
     dialog.show_error(StorageError("It failed", "Try again."))
     assert "It failed. Try again." in words(dialog)
 

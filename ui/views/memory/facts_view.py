@@ -130,7 +130,9 @@ class FactsView(QWidget):
                 "There are no facts yet. They are extracted from what you say in conversations, "
                 "such as preferences, decisions and dates. You can also add your own below."
             )
-        if not shown and self.query == FactQuery(ended=self.ended.isChecked(), here=True):
+        if not shown and not self.query.text and self.query.category:
+            return tr("There are no facts of this category.")
+        if not shown and not self.query.text and self.query.here:
             return tr("There are no facts from this conversation.")
         if not shown:
             return tr("No facts found. Try other or fewer words.")
