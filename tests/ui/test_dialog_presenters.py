@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QFileDialog,
+    QLabel,
     QMessageBox,
     QPushButton,
 )
@@ -347,6 +348,7 @@ def test_past_imports_are_listed_and_undone(imports: Imports, qtbot: QtBot) -> N
     (dialog,) = imports.banner.findChildren(PastImportsDialog)
     undo = [each for each in dialog.findChildren(QPushButton) if each.text() == "Undo"]
     assert [each.isEnabled() for each in undo] == [True, True, False]
+    assert not [each for each in dialog.findChildren(QLabel) if "0 conversations" in each.text()]
     undo[0].click()
     (box,) = dialog.findChildren(QMessageBox)
     assert ("undo", 3) not in imports.history.calls

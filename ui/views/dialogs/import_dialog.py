@@ -297,6 +297,8 @@ class PastImportsDialog(Dialog):
                 past.messages,
             )
             counts = [*counts * bool(past.conversations), added]
+        elif not past.conversations:
+            counts = [tr("nothing of it is left")]
         head = ", ".join((format_moment(past.at), *counts))
         text = plain_label(row, "", f"{head}\n{', '.join(past.names)}")
         undo = button(
