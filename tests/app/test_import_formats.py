@@ -87,7 +87,7 @@ def test_a_tool_call_is_kept_with_its_result(name: str, tmp_path: Path) -> None:
     (call,) = (each for each in blocks if isinstance(each, ToolCall))
     (result,) = (each for each in blocks if isinstance(each, ToolResult))
     assert call.call_id == result.call_id
-    assert call.name in {"Read", "shell", "units"}
+    assert call.name in {"Read", "code_execution", "shell", "units"}
     assert result.text in {"R = U / I", "ohm"}
 
 
@@ -212,3 +212,12 @@ def test_an_older_export_of_chatbox_has_its_sessions_in_one_list(tmp_path: Path)
     assert [type(each) for each in found.messages[0].blocks] == [Text, Image, Text]
     assert found.messages[0].file_keys == ("data:image/png;base64,aGk=",)
     assert len(found.skipped) == 1
+
+
+def test_a_log_may_begin_with_a_byte_order_mark_and_have_windows_line_ends(tmp_path: Path) -> None:
+    records = [each for each in log_records("codex") if each.get("type")]
+    path = tmp_path / "rollout-s1.jsonl"
+    path.write_text("\ufeff" + "\r\n".join(map(json.dumps, records)), "utf-8", newline="")
+    (found,), skipped = _read(path)
+    assert found.source_id == "s1"
+    assert not skipped

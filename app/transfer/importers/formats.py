@@ -253,7 +253,7 @@ def lines(stream: io.BufferedIOBase) -> Iterator[tuple[int, dict[str, Any], str]
         if not line.strip():
             continue
         try:
-            value = parsed(line.decode("utf-8", "replace"))
+            value = parsed(line.decode("utf-8", "replace").lstrip("\ufeff"))
         except UnreadableValue as error:
             flaw = number, {}, str(error)
             continue

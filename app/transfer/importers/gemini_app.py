@@ -12,7 +12,14 @@ from typing import Any
 from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.agent_logs import blocks_of, file_part, text_block, thinking_block
+from app.transfer.importers.agent_logs import (
+    blocks_of,
+    call_block,
+    file_part,
+    result_block,
+    text_block,
+    thinking_block,
+)
 from app.transfer.importers.building import Imported
 from app.transfer.importers.formats import Format, Part, Thread, documents, file_time
 from app.transfer.importers.values import an_object, moment, objects, strings, text_of
@@ -125,7 +132,9 @@ def _studio(
     instruction = an_object(record.get("systemInstruction"))
     thread.append("system", Role.SYSTEM, list(_chunk(instruction)))
     thinking: list[Part] = []
-    for number, chunk in enumerate(objects(an_object(record.get("chunkedPrompt")).get("chunks"))):
+    chunks = objects(an_object(record.get("chunkedPrompt")).get("chunks"))
+    began = next(filter(None, (moment(each.get("createTime")) for each in chunks)), changed_at)
+    for number, chunk in enumerate(chunks):
         is_user = text_of(chunk.get("role")) == "user"
         if chunk.get("errorMessage"):
             thread.left_out.append((str(number), "it is an error message"))
@@ -136,10 +145,10 @@ def _studio(
             ]
             continue
         if is_user:
-            thread.append(str(number), Role.USER, blocks)
+            thread.append(str(number), Role.USER, blocks, chunk.get("createTime"))
         else:
-            by = model or None
-            thread.append(str(number), Role.ASSISTANT, thinking + blocks, None, by)
+            at = chunk.get("createTime")
+            thread.append(str(number), Role.ASSISTANT, thinking + blocks, at, model)
             thinking = []
     name = PurePath(where).stem
     asked = next(
@@ -147,7 +156,7 @@ def _studio(
         None,
     )
     identity = hashlib.sha256(f"{name}\0{asked.blocks if asked else ''}".encode()).hexdigest()[:32]
-    yield thread.finished(identity, name, changed_at, is_undated=True)
+    yield thread.finished(identity, name, began, is_undated=True)
 
 
 def _chunk(chunk: dict[str, Any]) -> Iterator[Part]:
@@ -156,9 +165,19 @@ def _chunk(chunk: dict[str, Any]) -> Iterator[Part]:
         yield from blocks_of([{"text": each.get("text")} for each in parts])
     else:
         yield from text_block(chunk.get("text"))
-    for kind in ("driveImage", "driveDocument"):
+    for kind in ("driveImage", "driveDocument", "driveAudio", "driveVideo"):
         if file := an_object(chunk.get(kind)):
             yield file_part(file.get("id"), "image" if kind == "driveImage" else "", "")
+    for kind in ("inlineImage", "inlineFile", "inlineData", "inlineAudio"):
+        if file := an_object(chunk.get(kind)):
+            mime = text_of(file.get("mimeType"))
+            yield file_part("", mime, f"data:{mime};base64,{text_of(file.get('data'))}")
+    if code := an_object(chunk.get("executableCode")):
+        yield call_block("", "code_execution", text_of(code.get("code")))
+    if result := an_object(chunk.get("codeExecutionResult")):
+        yield result_block("", "code_execution", result.get("output"))
+    if video := text_of(an_object(chunk.get("youtubeVideo")).get("id")):
+        yield from text_block(f"https://www.youtube.com/watch?v={video}")
 
 
 TAKEOUT_FORMAT = Format(
