@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QInputDialog, QMenu, QWidget
+from pytestqt.qtbot import QtBot
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import NotFound
@@ -70,6 +71,20 @@ def test_topics_are_listed_below_wider_ones(screen: Screen) -> None:
     assert dialog.table.topLevelItem(0).isHidden()
     assert not top.isHidden()
     assert not top.child(0).isHidden()
+
+
+def test_tab_into_the_list_selects_the_first_topic_that_is_shown(
+    screen: Screen, qtbot: QtBot
+) -> None:
+    dialog = screen.dialog()
+    dialog.activateWindow()
+    dialog.box.setFocus()
+    qtbot.waitUntil(dialog.box.hasFocus)
+    dialog.box.setText("Servers")
+    assert not dialog.rename.isEnabled()
+    dialog.table.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.waitUntil(dialog.rename.isEnabled)
+    assert [each.name for each in dialog.table.selected] == ["Servers"]
 
 
 def test_a_topic_is_hidden_and_its_conversations_are_shown(screen: Screen) -> None:

@@ -5,9 +5,11 @@ from html import escape
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 _RECORD = Qt.ItemDataRole.UserRole + 1
+_BY_TAB = Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason
 _NUMBERS = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
@@ -121,6 +123,15 @@ class RecordTable(QTreeWidget):
     def _has(self, row: QTreeWidgetItem, words: Sequence[str]) -> bool:
         shown = " ".join(row.text(each) for each in range(self.columnCount())).casefold()
         return all(word in shown for word in words)
+
+    # Qt overrides
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Select the first row that is shown, if none is and the focus comes by Tab."""
+        super().focusInEvent(event)
+        if event.reason() in _BY_TAB and not self.selected:
+            shown = (each for each in _below(self.invisibleRootItem()) if not each.isHidden())
+            self._select([*shown][:1])
 
 
 def _below(row: QTreeWidgetItem) -> list[QTreeWidgetItem]:
