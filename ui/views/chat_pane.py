@@ -11,7 +11,7 @@ from app.domain.translation import tr
 from ui.theme import COLUMN_EM, PADDING_EM, current_theme
 from ui.widgets.banner import Banner, NoteCard
 from ui.widgets.composer import Composer
-from ui.widgets.controls import button, filled, row_of
+from ui.widgets.controls import button, column_in, filled, row_of
 from ui.widgets.elided_edit import ElidedEdit
 from ui.widgets.on_screen import stops_in
 from ui.widgets.plain_label import PlainLabel
@@ -28,7 +28,6 @@ from ui.widgets.plain_label import plain_label
 _PANEL_GAP_PX = 8
 _WIDE_PX = 640  # for a button that the menu has too
 _EDGE_PX = 16
-_BANNER_EDGE_PX = 4
 _ALT_GR = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier  # on Windows
 _OUTDENT_PX = 7  # of the text of the title in its field
 _WIDEST_EM = 46
@@ -39,7 +38,7 @@ class ChatPane(QWidget):
     """Header, transcript and composer; at first an empty notice replaces the transcript.
 
     Attributes:
-        banner: Lies over the header, so that the conversation stays where it is.
+        banner: Lies over the top of the transcript, which stays where it is.
         transcript, welcome, find_bar: Once built.
         state: What a message would do here where that needs saying, such as in the trash.
 
@@ -108,7 +107,7 @@ class ChatPane(QWidget):
         self.find_bar = FindBar(self)
         for page in (self.welcome, transcript):
             self._stack.addWidget(page)
-        self._column.insertWidget(self._column.indexOf(self._stack), self.find_bar)
+        self._column.insertWidget(self._column.indexOf(self._body), self.find_bar)
         self._fit_head()
         self._fit_foot()
 
@@ -178,18 +177,14 @@ class ChatPane(QWidget):
         trail.setContentsMargins(
             _EDGE_PX + _OUTDENT_PX, 0, _EDGE_PX, 0
         )  # its text below that of the title
-        column = (head, trail, (self._stack, 1), self._foot)
-        self._column = filled(QVBoxLayout(), *column, margins=(0, 0, 0, 0), spacing=0)
-        layers = QGridLayout(self)
-        layers.setContentsMargins(0, 0, 0, 0)
-        layers.setSpacing(0)
-        layers.addLayout(self._column, 0, 0, 2, 3)
-        layers.addWidget(self.banner, 1, 1, Qt.AlignmentFlag.AlignTop)
-        layers.setColumnStretch(1, 1)
-        layers.setRowStretch(1, 1)
-        layers.setRowMinimumHeight(0, _BANNER_EDGE_PX)
-        for side in (0, 2):
-            layers.setColumnMinimumWidth(side, _BANNER_EDGE_PX)
+        self._body = QGridLayout()
+        self._body.setSpacing(0)
+        self._body.addWidget(self._stack, 0, 0, 1, 3)
+        self._body.addWidget(self.banner, 0, 1, Qt.AlignmentFlag.AlignTop)
+        self._body.setColumnStretch(1, 1)
+        column = (head, trail, self._body, self._foot)
+        self._column = column_in(self, *column, margins=(0, 0, 0, 0), spacing=0)
+        self._column.setStretchFactor(self._body, 1)
 
     def _fit_head(self) -> None:
         is_wide = self.width() >= _WIDE_PX
@@ -201,11 +196,13 @@ class ChatPane(QWidget):
             self.trail.setText(text.replace("&", "&&"))
 
     def _fit_foot(self) -> None:
-        """Put the composer into the column of the text."""
+        """Put the composer and the banner into the column of the text."""
         theme = current_theme()
         edge = round(theme.em(PADDING_EM)) // 2
         side = max(edge, (self.width() - round(theme.em(COLUMN_EM))) // 2)
         self._foot.setContentsMargins(side, 4, side, 12)
+        for column in (0, 2):
+            self._body.setColumnMinimumWidth(column, side)
         if self._stack.count() > 1:  # once built
             self.welcome.set_side(side)
 
