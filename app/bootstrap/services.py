@@ -163,9 +163,6 @@ class Services:
         """Erase the content of messages everywhere; see `app.storage.deletion.forget`. Blocking."""
         return self._then_index(forget_messages(self.store, message_ids))
 
-    def _forget_value(self, value: str) -> tuple[str, ...]:
-        return self._then_index(forget_value(self.store, value))
-
     def _then_index(self, left: tuple[str, ...]) -> tuple[str, ...]:
         self.index_sync.catch_up_soon()
         return left
@@ -202,7 +199,9 @@ class Services:
         self.passages = Passages(store)
         self.summaries = Summaries(store)
         self.facts = Facts(store)
-        self.values = ValueService(store, self._forget_value)
+        self.values = ValueService(
+            store, lambda value: self._then_index(forget_value(store, value))
+        )
         self.man_pages = Documents(store, PassageKind.MAN_PAGE)
         self.document_texts = DocumentTexts(store)
         self.prompts = Prompts(store)

@@ -126,14 +126,14 @@ async def _measured(user: User, server: Loopback, recorder: Recorder) -> Figures
         user, lambda: user.press("Return"), _answered(user, 2)
     )
     user.press("Ctrl+N")
-    await user.until(lambda: user.transcript.turn_count == 0)
+    await user.until(lambda: len(user.transcript.heights) == 0)
     user.press("Ctrl+K")
     user.type("flour")
     await user.until(user.results)
     figures["open a result"] = await recorder.record(
         user,
         lambda: user.click_row(user.window.sidebar.result_list, user.results()[0]),
-        lambda: user.transcript.turn_count == 3,
+        lambda: len(user.transcript.heights) == 3,
     )
     figures["change a setting"] = await recorder.record(
         user, lambda: user.ask(_set_threshold), lambda: True

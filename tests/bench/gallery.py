@@ -176,7 +176,7 @@ async def _answer(gallery: Gallery) -> None:
     user, chat = gallery.user, gallery.user.window.chat
     user.action("new").trigger()
     await user.say("How long does the bulk rise take?")
-    await user.until(lambda: user.transcript.turn_count and not user.transcript.is_streaming)
+    await user.until(lambda: len(user.transcript.heights) and not user.transcript.is_streaming)
     await asyncio.sleep(1)
     await gallery.shot("answer-from-memory")
     user.window.memory.open_page("sources")

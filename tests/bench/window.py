@@ -199,7 +199,7 @@ async def _open_and_jump(
     for number in range(rounds):
         few.append(await _painted_ms(user, lambda: _open(user, small)))
         openings.append(await _painted_ms(user, lambda: _open(user, long)))
-        far = user.transcript.turn_count * (number + 1) // (rounds + 2)
+        far = len(user.transcript.heights) * (number + 1) // (rounds + 2)
         jumps.append(await _painted_ms(user, partial(user.transcript.scroll_to_turn, far)))
         await until(lambda: user.transcript.is_settled)
     named = {"first_paint": openings, "first_paint_small": few, "jump": jumps}

@@ -95,7 +95,7 @@ class Shown:
 
     def add_reply(self) -> int:
         """Add a turn whose reply begins; return its index."""
-        index = self.view.turn_count
+        index = len(self.view.heights)
         content = turn(index, "Go on", None, status=ExchangeStatus.RUNNING)
         self.contents[index:] = [content]
         self.view.add_turn(head(index, content), content)
@@ -108,7 +108,7 @@ class Shown:
             self.view.append(Text(text[at : at + size]))
             if at % (size * 5) == 0:
                 self._qtbot.wait(1)
-        texts = self.turn(self.view.turn_count - 1).texts
+        texts = self.turn(len(self.view.heights) - 1).texts
         self._qtbot.waitUntil(lambda: texts()[-1].builder.source.endswith(text[-9:]))
         self.settle()
 

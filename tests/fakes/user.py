@@ -198,7 +198,7 @@ class User:
     def turn(self, index: int) -> TurnWidget:
         """Return a turn of the transcript that is drawn now."""
         widget = self.transcript.turn_widget(index)
-        assert widget is not None, f"turn {index} of {self.transcript.turn_count} is not drawn"
+        assert widget is not None, f"turn {index} of {len(self.transcript.heights)} is not drawn"
         return widget
 
     def turn_text(self, index: int) -> str:

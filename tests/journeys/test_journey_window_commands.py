@@ -11,7 +11,7 @@ async def talk(user: User) -> None:
     """Start, and have a conversation of one turn that search finds."""
     await user.start()
     await user.say(QUESTION)
-    await user.until(lambda: user.transcript.turn_count == 1 and not user.transcript.is_streaming)
+    await user.until(lambda: len(user.transcript.heights) == 1 and not user.transcript.is_streaming)
     await user.until_so(lambda services: services.search.search("saddle bolt").results)
     await user.until(lambda: not user.window.chat.composer.text)
 
@@ -47,7 +47,7 @@ async def test_results_are_opened_by_number_and_a_clean_slate_survives_a_restart
     await run(user, "/search saddle bolt")
     await shows(user, "1. **[", "`/open N`")
     await run(user, "/open 1")
-    await user.until(lambda: user.transcript.turn_count == 1)
+    await user.until(lambda: len(user.transcript.heights) == 1)
     await user.until(lambda: not user.window.chat.composer.text)
     assert user.presenters.command_panel.isVisible()  # with what else can be opened
     await run(user, "/new")
@@ -61,7 +61,7 @@ async def test_results_are_opened_by_number_and_a_clean_slate_survives_a_restart
     assert user.window.chat.composer.text == "/serch tea"
     user.window.chat.composer.clear()
     await user.say(" /usr/bin/env is a message")
-    await user.until(lambda: user.transcript.turn_count == 2 and not user.transcript.is_streaming)
+    await user.until(lambda: len(user.transcript.heights) == 2 and not user.transcript.is_streaming)
     opened = user.presenters.conversation.conversation_id
     assert opened is not None
     view = await user.ask(lambda services: services.library.open(ConversationId(opened)))

@@ -145,7 +145,7 @@ async def test_a_folder_that_cannot_be_written_is_named_and_tried_again(
     await user.until(lambda: user.running.presenters is not None)
     await user.sees("A chat that remembers")
     await user.say("Anybody there?")
-    await user.until(lambda: user.transcript.turn_count == 1)
+    await user.until(lambda: len(user.transcript.heights) == 1)
 
 
 def put_file(path: Path, *, gone: bool = False) -> None:
@@ -186,12 +186,12 @@ async def test_messages_of_a_command_appear_and_keep_position_and_edit(
 ) -> None:
     await user.start()
     await user.say("First question")
-    await user.until(lambda: user.transcript.turn_count == 1 and not user.transcript.is_streaming)
+    await user.until(lambda: len(user.transcript.heights) == 1 and not user.transcript.is_streaming)
     opened = str(user.presenters.conversation.conversation_id)
     long = "\n\n".join(f"Line {number}" for number in range(60))
     said = ("--data-dir", str(data_dir), "ask", long, "--conversation", opened)
     await ended(user, program("app", *said))
-    await user.until(lambda: user.transcript.turn_count == 2)
+    await user.until(lambda: len(user.transcript.heights) == 2)
     await user.until(lambda: "Line 59" in user.turn_text(1) and user.transcript.is_settled)
     frame = user.turn(0).findChild(UserFrame)
     assert frame is not None
@@ -205,7 +205,7 @@ async def test_messages_of_a_command_appear_and_keep_position_and_edit(
     said = ("--data-dir", str(data_dir), "ask", "Third question", "--conversation", opened)
     await ended(user, program("app", *said))
 
-    await user.until(lambda: user.transcript.turn_count == 3 and user.transcript.is_settled)
+    await user.until(lambda: len(user.transcript.heights) == 3 and user.transcript.is_settled)
     assert user.transcript.reading_position() == place
     assert user.window.chat.composer.is_editing
     assert user.window.chat.composer.text == "First question, said differently"

@@ -76,7 +76,7 @@ async def test_a_private_conversation_is_kept_out_of_memory_and_can_be_discarded
     user.press("Ctrl+Shift+N")
     await user.sees("A private conversation")
     await user.say("My secret is a sonnet.")
-    await user.until(lambda: user.transcript.turn_count == 1 and not user.transcript.is_streaming)
+    await user.until(lambda: len(user.transcript.heights) == 1 and not user.transcript.is_streaming)
     assert await user.ask(lambda services: services.overview.read().passages) == {}
 
     user.press("Ctrl+N")
@@ -86,7 +86,7 @@ async def test_a_private_conversation_is_kept_out_of_memory_and_can_be_discarded
 
     user.press("Ctrl+Shift+N")
     await user.say("Another one.")
-    await user.until(lambda: user.transcript.turn_count == 1 and not user.transcript.is_streaming)
+    await user.until(lambda: len(user.transcript.heights) == 1 and not user.transcript.is_streaming)
     user.press("Ctrl+Q")
     await user.sees("Keep the private conversation?")
     user.click("Keep")

@@ -159,7 +159,9 @@ class Writer(BlockWriter):
     def _by_type(self) -> dict[str, Callable[[Token], None]]:
         """Return the handlers of tokens by type; tokens of other types write nothing."""
         return {
-            "paragraph_open": self._paragraph,
+            "paragraph_open": lambda _: self._begin(
+                "in_item" if self._state.lists else "paragraph"
+            ),
             "inline": self._inline_text,
             "literal": self._literal,
             "plain": self._plain,
@@ -214,9 +216,6 @@ class Writer(BlockWriter):
         self._state.style = replace(self._state.style, **changes)  # type: ignore[arg-type]
 
     # text
-
-    def _paragraph(self, _token: Token) -> None:
-        self._begin("in_item" if self._state.lists else "paragraph")
 
     def _inline_text(self, token: Token) -> None:
         self._inline.write(token.children or (), self._state.style, self.emit)

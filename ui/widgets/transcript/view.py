@@ -1,10 +1,10 @@
 """Transcript view: a conversation of any length, with a streaming reply, find marks and focus."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -27,9 +27,10 @@ from ui.widgets.transcript.focus import (
     move_in_turn,
     move_to_message,
 )
-from ui.widgets.transcript.heights import AtEnd, AtItem, AtOffset, Centered, estimate_heights
+from ui.widgets.transcript.heights import AtEnd, AtItem, Centered, estimate_heights
 from ui.widgets.transcript.message_frame import MessageFrame
 from ui.widgets.transcript.panels import EndButton, dividers_above
+from ui.widgets.transcript.target import ScrollTarget, y_of_message
 from ui.widgets.transcript.turn import TurnWidget
 from ui.widgets.transcript.turn_data import TurnData
 from ui.widgets.transcript.values import (
@@ -44,25 +45,10 @@ from ui.widgets.transcript.values import (
 from ui.widgets.transcript.virtual_column import VirtualColumn
 
 _ANNOUNCED_CHARS = 160
-_TARGET_S = 0.12  # of drawing a text before its first paint
 _ANNOUNCED = {
     ExchangeStatus.INTERRUPTED: tr("Reply interrupted"),
     ExchangeStatus.FAILED: tr("Reply failed"),
 }
-
-
-@dataclass(slots=True)
-class _Target:
-    """A point inside a turn that is scrolled to.
-
-    `locate` returns its `y` in the turn's widget, None if the turn should just be centered. It was
-    last called for `width` and led to `anchor`.
-    """
-
-    index: int
-    locate: Callable[[TurnWidget], int | None]
-    width: int = 0
-    anchor: AtOffset | None = None
 
 
 class TranscriptView(VirtualColumn):
@@ -95,14 +81,13 @@ class TranscriptView(VirtualColumn):
         self._live: LiveReply | None = None
         self._marks = FindMarks(())
         self._search: SearchMarks | None = None
-        self._target: _Target | None = None
         self._current_turn = -1
         self._context = self._context_for(theme)
         self._to_end = EndButton(self)
         self._to_end.clicked.connect(lambda: self.scroll_to_anchor(AtEnd()))
         self.events.text_drawn.connect(self._on_text_drawn)
         self.events.scroll_requested.connect(self.show_widget)
-        self._steps.emptied.connect(self._follow_target)
+        self._target = ScrollTarget(self, self._steps, self.turn_widget)
         SelectionGuard(self, self.events)
         application = QApplication.instance()
         if isinstance(application, QApplication):
@@ -110,11 +95,6 @@ class TranscriptView(VirtualColumn):
         self._button_arrows = ButtonArrows(self)
 
     # turns
-
-    @property
-    def turn_count(self) -> int:
-        """The number of turns."""
-        return len(self._headers)
 
     @property
     def is_streaming(self) -> bool:
@@ -139,14 +119,14 @@ class TranscriptView(VirtualColumn):
 
         `contents` are those of the turns that are shown first: nothing else is painted in their place.
         """
-        self._end_live()
+        self._live = None
         self._headers = list(headers)
         self._ends_segment = False
         self._data.clear()
         self._data.content.update(contents or {})
         self._current_turn = -1
         self._marks = FindMarks(())
-        self._target = None
+        self._target.drop()
         anchor: AtEnd | AtItem | Centered = AtEnd()
         if turn is not None:
             anchor = Centered(turn)
@@ -155,7 +135,7 @@ class TranscriptView(VirtualColumn):
         self.reset(self._estimates(headers), anchor)
         if turn is not None:
             self.scroll_to_turn(turn, message_id)
-            self._draw_target(turn)
+            self._target.draw()
 
     def provide(self, turn_index: int, content: TurnContent) -> None:
         """Set a turn's content, requested or changed; ignore turns that no longer exist."""
@@ -251,8 +231,9 @@ class TranscriptView(VirtualColumn):
         """
         if not 0 <= index < len(self._headers):
             return
-        locate = partial(self._y_of_message, message_id=message_id) if message_id else None
-        self._scroll_to_target(index, locate)
+        self._target.scroll_to(
+            index, lambda widget: y_of_message(self, widget, message_id, self._search)
+        )
         if (widget := self.turn_widget(index)) is not None:
             widget.highlight()
 
@@ -271,68 +252,12 @@ class TranscriptView(VirtualColumn):
         """Scroll to a match and make it the current one."""
         if (index := self._marks.select(number)) is not None:
             self._show_marks(self._marks.turns)
-            self._scroll_to_target(index, self._marks.y_of_current)
+            self._target.scroll_to(index, self._marks.y_of_current)
 
     def mark_search(self, find: FindWords | None) -> None:
         """Mark the words of a search in every turn, in addition to turns with find marks; None for none."""
         self._search = SearchMarks(find) if find is not None else None
         self._show_marks(set(self._items))
-
-    def _draw_target(self, index: int) -> None:
-        """Render a turn that is jumped to before it is painted, and scroll to the place in it."""
-        widget = self.turn_widget(index)
-        for text in [] if widget is None else widget.texts():
-            text.draw_now(_TARGET_S)
-        self.update_layout()
-        self._follow_target(is_drawn=True)
-
-    def _scroll_to_target(
-        self, index: int, locate: Callable[[TurnWidget], int | None] | None
-    ) -> None:
-        """Center a turn; once it is rendered, show the `y` that `locate` returns, if any."""
-        self._target = _Target(index, locate) if locate is not None else None
-        self.scroll_to_anchor(Centered(index))
-
-    def _follow_target(self, *, is_drawn: bool = False) -> None:
-        """Scroll to the target once it is rendered, as if it `is_drawn`, and again for another width.
-
-        It is dropped when the user scrolls.
-        """
-        if (target := self._target) is None:
-            return
-        widget = self.turn_widget(target.index)
-        is_rendered = is_drawn or (self._steps.is_idle and not self._layout_timer.isActive())
-        if self.anchor not in (Centered(target.index), target.anchor):
-            self._target = None
-        elif widget is not None and widget.content is not None and is_rendered:
-            if target.width == (width := self.item_width()):
-                return
-            target.width = width if self._steps.is_idle else 0
-            if (y := target.locate(widget)) is not None:
-                target.anchor = AtOffset(target.index, y)
-                self.scroll_to_anchor(target.anchor)
-
-    def _y_of_message(self, widget: TurnWidget, message_id: MessageId) -> int | None:
-        """Return the `y` of the passage that was searched for, else that centers a message.
-
-        The top of a tall one; None if it is visible.
-        """
-        text = widget.text_of(message_id)
-        if text is None:
-            return None
-        height = self.viewport().height()
-        found = self._search.y_in(widget, text) if self._search is not None else None
-        if found is not None:
-            shown_at = widget.mapTo(self.viewport(), QPoint(0, found)).y()
-            is_visible = 0 <= shown_at <= height - 3 * self.padding
-            return None if is_visible and isinstance(self.anchor, Centered) else found
-        top = text.mapTo(widget, QPoint(0, 0)).y()
-        shown_at = widget.mapTo(self.viewport(), QPoint(0, top)).y()
-        is_visible = shown_at >= 0 and shown_at + min(text.height(), height // 2) <= height
-        if is_visible and isinstance(self.anchor, Centered):
-            return None
-        third = height // 3  # where an `AtOffset` is
-        return min(top + text.height() // 2 - height // 2, top) + third
 
     def _show_marks(self, turns: set[int]) -> None:
         for index in turns:
@@ -350,7 +275,7 @@ class TranscriptView(VirtualColumn):
     def begin_reply(self, turn_index: int | None = None) -> None:
         """Start the reply to a turn (the last one), whose content must be known."""
         index = len(self._headers) - 1 if turn_index is None else turn_index
-        self._end_live()
+        self._live = None
         content = self._data.content.get(index)
         if content is None:
             raise ValueError(f"the content of turn {index} must be provided before its reply")
@@ -379,14 +304,11 @@ class TranscriptView(VirtualColumn):
         self._data.content[live.index] = content
         if (widget := self.turn_widget(live.index)) is not None:
             widget.finish_reply(content)
-        self._end_live()
+        self._live = None
         self.schedule_layout()
         outcome = translate_filled(problem.title) if problem else answer_text(content.messages)
         text = f"{_ANNOUNCED.get(status, tr('Reply'))}: {one_line(outcome, _ANNOUNCED_CHARS)}"
         announce(self, text)
-
-    def _end_live(self) -> None:
-        self._live = None
 
     # items
 
@@ -422,7 +344,7 @@ class TranscriptView(VirtualColumn):
             hidden_px=self.verticalScrollBar().maximum() - self._top,
             grows=self.is_streaming and not isinstance(self.anchor, AtEnd),
         )
-        self._follow_target()
+        self._target.follow()
 
     def _mark_last(self) -> None:
         for index in list(self._items):

@@ -78,9 +78,14 @@ class VirtualColumn(QAbstractScrollArea):
     # items
 
     @property
+    def awaits_layout(self) -> bool:
+        """Whether the items on screen are to be laid out."""
+        return self._layout_timer.isActive()
+
+    @property
     def is_layout_done(self) -> bool:
         """Whether all items on screen and just beyond it are laid out."""
-        return not self._layout_timer.isActive() and not self._prefetch_timer.isActive()
+        return not self.awaits_layout and not self._prefetch_timer.isActive()
 
     def items_in_order(self) -> list[QWidget]:
         """Return the widgets that exist now, top to bottom."""
