@@ -13,8 +13,7 @@ from PySide6.QtWidgets import (
 
 from tests.fakes.user import User
 from tests.fakes.window_walk import dialogs
-from ui.views.dialogs.help_dialogs import AboutDialog, PrivacyDialog
-from ui.views.dialogs.shortcuts_dialog import ShortcutsDialog
+from ui.views.dialogs.help_dialogs import AboutDialog, PrivacyDialog, ShortcutsDialog
 from ui.views.dialogs.why_dialog import WhyDialog
 from ui.views.palette import CommandPalette
 from ui.views.settings.settings_dialog import SettingsDialog

@@ -44,7 +44,7 @@ from tests.fakes.screens import (
 from ui.presenters.compose import ComposePresenter
 from ui.presenters.composer import QueuePresenter
 from ui.presenters.conversation import ConversationPresenter
-from ui.presenters.replies import RunningReplies
+from ui.presenters.turns import RunningReplies
 from ui.widgets.banner import NoteCard
 from ui.widgets.composer import Composer
 from ui.widgets.memory_switch import MemoryUse
@@ -423,7 +423,7 @@ def test_the_wait_for_a_retry_is_counted_down(
     compose: Compose, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s, statuses = [100.0], list[str]()
-    monkeypatch.setattr("ui.presenters.replies.perf_counter", lambda: now_s[0])
+    monkeypatch.setattr("ui.presenters.turns.perf_counter", lambda: now_s[0])
     compose.replies.status_changed.connect(lambda _, text: statuses.append(text))
     compose.send("first")
     reply = compose.commit()

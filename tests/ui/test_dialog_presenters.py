@@ -29,9 +29,8 @@ from app.storage.tables.facts import KnownFact
 from app.storage.tables.summaries import Summary
 from app.transfer.import_history import PastImport, Undone
 from tests.fakes.screens import TALK, Parts, Recorder, exchange, fixture_of, press, view_of
-from ui.presenters.facts import FactsPresenter
+from ui.presenters.facts import FactsPresenter, SummariesPresenter
 from ui.presenters.imports import ImportPresenter
-from ui.presenters.summaries import SummariesPresenter
 from ui.views.dialogs.import_dialog import PastImportsDialog
 from ui.views.memory.facts_view import FactsView
 from ui.views.memory.summaries_pane import SummariesPane

@@ -29,7 +29,7 @@ from app.system import file_programs
 from tests.fakes.files import pdf
 from tests.fakes.screens import Parts, Recorder, fixture_of, press
 from ui.models.documents import DocumentColumn, DocumentTableModel, rows_of, summary_text
-from ui.models.source_labels import chip_text
+from ui.models.labels import chip_text
 from ui.presenters import documents as presenters
 from ui.presenters.documents import DocumentsPresenter
 from ui.views.dialogs.page_dialog import PageDialog

@@ -19,8 +19,7 @@ from app.transfer.found_exports import FoundExport
 from tests.fakes.screens import FakeSettings, Parts, Recorder, fixture_of
 from ui.presenters.first_steps import TourPresenter, TourStop, WelcomePresenter
 from ui.presenters.imports import SAMPLE, ImportPresenter
-from ui.views.tour import TourCard
-from ui.views.welcome import Welcome
+from ui.views.welcome import TourCard, Welcome
 from ui.widgets.banner import Banner
 
 AT = datetime(2026, 3, 12, tzinfo=UTC)

@@ -24,8 +24,8 @@ from app.domain.recall import (
     Verdict,
 )
 from tests.fakes.stored import AT
+from ui.models.labels import figures, opens_text, tip_text
 from ui.models.recalled import COLUMNS, RecalledModel
-from ui.models.source_labels import figures, opens_text, tip_text
 from ui.presenters.recall import sources_of, status_text
 from ui.theme import DARK, Appearance, ThemeChoice
 from ui.views.memory.inspector import InspectorView

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 from tests.fakes.screens import FakeSettings, Parts
 from ui.models.shortcuts import format_shortcuts, owner_of, parse_shortcuts, with_shortcut
 from ui.presenters.settings.dialog import SETTING, ShortcutsPresenter
-from ui.views.dialogs.shortcuts_dialog import ShortcutsDialog
+from ui.views.dialogs.help_dialogs import ShortcutsDialog
 from ui.widgets.shortcut_guard import ShortcutGuard
 
 

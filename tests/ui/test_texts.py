@@ -19,7 +19,7 @@ JARGON = re.compile(
     r"\b(?:exchanges?|embed\w*|workers?|probes?|extractive|pipelines?|passages?|vectors?)\b",
     re.IGNORECASE,
 )
-FOR_EXPERTS = {"preview.py", "recalled.py", "source_labels.py", "why_dialog.py"}  # of the inspector
+FOR_EXPERTS = {"preview.py", "recalled.py", "labels.py", "why_dialog.py"}  # of the inspector
 NUMBER = re.compile(r",|%$|\.\d+f")
 NAMES = {"recall while typing"}  # of a task
 IN_ROWS = {"\u25cf", "\u2191", "\u2193"}  # a running reply, a rank that rose or fell: drawn as text

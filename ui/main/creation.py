@@ -31,7 +31,7 @@ from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.conversation_commands import ConversationCommands, Removal
 from ui.presenters.conversation_list import ConversationListPresenter
 from ui.presenters.documents import DocumentsPresenter
-from ui.presenters.facts import FactsPresenter
+from ui.presenters.facts import FactsPresenter, SummariesPresenter
 from ui.presenters.first_steps import WelcomePresenter
 from ui.presenters.forgetting import ForgetPresenter, PrivacyPresenter, SecretsPresenter
 from ui.presenters.imports import DownloadsPresenter, ImportPresenter
@@ -42,7 +42,6 @@ from ui.presenters.navigation import FindPresenter, HistoryPresenter, LinkPresen
 from ui.presenters.presenter import Navigation
 from ui.presenters.projects import ProjectsPresenter, ProposalsPresenter
 from ui.presenters.recall import RecallPresenter
-from ui.presenters.replies import RunningReplies
 from ui.presenters.routines import RoutineNotices, RoutinesPresenter
 from ui.presenters.search import FilterPresenter, SearchPresenter
 from ui.presenters.suggestions import (
@@ -52,10 +51,10 @@ from ui.presenters.suggestions import (
     project_suggestion,
     source_suggestion,
 )
-from ui.presenters.summaries import SummariesPresenter
 from ui.presenters.tool_permission import ToolPermissionPresenter
 from ui.presenters.topics import TopicsPresenter
 from ui.presenters.tray import QuickFindPresenter, TrayPresenter
+from ui.presenters.turns import RunningReplies
 from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
 from ui.views.main_window import MainWindow

@@ -11,7 +11,7 @@ from app.chat.recall_text import name_text, outcome_text
 from app.domain.recall import RecalledItemDetails, RecallLayer
 from app.domain.translation import format_number, format_percent, tr
 from ui.models.conversations import GroupedListModel, Heading, ListRole
-from ui.models.setting_labels import with_setting_labels
+from ui.models.labels import with_setting_labels
 
 GROUPS = (
     (tr("Asked for in the message"), (RecallLayer.MENTION,)),

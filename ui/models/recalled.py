@@ -10,8 +10,7 @@ from app.chat.inspector import Source
 from app.domain.recall import RecallLayer
 from app.domain.translation import format_number, format_percent, tr, trn
 from ui.icons import Ink, icon
-from ui.models.preview import GROUPS
-from ui.models.source_labels import (
+from ui.models.labels import (
     VERDICT_TEXTS,
     figures,
     icon_of,
@@ -20,6 +19,7 @@ from ui.models.source_labels import (
     source_text,
     used_text,
 )
+from ui.models.preview import GROUPS
 from ui.rendering.inline import tooltip_html
 
 Index = QModelIndex | QPersistentModelIndex

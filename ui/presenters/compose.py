@@ -19,7 +19,7 @@ from app.domain.translation import tr
 from app.memory.mentions import Mention
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, copy_link
-from ui.presenters.replies import RunningReplies
+from ui.presenters.turns import RunningReplies
 from ui.views.chat_pane import ChatPane
 
 

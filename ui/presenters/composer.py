@@ -17,7 +17,7 @@ from app.domain.passages import PassageKind
 from app.domain.text import one_line
 from app.domain.translation import format_day, money, tr
 from app.memory.mentions import Mentionable, Mentions
-from ui.models.source_labels import kind_text, source_text
+from ui.models.labels import kind_text, source_text
 from ui.presenters.compose import ComposePresenter
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter

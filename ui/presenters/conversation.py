@@ -22,8 +22,14 @@ from app.domain.turn_text import RECALL_MODEL
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from ui.presenters.presenter import Presenter
-from ui.presenters.replies import RunningReplies
-from ui.presenters.turns import ConversationReader, Position, content_of, differ, headers_of
+from ui.presenters.turns import (
+    ConversationReader,
+    Position,
+    RunningReplies,
+    content_of,
+    differ,
+    headers_of,
+)
 from ui.views.chat_pane import ChatPane
 from ui.widgets.transcript.values import Footer
 from ui.widgets.transcript.view import TranscriptView

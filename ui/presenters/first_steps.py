@@ -15,8 +15,7 @@ from app.providers.gallery import title_of
 from app.storage.tables.settings import Settings
 from app.transfer.found_exports import FoundExport
 from ui.presenters.presenter import Presenter
-from ui.views.tour import TourCard
-from ui.views.welcome import Welcome
+from ui.views.welcome import TourCard, Welcome
 
 _EXPORTS_AFTER_MS, _SERVERS_AFTER_MS = 800, 1_500  # the window comes first
 _DONE = "tour_done"

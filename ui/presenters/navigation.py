@@ -21,7 +21,7 @@ from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.results import ResultsPlace
 from ui.views.sidebar import Sidebar
 from ui.widgets.banner import Banner
-from ui.widgets.find_bar import FindBar
+from ui.widgets.search_box import FindBar
 from ui.widgets.transcript.values import FindMark, searchable_text
 from ui.widgets.transcript.view import TranscriptView
 

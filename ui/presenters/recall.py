@@ -15,7 +15,7 @@ from app.domain.passages import PassageKind
 from app.domain.recall import RecallLayer
 from app.domain.text import translate_lines
 from app.domain.translation import tr
-from ui.models.source_labels import chip_text, icon_of, kind_text, tip_text
+from ui.models.labels import chip_text, icon_of, kind_text, tip_text
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Navigation, Presenter
 from ui.widgets.banner import Banner

@@ -1,16 +1,44 @@
-"""Turns of a conversation as the transcript shows them: headers and contents from stored records."""
+"""Turns of a conversation as the transcript shows them, from stored records, and the replies that run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
+from time import perf_counter
+
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.library import ConversationView, Library
-from app.domain.conversations import Exchange, ExchangeStatus, Message
+from app.chat.reply import Reply
+from app.domain.chat import (
+    RecallCompleted,
+    ReplyEvent,
+    Retrying,
+    TextDelta,
+    TextWasThinking,
+    ThinkingDelta,
+    ToolCallReady,
+    ToolCompleted,
+)
+from app.domain.conversations import (
+    Exchange,
+    ExchangeStatus,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.text import translate_lines
+from app.domain.translation import format_number, tr
 from app.storage.tables.exchanges import Exchanges
 from ui.widgets.transcript.values import Branch, Footer, TurnContent, TurnHeader
 
 Position = tuple[int, int]  # turn, pixels below its top
 _SHOWN_AROUND = 4  # turns on either side of the one that is opened
+_REPAINT_MS = 33
+_PAUSE, _MAX_PAUSE_MS = 1.5, 400
+Part = Text | Thinking | TextWasThinking | ToolCall | ToolResult
 
 
 def headers_of(
@@ -90,3 +118,122 @@ class ConversationReader:
             for turn, exchange in shown
         }
         return view, headers, contents
+
+
+@dataclass(slots=True)
+class _AwaitedRetry:
+    """A retry at a time of `perf_counter`, and the seconds left that were reported last."""
+
+    reason: str
+    at_s: float
+    shown_s: int | None = None
+
+
+class RunningReplies(QObject):
+    """Turns the events of the exchange thread into signals of the GUI thread.
+
+    Signals:
+        grew: (Reply, its next part: a piece of `Text` or `Thinking`, a `ToolCall` or `ToolResult`,
+            or `TextWasThinking`).
+        status_changed: (Reply, text for the status line), such as a retry or a failed recall.
+        running_changed: The ids of the conversations in which a reply runs.
+        ended: (Reply, the `Exchange` as stored, or the exception that kept it from being stored).
+    """
+
+    grew = Signal(object, object)
+    status_changed = Signal(object, str)
+    running_changed = Signal(object)
+    ended = Signal(object, object)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._running: dict[ConversationId, Reply] = {}
+        self._parts: dict[ConversationId, list[Part]] = {}
+        self._retries: dict[ConversationId, _AwaitedRetry] = {}
+        self._drain = QTimer(self, interval=_REPAINT_MS)
+        self._drain.timeout.connect(self._on_drain_timeout)
+
+    def add(self, reply: Reply) -> None:
+        """Follow a reply to its end."""
+        conversation_id = reply.plan.conversation.id
+        self._running[conversation_id] = reply
+        self._parts[conversation_id] = []
+        self._drain.start()
+        self.running_changed.emit(frozenset(self._running))
+
+    def of(self, conversation_id: ConversationId) -> Reply | None:
+        """Return the reply that is running in a conversation."""
+        return self._running.get(conversation_id)
+
+    def so_far(self, reply: Reply) -> Iterable[Part]:
+        """Return the parts of a reply so far, in order."""
+        return tuple(self._parts.get(reply.plan.conversation.id, ()))
+
+    def _on_drain_timeout(self) -> None:
+        """Emit what has arrived; then pause for at least 1.5 times as long as rendering it took."""
+        began = perf_counter()
+        for conversation_id, reply in tuple(self._running.items()):
+            is_over = reply.done.done()
+            for part in self._new_parts(reply):
+                self._retries.pop(conversation_id, None)
+                self._parts[conversation_id].append(part)
+                self.grew.emit(reply, part)
+            self._count_down(reply)
+            if is_over:
+                self._retries.pop(conversation_id, None)
+                del self._running[conversation_id], self._parts[conversation_id]
+                self.running_changed.emit(frozenset(self._running))
+                self.ended.emit(reply, reply.done.exception() or reply.done.result())
+        if not self._running:
+            self._drain.stop()
+        took_ms = (perf_counter() - began) * 1000
+        self._drain.setInterval(min(_MAX_PAUSE_MS, max(_REPAINT_MS, round(_PAUSE * took_ms))))
+
+    def _count_down(self, reply: Reply) -> None:
+        """Report a retry that is waited for, once for each second that is left."""
+        retry = self._retries.get(reply.plan.conversation.id)
+        if retry is None or (left_s := max(0, ceil(retry.at_s - perf_counter()))) == retry.shown_s:
+            return
+        retry.shown_s = left_s
+        text = (
+            tr("{reason}. Trying again in {wait_s} s")
+            if left_s
+            else tr("{reason}. Trying again\u2026")
+        )
+        status = text.format(reason=retry.reason, wait_s=format_number(left_s))
+        self.status_changed.emit(reply, status)
+
+    def _new_parts(self, reply: Reply) -> list[Part]:
+        """Return the parts since the last time, adjacent ones of one kind joined."""
+        parts: list[Part] = []
+        for event in reply.drain():
+            if isinstance(event, Retrying):
+                retry = _AwaitedRetry(event.reason, perf_counter() + event.wait_s)
+                self._retries[reply.plan.conversation.id] = retry
+            elif isinstance(event, RecallCompleted):
+                if event.notice:
+                    self.status_changed.emit(reply, translate_lines(event.notice))
+            elif (part := _part(event)) is not None:
+                last = parts[-1] if parts else None
+                if isinstance(part, Text | Thinking) and type(last) is type(part):
+                    parts[-1] = type(part)(last.text + part.text)
+                else:
+                    parts.append(part)
+        return parts
+
+
+def _part(event: ReplyEvent) -> Part | None:
+    """Return what an event adds to the transcript, None for nothing."""
+    match event:
+        case TextDelta(text=text):
+            return Text(text)
+        case ThinkingDelta(text=text):
+            return Thinking(text)
+        case ToolCallReady(call_id=call_id, name=name, arguments=arguments):
+            return ToolCall(call_id, name, arguments)
+        case ToolCompleted(result=result):
+            return result
+        case TextWasThinking():
+            return event
+        case _:
+            return None

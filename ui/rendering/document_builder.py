@@ -21,8 +21,7 @@ from markdown_it.token import Token
 
 from ui.rendering.blocks import Mark
 from ui.rendering.definitions import Definitions
-from ui.rendering.document import ImageResolver, TranscriptDocument
-from ui.rendering.folding import FoldedBlocks
+from ui.rendering.document import FoldedBlocks, ImageResolver, TranscriptDocument
 from ui.rendering.formats import formats_of
 from ui.rendering.formulas import formulas_of, typesetter
 from ui.rendering.highlight import highlight_code

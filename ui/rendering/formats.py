@@ -7,7 +7,7 @@ from functools import cache
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QTextBlockFormat, QTextCharFormat, QTextFormat
 
-from ui.rendering.folding import LINK
+from ui.rendering.document import LINK
 from ui.theme import Theme
 
 _LINE_HEIGHT_PERCENT = 142.0

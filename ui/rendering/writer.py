@@ -8,10 +8,10 @@ from PySide6.QtGui import QTextBlockFormat, QTextCursor
 
 from ui.rendering.blocks import BlockWriter, mirror
 from ui.rendering.definitions import Definitions
-from ui.rendering.document import TranscriptDocument
-from ui.rendering.folding import (
+from ui.rendering.document import (
     LINK,
     FoldedBlocks,
+    TranscriptDocument,
     closed_of,
     code_key,
     detail_key,

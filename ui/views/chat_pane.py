@@ -18,7 +18,7 @@ from ui.widgets.plain_label import PlainLabel
 
 if TYPE_CHECKING:
     from ui.views.welcome import Welcome
-    from ui.widgets.find_bar import FindBar
+    from ui.widgets.search_box import FindBar
 from collections.abc import Callable
 
 from PySide6.QtWidgets import QPushButton
@@ -100,7 +100,7 @@ class ChatPane(QWidget):
     def build_panels(self, transcript: QWidget) -> None:
         """Add everything that the first frame does not show."""
         from ui.views.welcome import Welcome
-        from ui.widgets.find_bar import FindBar
+        from ui.widgets.search_box import FindBar
 
         self.transcript = transcript
         self.welcome = Welcome(self)

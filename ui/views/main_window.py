@@ -18,7 +18,7 @@ from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel, plain_label
 
 if TYPE_CHECKING:
-    from ui.views.memory.pane import MemoryPane
+    from ui.views.memory.knowledge_view import MemoryPane
     from ui.views.sidebar import Sidebar
     from ui.views.welcome import DropHint
 
@@ -115,8 +115,7 @@ class MainWindow(QMainWindow):
 
     def build_panels(self, transcript: QWidget) -> Iterator[None]:
         """Add everything that the first frame does not show, in steps that are short for the user."""
-        from ui.views.memory.knowledge_view import KnowledgeView
-        from ui.views.memory.pane import MemoryPane
+        from ui.views.memory.knowledge_view import KnowledgeView, MemoryPane
         from ui.views.welcome import DropHint
         from ui.widgets.on_screen import tab_through
         from ui.widgets.shortcut_guard import ShortcutGuard

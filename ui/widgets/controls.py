@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from PySide6.QtCore import QAbstractItemModel, QEvent, Qt, SignalInstance
+from PySide6.QtCore import QAbstractItemModel, QEvent, QSize, Qt, SignalInstance
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -36,6 +36,8 @@ from ui.widgets.plain_label import PlainLabel, plain_label
 Part = QWidget | QLayout | tuple[QWidget, int] | int | None
 Button = TypeVar("Button", bound=QAbstractButton)
 Slot = Callable[..., object] | SignalInstance
+_ARROW_LINES = 1.45  # room for the arrow, in heights of a line
+
 
 # -- controls
 
@@ -342,3 +344,38 @@ def column_in(
 ) -> QBoxLayout:
     """Lay parts out below each other in a widget; by default with the margins of a dialog."""
     return filled(QVBoxLayout(parent), *parts, margins=margins, spacing=spacing)
+
+
+class CompactButton(PushButton):
+    """A button with an arrow, unless it is compact; a subclass shows itself in `show_text`."""
+
+    def __init__(self, name: str, parent: QWidget | None) -> None:
+        super().__init__(parent)
+        self.is_compact = False
+        self.setAutoDefault(False)
+        self.setProperty("kind", "choice")
+        self.setAccessibleName(name)
+
+    def set_compact(self, is_compact: bool) -> None:
+        """Say less, where there is little room."""
+        if is_compact != self.is_compact:
+            self.is_compact = is_compact
+            # A property would have to be polished, and style() takes 7 ms the first time.
+            bare = f"{type(self).__name__} {{ image: none; }}"  # not what it opens
+            self.setStyleSheet(bare if is_compact else "")
+            self.show_text()
+
+    def show_text(self) -> None:
+        """Show the text, which is shorter while it `is_compact`."""
+
+    # Qt overrides
+
+    def sizeHint(self) -> QSize:
+        """Leave room for the arrow, which a compact one has not."""
+        if self.is_compact:
+            return super().sizeHint()
+        return super().sizeHint() + QSize(round(_ARROW_LINES * self.fontMetrics().height()), 0)
+
+    def minimumSizeHint(self) -> QSize:
+        """Never cut the text."""
+        return self.sizeHint()

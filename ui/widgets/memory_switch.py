@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QRadioButton, QWidget
 
 from app.domain.translation import tr
 from ui.icons import set_icon
-from ui.widgets.compact_button import CompactButton
-from ui.widgets.controls import button, clear, column_in, row_of, scroll_area
+from ui.widgets.controls import CompactButton, button, clear, column_in, row_of, scroll_area
 from ui.widgets.model_picker import list_place
 from ui.widgets.plain_label import plain_label
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.domain.translation import tr
 from ui.icons import Ink, set_icon
-from ui.widgets.compact_button import CompactButton
+from ui.widgets.controls import CompactButton
 
 if TYPE_CHECKING:
     from app.domain.projects import Project

@@ -13,7 +13,7 @@ from app.storage.tables.settings import Settings
 from ui.models.shortcuts import format_shortcuts, parse_shortcuts, with_shortcut
 from ui.presenters.presenter import Presenter
 from ui.theme import Appearance, ThemeChoice
-from ui.views.dialogs.shortcuts_dialog import ShortcutRow, ShortcutsDialog
+from ui.views.dialogs.help_dialogs import ShortcutRow, ShortcutsDialog
 from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.banner import Banner
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QWidget
 from app.domain.diagnostics import Explanation, FeatureScore
 from app.domain.errors import KnownError
 from app.domain.translation import format_number, format_percent, format_turn, tr
-from ui.models.setting_labels import with_setting_labels
+from ui.models.labels import with_setting_labels
 from ui.widgets.controls import button, closing_buttons, column_in, filled, line_edit, row_of
 from ui.widgets.dialog import Dialog
 from ui.widgets.plain_label import plain_label

@@ -20,8 +20,8 @@ from app.domain.recall import Verdict
 from app.domain.text import one_line
 from app.domain.translation import tr
 from ui.icons import fit_icon, icon
+from ui.models.labels import VERDICT_TEXTS, figures, kind_text, opens_text, source_text
 from ui.models.recalled import COLUMNS, Group, RecalledModel, Rest
-from ui.models.source_labels import VERDICT_TEXTS, figures, kind_text, opens_text, source_text
 from ui.widgets.controls import ToolButton, filled, row_of, stack_if_narrow
 from ui.widgets.plain_label import plain_label
 

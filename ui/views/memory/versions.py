@@ -15,7 +15,7 @@ from app.domain.translation import format_number, tr, trn
 from app.domain.turn_text import estimate_tokens
 from app.storage.tables.memories import CoreMemoryText
 from ui.models.facts import version_label
-from ui.models.setting_labels import with_setting_labels
+from ui.models.labels import with_setting_labels
 from ui.theme import Theme, current_theme
 from ui.widgets.controls import button, column_in, combo_box, progress_bar, row_of, text_edit
 from ui.widgets.plain_label import PlainLabel, plain_label

@@ -25,8 +25,13 @@ from PySide6.QtWidgets import QApplication, QFrame, QTextBrowser, QTextEdit, QTo
 
 from app.domain.conversations import Image
 from ui.rendering.decorations import paint_beneath
-from ui.rendering.document import ATTACHMENT_SCHEME, TranscriptDocument, blocks_of, fragments_of
-from ui.rendering.folding import LINK
+from ui.rendering.document import (
+    ATTACHMENT_SCHEME,
+    LINK,
+    TranscriptDocument,
+    blocks_of,
+    fragments_of,
+)
 from ui.rendering.formats import Property, formats_of
 from ui.rendering.inline import OBJECT, displayable_target, tooltip_html
 from ui.rendering.plain_text import plain_selection

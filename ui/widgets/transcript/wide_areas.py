@@ -21,9 +21,8 @@ from PySide6.QtWidgets import QApplication, QScrollBar, QToolTip, QWidget
 
 from app.domain.translation import format_number, tr
 from ui.rendering.decorations import code_area
-from ui.rendering.document import blocks_of, fragments_of
+from ui.rendering.document import blocks_of, code_key, fragments_of
 from ui.rendering.document_builder import DocumentBuilder
-from ui.rendering.folding import code_key
 from ui.rendering.formats import Formats, Property, formats_of
 from ui.rendering.tables import is_mirrored
 from ui.theme import Theme

@@ -1,13 +1,24 @@
-"""Labels of recalled sources: kind, origin, measures, and whether they were sent."""
+"""Labels: of the sources of an answer, and of settings in texts of the services, which name them by key."""
+
+import re
 
 from app.chat.inspector import Source
 from app.domain.documents import FileState
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails, RecallLayer, Verdict
+from app.domain.settings_schema import SETTINGS
 from app.domain.text import one_line
-from app.domain.translation import format_day, format_number, format_percent, format_turn, tr
-from ui.models.setting_labels import with_setting_labels
+from app.domain.translation import (
+    format_day,
+    format_number,
+    format_percent,
+    format_turn,
+    quoted,
+    tr,
+)
 
+_KEYS = "|".join(key for key in SETTINGS if "_" in key)
+_NAMED = re.compile(rf"\b({_KEYS})\b(?:( \w+ )([01](?:[.,]\d+)?)(?![.,]?\d))?")
 _DOT = " \N{MIDDLE DOT} "
 _TITLE_CHARS = 36
 _TEXT_CHARS = 44
@@ -33,6 +44,22 @@ VERDICT_TEXTS = {
     Verdict.DOWN: ("thumbs-down", tr("you rated it not useful")),
     Verdict.NEVER: ("x", tr("you asked not to use it again")),
 }
+
+
+def with_setting_labels(text: str) -> str:
+    """Return text with the label of each setting that it names by its key, and relevances in percent."""
+    return _NAMED.sub(_labelled, text)
+
+
+def _labelled(found: re.Match[str]) -> str:
+    key, between, value = found.groups()
+    setting = SETTINGS[key]
+    label = quoted(tr(setting.label))
+    if value is None:
+        return label
+    if setting.kind is float and setting.maximum == 1:
+        value = format_percent(float(value.replace(",", ".")))
+    return f"{label}{between}{value}"
 
 
 def icon_of(place: RecalledItemDetails) -> str:
