@@ -50,6 +50,9 @@ from app.storage.tables.settings import Settings, SettingValues
 
 _log = logging.getLogger(__name__)
 _RECENT_TURNS = 3  # that a follow-up may refer to
+_LEAST_WINDOW_FOR_TOOLS = (
+    4_000  # of a smaller one they would take a third, and small models call none
+)
 _CONTINUE = "Continue exactly where your last message broke off, without repeating any of it."
 
 LoadImages = Callable[[ModelRef, Sequence[Message]], Mapping[str, bytes]]
@@ -123,11 +126,15 @@ class RequestBuilder:
         preset = self._presets.of(plan.conversation)
         has_memory = is_recall_on(plan.conversation)
         profile = self._profile(plan.conversation.project) if has_memory else ()
+        is_small = window is not None and window < _LEAST_WINDOW_FOR_TOOLS
+        tools = self._toolbox.offered_in(
+            plan.conversation,
+            () if is_small else preset.tools,
+            is_unattended=plan.unattended is not None,
+        )
         start = _DraftInput(
             plan,
-            self._toolbox.offered_in(
-                plan.conversation, preset.tools, is_unattended=plan.unattended is not None
-            ),
+            tools,
             Ceiling(tokens, most),
             replace(preset, system_prompt=self._instructions(plan.conversation, preset)),
             tuple(profile),

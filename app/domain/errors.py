@@ -25,6 +25,7 @@ CommonplaceError
         ├── ModelNotFound, RequestRejected (ContextTooLong)
         ├── RateLimited, QuotaExhausted, ServerFailed (ServerOverloaded)
         ├── Unreachable, TimedOut, ConnectionLost
+        ├── Repeating          the reply repeats a short text without end
         └── InvalidReply       not the protocol: HTML, broken JSON, an empty success
 
 Any other exception is a bug: it goes to the report dialog and the log. Adapters in `app.providers`
@@ -253,6 +254,10 @@ class ConnectionLost(ProviderError):
     """The connection ended before the reply was complete."""
 
     retryable = True
+
+
+class Repeating(ProviderError):
+    """The reply repeats a short text without end and was stopped."""
 
 
 class InvalidReply(ProviderError, kind="nonsense_reply"):

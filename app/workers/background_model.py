@@ -316,7 +316,7 @@ def _fault(answer: Answer, reply: PartialReply, request: ChatRequest) -> KnownEr
     if reason is FinishReason.LENGTH:
         return AnswerTooLong(
             f"{answer.model} did not finish within {request.max_output_tokens or 0:,} tokens",
-            "Choose a model for background work that thinks less.",
+            "Choose another model for background work, one that thinks less or follows instructions better.",
         )
     if reason in _REFUSED:
         found = f"{answer.model} refused to answer"

@@ -358,10 +358,12 @@ def test_stored_thinking_covers_no_turns_and_no_part_without_turns_is_asked(benc
     "answer",
     [
         part_answer(summary=" "),
+        part_answer(summary="2025-08-20 08:53:09"),
+        part_answer(summary="The user writes:"),
         part_answer(summary=THOUGHT),
         part_answer(turns=[{"number": 1, "line": f'"{THOUGHT}"'}]),
     ],
-    ids=["empty", "thinking", "thinking in a line"],
+    ids=["empty", "no words", "an opening", "thinking", "thinking in a line"],
 )
 def test_a_summary_that_is_none_is_unusable_and_written_off(
     bench: Bench, answer: dict[str, Any]
@@ -395,11 +397,33 @@ def test_a_model_that_thinks_too_long_is_asked_for_fewer_turns_and_then_no_more(
     assert (status.abandoned, status.last_error) == (1, "cut off")
 
 
-def test_a_line_left_out_is_extracted(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "turns", [[], [{"number": 1, "line": "}, {"}]], ids=["missing", "no words"]
+)
+def test_a_line_left_out_is_extracted(bench: Bench, turns: list[dict[str, Any]]) -> None:
     add_conversation(bench.store, "What is the best tea?")
-    bench.asker.replies_with(part_answer(turns=[]))
+    bench.asker.replies_with(part_answer(turns=turns))
     bench.run()
     assert "tea" in next(iter(bench.summaries("exchange").values()))
+
+
+def test_words_of_the_prompt_become_no_title_tag_or_fact(bench: Bench) -> None:
+    talk = add_conversation(bench.store, "I sail.")
+    label = ""
+
+    def answer_with_a_label(prompt: Prompt) -> None:
+        nonlocal label
+        label = f"{prompt.user.partition('] ')[0].partition(' ')[0][1:]} turn 1"
+        tags = [label, "User", "#text", "sailing"]
+        bench.asker.replies_with(part_answer(said(label), title="Title", tags=tags))
+
+    bench.asker.before = answer_with_a_label
+    bench.run()
+    found = Conversations(bench.store).get(talk.conversation.id)
+    assert re.match(r"[0-9a-f]{16} turn 1$", label)
+    assert found.title_origin is TitleOrigin.FIRST_WORDS
+    assert bench.store.rows("SELECT name FROM tag") == [("sailing",)]
+    assert bench.facts() == {}
 
 
 @pytest.mark.parametrize(

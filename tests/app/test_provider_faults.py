@@ -17,7 +17,7 @@ import pytest
 from app.domain import errors
 from app.domain.chat import Finished, Retrying
 from app.providers.http import client
-from app.providers.http.endpoint import Network, SizeLimits
+from app.providers.http.endpoint import Network, RequestTarget, SizeLimits
 from app.providers.http.error_classification import EndpointMissing
 from app.providers.http.error_translation import retry_after
 from app.providers.remote_provider import ConnectionReport, RemoteProvider
@@ -164,6 +164,11 @@ def test_an_error_of_any_shape_is_shown_as_one_short_line(server: Loopback, wire
 
 
 # steps, error, requests, text on the screen
+def test_a_short_key_is_hidden_as_a_word_only() -> None:
+    target = RequestTarget("local", "http://127.0.0.1", key="x")
+    assert target.quote("key x exceeded") == "key [key] exceeded"
+
+
 ECHO = f"Incorrect API key provided: {KEY}. Bearer {KEY}"
 REJECTED: dict[str, tuple[Step, type[errors.ProviderError], int, str]] = {
     "closed before headers": (hang_up(), errors.ConnectionLost, 4, ""),
@@ -343,7 +348,7 @@ def test_a_fault_in_mid_stream_keeps_the_text(
 
 def test_a_reply_over_its_limit_is_cut_off(server: Loopback, wire: str) -> None:
     sizes = SizeLimits(reply_bytes=100_000)
-    heard = ask(server, wire, text("x" * 120_000, chunks=600), sizes=sizes)
+    heard = ask(server, wire, text("".join(map(str, range(24_000))), chunks=600), sizes=sizes)
     assert isinstance(heard.error, errors.InvalidReply)
     assert 0 < len(heard.text) < 100_000
 

@@ -19,7 +19,7 @@ from app.domain.chat import (
     ToolCallReady,
     UsageReported,
 )
-from app.domain.errors import ConnectionLost, InvalidReply
+from app.domain.errors import ConnectionLost, InvalidReply, Repeating
 from app.domain.text import clean
 from app.providers.http.client import _EventGate
 from app.providers.http.endpoint import SizeLimits
@@ -62,7 +62,7 @@ pytestmark = pytest.mark.unmeasured
 
 STOP, CALLS = FinishReason.STOP, FinishReason.TOOL_CALLS
 PATHS = {CHAT: "/v1/chat/completions", RESPONSES: "/v1/responses", MESSAGES: "/v1/messages"}
-LONG = "word and more words " * 10_000
+LONG = "".join(f"word {number} and more words " for number in range(8_000))
 NOISE = (
     b': keepalive\n\nevent: brand_new\ndata: {"type": "brand_new", "x": [1]}\n\n'
     b'event: odd\ndata: [1, 2]\n\nevent: odd\ndata: "text"\n\ndata: null\n\n'
@@ -192,6 +192,21 @@ def test_a_reply_that_was_not_streamed_is_used(server: Loopback, wire: str) -> N
 def test_what_follows_thinking_that_the_server_reports_is_text(server: Loopback, wire: str) -> None:
     heard = ask(server, wire, thinking("hm"), text("It ends with\n</think>\n"))
     Reply((), "It ends with\n</think>\n", "hm").check(heard)
+
+
+@pytest.mark.parametrize("unit", ["(", "I do not know.\n"], ids=["letter", "sentence"])
+def test_a_reply_that_repeats_itself_without_end_is_stopped(
+    server: Loopback, wire: str, unit: str
+) -> None:
+    heard = ask(server, wire, text(f"It is {unit * 4_000}", chunks=400))
+    assert isinstance(heard.error, Repeating)
+    assert 2_000 < len(heard.text) < 10_000
+
+
+def test_a_long_rule_and_rows_that_differ_repeat_nothing(server: Loopback) -> None:
+    rows = "".join(f"| {number} | a cell |\n" for number in range(500))
+    heard = ask(server, CHAT, text(f"{'-' * 1_500}\n{rows}", chunks=400))
+    assert heard.finished
 
 
 def test_a_call_comes_after_the_text_before_it(server: Loopback, wire: str) -> None:

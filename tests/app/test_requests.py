@@ -197,6 +197,15 @@ def test_what_was_found_is_sent_and_recorded(asker_with: Callable[..., Asker]) -
     assert InspectionService(asker.chat.store).inspect(before.exchanges[0].id).sent is None
 
 
+@pytest.mark.parametrize(("tokens", "count"), [(2_048, 0), (8_192, 1), (None, 1)])
+def test_a_model_that_reads_little_gets_no_tools(
+    asker_with: Callable[..., Asker], tokens: int | None, count: int
+) -> None:
+    asker = asker_with(says("Yes."), tokens=tokens)
+    asker.chat.say(ASKED)
+    assert len(asker.chat.model.requests[0].tools) == count
+
+
 def test_a_message_does_not_wait_for_a_slow_search(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(limit_s=0.05, is_ready=False, words=None)
     asker.core.set("Lives in Graz.")

@@ -3,6 +3,7 @@
 These values are needed before anything that is slow to import.
 """
 
+import re
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 ENTER_KEY = tr_noop("Enter one in Settings, Models")
 _QUOTE_CHARS = 200
+_SHORT_KEY_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,12 @@ class RequestTarget:
     is_near: bool = False
 
     def redact(self, text: str) -> str:
-        """Return `text` without the key."""
-        return text.replace(self.key, "[key]") if self.key else text
+        """Return `text` without the key; a short one, as local servers take any, only as a word."""
+        if not self.key:
+            return text
+        key = re.escape(self.key)
+        is_short = len(self.key) < _SHORT_KEY_CHARS
+        return re.sub(rf"(?<!\w){key}(?!\w)" if is_short else key, "[key]", text)
 
     def quote(self, text: str) -> str:
         """Return a server's message as one clean line without the key; "" for a web page."""

@@ -146,7 +146,7 @@ class _Outcome:
 _CONTEXT = _Outcome(
     ContextTooLong,
     "The conversation is longer than {model} at {provider} can read",
-    "Start a new segment with /new, or choose a model with a larger context",
+    "Shorten the message, start a new segment with /new, or choose a model with a larger context",
 )
 _PAYMENT = _Outcome(
     PaymentRequired,

@@ -36,6 +36,7 @@ from app.domain.errors import (
     InvalidReply,
     ProviderError,
     RateLimited,
+    Repeating,
     ServerFailed,
     Unreachable,
 )
@@ -51,6 +52,7 @@ from app.providers.http.error_translation import (
 from app.providers.model_options import fitted
 from app.providers.wire.messages import tools_as_text
 from app.providers.wire.reader import ReplyReader, Wire
+from app.providers.wire.repetition import RepetitionGuard
 from app.providers.wire.unsupported import rejected_parameter, rejects_images, without
 
 _log = logging.getLogger(__name__)
@@ -203,15 +205,19 @@ class StreamingModel:
         self, wire: Wire, body: dict[str, Any], model: str
     ) -> AsyncGenerator[StreamEvent]:
         reader = wire.reader(model)
+        guard = RepetitionGuard()
         count = 0
         failure: Exception | None = None
         async with aclosing(self._events(wire, body)) as events:
             try:
                 async for event in events:
                     count += 1
-                    for part in reader.feed(event):
+                    parts = [*reader.feed(event)]
+                    for part in parts:
                         yield part
-                    if reader.finished:
+                    if guard.repeats(parts):
+                        failure = _repeating(body["model"])
+                    if reader.finished or failure:
                         break
             except Exception as error:  # noqa: BLE001  raised again below, after held-back text
                 failure = error
@@ -271,6 +277,13 @@ class StreamingModel:
         return ConnectionLost(
             f"{provider} ended the reply before it was complete", "Retry, or continue the reply"
         )
+
+
+def _repeating(model: str) -> ProviderError:
+    return Repeating(
+        f"'{model}' repeats itself without end, so the reply was stopped",
+        "Regenerate it, or choose another model.",
+    )
 
 
 def _images_refused(connection: Connection, model: str, error: Exception) -> ImagesRefused:

@@ -34,6 +34,23 @@ _LEAST_ROOM_TOKENS = 500
 _KNOWN_SHARE = 0.25  # of the room
 _SLACK = 0.95
 _QUOTES = "\"'“”„«»`* "
+# Words of the prompt itself, which small models give as tags and titles.
+_LABELS = frozenset(
+    (
+        "user",
+        "assistant",
+        "title",
+        "summary",
+        "tag",
+        "tags",
+        "text",
+        "turn",
+        "turns",
+        "facts",
+        "null",
+    )
+)
+_MARK = re.compile(r"[0-9a-f]{16}")
 # Code blocks and lines that begin with ">".
 _QUOTED = re.compile(
     r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*>[^\n]*(?:\n|\Z)", re.MULTILINE | re.DOTALL
@@ -92,14 +109,16 @@ class PartRequest:
         Raises UnusableAnswer without a wanted summary, and for thinking in place of one or of a line.
         """
         tags = (
-            _label(tag.strip("# ").casefold(), _TAG_LIMIT_CHARS) for tag in fields.get("tags", ())
+            self._said(tag.strip("# ").casefold(), _TAG_LIMIT_CHARS)
+            for tag in fields.get("tags", ())
         )
+        title = fields.get("title", "").strip(_QUOTES).rstrip(". ")
         answer = PartAnswer(
-            summary=_label(fields.get("summary", ""), _SUMMARY_LIMIT_CHARS),
-            title=_label(fields.get("title", "").strip(_QUOTES).rstrip(". "), _TITLE_LIMIT_CHARS),
+            summary=self._said(fields.get("summary", ""), _SUMMARY_LIMIT_CHARS),
+            title=self._said(title, _TITLE_LIMIT_CHARS),
             tags=tuple(dict.fromkeys(tag for tag in tags if tag))[:_MOST_TAGS],
             lines={
-                each["number"] - 1: _label(each["line"].strip(_QUOTES), _LINE_LIMIT_CHARS)
+                each["number"] - 1: self._said(each["line"].strip(_QUOTES), _LINE_LIMIT_CHARS)
                 for each in fields.get("turns", ())
             },
             facts=self._facts(fields.get("facts", ())),
@@ -113,6 +132,18 @@ class PartRequest:
                 "Try again, or choose another model.",
             )
         return answer
+
+    def _said(self, text: str, limit_chars: int) -> str:
+        """Return a text of the answer, "" for one that says nothing: no letter, a label, an opening.
+
+        Small models also repeat the random mark that the pieces of the prompt begin with.
+        """
+        text = _label(text, limit_chars)
+        is_empty = not any(map(str.isalpha, text)) or text.endswith(":")
+        repeats_prompt = text.casefold() in _LABELS or any(
+            mark in self.prompt.user for mark in _MARK.findall(text)
+        )
+        return "" if is_empty or repeats_prompt else text
 
     def _facts(self, given: Sequence[Mapping[str, Any]]) -> Mapping[int, Sequence[ExtractedFact]]:
         """Return the facts that point to words of the user in this part.
@@ -128,7 +159,9 @@ class PartRequest:
             turn = self.part.turns[place]
             known = each.get("id") if operation != "add" and each.get("id") in offered else None
             until = _date(each.get("valid_to"))
-            text = "" if operation == "end" else _label(each.get("text") or "", _FACT_LIMIT_CHARS)
+            text = (
+                "" if operation == "end" else self._said(each.get("text") or "", _FACT_LIMIT_CHARS)
+            )
             text = text and text_until(text, until, now())
             own = (each for each in turn.exchange.messages if each.by_user and turn.wants_facts)
             # The first message in which the user says something in their own words.
