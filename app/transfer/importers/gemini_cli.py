@@ -80,7 +80,8 @@ class _Chat:
         elif "$set" in record:
             changed = an_object(record["$set"])
             self._header |= {key: value for key, value in changed.items() if key != "messages"}
-            self._replace_history(objects(changed.get("messages")))
+            if "messages" in changed:
+                self._replace_history(objects(changed["messages"]))
         elif "sessionId" in record and "id" not in record:
             self._header |= record
             for each in objects(record.get("messages")):
