@@ -144,6 +144,20 @@ def test_a_sidebar_that_was_hidden_returns_in_its_width_after_a_restart(
     assert again.split.sizes()[0] == 250
 
 
+def test_what_is_typed_after_a_conversation_was_clicked_goes_into_the_message(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    window.set_usable(True)
+    listed, box = window.sidebar.conversation_list, window.chat.composer.box
+    listed.setFocus()
+    QTest.keyClicks(listed, "Hi")
+    assert box.toPlainText() == "Hi"
+    qtbot.waitUntil(box.hasFocus)
+    box.setEnabled(False)
+    QTest.keyClicks(listed, "Hi")
+    assert box.toPlainText() == "Hi"
+
+
 def test_a_narrow_window_has_no_sidebar_from_its_first_frame_on(qtbot: QtBot) -> None:
     window = MainWindow()
     window.resize(500, 500)

@@ -118,6 +118,12 @@ class ChatPane(QWidget):
         shown = [*stops_in(self.find_bar), *stops_in(self.welcome), self.transcript]
         return [*head, *shown, self.state.action, *self.composer.stops]
 
+    def write(self, text: str) -> None:
+        """Go on writing the message with `text`."""
+        if (box := self.composer.box).isEnabled():
+            box.setFocus()
+            box.insertPlainText(text)
+
     def focus_title(self) -> None:
         """Focus the title, so that it can be edited."""
         self.title.setFocus(Qt.FocusReason.ShortcutFocusReason)

@@ -1,8 +1,8 @@
-"""A list whose rows are dragged as a small label, so that what they are dropped on stays visible."""
+"""The list of conversations: rows are dragged as a small label, and what is typed is reported."""
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QDrag, QFontMetrics, QPainter, QPixmap
 from PySide6.QtWidgets import QListView, QWidget
 
@@ -14,7 +14,13 @@ _FROM_MOUSE = QPoint(-14, -10)  # of the label
 
 
 class DragList(QListView):
-    """A list to drag from; `label` says what is dragged."""
+    """A list to drag from; `label` says what is dragged.
+
+    Signals:
+        typed: Text that was typed while it had the focus. The search box finds rows, not the list.
+    """
+
+    typed = Signal(str)
 
     def __init__(self, label: Callable[[], str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -30,6 +36,10 @@ class DragList(QListView):
         return made
 
     # Qt overrides
+
+    def keyboardSearch(self, search: str) -> None:
+        """Report what is typed."""
+        self.typed.emit(search)
 
     def startDrag(self, actions: Qt.DropAction) -> None:
         """Drag a label instead of images of the rows."""

@@ -250,6 +250,7 @@ class MainWindow(QMainWindow):
         placeholder = self._left
         self._left = self._sidebar = sidebar = Sidebar(self)
         sidebar.set_usable(self._is_usable)
+        sidebar.conversation_list.typed.connect(self.chat.write)
         sidebar.setVisible(self.actions_by_name["sidebar"].isChecked())
         split = self.split.saveState()  # unlike sizes() it keeps the width of a hidden sidebar
         self.split.replaceWidget(0, sidebar)
