@@ -115,6 +115,15 @@ def test_a_view_begins_where_it_was_left_wherever_its_window_shows_it(
     assert shown.settle().view.reading_position() == (20, 30)
 
 
+def test_a_conversation_whose_reply_still_grows_opens_where_it_was_left(shown: Shown) -> None:
+    shown.view.show_conversation(shown.heads, (20, 30))
+    shown.settle()
+    last = len(shown.heads) - 1
+    shown.view.provide(last, turn(last, "Go on", None, status=ExchangeStatus.RUNNING))
+    shown.view.begin_reply(last)
+    assert shown.settle().view.reading_position() == (20, 30)
+
+
 def test_the_text_does_not_move_when_the_scroll_bar_appears(qtbot: QtBot) -> None:
     lefts = []
     for contents in ([turn(0, "Q", "A")], uneven(60)):

@@ -273,7 +273,7 @@ class TranscriptView(VirtualColumn):
     # streaming reply
 
     def begin_reply(self, turn_index: int | None = None) -> None:
-        """Start the reply to a turn (the last one), whose content must be known."""
+        """Start the reply to a turn (the last one), whose content must be known; nothing is scrolled."""
         index = len(self._headers) - 1 if turn_index is None else turn_index
         self._live = None
         content = self._data.content.get(index)
@@ -282,7 +282,7 @@ class TranscriptView(VirtualColumn):
         self._live = LiveReply(index, content)
         if (widget := self.turn_widget(index)) is not None:
             self._live.attach(widget.begin_reply())
-        self.scroll_to_anchor(AtEnd())
+        self.update_layout()
 
     def append(self, block: Block | TextWasThinking) -> None:
         """Add a piece of text or thinking, or a whole tool call or result, to the reply."""
