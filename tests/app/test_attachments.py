@@ -271,9 +271,7 @@ def make_old(store: Store) -> None:
         os.utime(path, (at, at))
 
 
-def test_a_draft_is_stored_without_the_text_of_its_files(
-    store: Store, files: AttachmentFiles
-) -> None:
+def test_a_draft_is_stored_without_text_of_its_files(store: Store, files: AttachmentFiles) -> None:
     library, file = Library(store), attach(files, b"many words", "b.txt").file
     library.save_draft(None, Draft("Look", (file,)))
     assert [each.text for each in Conversations(store).draft(None).files] == [""]  # type: ignore[union-attr]
@@ -282,9 +280,7 @@ def test_a_draft_is_stored_without_the_text_of_its_files(
     assert library.draft(None).text == "Look"
 
 
-def test_a_file_in_use_and_those_of_a_damaged_database_stay(
-    store: Store, files: AttachmentFiles
-) -> None:
+def test_files_in_use_or_of_a_damaged_database_stay(store: Store, files: AttachmentFiles) -> None:
     files.put(b"just attached")
     assert remove_unreferenced(store) == 0
     make_old(store)
@@ -313,9 +309,7 @@ def test_check_names_a_missing_or_altered_file_and_a_backup_repairs_it(
     assert path.read_bytes() == png()
 
 
-def test_backups_keep_files_and_a_restore_brings_them_back(
-    store: Store, files: AttachmentFiles, tmp_path: Path
-) -> None:
+def test_a_restore_brings_files_back(store: Store, files: AttachmentFiles, tmp_path: Path) -> None:
     content_hash = attach(files, png(), "a.png").file.content_hash or ""
     say(store, attach(files, png(), "a.png").file)
     made = make_backup(store)

@@ -179,9 +179,7 @@ def test_a_request_ends_within_a_second_of_cancelling(bench: Bench) -> None:
 
 
 @each_wire
-def test_the_part_of_a_cancelled_answer_is_paid_for(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cancelled_answer_is_paid_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     heard = threading.Event()
     real = PartialReply.add
 

@@ -158,9 +158,7 @@ def test_what_was_recalled_is_printed_and_inspected(served: Console, server: Loo
     assert [served("prompt", place).code for place in ("1:0", "4", "4:9")] == [1, 2, 1]
 
 
-def test_a_saved_text_is_in_the_prompt_until_it_is_forgotten(
-    served: Console, server: Loopback
-) -> None:
+def test_a_saved_text_is_in_the_prompt_until_forgotten(served: Console, server: Loopback) -> None:
     served.done("memory", "save", "The boat house key hangs behind the blue barometer.")
     server.always(text("Behind it."))
     served.done("ask", "Where does the boat house key hang?")
@@ -280,9 +278,7 @@ def test_recall_says_that_it_cannot_see_images(cli: Console, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["missing.png", ".", "empty.txt"])
-def test_a_file_that_cannot_be_attached_stores_nothing(
-    cli: Console, tmp_path: Path, name: str
-) -> None:
+def test_a_file_that_is_refused_stores_nothing(cli: Console, tmp_path: Path, name: str) -> None:
     (tmp_path / "empty.txt").touch()
     assert cli("ask", "Look", "--attach", tmp_path / name).code == 1
     assert len(cli.titles()) == 3

@@ -158,9 +158,7 @@ def test_nothing_is_forgotten_without_a_confirmation(cli: Console, answer: str) 
 
 
 @pytest.mark.parametrize("words", [("delete",), ("forget", "--yes")], ids=" ".join)
-def test_a_running_reply_is_stopped_before_its_conversation_is_deleted(
-    cli: Console, words: tuple[str, ...]
-) -> None:
+def test_a_running_reply_is_stopped_before_deletion(cli: Console, words: tuple[str, ...]) -> None:
     models = FakeModels(ScriptedModel([TextDelta("Half an ans"), asyncio.Event()]))
     with closing(ExchangeLoop(cli.services.store, cli.services.settings, models)) as loop:
         own, cli.services.chat = cli.services.chat, loop

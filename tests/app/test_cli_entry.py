@@ -504,9 +504,7 @@ def test_opening_and_closing_are_completed(
     assert not (program.data_dir / "open").exists(), "it was closed in order"
 
 
-def test_waiting_for_input_ends_with_one_interrupt(
-    program: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_interrupt_ends_an_input(program: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     class Typing(io.BytesIO):
         def read(self, _size: int | None = -1) -> bytes:
             os.kill(os.getpid(), signal.SIGINT)

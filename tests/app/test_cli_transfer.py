@@ -55,9 +55,7 @@ def test_imports_are_listed_and_undone(empty: Console, chatgpt: Path) -> None:
     assert empty.titles() == []
 
 
-def test_whoever_watches_an_import_sees_its_progress_also_where_nothing_is_new(
-    empty: Console, chatgpt: Path
-) -> None:
+def test_an_import_shows_progress_also_where_nothing_is_new(empty: Console, chatgpt: Path) -> None:
     for empty.is_watched in (True, True, False):
         assert ("100% read; " in empty.done("import", chatgpt).err) is empty.is_watched
 

@@ -147,9 +147,7 @@ def test_work_fails_when_workers_that_use_models_are_blocked(cli: Console) -> No
     assert all("elsewhere.example" in line and "--yes" in line for line in lines)
 
 
-def test_work_runs_until_it_is_interrupted(
-    program: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_runs_until_interrupted(program: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     real = WorkerBoard.run_until_idle
     rounds: list[int] = []
 
@@ -215,9 +213,7 @@ def test_check_finds_and_repairs(idle: Console) -> None:
     assert idle.json("check")["ok"] is True
 
 
-def test_whoever_watches_is_told_of_a_long_wait_for_the_index(
-    idle: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_wait_for_the_index_is_told(idle: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     said = threading.Event()
 
     class Timer(threading.Timer):
@@ -317,9 +313,7 @@ def test_embeddings_are_rebuilt_after_a_confirmation(idle: Console) -> None:
     assert idle.json("check")["ok"] is True
 
 
-def test_summaries_and_facts_of_other_models_are_rebuilt_after_a_confirmation(
-    idle: Console,
-) -> None:
+def test_summaries_and_facts_of_other_models_are_rebuilt_after_a_question(idle: Console) -> None:
     for what in ("summaries", "facts"):
         ran = idle.done("rebuild", what)
         assert (ran.out, "nothing to re" in ran.err) == ("", True)
@@ -385,9 +379,7 @@ def test_settings(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
         ("ca_bundle", "all.pem"),
     ],
 )  # fmt: skip
-def test_a_setting_that_would_make_every_chat_fail_is_refused(
-    cli: Console, key: str, value: str
-) -> None:
+def test_a_setting_that_breaks_every_chat_is_refused(cli: Console, key: str, value: str) -> None:
     ran = cli("config", "set", key, value)
     assert (ran.code, ran.out) == (1, "")
     assert "pw" not in ran.err
@@ -420,9 +412,7 @@ def test_providers(cli: Console, server: Loopback, monkeypatch: pytest.MonkeyPat
     assert "canary" not in shown.out + shown.err
 
 
-def test_a_key_is_kept_in_an_encrypted_file_and_unlocked_when_it_is_needed(
-    cli: Console, server: Loopback
-) -> None:
+def test_an_encrypted_key_is_unlocked_when_it_is_needed(cli: Console, server: Loopback) -> None:
     cli.done("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
     cli.typed = "sk-canary-0123456789\n"
     ran = cli("provider", "key", "local")
@@ -468,9 +458,7 @@ def test_providers_that_cannot_exist(cli: Console, words: str) -> None:
     assert len(cli.json("provider", "list")["providers"]) == 2
 
 
-def test_a_provider_is_tried_out_unsaved_and_removed_with_all_that_names_it(
-    cli: Console, server: Loopback
-) -> None:
+def test_a_provider_is_tried_unsaved_and_removed_everywhere(cli: Console, server: Loopback) -> None:
     config = ProviderConfig("shed", "compatible", server.v1)
     services = cli.services
     report = services.chat.call(lambda: services.models.try_out(config, "sk-typed")).result(20)

@@ -89,17 +89,13 @@ def test_a_nearly_full_prompt_is_prepared_once(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("tokens", "private"), [(50_000, False), (7_500, True)])
-def test_a_short_or_private_conversation_is_not_prepared(
-    store: Store, tokens: int, private: bool
-) -> None:
+def test_short_or_private_ones_are_not_prepared(store: Store, tokens: int, private: bool) -> None:
     conversation = long_conversation(store, tokens, private=private)
     assert not Compactor(store, Settings(store)).prepare(conversation.exchanges[-1].id)
     assert tables(store)["summary"] == []
 
 
-def test_the_past_of_a_short_conversation_is_not_read(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_past_of_a_short_one_is_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     last = long_conversation(store, 50_000).exchanges[-1].id
     monkeypatch.setattr(SentTurns, "of", None)
     assert not Compactor(store, Settings(store)).prepare(last)
@@ -158,9 +154,7 @@ def test_sentences_are_extracted_from_all_parts() -> None:
     ("before_lines", "added_lines", "kept_of_added"),
     [(60, 25, 25), (60, 90, 50), (5, 90, 80), (0, 9, 9)],
 )
-def test_the_newest_points_of_a_compaction_remain(
-    before_lines: int, added_lines: int, kept_of_added: int
-) -> None:
+def test_the_newest_points_remain(before_lines: int, added_lines: int, kept_of_added: int) -> None:
     before = "\n".join(
         f"Old point {each:02} is that they walked by the river." for each in range(before_lines)
     )

@@ -41,9 +41,7 @@ def embed(services: Services, _: object = None) -> None:
 # -- turns
 
 
-def test_a_turn_is_found_by_words_when_indexed_and_by_meaning_when_embedded(
-    services: Services,
-) -> None:
+def test_a_turn_is_found_by_words_if_indexed_and_by_meaning_if_embedded(services: Services) -> None:
     whole = add_conversation(services.store, LONG)
     services.index_sync.catch_up()
     found = status(services, whole)
@@ -105,9 +103,7 @@ def test_a_turn_without_a_vector_has_a_reason(
     assert found.sentence.endswith(found.why)
 
 
-def test_show_has_the_status_of_every_turn(
-    data_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_has_every_turn_s_status(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     built = build(made(data_dir), RunMode.COMMAND_LINE)
     add_conversation(built.store, LONG, f"And then? {LONG}")
     built.index_sync.catch_up()
@@ -158,9 +154,7 @@ def test_a_switch_fills_a_new_space_and_keeps_the_old_one(services: Services) ->
     assert [row.choice for row in services.spaces.read().rows] == ["local:nomic-embed-text"]
 
 
-def test_consent_is_needed_for_the_whole_history_and_a_pipeline_to_embed_it(
-    services: Services,
-) -> None:
+def test_consent_is_needed_for_all_history_and_a_pipeline_to_embed_it(services: Services) -> None:
     services.settings.set("embedding_pipeline_enabled", False)
     assert services.spaces.read().problem == ""
     add_conversation(services.store, LONG)

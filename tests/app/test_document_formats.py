@@ -200,9 +200,7 @@ def test_workbooks_in_the_binary_formats_of_excel_are_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
-def test_of_a_very_long_table_the_first_rows_are_read_and_the_rest_is_counted(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_a_very_long_table_is_read_in_part_and_counted(tmp_path: Path, suffix: str) -> None:
     rows = [
         ("Day", "Item"),
         *((n, f"Item {n} of the long list of the house") for n in range(40_000)),
@@ -261,9 +259,7 @@ def test_rows_of_a_table_in_a_text_are_as_in_markdown(tmp_path: Path, whole: str
     assert text_of(path) == [(f"Before\n\n{rows}\n\nAfter", "", None)]
 
 
-def test_repeated_rows_and_cells_with_values_are_read_and_blank_ones_are_a_gap(
-    tmp_path: Path,
-) -> None:
+def test_repeated_rows_and_cells_of_values_are_read_and_blank_ones_a_gap(tmp_path: Path) -> None:
     cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
     gap = '<table:table-cell table:number-columns-repeated="16000"/>'
     same = f'<table:table-row table:number-rows-repeated="1500">{cell.format("calm")}{gap}</table:table-row>'
@@ -330,9 +326,7 @@ def test_an_office_file_with_a_password_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.epub", "a.xlsx", "a.ods"])
-def test_damaged_and_hostile_archives_are_skipped_with_the_reason(
-    tmp_path: Path, name: str
-) -> None:
+def test_damaged_and_hostile_archives_are_skipped_with_a_reason(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(b"PK\3\4 no archive")
     assert "damaged" in read(path).why

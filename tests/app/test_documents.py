@@ -121,9 +121,7 @@ def library(data_dir: Path, tmp_path: Path) -> Iterator[DocumentLibrary]:
     services.close()
 
 
-def test_a_file_is_found_then_read_then_changed_and_its_folder_gone(
-    library: DocumentLibrary,
-) -> None:
+def test_a_file_is_found_read_and_changed_and_its_folder_gone(library: DocumentLibrary) -> None:
     services, path = library.services, library.folder / "a.txt"
     documents = Documents(services.store, PassageKind.DOCUMENT)
 

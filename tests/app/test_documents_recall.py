@@ -63,9 +63,7 @@ def documents(preview: Preview) -> list[RecalledItem]:
     return [each.item for each in preview.places if each.item.layer is RecallLayer.DOCUMENT]
 
 
-def test_a_passage_that_answers_is_quoted_with_file_and_page_and_can_be_cited(
-    library: DocumentLibrary,
-) -> None:
+def test_an_answering_passage_is_quoted_with_file_and_page(library: DocumentLibrary) -> None:
     services = library.services
     place = next(each for each in previewed(library).injected)
     assert (place.item.layer, place.item.kind) == (RecallLayer.DOCUMENT, PassageKind.DOCUMENT)
@@ -89,9 +87,7 @@ def test_a_passage_that_answers_is_quoted_with_file_and_page_and_can_be_cited(
 
 
 @pytest.mark.parametrize("month", ["March", "März"])
-def test_a_question_with_a_month_quotes_the_row_of_a_date_in_digits(
-    library: DocumentLibrary, month: str
-) -> None:
+def test_a_month_quotes_the_row_of_a_date_in_digits(library: DocumentLibrary, month: str) -> None:
     costs = {"02": "gutter", "03": "chimney", "05": "fence", "07": "cellar"}
     rows = [f"2026-{number},repair of the {what},{number}00" for number, what in costs.items()]
     rows = [each.replace(",", "-14,", 1) for each in rows]
@@ -133,9 +129,7 @@ def test_the_recall_model_quotes_documents_until_they_are_removed(library: Docum
     assert PassageKind.DOCUMENT not in {each.result.kind for each in left}
 
 
-def test_the_recall_model_quotes_no_documents_of_another_bounded_project(
-    library: DocumentLibrary,
-) -> None:
+def test_recall_quotes_no_documents_of_another_bounded_project(library: DocumentLibrary) -> None:
     services = library.services
     project = services.projects.save(Project("", "Closed", recall=RecallRule.ONLY))
     inside, outside = (
@@ -237,9 +231,7 @@ def test_a_removed_document_is_gone_from_prompts_that_quoted_any_version(
     assert check(store).problems == ()
 
 
-def test_a_value_in_a_document_is_forgotten_and_does_not_come_back(
-    library: DocumentLibrary,
-) -> None:
+def test_a_value_in_a_document_is_forgotten_for_good(library: DocumentLibrary) -> None:
     services, store = library.services, library.services.store
     path = library.folder / "config.txt"
     path.write_text("x " * 900 + f"The key is {KEY}. It opens the shed of the gardener.")

@@ -41,9 +41,7 @@ def test_every_change_round_trips(changes: tuple[Change, ...]) -> None:
 
 @pytest.mark.parametrize("at_once", [1, 3, 200])
 @given(changes=st.lists(values(Change), max_size=6).map(tuple))
-def test_the_chunks_are_the_text_for_any_chunk_size(
-    at_once: int, changes: tuple[Change, ...]
-) -> None:
+def test_chunks_are_the_text_at_any_chunk_size(at_once: int, changes: tuple[Change, ...]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "_CHUNK_ITEMS", at_once)
         assert "".join(codec.iter_json(changes)) == codec.dumps(changes)

@@ -284,9 +284,7 @@ def test_short_text_is_one_chunk_and_blank_text_none(embedder: LocalEmbedder) ->
     assert embedder.chunks(" \n ", 200, 20) == []
 
 
-def test_a_long_text_is_cut_at_sentences_with_overlap_and_without_gaps(
-    embedder: LocalEmbedder,
-) -> None:
+def test_a_long_text_is_cut_at_sentences_with_overlap_and_no_gaps(embedder: LocalEmbedder) -> None:
     text = "The river rises in the hills and falls to the sea. " * 200
     pieces = embedder.chunks(text, 6000, 500)
     assert len(pieces) > 5
@@ -313,9 +311,7 @@ def test_a_text_longer_than_a_slice_keeps_its_offsets(embedder: LocalEmbedder) -
     st.integers(1, 20),
     st.integers(0, 19),
 )
-def test_chunks_cover_all_tokens_within_the_limit(
-    words: list[str], limit: int, overlap: int
-) -> None:
+def test_chunks_cover_all_tokens_in_the_limit(words: list[str], limit: int, overlap: int) -> None:
     overlap = min(overlap, limit - 1)
     text = " ".join(words)
     ends = list(accumulate(len(word) + 1 for word in words))

@@ -394,9 +394,7 @@ def test_it_is_cancelled_between_requests(server: Loopback, build: Build) -> Non
     assert len(server.posts) == 1
 
 
-def test_a_closed_loop_cancels_requests(
-    server: Loopback, build: Build, loop: EventLoopThread
-) -> None:
+def test_a_closed_loop_ends_requests(server: Loopback, build: Build, loop: EventLoopThread) -> None:
     embedder = build(OPENAI)
     server.always(stall(before_headers=True))
     with cancelled_batch(embedder):

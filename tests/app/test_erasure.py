@@ -113,9 +113,7 @@ def test_several_deletions_are_removed_from_the_files_by_one_rewrite(
     assert copies.call_count == 2, "the database and one backup"
 
 
-def test_a_backup_restored_before_the_quiet_time_does_not_bring_it_back(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_backup_restored_before_the_quiet_time_revives_none(store: Store, tmp_path: Path) -> None:
     add_conversation(store, "something else", title="Stays")
     gone = add_secret(store)
     chosen = make_backup(store)
@@ -271,9 +269,7 @@ def test_after_a_kill_at_any_step_forgetting_is_completed_later(
         assert files_with(killed[moment]) == set()
 
 
-def test_after_a_failure_while_erasing_the_store_goes_on(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_store_survives_failed_erasing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     add_conversation(store, "something else", title="Stays")
     forget(store, [add_secret(store)])
     monkeypatch.setattr(erasure, "_swap", Mock(side_effect=OSError("no more")))

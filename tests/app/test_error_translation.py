@@ -183,9 +183,7 @@ def test_what_recall_lacked_is_translated_one_problem_at_a_time() -> None:
         (429, "", "open erhält zu viele Anfragen und bittet, 3 Minuten zu warten."),
     ],
 )  # fmt: skip
-def test_a_servers_words_are_quoted_as_they_are_and_ours_translated(
-    status: int, said: str, shown: str
-) -> None:
+def test_a_servers_words_are_quoted_ours_translated(status: int, said: str, shown: str) -> None:
     place = FoundKey(Secret("key"), KeyLocation.KEYRING)
     target = RequestTarget(
         "open", "https://open/v1", key="key", key_location=place.location_text,

@@ -44,9 +44,7 @@ def test_a_model_calls_a_tool_and_answers(chat_with: MakeChat) -> None:
     assert chat.store.read(lambda c: c.execute(rows).fetchall()) == [(2,), (4,)]
 
 
-def test_tools_that_read_run_concurrently_and_those_that_write_in_order(
-    chat_with: MakeChat,
-) -> None:
+def test_tools_that_read_run_concurrently_and_ones_that_write_in_order(chat_with: MakeChat) -> None:
     both = threading.Barrier(2, timeout=10)
     seen: list[str] = []
 
@@ -77,9 +75,7 @@ def test_after_the_last_round_the_model_must_answer(chat_with: MakeChat) -> None
     assert (last.role, "all tool calls" in last.text) == (Role.TOOL, True)
 
 
-def test_a_model_that_goes_on_calling_tools_is_stopped_and_can_be_continued(
-    chat_with: MakeChat,
-) -> None:
+def test_a_model_that_only_calls_tools_is_stopped_and_can_be_continued(chat_with: MakeChat) -> None:
     chat = chat_with(ROUND, ROUND, says("At last."), tools=[ECHO])
     chat.settings.set("tool_rounds_max", 1)
     exchange = chat.say("Go")
@@ -190,9 +186,7 @@ def test_a_round_is_durable_before_the_next_request(chat_with: MakeChat) -> None
     reply.done.result(10)
 
 
-def test_tools_that_write_are_not_offered_in_private_and_none_to_recall(
-    chat_with: MakeChat,
-) -> None:
+def test_tools_that_write_are_not_offered_in_private_none_to_recall(chat_with: MakeChat) -> None:
     writer = tool("save", lambda _: "saved", writes=True)
     chat = chat_with(calls(("c", "save", "{}")), says("Hm."), tools=[ECHO, writer])
     (result,) = chat.results(chat.say("Go", private=True))
@@ -221,9 +215,7 @@ def test_an_incomplete_reply_runs_no_tool(chat_with: MakeChat) -> None:
     assert [type(block) for block in chat.messages(exchange)[-1].blocks] == [ToolCall]
 
 
-def test_a_slow_tool_is_not_waited_for(
-    chat_with: MakeChat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_tools_are_not_awaited(chat_with: MakeChat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.chat.running_exchange.TOOL_LIMIT_S", 0.05)
     go_on = threading.Event()
     slow = tool("slow", lambda _: str(go_on.wait(10)))

@@ -372,9 +372,7 @@ def test_text_is_journaled_while_the_stream_stalls(chat_with: MakeChat) -> None:
     assert journaled() == "Alpha Beta"
 
 
-def test_a_reply_waits_for_space_on_the_disk(
-    chat_with: MakeChat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reply_waits_for_disk_space(chat_with: MakeChat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.chat.running_exchange._STORE_RETRY_MAX_S", 0.01)
     real, refusals = Store.commit, iter([True, True])
     gate = asyncio.Event()

@@ -144,9 +144,7 @@ def test_hidden_conversations_and_unfinished_turns_are_obstacles(library: Explai
         ("bread after:2030", "after:2030-01-01"), ("bread is:pinned", "is:pinned"),
     ],
 )  # fmt: skip
-def test_the_filter_that_excludes_it_is_named(
-    library: ExplainedLibrary, question: str, named: str
-) -> None:
+def test_an_excluding_filter_is_named(library: ExplainedLibrary, question: str, named: str) -> None:
     whole = add_conversation(library.store, BREAD, title="Baking")
     library.store.save(TagsChanged(whole.conversation.id, ("kitchen",)))
     query = f"{question} title:baking tag:kitchen model:openai"

@@ -141,9 +141,7 @@ def test_an_edit_is_a_new_version_by_the_user(library: FactLibrary, facts: FactS
         facts.restore(fact.id, AT - timedelta(days=1))
 
 
-def test_a_fact_of_the_user_has_no_source_and_a_valid_text(
-    library: FactLibrary, facts: FactService
-) -> None:
+def test_a_fact_of_the_user_has_no_source(library: FactLibrary, facts: FactService) -> None:
     fact = facts.add("I was born in Graz.", FactCategory.IDENTITY)
     known = library.stored.get(fact.id)
     assert (known.fact.model, known.conversation_title, known.turn_number) == (BY_USER, "", None)
@@ -178,9 +176,7 @@ def test_a_reinstated_fact_ends_its_rivals(library: FactLibrary, facts: FactServ
     assert set(library.fact_passages()) == {blue.id, tea.id, other.id}
 
 
-def test_a_forgotten_fact_is_erased_with_all_versions_and_refused(
-    library: FactLibrary, facts: FactService
-) -> None:
+def test_a_forgotten_fact_is_erased_and_refused(library: FactLibrary, facts: FactService) -> None:
     store, source = library.store, add_conversation(library.store, "something else")
     fact = learned(library.store, source, "The user hates kumquats.")
     before = learned(library.store, source, "Was so.", valid_until=AT, superseded_by=fact.id)
@@ -298,9 +294,7 @@ def extraction(store: Store) -> Iterator[Extraction]:
     assert check(store).problems == ()
 
 
-def test_facts_that_are_not_extracted_again_end_and_keep_their_versions(
-    extraction: Extraction,
-) -> None:
+def test_facts_not_extracted_again_end_and_keep_their_versions(extraction: Extraction) -> None:
     work, before = ExtractionWork(extraction.store), set(extraction.facts())
     again = Workloads(extraction.store, extraction.settings).facts_again
     extraction.choose_model()
@@ -327,9 +321,7 @@ def test_an_interrupted_extraction_keeps_the_old_facts(extraction: Extraction) -
     assert set(extraction.facts()) == before
 
 
-def test_facts_of_the_user_are_kept_and_forgotten_ones_stay_forgotten(
-    extraction: Extraction,
-) -> None:
+def test_facts_of_the_user_are_kept_and_forgotten_ones_stay_gone(extraction: Extraction) -> None:
     extraction.service.edit(extraction.home.id, "The user lives in Bergen.", None)
     extraction.service.pin(extraction.tea.id, True)
     boat = extraction.service.add("The user owns a boat.", extraction.tea.category)

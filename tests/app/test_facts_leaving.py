@@ -65,9 +65,7 @@ def test_forgetting_the_successor_makes_a_fact_current_again(store: Store) -> No
     assert fact.id in Passages(store).work_since(before, 100).added
 
 
-def test_forgetting_the_middle_one_of_three_leaves_the_first_ended_by_the_last(
-    store: Store,
-) -> None:
+def test_forgetting_the_middle_of_three_leaves_the_first_ended_by_the_last(store: Store) -> None:
     _, green, _ = learn(store, BLUE, GREEN, RED)
     forget(store, [green.conversation.id])
     assert colors(store) == ["red"]
@@ -122,9 +120,7 @@ def test_a_fact_of_two_conversations_is_shown_from_the_one_that_is_left(store: S
     assert (status.done, status.total) == (1, 1), "it is not read again"
 
 
-def test_a_fact_moved_to_an_earlier_day_is_superseded_by_what_was_said_between(
-    store: Store,
-) -> None:
+def test_a_fact_moved_to_an_earlier_day_is_ended_by_what_was_said_between(store: Store) -> None:
     add_conversation(store, BLUE)
     again = add_conversation(store, BLUE, at=AT + 4 * DAY)
     Bench(store).run()
@@ -135,9 +131,7 @@ def test_a_fact_moved_to_an_earlier_day_is_superseded_by_what_was_said_between(
     assert colors(store) == ["green"]
 
 
-def test_two_facts_that_contradict_each_other_are_found_and_the_later_one_kept(
-    store: Store,
-) -> None:
+def test_two_contradicting_facts_are_found_and_the_later_one_kept(store: Store) -> None:
     learn(store, BLUE, GREEN)
     blue, _ = current(store, ended=True)
     store.save(FactPut(replace(blue, valid_until=None, superseded_by=None)))

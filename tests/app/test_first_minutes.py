@@ -44,9 +44,7 @@ def test_the_newest_export_of_each_program_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "program"), [("mapping", "ChatGPT"), ("chat_messages", "Claude"), ("dear", None)]
 )
-def test_an_unpacked_export_is_known_by_its_first_bytes(
-    tmp_path: Path, key: str, program: str | None
-) -> None:
+def test_an_unpacked_export_is_recognized(tmp_path: Path, key: str, program: str | None) -> None:
     (tmp_path / "conversations.json").write_text(json.dumps([{"title": "a", key: {}}]))
     assert [each.program for each in find_exports(tmp_path)] == ([program] if program else [])
 
@@ -86,9 +84,7 @@ def test_questions_are_about_the_longest_conversations_in_their_language(store: 
     assert second.startswith("What")
 
 
-def test_questions_are_in_the_interfaces_language_where_a_title_does_not_tell_its_own(
-    store: Store,
-) -> None:
+def test_questions_are_in_the_interfaces_language_where_a_title_tells_none(store: Store) -> None:
     titled(store, "Mietkaution", 2)
     titled(store, "Sauerteig", 1)
     choose_language("de")
@@ -100,9 +96,7 @@ def test_questions_are_in_the_interfaces_language_where_a_title_does_not_tell_it
     assert "„Sauerteig“" in second, "also about a short conversation, after longer ones"
 
 
-def test_a_title_that_is_a_question_is_asked_and_an_empty_library_asks_nothing(
-    store: Store,
-) -> None:
+def test_a_title_that_is_a_question_is_asked_and_an_empty_library_none(store: Store) -> None:
     assert StarterQuestions(store).make(()) == []
     titled(store, "Why is bread sour?", 2)
     titled(store, "\u8336\u306e\u6e6f", 2)

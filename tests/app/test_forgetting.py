@@ -263,9 +263,7 @@ def test_moving_to_the_trash_and_forgetting_what_is_not_quoted_redact_nothing(bo
     assert STAYS in book.texts()
 
 
-def test_a_forgotten_fact_and_memory_are_redacted_in_results_but_not_in_their_source(
-    book: Book,
-) -> None:
+def test_a_forgotten_fact_and_memory_are_redacted_in_results_not_in_sources(book: Book) -> None:
     fact, memory = book.learn(MULE, book.stays), book.save_text(OIL)
     assert fact.text in book.called("memory_search", query="a mule beside the mine", limit=20)
     assert memory.text in book.called("memory_search", query="the pump of the shaft", limit=20)

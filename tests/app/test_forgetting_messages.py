@@ -187,9 +187,7 @@ def test_a_forgotten_turn_is_in_no_file_and_everything_else_stays(
     assert files_with(killed) == set()
 
 
-def test_the_turns_beside_a_forgotten_one_are_embedded_and_indexed_again(
-    store: Store, talk: ConversationRecord
-) -> None:
+def test_neighbors_of_a_forgotten_turn_are_embedded(store: Store, talk: ConversationRecord) -> None:
     space = with_vectors(store)
     position = store.journal.last_position
     forget_turn(store, talk.exchanges[1].id)
@@ -201,9 +199,7 @@ def test_the_turns_beside_a_forgotten_one_are_embedded_and_indexed_again(
     assert embedded.isdisjoint({*by_turn[0], *by_turn[2], *work.removed})
 
 
-def test_only_what_is_forgotten_of_a_turn_goes_from_its_passage(
-    store: Store, talk: ConversationRecord
-) -> None:
+def test_of_a_turn_only_the_forgotten_part_goes(store: Store, talk: ConversationRecord) -> None:
     turn = talk.exchanges[1]
     forget_messages(store, [turn.message_ids[0]])
     (passage,) = Passages(store).of_source(PassageKind.TURN, turn.id)
@@ -221,9 +217,7 @@ def test_only_what_is_forgotten_of_a_turn_goes_from_its_passage(
     assert files_after_erasing(store) == set()
 
 
-def test_what_a_worker_had_read_before_is_not_saved_after(
-    store: Store, talk: ConversationRecord
-) -> None:
+def test_what_a_worker_read_before_is_not_saved(store: Store, talk: ConversationRecord) -> None:
     here, turn = talk.conversation.id, talk.exchanges[1]
     store.save(changes.ExtractionDone(turn.id, here, "other", "m", 0, AT))
     old = stamps(store)[turn.id]
@@ -289,9 +283,7 @@ def test_quotes_by_tools_of_a_forgotten_turn_are_redacted_and_of_its_neighbors_k
     assert Exchanges(store).messages([question.id])[question.id].text == "What did we hide?"
 
 
-def test_a_forgotten_call_takes_its_results_along_and_a_result_alone_stays_one(
-    store: Store,
-) -> None:
+def test_a_forgotten_call_takes_its_results_along_and_a_result_stays_one(store: Store) -> None:
     talk = add_conversation(store, ("Look it up", "Found it."))
     asked, answered = talk.messages
     call = Message(
@@ -333,9 +325,7 @@ def test_every_answer_to_a_forgotten_question_goes_and_edited_versions_are_named
     assert check(store).problems == ()
 
 
-def test_earlier_texts_of_core_memory_are_in_no_file_and_what_still_holds_stays(
-    store: Store,
-) -> None:
+def test_earlier_texts_of_core_memory_are_in_no_file_and_what_holds_stays(store: Store) -> None:
     talk = add_conversation(store, "Remember this")
     here, turn = talk.conversation.id, talk.exchanges[0].id
     core = CoreMemoryService(store, Settings(store))

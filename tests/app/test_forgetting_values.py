@@ -151,9 +151,7 @@ def test_a_deletion_that_an_earlier_version_left_unfinished_is_finished(data_dir
         assert check(store).problems == ()
 
 
-def test_a_value_that_is_too_short_or_unknown_or_while_a_reply_runs_is_refused(
-    store: Store,
-) -> None:
+def test_a_value_too_short_or_unknown_or_while_a_reply_runs_is_refused(store: Store) -> None:
     whole = add_conversation(store, "abc and abcdef")
     for value in ("abc", "  abc ", "x" * 10_001):
         with pytest.raises(InvalidInput):

@@ -43,9 +43,7 @@ def test_an_older_export_does_not_bring_forgotten_things_back_unasked(tmp_path: 
         assert check(again).problems == ()
 
 
-def test_the_export_of_another_program_does_not_bring_back_what_was_forgotten(
-    tmp_path: Path,
-) -> None:
+def test_an_export_of_another_program_does_not_bring_back_the_forgotten(tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps([chatgpt_row(chatgpt_message("m", "user", "Hello"))]))
     with opened(tmp_path / "library") as store:

@@ -59,9 +59,7 @@ def test_a_request_found_at_the_start_is_spend_interrupted_and_counted_once(data
             assert check(store).problems == ()
 
 
-def test_a_database_of_an_earlier_version_gets_the_table_and_keeps_its_spend(
-    data_dir: Path,
-) -> None:
+def test_an_earlier_database_gets_the_table_and_keeps_its_spend(data_dir: Path) -> None:
     with opened(data_dir) as store:
         store.save(SpendAdded(AT, WORKER, "a:m", 10, 5, 0, 0.01))
     make_earlier(store.paths.database, 5)

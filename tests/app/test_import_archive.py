@@ -274,9 +274,7 @@ def test_progress_rises_to_its_total_and_nothing_is_written(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("make", [Path.touch, Path.mkdir])
-def test_a_missing_path_differs_from_an_empty_one(
-    tmp_path: Path, make: Callable[[Path], None]
-) -> None:
+def test_a_missing_path_is_no_empty_one(tmp_path: Path, make: Callable[[Path], None]) -> None:
     (tmp_path / "good").write_text(_GOOD)
     with pytest.raises(Cancelled):
         list(read_export(tmp_path / "good", cancelled=lambda: True))

@@ -44,9 +44,7 @@ def _path(found: ImportedConversation) -> list[tuple[Role, str]]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_conversation_is_read_with_its_path_title_date_and_source(
-    name: str, tmp_path: Path
-) -> None:
+def test_conversations_are_read_with_path_title_date_and_source(name: str, tmp_path: Path) -> None:
     found, skipped = _read(write(name, tmp_path))
     talk, (_, source, traits) = found[0], FILES[name]
     expected = [(Role.USER, QUESTION), (Role.ASSISTANT, ANSWER)]

@@ -57,9 +57,7 @@ def test_an_import_is_undone_as_a_whole_and_nothing_else_is(store: Store) -> Non
         history.undo(9)
 
 
-def test_importing_again_brings_back_what_an_undo_moved_and_not_what_was_deleted(
-    store: Store,
-) -> None:
+def test_importing_again_brings_back_what_an_undo_moved_not_what_was_deleted(store: Store) -> None:
     report = import_files(store, [SAMPLE])
     deleted, *others = [each.id for each in report.new]
     store.save(ConversationEdited(deleted, deleted_at=AT))
@@ -108,9 +106,7 @@ def test_an_import_after_its_preview_does_not_read_the_file_again(
 
 
 @pytest.mark.parametrize("kept_bytes", [100, 1 << 20])
-def test_a_file_that_changed_or_is_large_is_read_again(
-    store: Store, tmp_path: Path, kept_bytes: int
-) -> None:
+def test_a_changed_or_large_file_is_reread(store: Store, tmp_path: Path, kept_bytes: int) -> None:
     path = tmp_path / "archive.json"
     shutil.copy(SAMPLE, path)
     cache = ExportCache(kept_bytes=kept_bytes)
@@ -203,9 +199,7 @@ def test_messages_that_an_import_added_to_a_conversation_are_removed_and_can_be_
     assert check(store).problems == ()
 
 
-def test_an_undone_import_keeps_messages_that_were_continued_here(
-    store: Store, tmp_path: Path
-) -> None:
+def test_an_undone_import_keeps_messages_continued_here(store: Store, tmp_path: Path) -> None:
     import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN[:2])])])
     report = import_files(store, [_export(tmp_path, "b.json", [("bread", _MORE)])])
     (conversation,) = Conversations(store).listed()
@@ -226,9 +220,7 @@ def test_an_undone_import_keeps_messages_that_were_continued_here(
     assert check(store).problems == ()
 
 
-def test_a_regenerated_reply_that_an_import_added_leaves_the_first_one(
-    store: Store, tmp_path: Path
-) -> None:
+def test_an_imported_regenerated_reply_leaves_the_first_one(store: Store, tmp_path: Path) -> None:
     path = _export(tmp_path, "a.json", [("bread", _BEGUN[:2])])
     import_files(store, [path])
     before = _tree(store)
@@ -245,9 +237,7 @@ def test_a_regenerated_reply_that_an_import_added_leaves_the_first_one(
     assert check(store).problems == ()
 
 
-def test_what_was_undone_stays_so_after_the_journal_is_applied_again(
-    store: Store, tmp_path: Path
-) -> None:
+def test_what_was_undone_stays_so_after_a_journal_replay(store: Store, tmp_path: Path) -> None:
     import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
     report = import_files(store, [_export(tmp_path, "b.json", [("bread", _MORE), ("tea", _BEGUN)])])
     moved = ImportHistory(store).undo(report.number)
@@ -290,9 +280,7 @@ def test_undoing_an_import_shows_the_branch_that_was_shown_before_it(
     assert check(store).problems == ()
 
 
-def test_a_message_that_was_forgotten_does_not_count_and_stays_forgotten(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_forgotten_message_does_not_count_and_stays_gone(store: Store, tmp_path: Path) -> None:
     import_files(store, [_export(tmp_path, "a.json", [("bread", _BEGUN)])])
     more = _export(tmp_path, "b.json", [("bread", _MORE)])
     report = import_files(store, [more])

@@ -130,9 +130,7 @@ def test_a_picture_inside_a_message_is_stored(name: str, store: Store, tmp_path:
 
 
 @pytest.mark.parametrize("url", ["data:image/png;base64,%%%", "data:image/png,raw", "data:"])
-def test_a_picture_that_cannot_be_decoded_keeps_its_place(
-    url: str, store: Store, tmp_path: Path
-) -> None:
+def test_a_picture_of_no_format_keeps_its_place(url: str, store: Store, tmp_path: Path) -> None:
     content = _codex([{"type": "input_image", "image_url": url}])
     import_files(store, [_written(tmp_path, "log.jsonl", content, as_lines=True)])
     (message,) = _stored(store)
@@ -210,9 +208,7 @@ def test_instructions_and_files_of_librechat_are_kept(tmp_path: Path) -> None:
     assert asked.blocks == (Text("What is it?"), Attachment("ohm.pdf", "application/pdf"))
 
 
-def test_the_system_prompt_of_lm_studio_is_kept_and_an_empty_conversation_named(
-    tmp_path: Path,
-) -> None:
+def test_lm_studio_s_system_prompt_is_kept_and_an_empty_conversation_named(tmp_path: Path) -> None:
     empty = {
         "name": "Ohms",
         "pinned": False,
@@ -299,9 +295,7 @@ def test_the_note_beside_a_subagent_is_no_unknown_file(tmp_path: Path) -> None:
     assert _read(tmp_path)[1] == []
 
 
-def test_a_preview_counts_the_turns_of_a_fork_as_its_import_does(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_preview_counts_turns_of_a_fork_as_its_import_does(store: Store, tmp_path: Path) -> None:
     records = [each for each in log_records("claude_code") if each.get("uuid")]
     more = {**records[-2], "uuid": "q2", "parentUuid": "a3", "type": "user",
             "message": {"role": "user", "content": "And the volt?"}}  # fmt: skip

@@ -152,9 +152,7 @@ _BLOCKS: st.SearchStrategy[Block] = st.one_of(
         max_size=6,
     )
 )
-def test_any_tree_of_any_blocks_round_trips_in_its_order(
-    made: list[tuple[list[Block], int, int]],
-) -> None:
+def test_any_tree_of_blocks_keeps_its_order(made: list[tuple[list[Block], int, int]]) -> None:
     messages = tuple(
         replace(
             _message(number, place % number or None, Role.USER, *blocks),

@@ -96,9 +96,7 @@ def test_any_document_gives_valid_conversations(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_damaged_file_of_any_format_gives_valid_conversations_or_reports(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_damaged_file_gives_valid_conversations_or_reports(name: str, tmp_path: Path) -> None:
     for seed in range(settings().max_examples // 4):  # 500 in the profile for a night
         drawn = random.Random(f"{name} {seed}")
         folder = tmp_path / str(seed)

@@ -119,9 +119,7 @@ def test_other_files_beside_an_export_are_reported_last(
         ({"a": "x", "b": "y"}, r"a: it is text, but not JSON \(and 1 more\)"),
     ],
 )
-def test_a_folder_without_an_export_is_refused(
-    tmp_path: Path, files: dict[str, str], why: str
-) -> None:
+def test_a_folder_of_no_export_is_refused(tmp_path: Path, files: dict[str, str], why: str) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     with pytest.raises(ImportRefused, match=why):

@@ -131,9 +131,7 @@ def test_a_dry_run_counts_what_is_in_two_files_once(store: Store, tmp_path: Path
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5])
-def test_the_complete_part_of_a_truncated_export_is_imported(
-    store: Store, tmp_path: Path, share: float
-) -> None:
+def test_of_a_truncated_export_a_part_comes(store: Store, tmp_path: Path, share: float) -> None:
     path = write_chatgpt_export(tmp_path / "cut.json", Shape(20, 2, 5))
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
     if share > 0.4:

@@ -62,9 +62,7 @@ def test_valid_filters_are_found_where_they_are_typed() -> None:
         ("one\x00two", "one␀two", ()),
     ],
 )  # fmt: skip
-def test_words_and_phrases_are_as_they_look(
-    text: str, words: str, phrases: tuple[str, ...]
-) -> None:
+def test_words_and_phrases_are_as_typed(text: str, words: str, phrases: tuple[str, ...]) -> None:
     query = parse_query(text)
     assert (query.words, query.phrases) == (words, phrases)
 

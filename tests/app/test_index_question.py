@@ -60,9 +60,7 @@ def test_other_questions_ask_about_no_days(text: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"), [("about_the_user", True), ("not_about_the_user", False)]
 )
-def test_questions_for_all_that_is_known_about_the_user_are_recognized(
-    kind: str, expected: bool
-) -> None:
+def test_questions_for_all_known_about_the_user_are_recognized(kind: str, expected: bool) -> None:
     assert [text for text in CASES[kind] if asks_about_user(text) is not expected] == []
 
 
@@ -104,9 +102,7 @@ def test_a_sentence_that_asks_nothing_states_something(text: str, states: bool) 
         ("My knee hurts again after the long run.", False),
     ],
 )
-def test_a_few_words_that_neither_ask_nor_request_are_keywords(
-    text: str, is_keywords: bool
-) -> None:
+def test_a_few_words_that_ask_nothing_are_keywords(text: str, is_keywords: bool) -> None:
     assert parse_question(text).is_keywords is is_keywords
     assert not parse_question(text, is_message=True).is_keywords
 

@@ -135,25 +135,19 @@ def test_pairs_of_characters_across_two_words_weigh_nothing(index: TantivyTextIn
     assert not any(exact.values())
 
 
-def test_a_word_with_a_han_character_in_common_is_found_behind_the_word_itself(
-    index: TantivyTextIndex,
-) -> None:
+def test_a_word_sharing_a_han_character_is_found_behind_it(index: TantivyTextIndex) -> None:
     fill(index, turn(1, "他参加了绘图比赛"), turn(2, "今天下雨了"), turn(3, "她喜欢画图"))
     assert found_passages(index, "画图") == [3, 1]
     assert found_passages(index, "がが") == []
 
 
-def test_a_korean_noun_of_one_character_is_found_without_its_particle(
-    index: TantivyTextIndex,
-) -> None:
+def test_a_korean_noun_of_one_character_needs_no_particle(index: TantivyTextIndex) -> None:
     fill(index, turn(1, "제 딸 레아는 목수예요"), turn(2, "회의 시간이 바뀌었어요"))
     assert found_passages(index, "딸의 직업") == [1]
     assert found_passages(index, "회의") == [2]
 
 
-def test_the_reach_of_a_query_counts_the_han_characters_that_rank_beside_its_words(
-    index: TantivyTextIndex,
-) -> None:
+def test_the_reach_of_a_query_counts_its_ranking_han_characters(index: TantivyTextIndex) -> None:
     fill(index, turn(1, "天气 weather"), turn(2, "预报 report"), turn(3, "天空很蓝"))
 
     def found(query: str) -> CandidateTable:
@@ -331,9 +325,7 @@ def test_searches_see_whole_commits_while_another_thread_writes(index: TantivyTe
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="files are held on Linux only")
-def test_merged_files_are_held_open_until_they_are_no_longer_mapped(
-    index: TantivyTextIndex,
-) -> None:
+def test_merged_files_are_held_open_until_nothing_maps_them(index: TantivyTextIndex) -> None:
     missed = seen = 0
     others = mapped_segments() | held_segments()  # of tests whose indexes are not collected yet
     for number in range(1, 21):  # merges begin with the eighth

@@ -80,9 +80,7 @@ def test_appended_records_are_read_in_order(journal: Journal, folder: Path) -> N
 
 
 @pytest.mark.parametrize("times", [1, 100_000])
-def test_a_text_in_pieces_is_kept_like_one_that_is_whole(
-    times: int, journal: Journal, folder: Path
-) -> None:
+def test_a_text_in_pieces_is_kept_as_whole(times: int, journal: Journal, folder: Path) -> None:
     pieces = ("one, ", "zwölf, ", "文字, ", "a word " * times)
     journal.append([pieces, "".join(pieces)])
     assert read(folder) == ["".join(pieces)] * 2

@@ -125,9 +125,7 @@ def test_without_a_usable_keyring_a_key_lasts_for_the_session(
     assert KeyStore({}).find("p", ORIGIN) is None
 
 
-def test_a_failing_keyring_is_logged_without_the_key(
-    backend: Backend, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failure_s_log_has_no_key(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     backend.failure = RuntimeError(f"D-Bus says no to {CANARY}")
     store = KeyStore({})

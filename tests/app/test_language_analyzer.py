@@ -107,9 +107,7 @@ def test_the_language_is_recognized_by_its_stop_words(text: str, language: str) 
         ("", None),
     ],
 )
-def test_english_is_told_from_other_languages_and_from_code(
-    text: str, expected: bool | None
-) -> None:
+def test_english_is_told_from_other_languages_and_code(text: str, expected: bool | None) -> None:
     assert is_english(text) is expected
 
 

@@ -257,9 +257,7 @@ def core(store: Store) -> CoreMemoryService:
     return CoreMemoryService(store, Settings(store))
 
 
-def test_core_memory_is_edited_after_a_clock_was_ahead(
-    store: Store, core: CoreMemoryService
-) -> None:
+def test_core_memory_is_edited_if_a_clock_was_ahead(store: Store, core: CoreMemoryService) -> None:
     ahead = now() + timedelta(days=400)
     store.save(CoreMemoryPut("Written in the future.", "user", ahead))
     core.set("Written now.")
@@ -283,9 +281,7 @@ def test_core_memory_keeps_every_version(store: Store, core: CoreMemoryService) 
         core.restore(now())
 
 
-def test_core_memory_has_a_limit_and_what_exceeds_it_can_be_shortened(
-    store: Store, core: CoreMemoryService
-) -> None:
+def test_core_memory_beyond_its_limit_is_shortened(store: Store, core: CoreMemoryService) -> None:
     core.set("tea " * 100)
     Settings(store).set("core_memory_max_tokens", 10)
     limited = CoreMemoryService(store, Settings(store))
@@ -295,9 +291,7 @@ def test_core_memory_has_a_limit_and_what_exceeds_it_can_be_shortened(
     assert limited.text() == ("tea " * 50).strip()
 
 
-def test_a_change_without_one_clear_meaning_is_refused(
-    store: Store, core: CoreMemoryService
-) -> None:
+def test_a_change_with_no_clear_meaning_is_refused(store: Store, core: CoreMemoryService) -> None:
     core.set("tea and tea")
     for change in (
         lambda: core.append("  "),

@@ -84,9 +84,7 @@ def test_any_list_is_parsed(text: str) -> None:
         ("\x00\x01\x02", None),
     ],
 )
-def test_the_description_is_plain_text_up_to_the_next_section(
-    printed: str, description: str | None
-) -> None:
+def test_the_description_is_plain_text_of_a_section(printed: str, description: str | None) -> None:
     assert parse_description(printed) == description
 
 

@@ -63,9 +63,7 @@ HONEST = (
 
 
 @pytest.mark.parametrize(("said", "note"), HONEST)
-def test_a_note_on_what_was_typed_is_in_force_at_once(
-    services: Services, said: str, note: str
-) -> None:
+def test_a_note_on_typed_text_is_in_force_at_once(services: Services, said: str, note: str) -> None:
     recalled = add_conversation(services.store, "I sail often.")
     here = add_conversation(services.store, said)
     recall(services.store, recalled, here)
@@ -215,9 +213,7 @@ def test_changes_of_one_line_are_undone_one_by_one(services: Services) -> None:
     assert services.core_memory.text() == "Likes tea, lives in Oslo"
 
 
-def test_changes_at_the_same_time_are_all_in_force(
-    services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_simultaneous_changes_all_hold(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     here = add_conversation(services.store, "I sail and ski")
     both, read = threading.Barrier(2), services.core_memory.text
 

@@ -67,9 +67,7 @@ def test_the_estimate_follows_preset_and_default_model(priced: Console) -> None:
 
 
 @pytest.mark.parametrize("model", ["recall:", "mine:free", "nosuch:model"])
-def test_nothing_is_said_of_free_and_unknown_prices(
-    priced: Console, server: Loopback, model: str
-) -> None:
+def test_free_and_unknown_prices_show_none(priced: Console, server: Loopback, model: str) -> None:
     assert priced.services.message_costs.cost_usd((Text(LONG),), None, model) is None
     assert server.requests == []
 

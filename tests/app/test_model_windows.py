@@ -120,9 +120,7 @@ def test_an_anthropic_wire_on_this_machine_is_asked_too(store: Store, server: Lo
     assert Bench(store, server, "anthropic").tokens() == 12_288
 
 
-def test_the_users_setting_comes_first_and_the_table_after_the_server(
-    bench: Bench, server: Loopback
-) -> None:
+def test_the_setting_comes_first_and_the_table_last(bench: Bench, server: Loopback) -> None:
     bench.listed[REF] = 50_000
     assert bench.tokens() == 50_000
     bench.now_s += 1_000
@@ -220,9 +218,7 @@ def test_unknown_providers_and_vendors_are_not_asked(bench: Bench, server: Loopb
 # -- refusals
 
 
-def test_a_refusal_is_kept_until_another_window_is_reported(
-    bench: Bench, server: Loopback, store: Store
-) -> None:
+def test_a_refusal_holds_until_another_one(bench: Bench, server: Loopback, store: Store) -> None:
     server.routes.update(servers.vllm(16_384))
     bench.refuse(4_096, 9_000)
     assert bench.tokens() == 4_096
@@ -253,9 +249,7 @@ def test_a_window_that_a_refusal_names_is_kept_however_often(
         assert bench.tokens() == tokens
 
 
-def test_refusals_of_several_models_at_once_are_all_kept(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refusals_of_many_models_are_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     refusal, names = ContextTooLong("Too long"), [f"m{number}" for number in range(4)]
     refusal.limit_tokens = 4_096
     together, read = Barrier(len(names)), bench.settings.text
@@ -287,9 +281,7 @@ def test_a_refusal_that_names_no_window_shortens_the_next_request(bench: Bench) 
 
 @pytest.mark.parametrize("name", servers.REFUSALS)
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES])
-def test_the_window_is_read_from_each_servers_refusal(
-    server: Loopback, wire: str, name: str
-) -> None:
+def test_windows_are_read_from_each_refusal(server: Loopback, wire: str, name: str) -> None:
     step, prompt_tokens = servers.REFUSALS[name]
     error = ask(server, wire, step).error
     assert isinstance(error, ContextTooLong)

@@ -94,9 +94,7 @@ def test_a_question_for_what_is_known_about_the_user_gets_all_facts(library: Rec
         assert found.asked_facts == ()
 
 
-def test_a_project_gets_its_own_facts_also_behind_many_newer_ones_of_others(
-    library: RecallLibrary,
-) -> None:
+def test_a_project_gets_its_facts_behind_many_newer_ones_of_others(library: RecallLibrary) -> None:
     own, project = library.about_cat, new_uid()
     library.store.save(ProjectPut(Project(project, "Cats", recall=RecallRule.ONLY)))
     library.edit(own, project=project)

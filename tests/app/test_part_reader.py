@@ -304,9 +304,7 @@ def test_an_end_that_is_still_to_come_stands_in_the_text_of_the_fact(bench: Benc
 
 
 @pytest.mark.parametrize("is_ended", [True, False])
-def test_an_update_to_what_another_fact_says_ends_the_fact_it_names(
-    bench: Bench, is_ended: bool
-) -> None:
+def test_an_update_of_what_a_fact_says_ends_the_one_it_names(bench: Bench, is_ended: bool) -> None:
     talk = add_conversation(bench.store, "Towns")
     bench.run()
     until_then = AT + DAY if is_ended else None
@@ -365,9 +363,7 @@ def test_stored_thinking_covers_no_turns_and_no_part_without_turns_is_asked(benc
     ],
     ids=["empty", "no words", "an opening", "thinking", "thinking in a line"],
 )
-def test_a_summary_that_is_none_is_unusable_and_written_off(
-    bench: Bench, answer: dict[str, Any]
-) -> None:
+def test_a_summary_that_is_none_is_written_off(bench: Bench, answer: dict[str, Any]) -> None:
     add_conversation(bench.store, "tea")
     bench.asker.replies_with(answer)
     bench.run()
@@ -386,9 +382,7 @@ def test_unusable_answers_set_a_conversation_aside_until_it_is_retried(bench: Be
     assert {each.done == each.total for each in bench.run().values()} == {True}
 
 
-def test_a_model_that_thinks_too_long_is_asked_for_fewer_turns_and_then_no_more(
-    bench: Bench,
-) -> None:
+def test_a_model_that_thinks_too_long_is_asked_for_fewer_turns_then_no_more(bench: Bench) -> None:
     add_conversation(bench.store, *(f"tea {n}" for n in range(8)))
     bench.asker.replies_with(*[AnswerTooLong("cut off")] * 60)
     status = bench.run(CONVERSATIONS)[CONVERSATIONS]
@@ -489,9 +483,7 @@ def test_going_back_to_extraction_takes_effect_at_once_and_remakes_nothing(bench
     assert len(bench.asker.asked) == 1
 
 
-def test_an_answer_that_was_begun_before_another_model_was_asked_for_is_not_kept(
-    bench: Bench,
-) -> None:
+def test_an_answer_begun_before_another_model_was_asked_for_is_not_kept(bench: Bench) -> None:
     add_conversation(bench.store, "The tea was hot.", "The coffee was cold.")
 
     def choose_another(_: Prompt) -> None:

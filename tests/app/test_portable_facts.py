@@ -120,9 +120,7 @@ def test_facts_are_imported_completely(books: tuple[Store, Store], carry: Carry)
     assert len(facts_of(one)) == 5
 
 
-def test_two_libraries_agree_on_the_newest_version(
-    books: tuple[Store, Store], carry: Carry
-) -> None:
+def test_two_libraries_agree_on_newest_versions(books: tuple[Store, Store], carry: Carry) -> None:
     one, two = books
     fact = learned(one, add_conversation(one, "tea"), "The user drinks tea.")
     carry(one, two)
@@ -139,9 +137,7 @@ def test_two_libraries_agree_on_the_newest_version(
     assert texts == ["Wording 2.", "Wording 1.", "The user drinks tea."]
 
 
-def test_an_end_and_a_pin_are_imported_without_a_new_version(
-    books: tuple[Store, Store], carry: Carry
-) -> None:
+def test_an_end_and_a_pin_make_no_new_version(books: tuple[Store, Store], carry: Carry) -> None:
     one, two = books
     source = add_conversation(one, "tea")
     fact = learned(one, source, "The user drinks tea.")
@@ -155,9 +151,7 @@ def test_an_end_and_a_pin_are_imported_without_a_new_version(
     assert (known.successor, known.fact.pinned) == ("The user drinks coffee.", True)
 
 
-def test_deleted_duplicate_and_private_facts_are_not_imported(
-    books: tuple[Store, Store], carry: Carry
-) -> None:
+def test_deleted_equal_and_private_facts_stay_out(books: tuple[Store, Store], carry: Carry) -> None:
     one, two = books
     source = add_conversation(one, "tea")
     fact = learned(one, source, "The user drinks tea.")
@@ -178,9 +172,7 @@ def test_deleted_duplicate_and_private_facts_are_not_imported(
     assert Facts(two).of_conversation(None) == []
 
 
-def test_many_facts_of_the_user_are_imported_in_several_commits(
-    books: tuple[Store, Store], carry: Carry
-) -> None:
+def test_many_facts_take_several_commits(books: tuple[Store, Store], carry: Carry) -> None:
     one, two = books
     first = own(one, "Fact 0.")
     more = (

@@ -49,9 +49,7 @@ def test_a_library_begins_with_the_built_in_preset(presets: Presets) -> None:
     assert presets.default() == presets.named("commonplace") == BUILT_IN_PRESET
 
 
-def test_presets_survive_a_replay_of_the_journal(
-    store: Store, presets: Presets, tmp_path: Path
-) -> None:
+def test_presets_survive_a_journal_replay(store: Store, presets: Presets, tmp_path: Path) -> None:
     terse = presets.save(TERSE)
     other = presets.save(replace(TERSE, name="Other", tools=None, temperature=None))
     gone = presets.save(Preset("", "Gone"))
@@ -167,9 +165,7 @@ def test_a_tool_that_the_preset_does_not_allow_is_not_run(store: Store) -> None:
     assert [(each.name, each.is_error) for each in results] == [("second", True), ("first", False)]
 
 
-def test_presets_with_one_name_are_a_problem_that_can_be_repaired(
-    store: Store, presets: Presets
-) -> None:
+def test_presets_with_one_name_are_a_repairable_problem(store: Store, presets: Presets) -> None:
     terse = presets.save(TERSE)
     store.save(PresetPut(replace(terse, uid="zz")))
     assert len(check(store).problems) == 1

@@ -60,9 +60,7 @@ def test_a_folder_of_agents_is_proposed_and_becomes_a_project(bench: Bench) -> N
     assert bench.keys() == []
 
 
-def test_later_conversations_of_the_folder_are_proposed_for_the_project_that_there_is(
-    bench: Bench,
-) -> None:
+def test_later_conversations_of_the_folder_are_proposed_for_the_known_project(bench: Bench) -> None:
     heron = bench.projects.save(Project("", "Heron"))
     (proposal,) = bench.proposals.listed()
     assert proposal.project == heron

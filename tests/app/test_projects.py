@@ -24,9 +24,7 @@ GARDEN = Project("g", "Garden", "Name plants in Latin.", "#2e7d32", "/home/me/g"
 HOUSE = Project("h", "House")
 
 
-def test_projects_and_their_conversations_survive_a_replay_of_the_journal(
-    store: Store, tmp_path: Path
-) -> None:
+def test_projects_and_conversations_survive_a_replay(store: Store, tmp_path: Path) -> None:
     roses, paint = add_conversation(store, "Roses"), add_conversation(store, "Paint")
     store.save(ProjectPut(GARDEN), ProjectPut(HOUSE), ProjectPut(Project("x", "Gone")))
     store.save(ConversationEdited(roses.conversation.id, project="g"))
@@ -85,9 +83,7 @@ def test_the_command_line_adds_changes_moves_and_removes_projects(cli: Console) 
     assert cli.json("project", "list")["projects"] == []
 
 
-def test_a_project_of_another_library_comes_without_its_instructions(
-    store: Store, tmp_path: Path
-) -> None:
+def test_another_library_s_project_has_no_instructions(store: Store, tmp_path: Path) -> None:
     roses = add_conversation(store, "Roses")
     store.save(ProjectPut(GARDEN), ConversationEdited(roses.conversation.id, project="g"))
     path = tmp_path / "out.json"

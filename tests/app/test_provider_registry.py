@@ -99,9 +99,7 @@ def test_a_vendors_own_server_needs_a_key_and_names_its_variable(name: str) -> N
     assert f"{name.upper()}_API_KEY" in heard.error.hint
 
 
-def test_other_servers_get_no_vendors_key(
-    server: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_servers_get_no_vendor_key(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     ambient = {
         "OPENAI_API_KEY": "sk-o",
         "OPENAI_ADMIN_KEY": "sk-admin",
@@ -225,9 +223,7 @@ if not marker.exists():
 """
 
 
-def test_a_half_initialized_module_is_retried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_half_loaded_module_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other threads may be importing packages that an SDK shares."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(connection, "_IMPORT_RETRIES_S", (0.0, 0.0))

@@ -233,9 +233,7 @@ def test_attachments_are_quoted_and_unreadable_images_named(wire: str) -> None:
     assert "[image: b.png]" in shown
 
 
-def test_images_of_the_user_are_sent_first_and_in_each_vendors_form(
-    server: Loopback, wire: str
-) -> None:
+def test_images_of_the_user_are_sent_first_in_a_vendors_form(server: Loopback, wire: str) -> None:
     image = Image("b.png", "image/png", "original", sent_hash="copy")
     asked = message(Role.USER, Text("Look"), image)
     drawn = message(Role.ASSISTANT, image)
@@ -266,9 +264,7 @@ def test_images_of_the_user_are_sent_first_and_in_each_vendors_form(
         ("messages[0].content must be a string", 400),
     ],
 )
-def test_a_refusal_of_images_says_so_and_is_remembered(
-    server: Loopback, said: str, status: int
-) -> None:
+def test_a_refusal_of_images_says_so_and_is_kept(server: Loopback, said: str, status: int) -> None:
     server.always(json_reply({"error": {"message": said}}, status))
     asked = request(message(Role.USER, Image("b.png", "image/png", "copy")), images=IMAGES)
     client = provider(CHAT, server.v1)

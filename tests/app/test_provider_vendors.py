@@ -78,9 +78,7 @@ def test_an_unknown_kind_is_an_error_of_its_provider_only() -> None:
     assert not config.can_embed()
 
 
-def test_preloading_imports_the_sdks_of_the_chosen_models_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_preloading_imports_a_chosen_model_s_sdk_first(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
     monkeypatch.setattr(Sdk, "load", lambda self: loaded.append(self.module))
     config = ProviderConfig("future", "telepathy", "https://example.com/v1")
@@ -109,8 +107,6 @@ def test_an_imported_sdk_does_not_wait_for_another_import() -> None:
         ({}, None),
     ],
 )
-def test_a_model_list_may_say_whether_a_model_reads_images(
-    entry: dict[str, object], sees: bool | None
-) -> None:
+def test_a_list_may_say_that_models_see_images(entry: dict[str, object], sees: bool | None) -> None:
     (model,) = listed_models("p", {"data": [{"id": "m", **entry}]})
     assert model.sees_images is sees

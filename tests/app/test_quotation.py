@@ -53,9 +53,7 @@ def test_a_text_is_divided_into_sentences_rows_and_lines() -> None:
         ("値段", "…値段は十二ユーロです。"),
     ],
 )
-def test_an_excerpt_keeps_the_structure_and_marks_what_it_leaves_out(
-    chosen: str, expected: str
-) -> None:
+def test_an_excerpt_keeps_structure_and_marks_what_is_left_out(chosen: str, expected: str) -> None:
     units = units_for(TEXT)
     place = next(at for at, each in enumerate(units) if each.text.startswith(chosen))
     assert excerpt(units, [place]) == expected

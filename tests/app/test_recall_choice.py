@@ -106,9 +106,7 @@ def mentioned(
     )
 
 
-def test_the_turns_of_a_mentioned_conversation_that_answer_are_found(
-    library: RecallLibrary,
-) -> None:
+def test_turns_of_a_mentioned_conversation_that_answer_are_found(library: RecallLibrary) -> None:
     filler = [(f"What about place {each}?", f"It is number {each}.") for each in range(6)]
     walk = add_conversation(
         library.store, *filler, ("Where do we sleep?", "In the old mill."), title="A walk"
@@ -178,9 +176,7 @@ def mentions(store: Store) -> Mentions:
         ("@ Tea", []),
     ],
 )
-def test_the_longest_title_after_an_at_sign_is_mentioned(
-    mentions: Mentions, text: str, expected: list[str]
-) -> None:
+def test_the_longest_title_is_mentioned(mentions: Mentions, text: str, expected: list[str]) -> None:
     assert [text[each.start : each.end] for each in mentions.in_text(text)] == expected
 
 

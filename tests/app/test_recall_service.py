@@ -59,9 +59,7 @@ def test_the_turn_that_answers_is_found_with_its_conversation(library: RecallLib
         assert library.recalled_titles(question) == []
 
 
-def test_the_sentence_that_answers_is_worth_most_and_equal_turns_are_found_once(
-    library: RecallLibrary,
-) -> None:
+def test_the_answering_sentence_is_worth_most_and_equal_turns_one(library: RecallLibrary) -> None:
     filler = "The weather was mild and nothing else happened that day. " * 30
     add_conversation(
         library.store, ("Tell me of the harbour", f"{filler}The ferry costs twelve euros. {filler}")
@@ -198,9 +196,7 @@ def test_age_counts_only_with_a_half_life(library: RecallLibrary) -> None:
 # -- earlier in the segment
 
 
-def test_earlier_messages_are_those_of_the_segment_that_the_prompt_lacks(
-    library: RecallLibrary,
-) -> None:
+def test_earlier_messages_are_those_that_the_prompt_lacks(library: RecallLibrary) -> None:
     talk = add_conversation(library.store, VET, *((text, f"About that: {text}") for text in OTHERS))
     found = library.recall(WHO, talk.conversation.id, segment_of(talk)).earlier
     assert found[0].text in VET

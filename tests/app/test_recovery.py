@@ -205,9 +205,7 @@ def test_nothing_is_lost_with_part_of_the_files(
     assert notice in " ".join(notices) if notice else notices == ()
 
 
-def test_a_missing_file_is_restored_as_a_new_generation_without_reusing_ids(
-    library: Library,
-) -> None:
+def test_a_missing_file_is_restored_as_a_new_generation_with_fresh_ids(library: Library) -> None:
     with opened(library.paths.root) as store:
         uid, generation = store.uid, store.generation
         later = add_conversation(store, "five", title="Later")
@@ -248,9 +246,7 @@ def test_a_file_older_than_its_backups_is_replaced_without_the_journal_between(
 
 
 @pytest.mark.parametrize("is_newer", [False, True], ids=["damaged", "newer"])
-def test_a_backup_that_cannot_be_used_is_passed_over_and_kept(
-    library: Library, is_newer: bool
-) -> None:
+def test_an_unusable_backup_is_passed_over_and_kept(library: Library, is_newer: bool) -> None:
     newest, older = list_backups(library.paths.backups)
     if is_newer:
         with Connection(duckdb.connect(str(newest.path))) as backup:
@@ -327,9 +323,7 @@ def test_a_record_of_a_later_version_is_refused_and_kept(library: Library) -> No
             open_store(library.paths)
 
 
-def test_a_database_with_another_uid_is_not_mixed_with_the_journal(
-    library: Library, tmp_path: Path
-) -> None:
+def test_another_database_is_not_mixed_with_the_journal(library: Library, tmp_path: Path) -> None:
     theirs = new_paths(tmp_path / "theirs")  # a copy of the blank library would have the same uid
     store = open_store(theirs)
     add_conversation(store, "theirs", title="Theirs")
@@ -458,9 +452,7 @@ def next_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return become
 
 
-def test_an_older_schema_is_migrated_with_a_backup_first(
-    library: Library, next_version: Callable[[], None]
-) -> None:
+def test_an_older_schema_gets_a_backup(library: Library, next_version: Callable[[], None]) -> None:
     old = migrations.CURRENT_VERSION
     next_version()
     library.opens()
@@ -473,9 +465,7 @@ def test_an_older_schema_is_migrated_with_a_backup_first(
     assert len(list_backups(library.paths.backups)) == 3
 
 
-def test_an_older_backup_is_restored_and_migrated(
-    library: Library, next_version: Callable[[], None]
-) -> None:
+def test_an_older_backup_is_restored(library: Library, next_version: Callable[[], None]) -> None:
     library.tear_metadata()
     next_version()
     library.opens()

@@ -291,9 +291,7 @@ def test_a_private_conversation_recalls_and_takes_its_record_with_it(
     assert (left["prompt"], left["recalled"]) == ([], [])
 
 
-def test_only_a_segment_longer_than_the_window_is_searched(
-    asker_with: Callable[..., Asker],
-) -> None:
+def test_only_a_segment_longer_than_a_window_is_searched(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(tokens=4_000)
     long = asker.long_conversation()
     asker.chat.say(ASKED)
@@ -306,9 +304,7 @@ def test_only_a_segment_longer_than_the_window_is_searched(
     assert long.messages[0].id not in second.held
 
 
-def test_what_was_searched_for_while_typing_is_used_in_a_cut_conversation(
-    asker_with: Callable[..., Asker],
-) -> None:
+def test_a_search_while_typing_serves_a_cut_conversation(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(tokens=4_000, keeps=True)
     asker.chat.settings.set("auto_rag_enabled", True)
     long = asker.long_conversation()
@@ -373,9 +369,7 @@ def test_turns_too_many_to_be_read_are_told_by_their_summaries(
     assert [each for each in texts if each not in compaction] == []
 
 
-def test_a_prepared_compaction_is_taken_once_a_prompt_is_full(
-    asker_with: Callable[..., Asker],
-) -> None:
+def test_a_full_prompt_takes_a_prepared_compaction(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(tokens=10_000)
     long = asker.long_conversation(20)
     own = long.conversation.id
@@ -399,9 +393,7 @@ def last_of(asker: Asker, where: ConversationId) -> Exchange:
     return asker.chat.library.open(where).path[-1]
 
 
-def test_core_memory_stays_as_it_was_unless_the_user_edits_it(
-    asker_with: Callable[..., Asker],
-) -> None:
+def test_core_memory_stays_as_it_was_unless_edited(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with()
     asker.core.set("Lives in Graz.")
     where = asker.chat.say(ASKED).conversation_id
@@ -491,9 +483,7 @@ def test_a_hint_in_an_earlier_turn_is_not_given_again(asker_with: Callable[..., 
     assert "> Another line" in last.messages[-1].text, "another sentence of the same turn"
 
 
-def test_a_message_without_memory_stays_so_when_it_is_answered_again(
-    asker_with: Callable[..., Asker],
-) -> None:
+def test_a_message_without_memory_stays_so_on_retry(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(words=None)
     off = RecallChoice(is_on=False)
     exchange = asker.chat.say(ASKED, choice=off)
@@ -504,9 +494,7 @@ def test_a_message_without_memory_stays_so_when_it_is_answered_again(
     assert recalled(asker.chat.model.requests[-1])
 
 
-def test_a_continued_or_regenerated_answer_has_its_own_record(
-    asker_with: Callable[..., Asker],
-) -> None:
+def test_a_continued_or_repeated_answer_has_its_record(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with([TextDelta("You drink")], says(" tea."))
     broken = asker.chat.say(ASKED)
     assert broken.status is ExchangeStatus.INTERRUPTED
@@ -525,9 +513,7 @@ def test_a_continued_or_regenerated_answer_has_its_own_record(
     assert len(asker.retrieval.asked) == 2
 
 
-def test_the_block_of_a_turn_that_is_sent_again_is_in_the_budget(
-    asker_with: Callable[..., Asker],
-) -> None:
+def test_the_block_of_a_resent_turn_is_in_the_budget(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with([TextDelta("You drink")], says(" tea."), tokens=10_000)
     asker.chat.settings.set("rag_fact_limit", 10)
     asker.retrieval.found = RetrievalResult(

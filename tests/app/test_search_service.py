@@ -53,9 +53,7 @@ def test_a_result_names_the_turn_and_marks_the_words(library: Library) -> None:
     assert result.created_at.tzinfo is UTC
 
 
-def test_keywords_find_the_reply_that_contains_them_before_what_the_user_said_next(
-    library: Library,
-) -> None:
+def test_keywords_find_the_reply_containing_them_before_what_comes_next(library: Library) -> None:
     add_conversation(
         library.store,
         ("How warm is too warm?", reply := "A bulk rise of five hours becomes three."),
@@ -95,9 +93,7 @@ def test_a_result_is_the_message_that_was_found(library: Library) -> None:
     assert len({each.snippet for each in library.search("yeast")[:2]}) == 2
 
 
-def test_summaries_of_turns_are_found_only_by_kind_and_share_the_turns_place(
-    library: Library,
-) -> None:
+def test_summaries_of_turns_are_found_by_kind_only_at_the_turns_place(library: Library) -> None:
     for number in range(12):
         whole = add_conversation(library.store, f"sourdough number {number}")
         library.summarize(whole, f"About fermentation of sourdough number {number}.")

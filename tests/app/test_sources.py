@@ -114,9 +114,7 @@ def test_a_session_whose_picture_cannot_be_stored_is_read_again(followed: Follow
     assert [each.read_bytes() for each in folder.iterdir()] == [png()]
 
 
-def test_a_damaged_picture_is_logged_once(
-    followed: Followed, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_bad_picture_is_logged_once(followed: Followed, caplog: pytest.LogCaptureFixture) -> None:
     records = _with_picture(png()[:-20])
     for count in (-1, None):
         followed.session.write_text(_text(records[:count]))
@@ -125,9 +123,7 @@ def test_a_damaged_picture_is_logged_once(
     assert ["s1.jsonl" in each.getMessage() for each in caplog.records] == [True]
 
 
-def test_a_picture_in_a_session_is_kept_and_not_stored_again_once_forgotten(
-    followed: Followed,
-) -> None:
+def test_a_picture_in_a_session_is_kept_and_once_forgotten_stays_out(followed: Followed) -> None:
     records = _with_picture(png())
     followed.session.write_text(_text(records[:-1]))
     followed.read()
@@ -157,9 +153,7 @@ def test_without_its_notes_everything_is_read_again_and_nothing_twice(followed: 
     assert len(Conversations(followed.store).listed()) == 2
 
 
-def test_what_a_program_wrote_beside_its_open_database_is_read(
-    store: Store, clean_home: Path
-) -> None:
+def test_what_is_written_beside_an_open_database_is_read(store: Store, clean_home: Path) -> None:
     settings = Settings(store)
     settings.set(SOURCES[SourceName.OPENCODE].setting, True)
     job = SourceReader(JobParts(store, settings, OpenConversation(store, settings)))
@@ -189,9 +183,7 @@ def test_a_session_that_vanished_stays_and_is_counted(followed: Followed) -> Non
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_reading_while_it_is_written_ends_like_reading_it_once(
-    followed: Followed, seed: int, tmp_path: Path
-) -> None:
+def test_reading_on_ends_like_reading_once(followed: Followed, seed: int, tmp_path: Path) -> None:
     """Cuts are anywhere, in the middle of lines too."""
     drawn = random.Random(seed)
     whole = _text(log_records("claude_code")).encode()
@@ -384,9 +376,7 @@ def test_a_reply_that_was_never_ended_is_stored_when_it_no_longer_changes(
     assert following.followed.read() == 0
 
 
-def test_a_message_of_opencode_that_grows_in_place_is_one_message(
-    followed: Followed, clean_home: Path
-) -> None:
+def test_a_growing_message_of_opencode_is_one_message(followed: Followed, clean_home: Path) -> None:
     followed.settings.set(SOURCES[SourceName.OPENCODE].setting, True)
     path = write("opencode", clean_home / ".local/share/opencode")
     texts = ("A", "A unit", "A unit of resistance.")

@@ -147,9 +147,7 @@ def test_a_backup_waits_for_a_query_that_lists_the_tables(store: Store) -> None:
     assert copied[0] == 1
 
 
-def test_a_copy_that_does_not_verify_is_not_kept(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unverified_copy_is_not_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     add_conversation(store, "one")
     copy_into = image.copy_into
 
@@ -230,9 +228,7 @@ def test_a_backup_is_copied_to_where_the_user_wants_it(store: Store, tmp_path: P
 # -- names, order, the journal
 
 
-def test_backups_are_ordered_by_position_whatever_their_time(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_backups_have_the_order_of_positions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("commonplace-yesterday.duckdb", "unfinished.duckdb", "other.txt"):
         (store.paths.backups / name).touch()
     assert list_backups(store.paths.backups) == []
@@ -289,9 +285,7 @@ def histories(draw: st.DrawFn) -> list[Backup]:
 
 
 @given(histories(), st.integers(0, 100), st.integers(1, 10))
-def test_retention_stays_within_the_cap_but_for_two(
-    made: list[Backup], cap: int, size: int
-) -> None:
+def test_retention_stays_in_the_cap_but_for_two(made: list[Backup], cap: int, size: int) -> None:
     kept = backups_to_keep(made, [size] * len(made), cap)
     stays = [each for each in made if each.path in kept]
     assert len(stays) >= min(2, len(made)), "never fewer than two"
@@ -321,9 +315,7 @@ def test_without_a_size_limit_a_day_a_week_and_a_month_are_covered(made: list[Ba
             assert len([m for m in same_day if m not in made[:2]]) <= 1
 
 
-def test_retention_ignores_backups_of_other_databases(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retention_ignores_others_backups(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     set_clock(monkeypatch, *(NOW - timedelta(days=age) for age in (90, 60, 50, 0)))
     add_conversation(store, "one")
     theirs = make_backup(store).path

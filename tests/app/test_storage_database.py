@@ -206,9 +206,7 @@ def test_a_reopening_that_fails_is_tried_again_by_the_next(
     assert ids(database) == []
 
 
-def test_readers_of_many_threads_survive_reopenings_and_a_replaced_file(
-    database: Database, tmp_path: Path
-) -> None:
+def test_many_threads_readers_survive_a_replaced_file(database: Database, tmp_path: Path) -> None:
     add(database, 1)
     stop = threading.Event()
 
@@ -255,9 +253,7 @@ def test_a_late_query_does_not_reopen_a_closed_database(database: Database, tmp_
         "SET enable_external_access = true",
     ],
 )
-def test_a_connection_reaches_no_other_file_and_keeps_its_settings(
-    tmp_path: Path, statement: str
-) -> None:
+def test_a_connection_reaches_no_file_and_keeps_settings(tmp_path: Path, statement: str) -> None:
     file = tmp_path / "other.txt"
     file.write_text("basil")
     refusals = duckdb.PermissionException, duckdb.InvalidInputException
@@ -395,9 +391,7 @@ def test_a_commit_that_needs_more_memory_is_repeated_and_leaves_no_keys(
 
 
 @pytest.mark.parametrize("way", ["read", "write"])
-def test_a_query_that_needs_more_memory_is_repeated_with_more(
-    tight: Callable[..., Database], way: str
-) -> None:
+def test_a_query_is_repeated_with_more_memory(tight: Callable[..., Database], way: str) -> None:
     database = tight(32)
     found = getattr(database, way)(lambda cursor: cursor.execute(LONG_LIST).fetchall())
     assert found == [(8_000_000,)]

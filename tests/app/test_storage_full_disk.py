@@ -174,9 +174,7 @@ def test_background_work_leaves_the_reserve_alone(disk: SmallDisk) -> None:
         assert store.paths.reserve.stat().st_size == FOR_DELETING_BYTES
 
 
-def test_a_start_that_must_replay_the_journal_uses_the_reserve(
-    disk: SmallDisk, tmp_path: Path
-) -> None:
+def test_a_start_that_replays_the_journal_uses_the_reserve(disk: SmallDisk, tmp_path: Path) -> None:
     data = disk.root / "data"
     with opened(tmp_path / "source") as store:
         killed(store, data)

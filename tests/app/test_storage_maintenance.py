@@ -333,9 +333,7 @@ def test_a_failed_task_is_reported_and_retried_while_others_go_on(
 # -- the thread
 
 
-def test_the_thread_sleeps_until_something_is_written(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_thread_sleeps_until_a_write(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     folded = threading.Event()
     looks: list[int] = []
     monkeypatch.setattr(maintenance_module, "QUIET_S", 0.02)

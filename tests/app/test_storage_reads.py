@@ -163,9 +163,7 @@ def test_of_two_answers_the_newer_is_what_comes_next(store: Store) -> None:
     assert Passages(store).with_turns_before([3]) == [1, 3]
 
 
-def test_the_newest_passages_are_read_page_by_page(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_newest_passages_are_read_in_pages(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables_of_passages, "_FIRST_PAGE", 2)
     for number in range(11):
         add_conversation(store, "said", at=AT + timedelta(hours=number * 7 % 11))

@@ -227,9 +227,7 @@ def test_closing_while_others_write_leaves_no_one_waiting(data_dir: Path) -> Non
         assert len(wait(futures, timeout=10).done) == 40
 
 
-def test_a_checkpoint_writes_the_log_into_the_file_once(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_writes_the_log_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     add_conversation(store, "one")
     assert store.paths.wal.exists()
     assert store.checkpoint().result() is True
@@ -272,9 +270,7 @@ def test_late_changes_do_not_bring_forgotten_data_back(store: Store) -> None:
     assert "secret" not in "".join(record.payload for record in after)
 
 
-def test_forgetting_that_fails_forgets_nothing(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_forgetting_forgets_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = add_conversation(store, "kept")
     with monkeypatch.context() as broken:
         broken.setattr(store.database, "write", Mock(side_effect=StorageError("no")))
@@ -298,9 +294,7 @@ def test_settings_are_kept_in_memory_and_written_through(data_dir: Path) -> None
         assert chosen.chosen() == {"rag_fact_limit": 7, "rag_enabled": False}
 
 
-def test_a_setting_is_in_force_once_the_database_has_it(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stored_setting_is_in_force(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen, seen, save = Settings(store), list[str](), Store.save
     store.subscribe(lambda _: seen.append(chosen.text("theme")))
 

@@ -125,9 +125,7 @@ def test_many_passages_are_loaded_in_undivided_portions(store: Store, vectors: V
 
 
 @pytest.mark.parametrize("is_made_anew", [True, False])
-def test_loading_ends_when_the_space_is_deleted(
-    store: Store, vectors: Vectors, is_made_anew: bool
-) -> None:
+def test_loading_ends_with_its_space(store: Store, vectors: Vectors, is_made_anew: bool) -> None:
     fill(store, 10_001)
     rest = vectors.load(SMALL)
     next(rest)
@@ -138,9 +136,7 @@ def test_loading_ends_when_the_space_is_deleted(
     assert list(rest) == []
 
 
-def test_a_batch_is_stored_whole_without_what_is_deleted_or_changed(
-    store: Store, vectors: Vectors
-) -> None:
+def test_a_batch_is_stored_without_what_is_deleted_changed(store: Store, vectors: Vectors) -> None:
     heard: list[tuple[ChangeSet, int]] = []
     add_conversation(store, LONG, LONG + "!", LONG + "?")
     vectors.put(SMALL, [chunks(store, 3, 3)])
@@ -159,9 +155,7 @@ def test_a_batch_is_stored_whole_without_what_is_deleted_or_changed(
     assert heard == [(small, 1), (small, 0)], "listeners can read what changed"
 
 
-def test_a_passage_with_nothing_to_embed_is_done_and_never_loaded(
-    store: Store, vectors: Vectors
-) -> None:
+def test_a_passage_with_nothing_to_embed_is_never_loaded(store: Store, vectors: Vectors) -> None:
     add_conversation(store, LONG)
     nothing = EmbeddedPassage(PassageId(1), row_of(store, 1), [], [], unit(0))
     assert vectors.put(SMALL, [nothing]) == 1
@@ -216,9 +210,7 @@ def test_invalid_space_names_are_refused(vectors: Vectors, name: str) -> None:
         vectors.ensure(Space(name, 8, 64), "m")
 
 
-def test_a_kill_between_a_table_and_its_row_is_repaired(
-    store: Store, vectors: Vectors, tmp_path: Path
-) -> None:
+def test_a_table_without_a_row_is_repaired(store: Store, vectors: Vectors, tmp_path: Path) -> None:
     add_conversation(store, LONG)
     execute(store, "DELETE FROM space WHERE name = 'small'")
     with opened(killed(store, tmp_path / "killed")) as later:
@@ -231,9 +223,7 @@ def test_a_kill_between_a_table_and_its_row_is_repaired(
 # -- what is missing
 
 
-def test_missing_passages_are_the_newest_first_without_hidden_and_short_ones(
-    store: Store, vectors: Vectors
-) -> None:
+def test_missing_ones_are_newest_first_no_hidden_or_short(store: Store, vectors: Vectors) -> None:
     add_conversation(store, LONG, at=AT + timedelta(days=2))
     hidden = add_conversation(store, LONG + "!", LONG + "?").conversation.id
     short = add_conversation(store, "hi", at=AT - timedelta(days=2)).conversation.id
@@ -256,9 +246,7 @@ def test_missing_passages_are_the_newest_first_without_hidden_and_short_ones(
     assert missing(vectors, 1) == [9, 4]
 
 
-def test_abandoned_and_waiting_passages_are_left_out_and_counted(
-    store: Store, vectors: Vectors
-) -> None:
+def test_abandoned_and_waiting_ones_are_left_out_counted(store: Store, vectors: Vectors) -> None:
     add_conversation(store, *(f"{LONG} {number}" for number in range(4)))
     attempts = Attempts(store, "embedding_pipeline")
     later = now() + timedelta(seconds=30)

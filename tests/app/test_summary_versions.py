@@ -42,9 +42,7 @@ def source_of(whole: ConversationRecord, of: SummaryTarget) -> int:
 
 
 @pytest.mark.parametrize("of", SummaryTarget)
-def test_the_users_own_summary_is_the_newest_and_the_earlier_is_kept(
-    store: Store, of: SummaryTarget
-) -> None:
+def test_the_users_own_summary_is_first_the_earlier_kept(store: Store, of: SummaryTarget) -> None:
     source = source_of(summarised(store), of)
     SummaryService(store).write(of, source, "  By me. ")
     newest, oldest = Summaries(store).versions(of, source)

@@ -115,9 +115,7 @@ def test_only_new_passages_are_indexed_each_after_a_throttle(store: Store, sync_
     assert (index.put_count, index.started_over, index.finds("four")) == (1, 0, 1)
 
 
-def test_a_new_turn_becomes_part_of_the_context_of_the_one_before(
-    store: Store, sync_of: SyncOf
-) -> None:
+def test_a_new_turn_is_part_of_the_context_of_the_last_one(store: Store, sync_of: SyncOf) -> None:
     sync, index = sync_of(store)
     whole = new_conversation(store, "one", "sourdough")
     _, second = whole.exchanges
@@ -193,9 +191,7 @@ def test_an_unusable_index_is_rebuilt_at_the_next_start(
 # -- what is removed
 
 
-def test_a_replaced_passage_is_removed_but_stays_in_the_files(
-    store: Store, sync_of: SyncOf
-) -> None:
+def test_a_replaced_passage_is_removed_not_from_the_files(store: Store, sync_of: SyncOf) -> None:
     """Only a rebuild removes words from the files, so forgetting needs one."""
     add_conversation(store, "xylocarp", "two", "three")
     store.save(PassagesPut((), (3,)))  # before it was ever indexed
@@ -249,9 +245,7 @@ def test_forgotten_words_are_not_found_and_later_removed_from_the_files(
     assert (index.started_over, again.started_over) == (1, 0), "once is enough"
 
 
-def test_what_is_left_is_found_while_forgotten_words_are_removed(
-    store: Store, sync_of: SyncOf
-) -> None:
+def test_the_rest_is_found_while_forgotten_words_leave(store: Store, sync_of: SyncOf) -> None:
     secret = add_conversation(store, "xylocarp")
     add_conversation(store, "sourdough")
     sync, index = sync_of(store)
@@ -284,9 +278,7 @@ def test_a_removal_that_was_interrupted_begins_again_at_the_next_start(
     assert (again.finds("sourdough"), again.contains("xylocarp")) == (1, False)
 
 
-def test_forgetting_a_private_conversation_leaves_the_index_alone(
-    store: Store, sync_of: SyncOf
-) -> None:
+def test_forgetting_a_private_one_leaves_the_index_alone(store: Store, sync_of: SyncOf) -> None:
     private = new_conversation(store, private=True)
     store.save(*private.changes)
     add_conversation(store, "sourdough")

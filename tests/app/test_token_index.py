@@ -204,9 +204,7 @@ def test_replaced_passages_leave_no_bytes(index: TokenIndex, folder: Path) -> No
     assert index.part_count == 1  # the second part is gone
 
 
-def test_a_removal_that_was_cut_short_can_be_repeated(
-    index: TokenIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cut_off_removal_is_repeated(index: TokenIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash after overwriting: the rows still name the passage, so that it is removed again."""
     index.put([passage(1, 3), passage(2, 3)])
 
@@ -263,9 +261,7 @@ def test_a_failed_compaction_loses_nothing(
     assert held(index) == [8]
 
 
-def test_a_search_goes_on_in_the_files_it_began_with(
-    index: TokenIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_stays_in_its_files(index: TokenIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_index, "_LEAST_DEAD_TOKENS", 1)
     index.put([passage(number, 4) for number in range(1, 9)])
     before, question = index._snapshot, tokens(0, 2)

@@ -167,9 +167,7 @@ def test_an_embedder_without_tokens_leaves_no_file(bench: TokenBench) -> None:
     assert not bench.folder.exists()
 
 
-def test_a_full_disk_blocks_the_worker_and_loses_nothing(
-    bench: TokenBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_blocks_the_worker(bench: TokenBench, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

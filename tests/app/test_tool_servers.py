@@ -89,9 +89,7 @@ def test_an_accepted_tool_is_offered_under_its_server_and_called(make: Any) -> N
     assert failed.is_error
 
 
-def test_a_server_sees_only_the_variables_that_were_named(
-    make: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_sees_only_named_variables(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOL_TOKEN", "yes")
     monkeypatch.setenv("OTHER_TOKEN", "secret")
     tools = make()
@@ -198,9 +196,7 @@ def test_closing_ends_a_call_that_waits(make: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["crash", "long"])
-def test_a_server_that_fails_in_a_call_is_an_error_and_is_started_again(
-    make: Any, mode: str
-) -> None:
+def test_a_server_that_fails_in_a_call_is_an_error_and_restarted(make: Any, mode: str) -> None:
     tools = make(mode)
     tools.accept()
     for _ in range(2):

@@ -121,9 +121,7 @@ def test_search(caller: Caller) -> None:
 
 
 @pytest.mark.parametrize("tool", ["conversation_search", "memory_search"])
-def test_what_is_found_is_the_sentences_that_answer_in_2000_characters(
-    caller: Caller, tool: str
-) -> None:
+def test_found_are_the_sentences_that_answer_in_2000_characters(caller: Caller, tool: str) -> None:
     padding = "Nothing of interest happened on that day in the office. " * 40
     answer = "The gateway lost its connections because the keepalive was too long."
     question = "How did we fix the gateway that lost its connections?"
@@ -177,9 +175,7 @@ def test_an_exchange_is_fetched_rather_than_its_conversation(caller: Caller) -> 
     assert "no exchange 4711" in caller.fails(FETCH, exchange_id=4711)
 
 
-def test_private_and_deleted_conversations_are_hidden_and_archived_ones_not_found(
-    caller: Caller,
-) -> None:
+def test_private_and_deleted_conversations_are_hidden_and_archives_skipped(caller: Caller) -> None:
     private = basil(caller, title="Secret", private=True)
     deleted, archived = basil(caller, title="Trash"), basil(caller, title="Archive")
     caller.store.save(ConversationEdited(deleted.conversation.id, deleted_at=AT))

@@ -150,9 +150,7 @@ def test_a_model_that_is_chosen_later_names_the_topics_there_are(store: Store) -
     assert "sonata" not in asker.asked[0][0].user
 
 
-def test_where_the_model_fails_topics_are_named_by_words_and_it_is_asked_again_after_a_change(
-    store: Store,
-) -> None:
+def test_where_the_model_fails_words_name_topics_until_a_change(store: Store) -> None:
     asker = ScriptedAsker(Blocked("no consent"))
     library = TopicLibrary(store, asker)
     made = library.fill()
@@ -241,9 +239,7 @@ def test_a_name_that_is_too_long_and_an_unknown_topic_are_refused(library: Topic
         library.service.rename(TopicId(99), "Name")
 
 
-def test_decisions_survive_a_kill_and_the_loss_of_what_is_derived(
-    library: TopicLibrary, tmp_path: Path
-) -> None:
+def test_decisions_survive_kills_and_rebuilding(library: TopicLibrary, tmp_path: Path) -> None:
     made = library.fill()
     topic = library.topic_of(made["heron"][0])
     execute(library.store, "DELETE FROM topic", "DELETE FROM topic_member")
@@ -342,9 +338,7 @@ def test_a_forgotten_message_takes_its_words_from_the_name(library: TopicLibrary
     assert CANARY.casefold() not in names(library)
 
 
-def test_the_check_finds_and_repairs_a_topic_of_a_missing_conversation(
-    library: TopicLibrary,
-) -> None:
+def test_the_check_repairs_a_topic_of_a_missing_conversation(library: TopicLibrary) -> None:
     library.fill()
     execute(library.store, "INSERT INTO topic_member VALUES (999, 1, 1.0)")
     assert check(library.store).repairable == 1
@@ -475,9 +469,7 @@ def test_decisions_are_part_of_an_export_of_ones_own(library: TopicLibrary, tmp_
 # -- trails
 
 
-def test_a_conversation_on_a_known_subject_has_a_trail_and_one_on_a_new_subject_none(
-    library: TopicLibrary,
-) -> None:
+def test_a_known_subject_has_a_trail_and_a_new_one_none(library: TopicLibrary) -> None:
     made = library.fill()
     fifth, first = library.talk("heron"), made["heron"][0]
     new = add_conversation(

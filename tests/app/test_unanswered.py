@@ -59,9 +59,7 @@ def library(data_dir: Path) -> Iterator[RecallLibrary]:
     "more", [{}, {"failed": True, "answer": "", "model": "openai:m"}, {"failed": True}],
     ids=["recall model", "failed without text", "failed"],
 )  # fmt: skip
-def test_a_repeated_question_ranks_behind_the_answer(
-    library: RecallLibrary, more: dict[str, object]
-) -> None:
+def test_a_repeated_question_ranks_second(library: RecallLibrary, more: dict[str, object]) -> None:
     relevance = library.by_meaning(QUESTION).results[0].relevance
     for days in range(4):
         only_asked(library.store, QUESTION, at=AT + timedelta(days), **more)  # type: ignore[arg-type]

@@ -139,9 +139,7 @@ def test_without_the_thread_a_question_loads_what_it_needs(desk: Desk, server: L
     assert len(server.posts) == before, "a question is embedded once"
 
 
-def test_a_question_in_a_script_that_the_model_does_not_know_is_searched_by_words(
-    desk: Desk,
-) -> None:
+def test_a_question_in_a_script_unknown_to_the_model_is_searched_by_words(desk: Desk) -> None:
     desk.embed()
     assert desk.vector_search.query_vector("哪一株植物？") is None
     assert desk.vector_search.problem == "", "that is no failure"
@@ -151,9 +149,7 @@ def test_a_question_in_a_script_that_the_model_does_not_know_is_searched_by_word
     assert desk.vector_search.query_vector("哪一株植物？") is not None, "a server may know it"
 
 
-def test_sentences_are_compared_with_a_question_by_models_of_this_machine_only(
-    desk: Desk, server: Loopback
-) -> None:
+def test_only_models_of_this_machine_compare_sentences(desk: Desk, server: Loopback) -> None:
     search, sentences = desk.vector_search, ["Water the fern weekly.", "The train leaves at nine."]
     assert search.similarities("How do I care for a fern?", sentences) == ()
     desk.embed()
@@ -232,9 +228,7 @@ def test_a_switch_can_be_undone_while_the_new_server_hangs(desk: Desk, server: L
     assert desk.answers("all_minilm")
 
 
-def test_a_new_server_that_cannot_be_measured_is_retried_later(
-    desk: Desk, server: Loopback
-) -> None:
+def test_a_new_server_that_cannot_be_measured_is_retried(desk: Desk, server: Loopback) -> None:
     """Measuring has a time limit of its own, so that the answering space stays maintained."""
     desk.vector_search._measurements._limit_s = 0.3
     start(desk)
@@ -265,9 +259,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
-def test_a_failing_server_is_not_asked_again_until_it_works(
-    desk: Desk, server: Loopback, step: object
-) -> None:
+def test_a_failing_server_is_left_in_peace(desk: Desk, server: Loopback, step: object) -> None:
     choose(desk, LOCAL)
     desk.embed()
     desk.vector_search.start()
@@ -324,9 +316,7 @@ def test_stopping_does_not_wait_for_a_hanging_server(desk: Desk, server: Loopbac
     assert time.monotonic() - began < WAIT_S / 2
 
 
-def test_only_questions_are_embedded_as_queries(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_questions_are_query_embedded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = BagOfWords("all_minilm_l6_v2", 384)
     monkeypatch.setattr(
         LocalEmbedder, "embed", lambda _, *given, **more: fake.embed(*given, **more)
@@ -339,9 +329,7 @@ def test_only_questions_are_embedded_as_queries(
     assert not set(TEXTS) & set(fake.queries)
 
 
-def test_stopping_does_not_wait_for_a_model_that_is_being_loaded(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopping_waits_for_no_loading_model(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     loading, loaded = threading.Event(), threading.Event()
 
     def embed(_: LocalEmbedder, texts: list[str], cancelled: object = None, **__: bool) -> object:

@@ -153,9 +153,7 @@ def test_a_deleted_space_that_is_begun_again_is_loaded_again(
     assert sync.index_for(SPACE) is None
 
 
-def test_only_the_spaces_in_use_are_kept(
-    store: Store, vectors: Spied, sync: VectorIndexSync
-) -> None:
+def test_only_used_spaces_are_kept(store: Store, vectors: Spied, sync: VectorIndexSync) -> None:
     add_conversation(store, "one", "two")
     first, second = passages(store)
     vectors.ensure(OTHER, "another model")
@@ -205,9 +203,7 @@ def test_after_an_error_the_rest_is_loaded_later(
     assert (sync.index_for(SPACE) is index) is is_kept
 
 
-def test_the_thread_follows_new_and_removed_vectors(
-    store: Store, vectors: Spied, sync: VectorIndexSync
-) -> None:
+def test_the_thread_follows_vectors(store: Store, vectors: Spied, sync: VectorIndexSync) -> None:
     sync.start()
     add_conversation(store, "one", "two")
     embed(store, vectors, passages(store))
@@ -239,9 +235,7 @@ def test_a_new_turn_does_not_make_the_index_read_what_has_no_vector_yet(
     assert any(map(sync._is_relevant, changes))
 
 
-def test_a_load_that_is_stopped_or_cancelled_is_not_used(
-    store: Store, vectors: Spied, sync: VectorIndexSync
-) -> None:
+def test_no_interrupted_load_is_used(store: Store, vectors: Spied, sync: VectorIndexSync) -> None:
     add_conversation(store, "one", "two")
     embed(store, vectors, passages(store))
     sync.catch_up(is_cancelled=lambda: True)

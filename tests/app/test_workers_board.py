@@ -93,9 +93,7 @@ def are_all(board: WorkerBoard, state: WorkerState, *names: WorkerName) -> bool:
 # -- switching
 
 
-def test_built_in_workers_that_are_on_run_and_wait_for_the_open_conversation(
-    store: Store, settings: Settings
-) -> None:
+def test_built_in_workers_wait_for_the_open_conversation(store: Store, settings: Settings) -> None:
     board = WorkerBoard(store, settings)
     talk = add_conversation(store, "How do I brew green tea at home?", at=datetime.now(UTC))
     board.set_open_conversation(talk.conversation.id)
@@ -112,9 +110,7 @@ def test_built_in_workers_that_are_on_run_and_wait_for_the_open_conversation(
     assert Conversations(store).get(own).title == "A talk", "the first words stay without a model"
 
 
-def test_a_worker_switched_off_stays_off_after_a_restart_until_switched_on(
-    store: Store, scripted: Scripted
-) -> None:
+def test_a_worker_switched_off_stays_off_after_restarts(store: Store, scripted: Scripted) -> None:
     add_conversation(store, "tea")
     scripted.board.set_enabled(EXCHANGES, False)
     with hosted(scripted.board):
@@ -175,9 +171,7 @@ def test_every_worker_has_a_row_and_unknown_workers_are_refused(scripted: Script
 # -- waking
 
 
-def test_changed_settings_and_new_turns_wake_workers_without_polling(
-    store: Store, scripted: Scripted
-) -> None:
+def test_settings_and_new_turns_wake_without_polling(store: Store, scripted: Scripted) -> None:
     scripted.settings.set("min_exchanges_for_conversation_summary", 2)
     board = scripted.board
     for _ in range(2):  # a stopped board can be started again
@@ -235,9 +229,7 @@ def test_the_end_of_a_turn_wakes_all_workers_that_have_work_by_it(store: Store) 
 # -- stopping
 
 
-def test_workers_run_at_the_same_time_and_stop_in_the_middle_of_an_item(
-    store: Store, scripted: Scripted
-) -> None:
+def test_workers_run_in_parallel_and_stop_within_items(store: Store, scripted: Scripted) -> None:
     add_conversation(store, "tea")
     scripted.hang()
     board = scripted.board
@@ -363,9 +355,7 @@ def test_subscribers_get_every_state_until_they_unsubscribe(scripted: Scripted) 
     assert len(heard) == count
 
 
-def test_warnings_count_what_waits_for_workers_that_are_off(
-    store: Store, scripted: Scripted
-) -> None:
+def test_warnings_count_what_waits_for_off_workers(store: Store, scripted: Scripted) -> None:
     add_conversation(store, *(f"question {number}" for number in range(27)))
     assert scripted.board.warnings() == ()  # nothing is counted yet
     scripted.board.set_enabled(EXCHANGES, False)
@@ -399,9 +389,7 @@ def test_until_idle_can_be_cancelled(store: Store, scripted: Scripted) -> None:
     assert {each.state for each in statuses} == {STOPPED}
 
 
-def test_until_idle_beside_a_running_board_waits_for_its_workers(
-    store: Store, scripted: Scripted
-) -> None:
+def test_until_idle_waits_for_a_running_board_s_workers(store: Store, scripted: Scripted) -> None:
     board = scripted.board
     with hosted(board) as threads:
         until(lambda: are_all(board, IDLE, EXCHANGES, CONVERSATIONS))
@@ -411,9 +399,7 @@ def test_until_idle_beside_a_running_board_waits_for_its_workers(
         assert len(threads) == sum(each.is_alive() for each in threads) == 2
 
 
-def test_until_idle_waits_for_work_that_one_worker_makes_for_another(
-    store: Store, settings: Settings
-) -> None:
+def test_until_idle_waits_for_work_made_by_other_workers(store: Store, settings: Settings) -> None:
     maker, summarizer = ListJob(store, [1]), ScriptedSummarizer()
     maker.name = WorkerName.TOOL_SUMMARIZER
     parts = JobParts(store, settings, OpenConversation(store, settings))

@@ -260,9 +260,7 @@ def test_all_or_one_kind_is_embedded_again_as_announced(bench: PipelineBench) ->
     assert len(bench.bag.read) == 7
 
 
-def test_items_are_described_by_their_conversation_and_waiting_ones_counted(
-    bench: PipelineBench,
-) -> None:
+def test_items_are_named_by_conversation_and_waiting_ones_counted(bench: PipelineBench) -> None:
     add_conversation(bench.store, long("tea"), long("coffee"), title="Hot drinks")
     pipeline = bench.pipeline
     items = pipeline.find(bench.clock.now())
@@ -352,9 +350,7 @@ def test_without_a_usable_embedder_the_worker_waits(
     assert bench.run().done == 1
 
 
-def test_a_kill_between_writes_loses_nothing_and_doubles_nothing(
-    bench: PipelineBench, tmp_path: Path
-) -> None:
+def test_a_kill_loses_nothing_and_doubles_nothing(bench: PipelineBench, tmp_path: Path) -> None:
     add_conversation(bench.store, *(long(number) for number in range(60)))
     bench.settings.set("embedding_batch_size", 20)
     roots: list[Path] = []

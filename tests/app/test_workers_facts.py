@@ -130,9 +130,7 @@ def test_statements_read_out_of_order_end_where_the_next_began(bench: Bench) -> 
     assert bench.count("passage", "kind = 'fact'") == 1
 
 
-def test_a_repeated_statement_is_one_fact_with_two_sources_until_one_is_forgotten(
-    bench: Bench,
-) -> None:
+def test_a_repeated_statement_is_one_fact_of_two_sources_until_one_is_gone(bench: Bench) -> None:
     first = add_conversation(bench.store, NUTS)
     second = bench.say("I'm allergic to nuts! I live in Oslo.", days=1)
     fact = next(fact for fact in bench.facts() if fact.text == NUTS)

@@ -104,9 +104,7 @@ def test_a_worker_runs_until_nothing_is_left_idles_until_woken_and_stops(store: 
     assert (status.session, status.current_item) == (UsageTotals(251, 125.5), "")
 
 
-def test_it_looks_for_work_when_the_poll_interval_has_passed(
-    store: Store, clock: JumpingClock
-) -> None:
+def test_it_looks_for_work_after_the_poll_interval(store: Store, clock: JumpingClock) -> None:
     watched = Watched(store, [1], clock=clock)
     with watched.hosted():
         until(lambda: watched.worker.is_drained)
@@ -114,9 +112,7 @@ def test_it_looks_for_work_when_the_poll_interval_has_passed(
         until(lambda: watched.job.saved == [1, 2])
 
 
-def test_in_one_state_it_publishes_at_most_ten_times_a_second(
-    store: Store, clock: JumpingClock
-) -> None:
+def test_one_state_is_published_ten_times_a_second(store: Store, clock: JumpingClock) -> None:
     watched = Watched(store, range(100), Pace(save_items=1), clock)
     watched.job.before_make = lambda _, __: clock.pass_s(0.01)
     watched.drain()
@@ -201,9 +197,7 @@ def test_others_go_on_while_an_item_waits_and_its_tries_survive_a_restart(store:
     assert len(after.job.made) == 7 - tries
 
 
-def test_the_server_s_wait_is_kept_and_success_clears_the_failure(
-    store: Store, clock: JumpingClock
-) -> None:
+def test_a_server_s_wait_is_kept_success_clears_failures(store: Store, clock: JumpingClock) -> None:
     watched = Watched(store, [1], clock=clock)
     tried: list[float] = []
 
@@ -240,9 +234,7 @@ def test_a_bug_is_named_and_logged_without_its_message(
     assert "secret" not in error + caplog.text
 
 
-def test_bugs_in_finding_work_and_in_a_listener_stop_nothing(
-    store: Store, clock: JumpingClock
-) -> None:
+def test_bugs_in_finding_and_listening_stop_nothing(store: Store, clock: JumpingClock) -> None:
     watched = Watched(store, [1], clock=clock)
     watched.job.finding = RuntimeError("broken")
 
@@ -312,9 +304,7 @@ def test_a_drain_waits_for_an_outage_but_not_for_a_limit() -> None:
     assert [each.is_drained for each in waits] == [False, True]
 
 
-def test_a_drain_ends_during_an_outage_after_seven_probes(
-    store: Store, clock: JumpingClock
-) -> None:
+def test_a_drain_ends_in_an_outage_after_seven_probes(store: Store, clock: JumpingClock) -> None:
     watched = Watched(store, [1], clock=clock)
     watched.job.poison[1] = Unreachable("No network")
     status = watched.drain()
@@ -334,9 +324,7 @@ def test_time_limits_of_three_items_in_a_row_are_an_outage(
     assert watched.job.made[:3] == [(0,), (1,), (2,)]
 
 
-def test_a_full_disk_blocks_and_results_are_saved_once_there_is_room(
-    store: Store, clock: JumpingClock
-) -> None:
+def test_a_full_disk_blocks_and_results_wait_for_room(store: Store, clock: JumpingClock) -> None:
     watched = Watched(store, [1, 2], clock=clock)
     watched.job.refusals = [DiskFull("There is no room"), DiskFull("There is no room")]
     assert watched.drain().done == 2
@@ -481,9 +469,7 @@ def test_a_server_s_message_is_on_the_screen_but_in_neither_log_nor_database(
     assert "diary" not in caplog.text + failed
 
 
-def test_spending_is_published_while_an_item_is_being_made(
-    store: Store, clock: JumpingClock
-) -> None:
+def test_spending_is_published_while_an_item_is_made(store: Store, clock: JumpingClock) -> None:
     spending, paid = Spending(store), UsageTotals(15, 0.25)
     watched = Watched(store, [1], clock=clock, totals=lambda at: spending.totals(ListJob.name, at))
 
@@ -549,9 +535,7 @@ def pause_after(priority: UiPriority, clock: JumpingClock, passed_s: float) -> f
     return clock.monotonic() - began
 
 
-def test_work_pings_the_window_every_five_milliseconds(
-    clock: JumpingClock, priority: UiPriority
-) -> None:
+def test_work_pings_the_window_every_5_ms(clock: JumpingClock, priority: UiPriority) -> None:
     pings = list[float]()
     priority.yield_if_late()  # without a window
 

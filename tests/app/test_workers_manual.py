@@ -70,9 +70,7 @@ def bench(store: Store) -> Bench:
     return Bench(store)
 
 
-def test_descriptions_become_passages_and_pages_without_one_are_skipped(
-    bench: Bench, manual: FakeManual
-) -> None:
+def test_descriptions_become_passages_others_are_skipped(bench: Bench, manual: FakeManual) -> None:
     manual.add("grep.1", "print lines", "Searches for patterns.\n\nIn files.")
     manual.add("printf.1", "format and print", "A command.")
     manual.add("printf.3", "formatted output", "A function.")
@@ -137,9 +135,7 @@ def test_long_pages_are_cut_and_garbage_is_skipped(bench: Bench, manual: FakeMan
     assert text.startswith("Line 0 says")
 
 
-def test_a_hanging_page_is_set_aside_and_the_others_are_read_once(
-    bench: Bench, manual: FakeManual
-) -> None:
+def test_a_hanging_page_is_set_aside_others_read_once(bench: Bench, manual: FakeManual) -> None:
     for number in range(40):
         manual.add(f"page{number}.1", "text", f"About {number}.")
     manual.let("hang", "page7.1")

@@ -178,9 +178,7 @@ def test_private_deleted_and_incomplete_work_is_skipped(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("change", ["private", "trash", "forgotten"])
-def test_what_becomes_private_or_deleted_meanwhile_gets_no_summary(
-    bench: Bench, change: str
-) -> None:
+def test_what_becomes_private_or_deleted_gets_no_summary(bench: Bench, change: str) -> None:
     own = add_conversation(bench.store, "tea").conversation.id
 
     def meanwhile(_: str, __: IsCancelled) -> None:

@@ -41,9 +41,7 @@ def test_nothing_acknowledged_is_lost_by_kills(tmp_path: Path, seed: int) -> Non
 
 
 @pytest.mark.parametrize("damage", KINDS.values(), ids=KINDS)
-def test_a_damaged_directory_opens_by_itself_with_everything(
-    original: Path, tmp_path: Path, damage: Damage
-) -> None:
+def test_a_damaged_directory_opens_whole(original: Path, tmp_path: Path, damage: Damage) -> None:
     library = Library(DataPaths(tmp_path / "data"))
     shutil.copytree(original, library.paths.root)
     damage(library.paths, random.Random(3))

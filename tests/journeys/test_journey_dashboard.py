@@ -236,9 +236,7 @@ async def start_with_paid_model(user: User, server: Loopback) -> None:
     await user.ask(choose)
 
 
-async def test_every_number_on_the_dashboard_is_the_database_s(
-    user: User, server: Loopback
-) -> None:
+async def test_numbers_on_the_dashboard_are_the_database_s(user: User, server: Loopback) -> None:
     await start_with_paid_model(user, server)
     await shows_what_is_stored(user)
     kinds = await user.ask(lambda services: set(services.overview.read().passages))
@@ -291,9 +289,7 @@ async def test_every_number_on_the_dashboard_is_the_database_s(
     await shows_what_is_stored(user)
 
 
-async def test_quitting_while_every_worker_waits_for_a_server_hangs_up(
-    user: User, server: Loopback
-) -> None:
+async def test_quitting_while_workers_wait_hangs_up(user: User, server: Loopback) -> None:
     server.always(stall(before_headers=True))
     await start_with_paid_model(user, server)
     await user.ask(lambda services: called(services.store, ("look", "{}", "nothing")))

@@ -92,9 +92,7 @@ async def set_pipeline(user: User, *, on: bool) -> None:
     await user.ask(lambda services: services.workers.set_enabled(PIPELINE, on))
 
 
-async def test_a_paraphrase_finds_its_turn_through_every_change_of_embedder(
-    user: User, server: Loopback
-) -> None:
+async def test_a_paraphrase_finds_its_turn_by_any_embedder(user: User, server: Loopback) -> None:
     await started(user)
     await finds(user, PARAPHRASE, FOUND)
     await set_pipeline(user, on=False)

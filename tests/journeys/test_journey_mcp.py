@@ -96,9 +96,7 @@ def _value(result: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", _MODES)
-def test_a_program_reads_once_it_is_allowed_and_its_reading_is_logged(
-    library: Services, mode: str
-) -> None:
+def test_a_program_reads_once_allowed_and_is_logged(library: Services, mode: str) -> None:
     refused = _ask(library.paths.root, "search", mode, query="basil in winter")
     assert refused.is_error
     assert library.mcp_access.decisions() == {_NAME: Access.ASK}
@@ -162,9 +160,7 @@ def test_private_conversations_and_trash_are_never_read(allowed: Services) -> No
         ("remember", {"text": "I like basil"}),
     ],
 )
-def test_wrong_arguments_are_answered_with_an_error(
-    allowed: Services, tool: str, arguments: Any
-) -> None:
+def test_wrong_arguments_get_an_error(allowed: Services, tool: str, arguments: Any) -> None:
     assert allowed.mcp_tools.call(tool, arguments, _NAME).is_error
 
 
@@ -198,9 +194,7 @@ def _is_free(paths: DataPaths) -> bool:
     return False
 
 
-def test_without_a_window_the_library_is_opened_and_given_up_when_one_starts(
-    data_dir: Path,
-) -> None:
+def test_without_a_window_the_library_is_open_and_given_up_when_one_starts(data_dir: Path) -> None:
     paths = made(data_dir)
     assert _ask(data_dir, "search", query="basil").is_error, "nobody allowed it yet"
     with pytest.raises(AlreadyOpen):

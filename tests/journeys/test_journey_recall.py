@@ -88,9 +88,7 @@ def services(data_dir: Path) -> Iterator[Services]:
 
 
 @pytest.mark.parametrize("kind", list(vendors()))
-def test_a_conversation_is_recalled_in_the_next_one(
-    services: Services, server: Loopback, kind: str
-) -> None:
+def test_a_conversation_is_recalled_later(services: Services, server: Loopback, kind: str) -> None:
     chat = Chat(services, server, kind)
     services.core_memory.set("Lives in Graz.")
     first = chat.say(SADDLE)

@@ -130,9 +130,7 @@ def breaks(server: Loopback) -> list[int]:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_every_request_begins_with_the_one_before(
-    data_dir: Path, server: Loopback, wire: str
-) -> None:
+def test_each_request_begins_with_the_last(data_dir: Path, server: Loopback, wire: str) -> None:
     with opened(data_dir) as store:
         add_conversation(store, (SADDLE, "Noted."), title="Bicycle")
         add_conversation(store, (BREAD, "Noted."), title="Bread")
@@ -178,9 +176,7 @@ def test_every_request_begins_with_the_one_before(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_the_recorded_cost_is_that_of_the_price_library(
-    data_dir: Path, server: Loopback, wire: str
-) -> None:
+def test_recorded_costs_have_library_prices(data_dir: Path, server: Loopback, wire: str) -> None:
     model, vendor = PRICED[wire]
     with started(data_dir, server, wire) as services:
         services.settings.set("default_model", f"friend:{model}")
@@ -231,9 +227,7 @@ def check_marks(body: dict[str, Any]) -> None:
     assert "cache_control" in body["system"][-1]
 
 
-def test_a_follow_up_gets_a_sentence_that_the_answer_before_did_not_need(
-    data_dir: Path, server: Loopback
-) -> None:
+def test_a_follow_up_gets_a_sentence_not_needed_before(data_dir: Path, server: Loopback) -> None:
     with opened(data_dir) as store:
         import_files(store, [SAMPLE])
     server.always(text("I see."))

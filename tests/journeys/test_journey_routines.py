@@ -153,9 +153,7 @@ async def test_nothing_is_saved_or_sent_elsewhere_without_consent_to_that_server
     assert run.exchange_id is None
 
 
-async def test_a_limit_that_is_reached_stops_a_run_before_it_sends(
-    user: User, server: Loopback
-) -> None:
+async def test_a_limit_stops_a_run_before_it_sends(user: User, server: Loopback) -> None:
     await user.start_with_model(server.v1)
     await user.ask(lambda services: services.own_prices.put(LOOPBACK_MODEL, OwnPrice(100, 100)))
     await user.ask(lambda services: _add(services, cap_usd=0.5))
@@ -215,9 +213,7 @@ async def test_a_run_uses_tools_on_always_and_no_others(
     assert await user.ask(lambda services: services.core_memory.text()) == ""
 
 
-async def test_answers_of_a_private_routine_are_neither_found_nor_recalled(
-    user: User, server: Loopback
-) -> None:
+async def test_a_private_routine_is_not_found_or_recalled(user: User, server: Loopback) -> None:
     await user.start_with_model(server.v1)
     await user.ask(lambda services: _add(services, is_private=True))
     await _open_list(user)
@@ -307,9 +303,7 @@ async def test_a_scheduled_run_whose_window_was_killed_goes_on_once_at_anthropic
     assert rows == [(1,)]
 
 
-async def test_a_run_that_was_killed_is_shown_as_interrupted(
-    user: User, server: Loopback, data_dir: Path
-) -> None:
+async def test_a_killed_run_is_interrupted(user: User, server: Loopback, data_dir: Path) -> None:
     await user.start_with_model(server.v1)
     routine = await user.ask(_add)
     await user.ask(lambda services: services.routines.switch(routine.uid, is_on=False))

@@ -80,9 +80,7 @@ def program(data_dir: Path, server: Loopback, capsys: pytest.CaptureFixture[str]
     return Program(data_dir, server, capsys)
 
 
-def test_a_request_under_way_at_a_kill_counts_against_the_limit(
-    program: Program, server: Loopback
-) -> None:
+def test_a_request_cut_by_a_kill_counts_in_the_limit(program: Program, server: Loopback) -> None:
     program.set("background_model", MODEL)
     program.inside(lambda services: services.own_prices.put(MODEL, OwnPrice(100.0, 100.0)))
     server.always(text("Tea"), stall())

@@ -39,9 +39,7 @@ async def shows(user: User, *texts: str) -> None:
     await user.until(lambda: not user.window.chat.composer.text)
 
 
-async def test_results_are_opened_by_number_and_a_clean_slate_survives_a_restart(
-    user: User,
-) -> None:
+async def test_results_open_by_number_and_a_clean_slate_survives_a_restart(user: User) -> None:
     await talk(user)
     user.press("Ctrl+N")
     await run(user, "/search saddle bolt")

@@ -41,9 +41,7 @@ async def open_facts(user: User) -> QListView:
     return user.find(QListView, "Facts")
 
 
-async def test_a_fact_is_extracted_found_followed_edited_and_forgotten(
-    user: User, tmp_path: Path
-) -> None:
+async def test_a_fact_is_found_followed_edited_and_forgotten(user: User, tmp_path: Path) -> None:
     await user.start()
     await user.say("My favourite drink is green tea.")
     await user.sees("Regenerate")

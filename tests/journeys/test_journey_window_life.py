@@ -96,9 +96,7 @@ def holds(journal: Path, words: bytes) -> bool:
     return any(words in segment.read_bytes() for segment in journal.iterdir())
 
 
-async def test_a_second_start_raises_the_first_which_answers_commands(
-    user: User, data_dir: Path
-) -> None:
+async def test_a_second_start_raises_the_first_that_answers(user: User, data_dir: Path) -> None:
     await user.start()
     user.window.setWindowState(Qt.WindowState.WindowMinimized)
     await user.until(user.window.isMinimized)
@@ -132,9 +130,7 @@ async def test_a_database_from_a_newer_program_is_left_as_it_is(user: User, data
     assert paths.database.read_bytes() == before
 
 
-async def test_a_folder_that_cannot_be_written_is_named_and_tried_again(
-    user: User, data_dir: Path
-) -> None:
+async def test_a_read_only_folder_is_named_and_tried_again(user: User, data_dir: Path) -> None:
     put_file(data_dir)
     await user.start_only()
     await user.sees(str(data_dir), "Try again")
@@ -181,9 +177,7 @@ async def test_leaving_while_the_folder_is_opened_leaves_nothing_open(
     build(DataPaths(data_dir), RunMode.COMMAND_LINE).close()  # raises if somebody has it open
 
 
-async def test_messages_of_a_command_appear_and_keep_position_and_edit(
-    user: User, data_dir: Path
-) -> None:
+async def test_a_command_s_messages_keep_position_and_edit(user: User, data_dir: Path) -> None:
     await user.start()
     await user.say("First question")
     await user.until(lambda: len(user.transcript.heights) == 1 and not user.transcript.is_streaming)

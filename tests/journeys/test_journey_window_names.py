@@ -68,9 +68,7 @@ def value_of(widget: QWidget) -> str:
     return ""
 
 
-async def test_every_control_has_a_name_that_is_not_its_value_and_no_text_is_cut(
-    user: User,
-) -> None:
+async def test_every_control_has_a_name_unlike_its_value_and_no_text_is_cut(user: User) -> None:
     await user.start()
     user.window.resize(900, 600)
     nameless, cut = [], []

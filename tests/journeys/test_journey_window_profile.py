@@ -14,9 +14,7 @@ def system_of(server: Loopback) -> str:
     return str(server.posts[-1].body["messages"][0]["content"])
 
 
-async def test_a_profile_is_learned_proposed_accepted_sent_and_forgotten(
-    user: User, server: Loopback
-) -> None:
+async def test_a_profile_is_learned_accepted_sent_forgotten(user: User, server: Loopback) -> None:
     await user.start_with_model(server.v1)
     await user.ask(lambda services: services.settings.set("summarizer_quiet_minutes", 0))
     server.reply(text("Nice to meet you."))

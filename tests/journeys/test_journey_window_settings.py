@@ -23,9 +23,7 @@ def enter(user: User, editor: SettingEditor, text: str) -> None:
     user.type(text)
 
 
-async def test_settings_take_effect_at_once_and_changes_from_elsewhere_are_shown(
-    user: User,
-) -> None:
+async def test_settings_take_effect_at_once_and_others_changes_are_shown(user: User) -> None:
     await user.start()
     appearance = user.running.appearance
     before = appearance.theme
@@ -69,9 +67,7 @@ async def test_settings_take_effect_at_once_and_changes_from_elsewhere_are_shown
     await user.until(lambda: appearance.theme.ui_px > before.ui_px)
 
 
-async def test_a_private_conversation_is_kept_out_of_memory_and_can_be_discarded(
-    user: User,
-) -> None:
+async def test_a_private_conversation_is_out_of_memory_and_can_be_discarded(user: User) -> None:
     await user.start()
     user.press("Ctrl+Shift+N")
     await user.sees("A private conversation")

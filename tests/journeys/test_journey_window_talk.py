@@ -72,9 +72,7 @@ async def test_recall_answers_from_the_users_own_past_and_links_to_it(user: User
     await user.until(lambda: quoted.isVisible() and "Landlord" in quoted.item(0).text())
 
 
-async def test_a_provider_is_added_tested_and_its_model_chosen(
-    user: User, server: Loopback
-) -> None:
+async def test_a_provider_is_added_tested_and_a_model_chosen(user: User, server: Loopback) -> None:
     server.reply(thinking("A greeting."), text("Hello from the server.", chunks=5), usage(12, 6))
     await user.start()
     user.click("Set up a model")
@@ -166,9 +164,7 @@ async def test_an_error_appears_in_the_turn_and_earlier_answers_stay_within_reac
     await user.answered(0, "Heads.")
 
 
-async def test_a_message_sent_while_a_reply_runs_waits_and_one_stopped_goes_back(
-    user: User, server: Loopback
-) -> None:
+async def test_a_message_waits_for_a_reply_or_goes_back(user: User, server: Loopback) -> None:
     server.reply(Pace(300), text("The first goes on and on.", chunks=12))
     server.reply(text("The second"), Stall())
     await user.start_with_model(server.v1)
@@ -191,9 +187,7 @@ async def test_a_message_sent_while_a_reply_runs_waits_and_one_stopped_goes_back
     assert len(server.posts) == 2
 
 
-async def test_editing_makes_a_branch_that_can_be_left_and_continued(
-    user: User, server: Loopback
-) -> None:
+async def test_editing_branches_and_both_are_continued(user: User, server: Loopback) -> None:
     server.reply(text("Paris.")).reply(text("Rome.")).reply(text("It is old."))
     await user.start_with_model(server.v1)
     composer = user.window.chat.composer
@@ -259,9 +253,7 @@ async def test_an_answer_is_regenerated_and_a_turn_forked(user: User, server: Lo
     assert sent(server, 3)[1] == "Heads."
 
 
-async def test_deleting_or_forgetting_a_conversation_stops_its_reply(
-    user: User, server: Loopback
-) -> None:
+async def test_deleting_or_forgetting_stops_the_reply(user: User, server: Loopback) -> None:
     server.reply(text("Slowly", chunks=2), stall()).reply(text(" on", chunks=2), stall())
     await user.start_with_model(server.v1)
     await user.say("Take your time.")

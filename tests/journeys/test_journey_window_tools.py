@@ -16,9 +16,7 @@ from ui.widgets.transcript.panels import InterruptionPanel, ProposalPanel, Writt
 FIND = {"query": "What did we say about basil?", "limit": 1}
 
 
-async def test_tools_in_the_window_are_shown_stopped_and_continued(
-    user: User, server: Loopback
-) -> None:
+async def test_tools_are_shown_stopped_and_continued(user: User, server: Loopback) -> None:
     await user.start_with_model(server.v1)
     earlier = ("How do I keep basil alive?", "Water it from below.")
     await user.ask(lambda services: add_conversation(services.store, earlier, title="Herbs"))
@@ -52,9 +50,7 @@ async def test_tools_in_the_window_are_shown_stopped_and_continued(
     assert "conversation_search" in user.turn(0).findChildren(Fold)[0].title
 
 
-async def test_what_a_model_saves_is_shown_in_its_turn_and_taken_back(
-    user: User, server: Loopback
-) -> None:
+async def test_what_a_model_saves_is_shown_and_taken_back(user: User, server: Loopback) -> None:
     await user.start_with_model(server.v1)
     server.reply(tool_call("core_memory_append", {"text": "Lives in Oslo"})).reply(text("Noted."))
     await user.say("Remember that I live in Oslo")

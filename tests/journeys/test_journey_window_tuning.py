@@ -64,9 +64,7 @@ def found(dialog: SettingsDialog) -> list[RecalledItemDetails]:
     return [each.place for each in values if isinstance(each, PreviewRow)]
 
 
-async def test_what_the_preview_brings_in_is_what_the_next_message_is_sent_with(
-    user: User, server: Loopback
-) -> None:
+async def test_the_preview_is_what_the_next_message_gets(user: User, server: Loopback) -> None:
     await started_with(user, server)
     dialog = await opened(user)
     dialog.memory.preview.box.setFocus()

@@ -140,9 +140,7 @@ def next_stop(widget: QWidget) -> QWidget:
     return step
 
 
-def test_a_file_that_cannot_be_attached_leaves_no_chip(
-    attaching: Attaching, tmp_path: Path
-) -> None:
+def test_a_file_that_is_not_attached_leaves_no_chip(attaching: Attaching, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(png()[:-30])
     attaching.presenter.add([tmp_path / "a.png"])
     assert attaching.pane.composer.files.count == 0
@@ -157,9 +155,7 @@ def test_a_message_has_a_limit_of_files(attaching: Attaching, tmp_path: Path) ->
     assert len(attaching.names) == FILES_MAX
 
 
-def test_pasted_images_and_files_are_attached_and_text_stays_text(
-    attaching: Attaching, tmp_path: Path
-) -> None:
+def test_pasted_images_are_attached_text_stays_text(attaching: Attaching, tmp_path: Path) -> None:
     box, picture = attaching.pane.composer.box, QImage(4, 3, QImage.Format.Format_RGB32)
     picture.fill(Qt.GlobalColor.blue)
     for data in (png(), None):
@@ -186,9 +182,7 @@ def test_pasted_images_and_files_are_attached_and_text_stays_text(
     assert (attaching.pane.composer.text, len(attaching.names)) == ("a\tb", 3)
 
 
-def test_dropped_exports_are_imported_and_the_rest_is_attached(
-    attaching: Attaching, tmp_path: Path
-) -> None:
+def test_dropped_exports_are_imported_others_attached(attaching: Attaching, tmp_path: Path) -> None:
     export, data, image = (tmp_path / name for name in ("e.json", "d.json", "a.png"))
     export.write_text('[{"title": "x", "mapping": {}}]')
     data.write_text('{"dear": "Ada"}')
@@ -221,9 +215,7 @@ def test_the_hint_says_what_a_drop_does() -> None:
     assert "import" in drop_text([Path("a.png"), Path("b.zip")])
 
 
-def test_a_model_without_vision_is_named_before_sending(
-    attaching: Attaching, tmp_path: Path
-) -> None:
+def test_a_model_without_vision_is_named_at_once(attaching: Attaching, tmp_path: Path) -> None:
     note = attaching.pane.composer.note
     (tmp_path / "a.png").write_bytes(png())
     attaching.presenter.add([tmp_path / "a.png"])
@@ -292,9 +284,7 @@ def test_an_image_opens_in_a_viewer_that_zooms(files: AttachmentFiles) -> None:
     assert not viewer.isVisible()
 
 
-def test_another_file_opens_after_a_question_and_can_be_saved(
-    files: AttachmentFiles, tmp_path: Path
-) -> None:
+def test_another_file_is_opened_if_allowed(files: AttachmentFiles, tmp_path: Path) -> None:
     banner = FakeBanner()
     presenter = FilesPresenter(cast(Any, FakeBridge()), files, cast(Any, banner))
     document = Attachment("../b.pdf", "application/pdf", 3, "", files.put(b"pdf"))

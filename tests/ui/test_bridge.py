@@ -153,9 +153,7 @@ def test_only_the_newest_status_of_each_worker_arrives(bridge: Bridge, qtbot: Qt
     assert [each.done for each in seen] == [99]
 
 
-def test_a_call_wanted_by_another_thread_runs_on_the_gui_thread(
-    bridge: Bridge, qtbot: QtBot
-) -> None:
+def test_another_thread_s_call_runs_on_the_gui_thread(bridge: Bridge, qtbot: QtBot) -> None:
     threads: list[int] = []
     call = bridge.on_gui(lambda: threads.append(threading.get_ident()))
     other = threading.Thread(target=call)

@@ -126,9 +126,7 @@ def test_the_mouse_selects_what_is_shown_where_code_is_scrolled(qtbot: QtBot) ->
 
 @pytest.mark.parametrize(("text", "count"), [(TABLE, 1), ("| a | b |\n|-|-|\n| 1 | 2 |", 0),
                                              ("|a|b|\n|-|-|\n|" + "word " * 90 + "|" + "word " * 90 + "|", 0)])  # fmt: skip
-def test_a_table_scrolls_sideways_only_if_its_columns_would_be_squeezed(
-    qtbot: QtBot, text: str, count: int
-) -> None:
+def test_a_table_scrolls_only_if_columns_are_squeezed(qtbot: QtBot, text: str, count: int) -> None:
     shown, view = answer(qtbot, text)
     assert len(bars(view)) == count
     shown.view.resize(2000, 600)
@@ -157,9 +155,7 @@ def test_a_wide_formula_scrolls_sideways(qtbot: QtBot) -> None:
 @pytest.mark.parametrize(
     ("head", "from_right"), [("الخيار", True), ("12 خيار", True), ("A", False)]
 )
-def test_a_table_begins_at_the_side_where_its_text_begins(
-    qtbot: QtBot, head: str, from_right: bool
-) -> None:
+def test_a_table_begins_where_its_text_does(qtbot: QtBot, head: str, from_right: bool) -> None:
     _, text = answer(qtbot, f"| {head} | second |\n|---|---|\n| x | y |\n| long text | 777 |")
     find = text.builder.document.find
     first, second = (text.view.cursorRect(find(each)).x() for each in ("x", "y"))

@@ -111,9 +111,7 @@ def test_a_whole_command_is_sent_also_while_a_reply_runs(composer: Composer, qtb
     assert not composer.completer.list.isVisible()
 
 
-def test_esc_closes_the_list_until_another_command_is_begun(
-    composer: Composer, qtbot: QtBot
-) -> None:
+def test_esc_closes_the_list_until_another_command(composer: Composer, qtbot: QtBot) -> None:
     typed(composer, "/s")
     with qtbot.assertNotEmitted(composer.dismiss_requested):
         press(composer, Qt.Key.Key_Escape)
@@ -242,9 +240,7 @@ def test_an_action_of_a_command_is_carried_out(slash: Slash, action: Any, place:
 
 
 @pytest.mark.parametrize(("command", "stays"), [("/search bread", True), ("/rag", False)])
-def test_only_results_of_a_search_outlive_the_conversation(
-    slash: Slash, command: str, stays: bool
-) -> None:
+def test_only_search_results_outlive_conversations(slash: Slash, command: str, stays: bool) -> None:
     slash.parts.open.open_path(view_of(1))
     slash.run(command, Outcome("Output"))
     slash.parts.open.open_path(view_of(1))  # the same one

@@ -225,9 +225,7 @@ def test_files_are_sent_edited_and_put_back_with_their_message(compose: Compose)
     assert compose.pane.composer.draft == Draft("Look", (image, image))
 
 
-def test_a_failed_message_of_a_conversation_that_was_left_becomes_its_draft(
-    compose: Compose,
-) -> None:
+def test_a_failed_message_of_a_conversation_just_left_is_its_draft(compose: Compose) -> None:
     compose.send("first")
     compose.conversation.open(ConversationId(8))
     compose.fail()
@@ -314,9 +312,7 @@ def test_a_conversation_in_the_trash_is_read_only_until_it_is_restored(compose: 
     assert compose.pane.writable[-1]
 
 
-def test_what_a_banner_says_ends_with_its_conversation_or_a_reply_that_starts(
-    compose: Compose,
-) -> None:
+def test_what_a_banner_says_ends_with_its_conversation_or_a_new_reply(compose: Compose) -> None:
     left: list[int] = []
     compose.pane.banner.leave = lambda: left.append(1)  # type: ignore[method-assign]
     compose.conversation.open(TALK)
@@ -419,9 +415,7 @@ def sent(compose: Compose) -> list[str]:
 DONE = exchange(3, 2, message_ids=(MessageId(30), MessageId(31)))
 
 
-def test_the_wait_for_a_retry_is_counted_down(
-    compose: Compose, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wait_for_retry_is_counted(compose: Compose, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, statuses = [100.0], list[str]()
     monkeypatch.setattr("ui.presenters.turns.perf_counter", lambda: now_s[0])
     compose.replies.status_changed.connect(lambda _, text: statuses.append(text))
@@ -570,9 +564,7 @@ def test_a_new_record_is_announced_and_a_deleted_conversation_is_left(compose: C
     assert compose.conversation.conversation_id is None
 
 
-def test_opening_shows_a_turn_its_header_and_draft_and_a_new_one_begins_empty(
-    compose: Compose,
-) -> None:
+def test_opening_shows_turn_header_and_draft_and_a_new_one_is_empty(compose: Compose) -> None:
     turns: list[int] = []
     compose.conversation.scrolled_to.connect(turns.append)
     compose.conversation.open(ConversationId(8))

@@ -19,9 +19,7 @@ from ui.widgets.controls import combo_box
 from ui.widgets.message_box import MessageBox
 
 
-def test_the_mouse_leaves_the_focus_in_the_box_and_a_second_click_on_stop_sends_nothing(
-    qtbot: QtBot,
-) -> None:
+def test_the_mouse_leaves_the_box_its_focus_and_a_second_stop_sends_nothing(qtbot: QtBot) -> None:
     composer = Composer()
     composer.show()
     qtbot.waitExposed(composer)

@@ -186,9 +186,7 @@ def test_an_edited_summary_is_left_only_after_a_question(
 
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])
-def test_a_refused_summary_is_reported_where_the_user_is(
-    summaries: SummariesPage, is_elsewhere: bool
-) -> None:
+def test_a_refused_summary_is_reported_there(summaries: SummariesPage, is_elsewhere: bool) -> None:
     summaries.store.error = StorageError("The disk is full")
     summaries.bridge.hold()
     summaries.pane.save.click()
@@ -200,9 +198,7 @@ def test_a_refused_summary_is_reported_where_the_user_is(
     assert summaries.pane.is_edited
 
 
-def test_an_edited_summary_stays_when_another_conversation_is_opened(
-    summaries: SummariesPage,
-) -> None:
+def test_an_edited_summary_stays_when_another_one_is_opened(summaries: SummariesPage) -> None:
     summaries.open.open_path(view_of(number=8))
     assert summaries.pane.text.toPlainText() == "mine"
     summaries.pane.save.click()
@@ -301,9 +297,7 @@ def test_an_import_is_cancelled_and_a_second_one_waits_for_its_end(imports: Impo
     assert "stopped" in dialog._headline.text()
 
 
-def test_what_an_import_would_add_is_shown_before_it_is_stored_and_undone_after(
-    imports: Imports,
-) -> None:
+def test_what_an_import_would_add_is_shown_first_and_can_be_undone(imports: Imports) -> None:
     new = AddedConversation(ConversationId(1), "A trip", AT)
     imports.preview = ImportReport(1, 1, 2, new=(new,), skipped=(Skipped("b.json", "broken"),))
     imports.outcome = replace(imports.preview, number=4)
@@ -377,9 +371,7 @@ def test_consents_are_restored_if_nothing_was_imported(imports: Imports) -> None
         assert imports.background.calls == calls
 
 
-def test_a_file_dialog_begins_in_downloads_and_is_deleted_when_it_is_closed(
-    imports: Imports, qtbot: QtBot
-) -> None:
+def test_a_file_dialog_begins_in_downloads_and_is_deleted(imports: Imports, qtbot: QtBot) -> None:
     downloads = QStandardPaths.StandardLocation.DownloadLocation
     folder = Path(QStandardPaths.writableLocation(downloads))
     folder.mkdir(exist_ok=True)

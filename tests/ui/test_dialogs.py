@@ -106,9 +106,7 @@ def test_a_question_for_a_text_has_room_for_several_tags(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("theme", list(ThemeChoice))
-def test_the_pages_of_the_settings_are_listed_below_each_other(
-    qtbot: QtBot, theme: ThemeChoice
-) -> None:
+def test_settings_pages_are_listed_below_each_other(qtbot: QtBot, theme: ThemeChoice) -> None:
     app = QApplication.instance()
     assert isinstance(app, QApplication)
     before = app.styleSheet()

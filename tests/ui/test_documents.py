@@ -255,9 +255,7 @@ def test_the_passage_is_marked_placed_and_copied(screen: Screen, tmp_path: Path)
     assert dialog.text.textCursor().position() == 7
 
 
-def test_a_file_that_is_gone_or_changed_is_said_and_its_text_shown(
-    screen: Screen, tmp_path: Path
-) -> None:
+def test_of_a_file_gone_or_changed_the_text_is_shown(screen: Screen, tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
     for state in (FileState.GONE, FileState.CHANGED):
         dialog = viewer(screen, document(path))
@@ -269,9 +267,7 @@ def test_a_file_that_is_gone_or_changed_is_said_and_its_text_shown(
         path.write_bytes(pdf("Other"))
 
 
-def test_a_passage_of_a_former_version_is_said_to_be_what_stands_there_now(
-    screen: Screen, tmp_path: Path
-) -> None:
+def test_a_passage_of_a_former_version_says_what_is_there(screen: Screen, tmp_path: Path) -> None:
     dialog = viewer(screen, replace(document(tmp_path / "a.txt"), is_former=True))
     assert "since it was quoted" in dialog.notice.text()
     assert dialog.text.textCursor().position() == 7
@@ -364,9 +360,7 @@ def is_marked(image: QImage) -> bool:
     return any(each.blue() < 160 < each.red() for each in pixels)
 
 
-def test_the_viewer_stays_beside_the_window_and_goes_back_and_forward(
-    screen: Screen, tmp_path: Path
-) -> None:
+def test_the_viewer_is_a_window_with_back_and_forward(screen: Screen, tmp_path: Path) -> None:
     first = viewer(screen, document(tmp_path / "a.txt"))
     assert not first.isModal()
     assert not first.back.isVisible()
@@ -402,9 +396,7 @@ def test_a_manual_page_is_shown_without_a_file_or_its_error(screen: Screen) -> N
         dialog.reject()
 
 
-def test_the_folder_of_a_file_is_shown(
-    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_shown(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
     (tmp_path / "a.txt").write_text("Two")

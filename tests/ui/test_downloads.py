@@ -67,9 +67,7 @@ def test_an_export_without_news_is_not_offered(parts: Parts, tmp_path: Path) -> 
     assert parts.banner.messages == []
 
 
-def test_a_half_written_export_hides_no_other_and_is_offered_once_it_is_whole(
-    parts: Parts, tmp_path: Path
-) -> None:
+def test_half_an_export_hides_none_and_is_offered_once_whole(parts: Parts, tmp_path: Path) -> None:
     made = Downloads(parts, tmp_path, "off")
     made.damaged = {"a.zip"}
     (tmp_path / "a.zip").write_text("x")

@@ -101,9 +101,7 @@ def test_texts_about_a_fact() -> None:
     ]  # fmt: skip
 
 
-def test_filters_are_requested_together_and_a_fact_is_added(
-    dialog: FactsView, qtbot: QtBot
-) -> None:
+def test_filters_are_sent_together_and_a_fact_is_added(dialog: FactsView, qtbot: QtBot) -> None:
     queries: list[FactQuery] = []
     dialog.list_requested.connect(queries.append)
     with qtbot.waitSignal(dialog.list_requested):

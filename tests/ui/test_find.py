@@ -76,9 +76,7 @@ def test_every_match_is_marked_and_stepped_through(finding: Finding) -> None:
 
 
 @pytest.mark.parametrize("words", ["", "  "])
-def test_empty_words_remove_the_marks_also_of_a_search_that_still_runs(
-    finding: Finding, words: str
-) -> None:
+def test_empty_words_remove_marks_also_of_a_running_search(finding: Finding, words: str) -> None:
     finding.type("cat")
     finding.type(words)
     finding.finish()

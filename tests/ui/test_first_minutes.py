@@ -55,9 +55,7 @@ def test_exports_are_looked_for_by_a_newcomer_and_imported_on_request(parts: Par
     assert welcome.found.isHidden()
 
 
-def test_a_local_server_is_offered_on_the_welcome_page_until_a_model_is_chosen(
-    parts: Parts,
-) -> None:
+def test_a_local_server_is_offered_by_the_welcome_page_until_a_choice(parts: Parts) -> None:
     welcome, settings, opened = Welcome(), FakeSettings(), list[str]()
     listed = (ListedModel(ModelRef("ollama", "m"), "m"),)
     found: Future[tuple[LocalServer, ...]] = Future()
@@ -164,9 +162,7 @@ def test_enter_presses_the_button_of_the_tour_that_has_the_focus(tour: Tour, qtb
     qtbot.waitUntil(lambda: card.next.text() == "Done")
 
 
-def test_the_frame_of_the_tour_follows_a_part_that_moves_with_what_it_is_in(
-    tour: Tour, qtbot: QtBot
-) -> None:
+def test_the_frame_of_the_tour_follows_a_part_that_is_moved(tour: Tour, qtbot: QtBot) -> None:
     pane = QWidget(tour.window)
     pane.setGeometry(0, 0, 400, 100)
     pane.show()

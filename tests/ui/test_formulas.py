@@ -79,9 +79,7 @@ def test_headings_have_larger_formulas_and_quotations_muted_ones() -> None:
     assert len({each.name() for each in formats}) == 3
 
 
-def test_the_typesetter_keeps_what_it_has_typeset_and_forgets_the_oldest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_typesetter_keeps_all_but_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     typesetter = Typesetter()
     keys = [("x", False), ("x", True), (r"\foo", False)]
     assert typesetter.find(keys[0]) is None
@@ -93,9 +91,7 @@ def test_the_typesetter_keeps_what_it_has_typeset_and_forgets_the_oldest(
     assert typesetter.find(("y", False)) is not None
 
 
-def test_a_text_appears_with_its_formulas_or_after_a_while_without_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_text_waits_only_a_while_for_its_formulas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Typesetter, "prepare", lambda *_: False)
     monkeypatch.setattr("ui.rendering.document_builder._MOST_WAIT_S", 1e-6)
     document = compose("before\n\n$\\zeta_{99}$").document

@@ -78,9 +78,7 @@ def test_an_old_object_is_freed_at_last(collector: GarbageCollector, collected: 
     assert collected.count(0) > collected.count(1) > collected.count(2)
 
 
-def test_objects_that_have_become_many_are_frozen(
-    collector: GarbageCollector, collected: list[int]
-) -> None:
+def test_many_objects_are_frozen(collector: GarbageCollector, collected: list[int]) -> None:
     kept: list[list[object]] = []
     before = gc.get_freeze_count()
     for step in range(150):

@@ -129,9 +129,7 @@ def test_tips_name_the_keys_that_the_user_chose(window: MainWindow) -> None:
     assert "(" not in picker.toolTip()
 
 
-def test_a_sidebar_that_was_hidden_returns_in_its_width_after_a_restart(
-    window: MainWindow, tmp_path: Path
-) -> None:
+def test_a_hidden_sidebar_keeps_its_width_at_a_restart(window: MainWindow, tmp_path: Path) -> None:
     window.actions_by_name["sidebar"].setChecked(False)
     store_state(file := tmp_path / "window.json", window.state_to_store())
     again = MainWindow()
@@ -203,9 +201,7 @@ def test_what_is_asked_for_before_the_window_is_usable_is_done_then(window: Main
     assert not window.actions_by_name["import"].isEnabled()
 
 
-def test_the_sidebar_is_disabled_but_for_its_box_until_the_window_is_usable(
-    window: MainWindow,
-) -> None:
+def test_the_sidebar_is_disabled_but_for_its_box_in_the_beginning(window: MainWindow) -> None:
     assert window.split.widget(0) is window.sidebar
     assert window.sidebar.box.isEnabled()
     assert not window.sidebar.conversation_list.isEnabled()

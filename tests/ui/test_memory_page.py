@@ -112,9 +112,7 @@ def test_the_button_for_the_default_takes_no_room_from_its_control(page: MemoryP
     assert widths[0] == widths[1]
 
 
-def test_a_slider_is_tried_as_it_moves_and_saved_when_it_is_let_go(
-    page: MemoryPage, qtbot: QtBot
-) -> None:
+def test_a_slider_is_tried_when_moved_and_saved_at_its_end(page: MemoryPage, qtbot: QtBot) -> None:
     editor = editor_of(page, "rag_min_similarity")
     slider = editor.control
     assert isinstance(slider, QSlider)

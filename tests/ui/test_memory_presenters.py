@@ -112,9 +112,7 @@ def test_a_summary_that_begins_at_the_first_turn_is_not_marked(recall: Recall) -
         ({"kind": PassageKind.MEMORY, "conversation_id": None}, ("memory", PassageId(4))),
     ],
 )
-def test_a_source_opens_what_it_is(
-    recall: Recall, change: dict[str, Any], place: tuple[Any, ...]
-) -> None:
+def test_sources_are_opened(recall: Recall, change: dict[str, Any], place: tuple[Any, ...]) -> None:
     given, shown = dict(change), source(4)
     details = shown.place
     if "exchange_id" in given:

@@ -108,9 +108,7 @@ def test_an_open_list_grows_to_show_its_rows_and_never_shrinks() -> None:
     assert picker.list.height() == many
 
 
-def test_a_provider_of_one_model_has_a_list_of_its_height_and_a_button_of_its_text(
-    qtbot: QtBot,
-) -> None:
+def test_a_provider_of_one_model_has_a_short_list_and_a_button_of_its_text(qtbot: QtBot) -> None:
     page = QWidget()
     page.resize(900, 700)
     shown = ProviderModels(page)

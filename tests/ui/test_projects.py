@@ -64,9 +64,7 @@ def ids(screen: Screen) -> list[int]:
     return [each.id for each in screen.stored.listed()]
 
 
-def test_conversations_are_moved_to_a_known_a_new_and_no_project(
-    screen: Screen, ids: list[int]
-) -> None:
+def test_conversations_move_to_a_known_a_new_and_no_project(screen: Screen, ids: list[int]) -> None:
     def choose(name: str) -> None:
         screen.presenter.ask(ids)  # type: ignore[arg-type]
         dialog = screen.parts.dialog(QInputDialog)

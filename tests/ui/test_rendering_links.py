@@ -80,9 +80,7 @@ def test_a_web_address_is_shown_and_opened_in_one_form(target: str, address: str
 
 
 @pytest.mark.parametrize(("target", "hint"), DECEIVING.items())
-def test_a_deceptive_address_has_a_warning_and_is_asked_about_every_time(
-    target: str, hint: str
-) -> None:
+def test_a_deceptive_address_is_warned_and_asked_about_always(target: str, hint: str) -> None:
     outside = Outside()
     outside.follow(target, target)
     assert len(outside.asked) == len(outside.opened) == 2

@@ -188,9 +188,7 @@ def test_the_properties_of_each_block(text: str, name: Property, expected: list[
         ("```\na\n\nb", ("", "a\n\nb", 1)),
     ],
 )
-def test_a_code_block_has_a_language_and_a_source(
-    text: str, expected: tuple[str, str, int]
-) -> None:
+def test_a_code_block_has_language_and_source(text: str, expected: tuple[str, str, int]) -> None:
     (block,) = compose(text).writer.code_blocks
     assert (block.language, block.source, block.first_block) == expected
 
@@ -259,9 +257,7 @@ def test_code_is_highlighted_exactly(language: str, code: str, expected: dict[st
     [("- \u05d0\u05d1\u05d2", True), ("> \u0627\u0644 English", True), ("- English \u05d0", False),
      ("- one\n- \u05d0", True), ("```\n# \u05d0\n```", False)],
 )  # fmt: skip
-def test_what_is_written_from_the_right_is_indented_from_the_right(
-    text: str, is_mirrored: bool
-) -> None:
+def test_text_written_from_the_right_is_indented_from_it(text: str, is_mirrored: bool) -> None:
     made = blocks(compose(text).document)[-1].blockFormat()
     assert (made.rightMargin() > made.leftMargin()) is is_mirrored
 

@@ -83,9 +83,7 @@ def test_a_document_leads_if_only_it_is_more_than_a_weak_match(
     assert [row for row in rows(model) if row != "heading"] == shown
 
 
-def test_results_are_grouped_by_conversation_in_the_order_of_their_best(
-    qtmodeltester: object,
-) -> None:
+def test_results_are_grouped_by_conversation_in_order_of_the_best(qtmodeltester: object) -> None:
     model = ResultListModel()
     found = [
         turn(1, talk=8), turn(2, talk=9), turn(3, talk=8, is_weak=True),

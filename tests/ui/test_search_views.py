@@ -405,9 +405,7 @@ async def test_what_was_typed_before_the_library_was_open_is_searched(parts: Par
 
 
 @story
-async def test_results_are_searched_again_once_what_they_are_from_has_changed(
-    search: Search,
-) -> None:
+async def test_results_are_searched_again_once_their_source_has_changed(search: Search) -> None:
     change = ChangeSet(passages=True)
     search.bridge.changed.emit(change)
     search.presenter._on_repeat_timeout()

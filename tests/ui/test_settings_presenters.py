@@ -191,9 +191,7 @@ def test_a_value_is_saved_and_a_refused_one_is_shown_beside_it(settings: Any, de
     assert settings.settings.values["text_size"] == SETTINGS["text_size"].maximum
 
 
-def test_undo_goes_back_to_the_values_from_when_the_dialog_was_opened(
-    settings: Any, desk: Desk
-) -> None:
+def test_undo_goes_back_to_the_values_at_the_dialogs_opening(settings: Any, desk: Desk) -> None:
     dialog = settings.presenter.open()
     undo = dialog.memory._undo
     dialog.edited.emit("rag_max_tokens", 900)
@@ -215,9 +213,7 @@ def test_undo_goes_back_to_the_values_from_when_the_dialog_was_opened(
     assert settings.settings.values == {}
 
 
-def test_no_page_is_wider_than_a_small_window_in_german(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_german_no_page_is_too_wide(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translation, "_chosen", ["de"])
     dialog = SettingsDialog()
     qtbot.addWidget(dialog)
@@ -308,9 +304,7 @@ def test_an_address_from_the_environment_is_tested_and_not_stored(providers: Any
     assert models.keys == {"openai": "sk-1"}
 
 
-def test_a_test_of_a_slow_server_can_be_cancelled_and_saves_nothing(
-    providers: Any, desk: Desk
-) -> None:
+def test_a_test_of_a_slow_server_is_cancelled_saving_nothing(providers: Any, desk: Desk) -> None:
     form, models = providers.form, providers.models
     providers.presenter.open("ollama")
     assert form.cancel.isHidden()
@@ -326,9 +320,7 @@ def test_a_test_of_a_slow_server_can_be_cancelled_and_saves_nothing(
     assert models.configs == {}
 
 
-def test_nothing_is_saved_when_the_test_fails_unless_the_user_insists(
-    providers: Any, desk: Desk
-) -> None:
+def test_a_failed_test_saves_nothing_unless_one_insists(providers: Any, desk: Desk) -> None:
     form, models = providers.form, providers.models
     models.problem = KeyRejected("OpenAI does not accept the key", "Enter a valid one")
     providers.presenter.open("openai")
@@ -364,9 +356,7 @@ def test_a_variable_does_not_follow_to_another_address(providers: Any) -> None:
         (ProviderFields("x", base_url="http://far.example/v1"), "unencrypted"),
     ],
 )
-def test_invalid_fields_are_refused_in_the_form(
-    providers: Any, fields: ProviderFields, shown: str
-) -> None:
+def test_invalid_fields_are_refused(providers: Any, fields: ProviderFields, shown: str) -> None:
     providers.presenter.open("")
     providers.form.submitted.emit(fields, True)
     assert shown in providers.form.outcome.text()
@@ -423,9 +413,7 @@ def test_the_form_says_what_happens_to_a_key(
     assert form.key_page.isHidden()
 
 
-def test_the_key_file_is_opened_before_the_test_and_a_wrong_passphrase_saves_nothing(
-    providers: Any,
-) -> None:
+def test_the_key_file_is_opened_first_and_a_wrong_passphrase_saves_nothing(providers: Any) -> None:
     models, form = providers.models, providers.form
     models.key_file.storage = KeyStorage.LOCKED
     providers.presenter.open("openrouter")
@@ -604,9 +592,7 @@ def test_the_dashboard_starts_and_steers_the_workers(dashboard: Any, desk: Desk)
     dialog.close()
 
 
-def test_a_storage_error_does_not_keep_the_workers_from_starting(
-    dashboard: Any, desk: Desk
-) -> None:
+def test_a_storage_error_does_not_keep_workers_from_starting(dashboard: Any, desk: Desk) -> None:
     desk.refusal = StorageError("The disk failed")
     dashboard.presenter.start()
     assert len(desk.bridge.hosted) == 1
@@ -614,9 +600,7 @@ def test_a_storage_error_does_not_keep_the_workers_from_starting(
     desk.bridge.failures.clear()
 
 
-def test_slow_queries_are_not_restarted_by_changes(
-    dashboard: Any, background: Any, desk: Desk
-) -> None:
+def test_changes_restart_no_slow_queries(dashboard: Any, background: Any, desk: Desk) -> None:
     desk.bridge.hold()
     for name, view in (("totals", dashboard.view), ("background page", background.page)):
         view.shown.emit()
@@ -635,9 +619,7 @@ def test_facts_are_extracted_again_after_a_yes(dashboard: Any, desk: Desk) -> No
     assert desk.banner.messages == ["All of it."]
 
 
-def test_a_server_is_named_addressed_and_its_model_typed_as_people_type_them(
-    providers: Any, qtbot: QtBot
-) -> None:
+def test_servers_and_models_are_named_as_people_type_them(providers: Any, qtbot: QtBot) -> None:
     page, form, models = providers.page, providers.form, providers.models
     qtbot.addWidget(page)
     page.show()

@@ -34,9 +34,7 @@ def row(dialog: ShortcutsDialog, text: str) -> QTreeWidgetItem:
     return next(each for each in items if each is not None and each.text(0) == text)
 
 
-def test_a_key_is_set_taken_from_another_command_stored_and_reset(
-    parts: Parts, actions: dict[str, QAction]
-) -> None:
+def test_a_key_is_taken_over_stored_and_reset(parts: Parts, actions: dict[str, QAction]) -> None:
     settings = FakeSettings()
     presenter = parts.make(ShortcutsPresenter, settings=settings, actions=actions)
     actions["shortcuts"].trigger()

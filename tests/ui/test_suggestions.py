@@ -138,9 +138,7 @@ def test_without_a_suggestion_it_is_looked_for_again_after_changes(parts: Parts)
 @pytest.mark.parametrize(
     ("button", "decided"), [("Allow", Access.ALLOWED), ("Dismiss", Access.DENIED)]
 )
-def test_a_program_is_asked_for_once_and_what_is_pressed_is_decided(
-    parts: Parts, button: str, decided: Access
-) -> None:
+def test_what_is_pressed_is_decided_once(parts: Parts, button: str, decided: Access) -> None:
     known = {"Old": Access.ALLOWED}
     service, banner = Recorder(decisions=known), Banner()
     McpConsentPresenter(parts.bridge, cast(Any, service), banner)

@@ -82,9 +82,7 @@ def test_text_and_edges_have_enough_contrast(colors: Colors) -> None:
 
 
 @pytest.mark.parametrize("kind", [QLineEdit, QPlainTextEdit, QComboBox])
-def test_the_placeholder_of_an_empty_field_is_legible(
-    appearance: Appearance, kind: type[QWidget]
-) -> None:
+def test_placeholders_are_legible(appearance: Appearance, kind: type[QWidget]) -> None:
     field = kind()
     field.ensurePolished()
     for choice, colors in ((ThemeChoice.LIGHT, LIGHT), (ThemeChoice.DARK, DARK)):
@@ -94,9 +92,7 @@ def test_the_placeholder_of_an_empty_field_is_legible(
 
 
 @pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK])
-def test_the_style_sheet_is_filled_in_and_its_images_exist(
-    qapp: QApplication, choice: ThemeChoice
-) -> None:
+def test_the_style_sheet_is_filled_with_images(qapp: QApplication, choice: ThemeChoice) -> None:
     sheet = style_sheet(theme_for(choice, 100, False, qapp.font()))
     assert "@" not in sheet
     for part in sheet.split('url("theme:')[1:]:
@@ -109,9 +105,7 @@ def test_the_icons_of_style_sheets_have_the_palettes_colors() -> None:
     assert {name: (THEMES_DIR / name).read_text("utf-8") for name in drawn} == drawn
 
 
-def test_an_icon_follows_the_palette_and_is_drawn_for_the_screens_resolution(
-    appearance: Appearance,
-) -> None:
+def test_icons_follow_palette_and_the_screens_resolution(appearance: Appearance) -> None:
     button = QToolButton()
     set_icon(button, "star", filled=True)
     for choice, colors in ((ThemeChoice.LIGHT, LIGHT), (ThemeChoice.DARK, DARK)):
@@ -182,9 +176,7 @@ def test_a_damaged_state_gives_the_systems_theme(
 
 
 @pytest.mark.parametrize("kind", [QCheckBox, QRadioButton])
-def test_the_focus_of_a_check_box_is_drawn_whole(
-    qtbot: QtBot, kind: type[QCheckBox | QRadioButton]
-) -> None:
+def test_focused_check_boxes_are_whole(qtbot: QtBot, kind: type[QCheckBox | QRadioButton]) -> None:
     box = kind("Yes")
     box.setStyleSheet(style_sheet(Theme()))
     box.show()
@@ -216,9 +208,7 @@ print(QLocale().monthName(5), QLocale().toString(1234), locale.setlocale(locale.
 """
 
 
-def test_the_window_has_its_style_in_any_folder_and_english_dates_under_any_locale(
-    tmp_path: Path,
-) -> None:
+def test_the_window_has_style_in_any_folder_and_english_dates_anywhere(tmp_path: Path) -> None:
     root = tmp_path / "ü b'\"c"
     for part in ("app", "ui", "resources/themes", "resources/icons"):
         shutil.copytree(REPOSITORY / part, root / part, ignore=shutil.ignore_patterns("*.pyc"))

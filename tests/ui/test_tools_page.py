@@ -72,9 +72,7 @@ def test_permission_of_a_tool_is_chosen_and_a_server_is_switched_off(parts: Part
 
 
 @pytest.mark.parametrize("withdrawn", [True, False])
-def test_calls_are_asked_for_one_after_the_other_and_withdrawn(
-    parts: Parts, withdrawn: bool
-) -> None:
+def test_calls_are_asked_for_one_by_one_and_withdrawn(parts: Parts, withdrawn: bool) -> None:
     service, banner = Recorder(), Banner()
     ToolPermissionPresenter(parts.bridge, cast(Any, service), banner)
 

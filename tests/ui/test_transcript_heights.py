@@ -18,9 +18,7 @@ CHANGES = st.lists(st.tuples(st.integers(0, 119), st.integers(1, 2000)), max_siz
 
 
 @given(HEIGHTS, HEIGHTS, CHANGES)
-def test_sums_stay_right_through_changes(
-    first: list[int], more: list[int], changes: list[tuple[int, int]]
-) -> None:
+def test_sums_stay_right(first: list[int], more: list[int], changes: list[tuple[int, int]]) -> None:
     column, heights = Heights(first), [*first, *more]
     column.extend(more)
     for index, height in changes:

@@ -257,9 +257,7 @@ def test_a_reply_that_did_not_end_shows_why_and_what_to_do(
         ("images_refused", "Choose another model\u2026"), ("quota_exhausted", "Choose another model\u2026"),
     ],
 )  # fmt: skip
-def test_a_problem_links_to_what_mends_it(
-    qtbot: QtBot, show: Show, kind: str, button: str | None
-) -> None:
+def test_a_problem_links_to_help(qtbot: QtBot, show: Show, kind: str, button: str | None) -> None:
     problem = Problem(kind, "It failed", "Mend it")
     shown = show(turn(0, "Go", "", status=ExchangeStatus.FAILED, problem=problem))
     _retry, *others = shown.turn(0).findChildren(QPushButton)
@@ -588,9 +586,7 @@ def test_a_footnote_link_scrolls_and_so_does_the_wheel(show: Show) -> None:
     assert bar.value() < after
 
 
-def test_a_very_long_answer_shows_more_on_click(
-    show: Show, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_very_long_answers_show_more_on_click(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_builder, "PAGE_CHARS", 10_000)
     shown = show(turn(0, "Go", "many words in a row\n\n" * 900))
     text = shown.turn(0).texts()[1]

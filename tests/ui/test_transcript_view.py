@@ -144,9 +144,7 @@ def test_it_opens_at_the_end_and_only_turns_near_the_screen_have_widgets(qtbot: 
 
 
 @pytest.mark.parametrize("lie", [1.0, 0.1, 12.0])
-def test_scrolling_to_a_turn_is_exact_however_wrong_the_estimates_were(
-    qtbot: QtBot, lie: float
-) -> None:
+def test_scrolling_to_a_turn_is_exact_whatever_was_estimated(qtbot: QtBot, lie: float) -> None:
     shown = Shown(qtbot, uneven(50) * 100, lie=lie)
     for index in (2500, 0, 4999, 1217, 3306):
         shown.view.scroll_to_turn(index)
@@ -235,9 +233,7 @@ def test_visible_text_does_not_move_when_heights_above_are_corrected(qtbot: QtBo
         assert shown.settle().top_of(first) == now
 
 
-def test_a_reading_position_survives_reloading_another_width_and_another_theme(
-    shown: Shown,
-) -> None:
+def test_a_reading_position_survives_reloading_another_width_and_theme(shown: Shown) -> None:
     assert shown.view.reading_position() is None, "the end"
     shown.view.scroll_to_turn(30)
     position = shown.settle().view.reading_position()
@@ -256,9 +252,7 @@ def test_a_reading_position_survives_reloading_another_width_and_another_theme(
     assert shown.top_of(31) == top
 
 
-def test_far_content_is_dropped_and_requested_again(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_far_content_is_dropped_and_re_read(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turn_data, "_MAX_KEPT", 40)
     monkeypatch.setattr(virtual_column, "_MAX_WIDGETS", 8)
     shown = Shown(qtbot, uneven(50) * 10).settle()
@@ -340,9 +334,7 @@ def test_a_turn_is_shown_from_its_start_unless_the_user_has_scrolled(shown: Show
     assert shown.settle().top_of(index) == top
 
 
-def test_a_reply_that_stalls_says_for_how_long(
-    shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reply_that_stalls_says_how_long(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(answer_module, "monotonic", lambda: now[0])
     index = shown.add_reply()
@@ -485,9 +477,7 @@ def test_the_end_is_followed_and_another_position_does_not_move(
 # the divider of a new segment
 
 
-def test_a_divider_below_the_last_turn_stays_until_the_next_message_or_conversation(
-    qtbot: QtBot, shown: Shown
-) -> None:
+def test_a_divider_below_the_last_turn_stays_until_the_next_one(qtbot: QtBot, shown: Shown) -> None:
     view = shown.view
 
     def dividers() -> list[Divider]:
@@ -577,9 +567,7 @@ def test_a_conversation_is_one_stop_of_tab_from_anywhere_inside(qtbot: QtBot) ->
     shown.view.setParent(None)
 
 
-def test_arrows_go_from_message_to_message_and_through_their_buttons(
-    qtbot: QtBot, shown: Shown
-) -> None:
+def test_arrows_go_through_messages_and_their_buttons(qtbot: QtBot, shown: Shown) -> None:
     shown.view.scroll_to_anchor(AtItem(30, 0))
     shown.settle()
     frame = shown.turn(30).frames()[0]

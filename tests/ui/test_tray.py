@@ -71,9 +71,7 @@ def test_with_the_icon_closing_hides_and_the_icon_brings_it_back(parts: Parts) -
     assert tray.left == [True]
 
 
-def test_without_a_tray_closing_ends_the_program(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_tray_closing_is_the_end(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", lambda: False)
     tray = Tray(parts, "on")
     tray.close()

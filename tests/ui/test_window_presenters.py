@@ -142,9 +142,7 @@ def test_tags_are_edited_as_a_list(commands: Commands) -> None:
 
 
 @pytest.mark.parametrize("remains", [(), ("Two backups remain.",)])
-def test_a_conversation_is_forgotten_after_a_yes(
-    commands: Commands, remains: tuple[str, ...]
-) -> None:
+def test_conversations_are_forgotten_on_yes(commands: Commands, remains: tuple[str, ...]) -> None:
     commands.removal.results["forget"] = remains
     commands.presenter.show_opened(conversation())
     commands.actions["forget"].trigger()
@@ -187,9 +185,7 @@ def test_an_export_gets_the_ending_of_its_format(
 # -- the list of conversations
 
 
-def test_the_list_follows_its_folder_and_changes(
-    parts: Parts, commands: Commands, qtbot: QtBot
-) -> None:
+def test_the_list_follows_folder_and_data(parts: Parts, commands: Commands, qtbot: QtBot) -> None:
     sidebar, welcome = Sidebar(), Recorder()
     stored = Recorder(listed=[conversation(), conversation(OTHER)], tag_counts=(("work", 2),))
     opened: list[int] = []
@@ -299,9 +295,7 @@ def test_others_are_left_without_a_question(privacy: Privacy) -> None:
     assert privacy.left == [1, 1, 1]
 
 
-def test_opening_another_conversation_keeps_a_private_one_and_offers_to_discard_it(
-    privacy: Privacy,
-) -> None:
+def test_opening_another_one_keeps_a_private_one_and_offers_to_discard_it(privacy: Privacy) -> None:
     privacy.parts.open.left.emit(conversation())
     assert privacy.parts.banner.messages == []
     for _ in range(2):  # it is said once
@@ -338,9 +332,7 @@ links = fixture_of(Links)
         ("commonplace://7/1?exchange=5", (TALK, 5, None)),
     ],
 )
-def test_a_link_that_is_entered_opens_its_turn(
-    links: Links, text: str, turn: tuple[Any, ...]
-) -> None:
+def test_an_entered_link_opens_its_turn(links: Links, text: str, turn: tuple[Any, ...]) -> None:
     links.presenter.ask_for_link()
     dialog = links.parts.dialog(QInputDialog)
     dialog.setTextValue(text)
