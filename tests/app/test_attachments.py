@@ -57,8 +57,7 @@ def files(store: Store) -> AttachmentFiles:
 def say(store: Store, *blocks: Block) -> ConversationRecord:
     """Write a conversation whose question has these blocks."""
     whole = new_conversation(store, "Look")
-    question = replace(whole.messages[0], blocks=(Text("Look"), *blocks))
-    messages = (question, *whole.messages[1:])
+    messages = (replace(whole.messages[0], blocks=(Text("Look"), *blocks)), *whole.messages[1:])
     passage = turn_passage(store.ids.passage(), whole.exchanges[0], messages)
     assert passage is not None
     written = (MessagesAdded, PassagesPut)

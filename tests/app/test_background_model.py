@@ -395,8 +395,7 @@ def test_quoted_history_cannot_end_its_quotation(name: str) -> None:
     assert fill_prompt(name, quoted, wanted="", words="90", numbers="1").user != made.user, (
         "each has a mark of its own"
     )
-    shown = json.dumps(SCHEMA, separators=(",", ":"))
-    assert shown in with_schema(made, SCHEMA).system
+    assert json.dumps(SCHEMA, separators=(",", ":")) in with_schema(made, SCHEMA).system
 
 
 def test_every_template_quotes_history() -> None:

@@ -109,8 +109,7 @@ def test_the_slash_command_chooses_for_a_new_or_an_open_conversation(cli: Consol
     outcome = session.run("/preset terse *", CommandContext())
     assert outcome.action == ChoosePreset(terse["preset_id"])
     assert session.run("/preset terse *", CommandContext(ConversationId(1))).action is None
-    chosen = services.library.open(1).conversation
-    assert services.presets.of(chosen).name == "Terse *"
+    assert services.presets.of(services.library.open(1).conversation).name == "Terse *"
     lines = session.run("/preset", CommandContext(ConversationId(1))).markdown.splitlines()
     assert ["used here" in line for line in lines] == [False, True]
     assert "Terse \\*" in lines[1]

@@ -167,8 +167,7 @@ def test_work_runs_until_interrupted(program: CommandLine, monkeypatch: pytest.M
 
 def test_status(cli: Console) -> None:
     later = datetime.now(UTC) + timedelta(hours=1)
-    attempts = Attempts(cli.services.store, WorkerName.EXCHANGE_SUMMARIZER)
-    attempts.failed(1, 1, later, "it timed out")
+    Attempts(cli.services.store, WorkerName.EXCHANGE_SUMMARIZER).failed(1, 1, later, "it timed out")
     document = cli.json("status")
     assert document["workers"].keys() == WORKERS
     summarizer = document["workers"]["exchange_summarizer"]

@@ -160,8 +160,7 @@ def test_secrets_are_listed_with_links_and_never_shown(desk: Desk) -> None:
 
 def test_what_was_found_in_a_message_is_forgotten_wherever_it_is_once_confirmed(desk: Desk) -> None:
     key = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
-    written = desk.write((f"Its token is {key}", f"I will use {key}"))
-    first = written.messages[0].id
+    first = desk.write((f"Its token is {key}", f"I will use {key}")).messages[0].id
     asked = desk.run(f"/secrets forget {first}")
     assert key not in asked.markdown
     assert value_places(desk.services.store, key) == {"message": 2}
@@ -300,8 +299,7 @@ def test_recall_is_tried_and_passages_are_voted_for(desk: Desk) -> None:
     number = text.partition("| conversation: ")[0].splitlines()[-1].strip("| ")
     for command, verdict in (("upvote", Verdict.UP), ("downvote", Verdict.DOWN)):
         assert f"Passage {number} " in desk.says(f"/rag {command} {number}")
-        verdicts = Feedback(desk.services.store).verdicts()
-        assert verdicts == {PassageId(int(number)): verdict}
+        assert Feedback(desk.services.store).verdicts() == {PassageId(int(number)): verdict}
     with pytest.raises(NotFound, match="There is no passage 4711"):
         desk.run("/rag upvote 4711")
     with pytest.raises(InvalidInput, match="bicycles"):

@@ -45,8 +45,7 @@ def prompt_of(conversation: ConversationRecord, limit_tokens: int) -> StoredProm
         PlanPart(PlanPartKind.QUESTION, 50, False, message_ids=(question,)),
     )
     last = conversation.exchanges[-1].id
-    own = conversation.conversation.id
-    return StoredPrompt(last, own, AT, "m", limit_tokens, 2000, parts, ())
+    return StoredPrompt(last, conversation.conversation.id, AT, "m", limit_tokens, 2000, parts, ())
 
 
 class FakeModel:

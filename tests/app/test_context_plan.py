@@ -151,8 +151,7 @@ def test_recalled_text_is_dated_attributed_and_linked() -> None:
         history=(turn(700, "Milk?", conversation_id=70),),
         titles={ConversationId(70): "Old walks"},
     )
-    plan = planned(found, tools=(FETCH,), turn_numbers={ExchangeId(500): 4})
-    said = recalled_block(plan.parts)
+    said = recalled_block(planned(found, tools=(FETCH,), turn_numbers={ExchangeId(500): 4}).parts)
     for words in (
         "fact 871 · 2026-03-03 · commonplace://50/4\n  > The user drinks tea.",
         'conversation 60 · "Talk 60" · 2026-03-03 · 7 exchanges',
@@ -339,8 +338,7 @@ def test_recall_that_is_off_is_the_reason() -> None:
     found = RetrievalResult(
         facts=(fact(1, "tea"),), conversations=(talk(60, turn(600)),), earlier=(earlier(1, "tea"),)
     )
-    off = RecallSettings(rag_enabled=False, auto_rag_enabled=False)
-    plan = planned(found, (), settings=off)
+    plan = planned(found, (), settings=RecallSettings(rag_enabled=False, auto_rag_enabled=False))
     assert reasons(plan) == [
         "rag_enabled is off", "rag_enabled is off", "its conversation was left out",
         "auto_rag_enabled is off",
@@ -473,8 +471,7 @@ def test_a_raw_reply_has_the_tokens_of_its_own_size() -> None:
     for said, tokens in (("x" * 400, 100), ("\u8336" * 400, 300)):
         items = json.dumps([{"reasoning_content": said, "content": "Done"}])
         raw = RawReply("openai.chat", "o:m", items)
-        found = message_tokens(replace(message(Text("Done")), raw=raw))
-        assert tokens <= found < tokens + 20
+        assert tokens <= message_tokens(replace(message(Text("Done")), raw=raw)) < tokens + 20
 
 
 # -- properties

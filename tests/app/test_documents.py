@@ -61,8 +61,7 @@ def test_a_chunk_is_below_one_path_of_headings() -> None:
 
 
 def test_a_chunk_is_on_one_page_and_ends_with_a_sentence() -> None:
-    pages = [text_about(1, 40), text_about(2)]
-    chunks = list(chunks_of(pages, is_paged=True, has_headings=False))
+    chunks = list(chunks_of([text_about(1, 40), text_about(2)], is_paged=True, has_headings=False))
     assert {each.page for each in chunks} == {1, 2}
     assert len(chunks) > 3
     assert all(each.text.rstrip().endswith(".") for each in chunks)

@@ -76,8 +76,7 @@ def test_sides_calls_and_results_are_separate() -> None:
     ],
 )  # fmt: skip
 def test_arguments_are_truncated(arguments: str, longest: int) -> None:
-    words = turn_text([(Role.ASSISTANT, (ToolCall("1", "f", arguments),))])
-    assert len(words.calls) <= longest
+    assert len(turn_text([(Role.ASSISTANT, (ToolCall("1", "f", arguments),))]).calls) <= longest
 
 
 def placed(*messages: tuple[Role, Sequence[Block]], model: str = "m") -> list[Placed]:

@@ -68,8 +68,7 @@ def trees(draw: st.DrawFn, max_size: int = 14) -> list[Message]:
     made: list[Message] = []
     for number in range(1, draw(st.integers(1, max_size)) + 1):
         # Mostly the newest message goes on, as in a real conversation.
-        choices = st.one_of(st.just(number - 1), st.integers(0, number - 1))
-        parent = draw(choices) or None
+        parent = draw(st.one_of(st.just(number - 1), st.integers(0, number - 1))) or None
         made.append(message(number, parent, draw(st.sampled_from(list(KINDS)))))
     return made
 
@@ -215,6 +214,5 @@ def test_growing_step_by_step_loses_no_identity(messages: list[Message], cut: in
 
 
 def test_a_very_long_conversation_needs_no_recursion() -> None:
-    messages = chain(*["user", "assistant"] * 2000)
-    assert len(calculated(messages)) == 2000
+    assert len(calculated(chain(*["user", "assistant"] * 2000))) == 2000
     assert len(calculated(chain(*["user"] * 2000))) == 1

@@ -198,8 +198,7 @@ def test_a_stored_problem_is_shown_in_the_language() -> None:
     choose_language("de")
     try:
         with in_english():
-            error = NotFound("There is no conversation 7", "Use /search.")
-            stored = error.title
+            stored = NotFound("There is no conversation 7", "Use /search.").title
         assert stored == "There is no conversation 7"
         assert translate_filled(STOPPED.title) not in ("", STOPPED.title)
     finally:

@@ -169,8 +169,7 @@ def test_each_round_fits_its_reply_beside_a_longer_prompt(chat_with: MakeChat) -
         ),
     )
     assert chat.say("Why?").status is COMPLETED
-    sent = [each.max_output_tokens for each in chat.model.requests]
-    assert sent == [16_000, 4_192, 4_192, 3_192]
+    assert [each.max_output_tokens for each in chat.model.requests] == [16_000, 4_192, 4_192, 3_192]
 
 
 def test_the_model_receives_the_whole_path(chat_with: MakeChat) -> None:

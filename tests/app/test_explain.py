@@ -202,8 +202,7 @@ def test_a_probe_has_the_ranks_of_its_last_two_runs(library: ExplainedLibrary) -
     assert listed.probe.rank_drop < 0
     assert (listed.conversation_title, listed.turn_number) == ("Baking", 0)
     assert listed.probe.question == "sourdough bread"
-    reopened = ProbeQuestions(library.store, library.settings, library.explainer)
-    assert reopened.listed() == (listed,)
+    assert ProbeQuestions(library.store, library.settings, library.explainer).listed() == (listed,)
     assert library.probes.run(cancelled=lambda: True) == (listed,)
     progress: list[tuple[int, int]] = []
     library.probes.run(progress=lambda done, total: progress.append((done, total)))

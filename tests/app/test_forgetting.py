@@ -126,8 +126,7 @@ class Book:
         of_memory = MemoryTools(s.answers, s.core_memory, s.memory_writes).tools()
         box = Toolbox((*ConversationTools(self.store, s.search).tools(), *of_memory))
         call = ToolCall(new_uid(), name, json.dumps(arguments))
-        context = ToolContext(asker.conversation, asker.exchanges[0].id, "openai:m")
-        result = box.run(call, context)
+        result = box.run(call, ToolContext(asker.conversation, asker.exchanges[0].id, "openai:m"))
         assert not result.is_error, result.text
         return result, call
 

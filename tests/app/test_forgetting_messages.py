@@ -314,8 +314,7 @@ def test_every_answer_to_a_forgotten_question_goes_and_edited_versions_are_named
     store: Store, talk: ConversationRecord
 ) -> None:
     turn = talk.exchanges[1]
-    question = talk.messages[2]
-    again = stored.sibling(store, turn, (question,), "Another answer")
+    again = stored.sibling(store, turn, (talk.messages[2],), "Another answer")
     edited = stored.sibling(store, turn, (), "Edited")
     left = forget_turn(store, turn.id)
     assert "1 other version" in left[0]
@@ -352,8 +351,7 @@ def test_nothing_is_forgotten_while_a_reply_runs_and_unknown_ids_are_refused(
     store: Store, talk: ConversationRecord
 ) -> None:
     last = talk.exchanges[2]
-    running = replace(last, status=ExchangeStatus.RUNNING, completed_at=None)
-    store.save(changes.ExchangePut(running))
+    store.save(changes.ExchangePut(replace(last, status=ExchangeStatus.RUNNING, completed_at=None)))
     with pytest.raises(InvalidInput):
         forget_turn(store, talk.exchanges[1].id)
     with pytest.raises(NotFound):

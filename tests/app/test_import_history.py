@@ -86,8 +86,7 @@ def test_only_the_last_imports_are_kept(store: Store, tmp_path: Path) -> None:
     report = import_files(store, [SAMPLE])
     for _ in range(60):
         history.add(["a.zip"], [each.id for each in report.new])
-    numbers = [each.number for each in history.listed()]
-    assert numbers == list(range(61, 11, -1))
+    assert [each.number for each in history.listed()] == list(range(61, 11, -1))
 
 
 @pytest.mark.parametrize("in_memory_bytes", [100, 1 << 20])
@@ -272,8 +271,7 @@ def test_undoing_an_import_shows_the_branch_that_was_shown_before_it(
 
     import_files(store, [export("a.json", 4, 2)])
     before = _tree(store)
-    paths = [export("b.json", 5, 4), export("c.json", 6, 5)][-file_count:]
-    report = import_files(store, paths)
+    report = import_files(store, [export("b.json", 5, 4), export("c.json", 6, 5)][-file_count:])
     assert before[0][2] != _tree(store)[0][2] == "Bake it."
     ImportHistory(store).undo(report.number)
     assert _tree(store) == before

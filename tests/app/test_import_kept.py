@@ -201,8 +201,7 @@ def test_instructions_and_files_of_librechat_are_kept(tmp_path: Path) -> None:
     message = {"messageId": "m1", "parentMessageId": "00000000-0000-0000-0000-000000000000",
                "isCreatedByUser": True, "text": "What is it?", "files": [{"filename": "ohm.pdf"}]}  # fmt: skip
     talk = {"conversationId": "c1", "options": {"promptPrefix": "Be brief."}, "messages": [message]}
-    path = _written(tmp_path, "c.json", talk, as_lines=False)
-    system, asked = _read(path)[0][0].messages
+    system, asked = _read(_written(tmp_path, "c.json", talk, as_lines=False))[0][0].messages
     assert (system.role, system.blocks) == (Role.SYSTEM, (Text("Be brief."),))
     assert asked.parent == system.source_id
     assert asked.blocks == (Text("What is it?"), Attachment("ohm.pdf", "application/pdf"))

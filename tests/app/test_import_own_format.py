@@ -127,8 +127,7 @@ def test_json_is_a_document_and_jsonl_has_a_line_per_conversation() -> None:
 
 
 def test_a_block_of_an_unknown_kind_is_reported() -> None:
-    text = _written(_EXPORTED).replace('"type": "thinking"', '"type": "hologram"')
-    back = _one(text)
+    back = _one(_written(_EXPORTED).replace('"type": "thinking"', '"type": "hologram"'))
     assert back.skipped == (
         Skipped("'Of boats', message uid-3", "it contains a block of the unknown kind 'hologram'"),
     )

@@ -33,8 +33,7 @@ class _Dribble:
 
 
 def _events(text: str | bytes, step: int = 1 << 20) -> list[JsonEvent]:
-    content = text.encode() if isinstance(text, str) else text
-    return list(iter_events(_Dribble(content, step)))
+    return list(iter_events(_Dribble(text.encode() if isinstance(text, str) else text, step)))
 
 
 _TEXTS = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
@@ -58,8 +57,7 @@ def test_messages_and_headers_do_not_depend_on_read_sizes(
     written: list[tuple[dict[str, object], dict[str, object]]], step: int, ascii_only: bool
 ) -> None:
     conversations = [header | {"mapping": entries} for header, entries in written]
-    text = json.dumps(conversations, ensure_ascii=ascii_only)
-    found = _events(text, step)
+    found = _events(json.dumps(conversations, ensure_ascii=ascii_only), step)
     headers = [event.header for event in found if isinstance(event, ConversationEnd)]
     assert headers == [header | {"mapping": {}} for header, _ in written]
     entries = [event for event in found if isinstance(event, MessageEntry)]
@@ -114,8 +112,7 @@ def test_invalid_utf8_is_reported() -> None:
 
 def test_a_string_longer_than_the_buffer_is_passed() -> None:
     text = '"' + "\\\\" * 400_000 + "x" * 400_000 + '"}'
-    scanner = Scanner(_Dribble(text.encode(), 100_000))
-    assert scanner.next_bracket() == "}"
+    assert Scanner(_Dribble(text.encode(), 100_000)).next_bracket() == "}"
 
 
 @pytest.mark.parametrize(

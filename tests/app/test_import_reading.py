@@ -177,8 +177,7 @@ def test_a_generated_export_keeps_every_message_and_branch(tmp_path: Path) -> No
     ],
 )
 def test_detection_needs_no_more_than_the_first_bytes(start: str) -> None:
-    stream = io.BufferedReader(io.BytesIO(start.encode()))
-    assert detect(NamedStream("x", stream)).read is not None
+    assert detect(NamedStream("x", io.BufferedReader(io.BytesIO(start.encode())))).read is not None
 
 
 def test_the_sample_archive_is_read_without_anything_skipped() -> None:

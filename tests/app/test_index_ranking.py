@@ -228,8 +228,7 @@ def test_equal_scores_that_differ_by_rounding_are_equal(score: float) -> None:
     """The mean of equal numbers may differ from them in the last bit."""
     rows = [{"part": at + 1, "words": score, "context": score, "asked": ASKS} for at in range(6)]
     cosines = {PartId(at + 1): score / 20 for at in range(6)}
-    table = features(QUESTION, made_table(*rows), near(cosines))
-    assert np.abs(table).max() < 10
+    assert np.abs(features(QUESTION, made_table(*rows), near(cosines))).max() < 10
 
 
 def test_a_row_has_its_own_cosine_and_no_relevance_yet() -> None:

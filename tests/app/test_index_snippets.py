@@ -66,8 +66,7 @@ def test_markdown_is_removed() -> None:
 
 
 def test_characters_with_marks_flags_and_emoji_are_not_split() -> None:
-    text = "é" * 3 + "e\u0301" * 500
-    assert not cut(text, "absent").text.removesuffix("…").endswith("e")
+    assert not cut("é" * 3 + "e\u0301" * 500, "absent").text.removesuffix("…").endswith("e")
     assert len(cut("🇩🇪" * 300, "absent").text.removesuffix("…")) % 2 == 0
     assert cut("👩\u200d💻" * 200, "absent").text.removesuffix("…").endswith("💻")
     assert cut("👍🏽" * 300, "absent").text.removesuffix("…").endswith("🏽")

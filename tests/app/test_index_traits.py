@@ -24,8 +24,7 @@ def of(text: str, role: Role = Role.USER) -> Traits:
 def test_times_are_recognized_from_either_side(texts: tuple[str, ...], tells: bool) -> None:
     for text in texts:
         assert of(text).tells_time is of(text, Role.ASSISTANT).tells_time is tells, text
-        long = f"{text} {'word ' * 60}"
-        assert not of(long).tells_time
+        assert not of(f"{text} {'word ' * 60}").tells_time
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,7 @@ def unit(vectors: Float) -> Float:
 
 def drawn(count: int, seed: int = 0, dimension: int = DIMENSION) -> Float:
     """Return unit vectors, (count, dimension)."""
-    source = np.random.default_rng(seed)
-    return unit(source.standard_normal((count, dimension)).astype(np.float32))
+    return unit(np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32))
 
 
 def put(index: ExactVectorIndex, parts: list[PartId], vectors: Float) -> None:

@@ -124,8 +124,7 @@ def test_the_summary_that_was_sent_covers_what_precedes_the_window(store: Store)
     with_summary = replace(plain, parts=(summary, window, *plain.parts))
     store.save(PromptStored(prompt(asker, 1)), PromptStored(with_summary))
     found = [InspectionService(store).sent_summary(each.id) for each in asker.exchanges]
-    covered = SentSummary("They said hello.", asker.exchanges[1].message_ids[0])
-    assert found == [None, None, covered]
+    assert found == [None, None, SentSummary("They said hello.", asker.exchanges[1].message_ids[0])]
 
 
 def test_a_verdict_on_a_turn_is_stored_and_deleted(store: Store) -> None:

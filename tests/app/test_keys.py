@@ -181,8 +181,7 @@ def test_a_changed_key_file_is_not_believed(tmp_path: Path, part: str) -> None:
     path.write_text(json.dumps(changed) if part else "{", "utf-8")
     with pytest.raises((InvalidInput, StorageError)):
         KeyFile(path).unlock(PASSPHRASE)
-    store = KeyStore({KEY_FILE_VARIABLE: PASSPHRASE}, KeyFile(path))
-    assert store.find("p", ORIGIN) is None
+    assert KeyStore({KEY_FILE_VARIABLE: PASSPHRASE}, KeyFile(path)).find("p", ORIGIN) is None
 
 
 @pytest.mark.usefixtures("backend")

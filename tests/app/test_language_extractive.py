@@ -93,8 +93,7 @@ def test_a_huge_conversation_is_read_in_part_from_beginning_to_end() -> None:
 
 def test_what_is_said_already_adds_nothing_and_the_rest_comes_next() -> None:
     said = [("tea", "cups"), ("tea", "cups"), ("rain", "roof"), ("tea", "rain")]
-    sentences = [Sentence(" ".join(own), own, False, False, 1.0) for own in said]
-    chosen = central_sentences(sentences, 4)
+    chosen = central_sentences([Sentence(" ".join(own), own, False, False, 1.0) for own in said], 4)
     assert len(chosen) < 4
     assert not {0, 1} <= set(chosen)
     assert {term for each in chosen for term in said[each]} == {"tea", "cups", "rain", "roof"}

@@ -72,8 +72,7 @@ def fact_of(store: Store, source: ConversationRecord, text: str) -> tuple[Fact, 
 
 def passage_id(source: ConversationRecord) -> PassageId:
     """Return the passage of a conversation's first turn."""
-    put = next(each for each in source.changes if isinstance(each, PassagesPut))
-    return put.passages[0].id
+    return next(each for each in source.changes if isinstance(each, PassagesPut)).passages[0].id
 
 
 def prompt_of(asker: ConversationRecord, quoted: ConversationRecord) -> StoredPrompt:

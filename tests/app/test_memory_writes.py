@@ -76,8 +76,7 @@ def test_a_note_on_typed_text_is_in_force_at_once(services: Services, said: str,
 
 def by_a_tool(services: Services) -> ConversationRecord:
     here = add_conversation(services.store, "What did I say about shops?")
-    result = ToolResult("c", "conversation_search", EVIL)
-    add(services.store, here, Role.TOOL, result)
+    add(services.store, here, Role.TOOL, ToolResult("c", "conversation_search", EVIL))
     return here
 
 

@@ -90,8 +90,7 @@ def test_a_question_for_what_is_known_about_the_user_gets_all_facts(library: Rec
     assert {each.text for each in kept.asked_facts} == {*said[1:], saved.text}
     for off in (replace(settings, rag_fact_limit=0), replace(settings, rag_enabled=False)):
         assert narrowed(kept, off, SegmentContext()).asked_facts == ()
-        found = library.recall_service.retrieve(asked, None, SegmentContext(), off)
-        assert found.asked_facts == ()
+        assert library.recall_service.retrieve(asked, None, SegmentContext(), off).asked_facts == ()
 
 
 def test_a_project_gets_its_facts_behind_many_newer_ones_of_others(library: RecallLibrary) -> None:

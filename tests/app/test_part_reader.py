@@ -295,8 +295,7 @@ def test_an_end_that_is_still_to_come_stands_in_the_text_of_the_fact(bench: Benc
     assert set(bench.facts()) == {"The user has a passport (\N{EN DASH} 2099-05-01)."}
     old = learned(bench.store, talk, "The user works at the mill.")
     add_conversation(bench.store, "I leave the mill next year", at=AT + DAY)
-    ending = said("", op="end", id=old.id, valid_to="2098-01-31")
-    bench.asker.replies_with(part_answer(ending))
+    bench.asker.replies_with(part_answer(said("", op="end", id=old.id, valid_to="2098-01-31")))
     bench.run()
     assert "The user works at the mill (\N{EN DASH} 2098-01-31)." in bench.facts()
     assert bench.facts() == bench.facts(ended=True), "neither has ended yet"
@@ -494,8 +493,7 @@ def test_an_answer_begun_before_another_model_was_asked_for_is_not_kept(bench: B
     bench.asker.before = choose_another
     bench.run()
     assert len(bench.asker.asked) == 2
-    models = bench.store.rows("SELECT DISTINCT model FROM summary")
-    assert models == [("scripted:2",)]
+    assert bench.store.rows("SELECT DISTINCT model FROM summary") == [("scripted:2",)]
 
 
 def test_regenerated_summaries_read_the_whole_conversation_by_its_lines(bench: Bench) -> None:
@@ -507,6 +505,5 @@ def test_regenerated_summaries_read_the_whole_conversation_by_its_lines(bench: B
     bench.run()
     assert len(bench.asker.asked) == 2
     assert "They spoke." not in bench.sent()[1]
-    models = bench.store.rows("SELECT DISTINCT model FROM summary WHERE latest")
-    assert models == [("scripted:2",)]
+    assert bench.store.rows("SELECT DISTINCT model FROM summary WHERE latest") == [("scripted:2",)]
     assert len(bench.summaries("exchange")) == len(talk.exchanges)

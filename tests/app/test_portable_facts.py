@@ -36,8 +36,7 @@ def carry(request: pytest.FixtureRequest, tmp_path: Path) -> Carry:
 
     def carried(source: Store, target: Store) -> None:
         out = tmp_path / "book"
-        form = getattr(request, "param", ExportFormat.JSON)
-        export(source, out, form, replaces=True)
+        export(source, out, getattr(request, "param", ExportFormat.JSON), replaces=True)
         import_files(target, [out])
 
     return carried
@@ -143,8 +142,7 @@ def test_an_end_and_a_pin_make_no_new_version(books: tuple[Store, Store], carry:
     fact = learned(one, source, "The user drinks tea.")
     carry(one, two)
     later = learned(one, source, "The user drinks coffee.", days=2)
-    ended = replace(fact, valid_until=LATER, superseded_by=later.id, pinned=True)
-    one.save(*fact_changes(ended))
+    one.save(*fact_changes(replace(fact, valid_until=LATER, superseded_by=later.id, pinned=True)))
     carry(one, two)
     assert facts_of(two) == facts_of(one)
     (known,) = Facts(two).listed(FactFilter(text="tea", ended=True))

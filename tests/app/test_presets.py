@@ -227,5 +227,4 @@ def test_damaged_presets_in_a_file_are_left_out(store: Store, tmp_path: Path) ->
     path = tmp_path / "presets.json"
     path.write_text(json.dumps(document))
     import_files(store, [path])
-    presets = Presets(store, Settings(store))
-    assert presets.listed() == (BUILT_IN_PRESET, Preset("a", "Kept"))
+    assert Presets(store, Settings(store)).listed() == (BUILT_IN_PRESET, Preset("a", "Kept"))

@@ -66,8 +66,7 @@ class Library:
         self.asker = ScriptedAsker(model="")
         self.clock = JumpingClock()
         opened_here = OpenConversation(self.store, self.settings)
-        parts = JobParts(self.store, self.settings, opened_here, model=self.asker)
-        self.job = ProfileWriter(parts)
+        self.job = ProfileWriter(JobParts(self.store, self.settings, opened_here, model=self.asker))
         self.board = WorkerBoard(self.store, self.settings, (self.job,), clock=self.clock)
         self.talk = add_conversation(self.store, "We spoke.")
 

@@ -93,8 +93,7 @@ class Bounded:
         of_memory = MemoryTools(
             services.answers, services.core_memory, services.memory_writes
         ).tools()
-        own = ConversationTools(self.store, services.search).tools()
-        self.tools = Toolbox((*own, *of_memory))
+        self.tools = Toolbox((*ConversationTools(self.store, services.search).tools(), *of_memory))
         services.index_sync.catch_up(lambda: False)
 
     def _add(self, project: Project, wares: tuple[str, ...]) -> None:
@@ -142,8 +141,7 @@ class Bounded:
         return self.services.conversations.get(record.conversation.id)
 
     def tool(self, name: str, here: Conversation, **arguments: object) -> str:
-        exchange = self.services.exchanges.of(here.id)[0]
-        context = ToolContext(here, exchange.id, "openai:m")
+        context = ToolContext(here, self.services.exchanges.of(here.id)[0].id, "openai:m")
         return self.tools.run(ToolCall(new_uid(), name, json.dumps(arguments)), context).text
 
     def command(self, text: str, here: Conversation) -> str:
@@ -181,8 +179,7 @@ def retrieved(b: Bounded, asked: str, here: Conversation, **segment: object) -> 
 
 
 def answered(b: Bounded, asked: str, here: Conversation, *mentioned: ConversationId) -> str:
-    choice = RecallChoice(mentioned=mentioned)
-    return str(b.services.recall.answers(asked, (), here.id, 6, choice))
+    return str(b.services.recall.answers(asked, (), here.id, 6, RecallChoice(mentioned=mentioned)))
 
 
 LAST_TIME, ALL_FACTS = "What was our last conversation about?", "What do you know about me?"

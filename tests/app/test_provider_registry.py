@@ -228,8 +228,7 @@ def test_a_half_loaded_module_is_retried(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(connection, "_IMPORT_RETRIES_S", (0.0, 0.0))
     (tmp_path / "half_initialized_sdk.py").write_text(_HALF_INITIALIZED)
-    module = Sdk("half_initialized_sdk", "Client").load()
-    assert module is sys.modules["half_initialized_sdk"]
+    assert Sdk("half_initialized_sdk", "Client").load() is sys.modules["half_initialized_sdk"]
     with pytest.raises(ModuleNotFoundError, match="no_such_sdk"):
         Sdk("no_such_sdk", "Client").load()
 

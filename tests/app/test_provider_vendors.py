@@ -59,8 +59,7 @@ def test_one_module_adds_a_vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             ModelRef("mistral", "mistral-large"), UsageReported(1000, 10)
         )
         assert cost.cost_usd is not None
-        given = parse(["provider", "add", "mine", "--kind", "mistral"])
-        assert given.kind == "mistral"
+        assert parse(["provider", "add", "mine", "--kind", "mistral"]).kind == "mistral"
     finally:
         vendors.cache_clear()
 

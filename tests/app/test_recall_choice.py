@@ -92,8 +92,7 @@ def test_a_mention_is_quoted_first_whatever_its_relevance_and_only_once() -> Non
 def test_a_mention_keeps_to_the_budget() -> None:
     long = talk(60, *(turn(each, "green tea. " * 400) for each in (600, 601, 602)))
     plan = planned(RetrievalResult(mentioned=(long,)), ceiling=4_000)
-    part = next(each for each in plan.parts if each.kind is PlanPartKind.RELATED)
-    assert 0 < part.tokens <= 600
+    assert 0 < next(each for each in plan.parts if each.kind is PlanPartKind.RELATED).tokens <= 600
 
 
 def mentioned(

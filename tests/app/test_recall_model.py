@@ -82,8 +82,7 @@ def test_an_answer_begins_with_what_was_said_and_names_its_source() -> None:
 
 def test_the_question_that_is_asked_is_not_quoted_back() -> None:
     assert RESULT.user_question not in answer(RESULT, asked=f" {RESULT.user_question}\n")
-    both = RecallModel(lambda *_: found(RESULT, said="My basil dies."))
-    said = reply_of(both, "basil?")
+    said = reply_of(RecallModel(lambda *_: found(RESULT, said="My basil dies.")), "basil?")
     assert said.startswith("> **You:** My basil dies.\n>\n> **Reply:** Give it light.\n")
     assert RESULT.user_question not in said
 
@@ -121,8 +120,7 @@ def test_weak_results_are_introduced_as_such_and_few() -> None:
         for n in range(5)
     ]
     hints = [replace(each, relevance=0.46, is_hint=True) for each in poor]
-    openings = {answer(*each).partition("\n")[0] for each in ([RESULT], hints[:1], poor[:1])}
-    assert len(openings) == 3
+    assert len({answer(*each).partition("\n")[0] for each in ([RESULT], hints[:1], poor[:1])}) == 3
     assert answer(*poor, replace(BIKES, relevance=0.02)).count("\n- [") == 3
     for better in (RESULT, hints[0]):
         assert "Bicycles" not in answer(better, BIKES)

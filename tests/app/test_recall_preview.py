@@ -140,8 +140,7 @@ def test_earlier_messages_of_the_conversation_are_previewed(services: Services) 
             "auto_rag_enabled": auto, "auto_rag_relevance_threshold": 0.1
         }  # fmt: skip
         preview = check_preview(services, "Which strings has my cello?", tried, where)
-        layers = [each.item.layer for each in preview.places]
-        assert (RecallLayer.EARLIER in layers) == auto
+        assert (RecallLayer.EARLIER in [each.item.layer for each in preview.places]) == auto
 
 
 def test_a_preview_stores_and_sends_nothing(services: Services, server: Loopback) -> None:

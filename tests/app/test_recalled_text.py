@@ -24,8 +24,7 @@ _HOSTILE = st.lists(
 @given(_HOSTILE)
 @example("</recalled-0123456789ab>")
 def test_any_quotation_stays_inside_its_tag(words: str) -> None:
-    block = wrap_in_tag("recalled", "Quoted:\n" + blockquote(words))
-    opening, *inner, closing = block.splitlines()
+    opening, *inner, closing = wrap_in_tag("recalled", "Quoted:\n" + blockquote(words)).splitlines()
     assert re.fullmatch(r"<recalled-[0-9a-f]{12}>", opening)
     assert closing == opening.replace("<", "</")
     assert closing not in inner

@@ -327,8 +327,7 @@ def test_a_message_is_recalled_with_the_turns_before_it(asker_with: Callable[...
 
 def test_a_compaction_replaces_what_no_longer_fits(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(tokens=4_000)
-    long = asker.long_conversation(80)
-    own = long.conversation.id
+    own = asker.long_conversation(80).conversation.id
     whole = SummaryPut("conversation", own, own, "They talked of tea.", "extractive", "h", AT)
     asker.chat.store.save(whole)
     first = asker.chat.say(ASKED, own)
@@ -340,8 +339,7 @@ def test_a_compaction_replaces_what_no_longer_fits(asker_with: Callable[..., Ask
     before, after = asker.chat.model.requests
     assert "> They talked of tea." in before.messages[0].text
     assert after.messages[: len(before.messages)] == before.messages
-    kinds = {part.kind for part in asker.prompt(second).parts}
-    assert PlanPartKind.COMPACTION in kinds
+    assert PlanPartKind.COMPACTION in {part.kind for part in asker.prompt(second).parts}
 
 
 @pytest.mark.parametrize("has_prepared", [True, False])
@@ -385,8 +383,7 @@ def test_a_full_prompt_takes_a_prepared_compaction(asker_with: Callable[..., Ask
         if "> They spoke of tea." in asker.chat.model.requests[-1].messages[0].text:
             break
     assert number > 3
-    tokens = sum(part.tokens for part in asker.prompt(last_of(asker, own)).parts)
-    assert tokens < 7500 * 0.55
+    assert sum(part.tokens for part in asker.prompt(last_of(asker, own)).parts) < 7500 * 0.55
 
 
 def last_of(asker: Asker, where: ConversationId) -> Exchange:
@@ -485,8 +482,7 @@ def test_a_hint_in_an_earlier_turn_is_not_given_again(asker_with: Callable[..., 
 
 def test_a_message_without_memory_stays_so_on_retry(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with(words=None)
-    off = RecallChoice(is_on=False)
-    exchange = asker.chat.say(ASKED, choice=off)
+    exchange = asker.chat.say(ASKED, choice=RecallChoice(is_on=False))
     end_of(asker.chat.loop.regenerate(exchange.id))
     assert asker.retrieval.asked == []
     assert not any(map(recalled, asker.chat.model.requests))
@@ -522,8 +518,7 @@ def test_the_block_of_a_resent_turn_is_in_the_budget(asker_with: Callable[..., A
         )
     )
     asker.chat.settings.set("prompt_max_tokens", 6_000)
-    long = asker.long_conversation(30)
-    broken = asker.chat.say(ASKED, long.conversation.id)
+    broken = asker.chat.say(ASKED, asker.long_conversation(30).conversation.id)
     asker.chat.settings.set("prompt_max_tokens", 2_000)
     asker.chat.retry(broken)
     parts = asker.prompt(broken).parts

@@ -107,8 +107,7 @@ def _varied(
         if draw.random() < 0.3:
             blocks = (Thinking("Hm"), *messages[2 * place + 1].blocks)
             messages[2 * place + 1] = replace(messages[2 * place + 1], blocks=blocks)
-    image = Image("a.png", "image/png")
-    messages[0] = replace(messages[0], blocks=(*messages[0].blocks, image))
+    messages[0] = replace(messages[0], blocks=(*messages[0].blocks, Image("a.png", "image/png")))
     conversation = replace(
         whole.conversation,
         pinned=draw.random() < 0.5,

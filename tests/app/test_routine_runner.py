@@ -258,8 +258,7 @@ def test_a_run_in_the_hour_of_a_change_of_the_clock_happens_once(
     world.clock.at = begins
     for _ in range(100):
         world.step(timedelta(minutes=20))
-    times = [f"{each.astimezone(BERLIN):%H:%M}" for _, each in world.runner.begun]
-    assert times == due
+    assert [f"{each.astimezone(BERLIN):%H:%M}" for _, each in world.runner.begun] == due
 
 
 def test_a_run_that_was_killed_goes_on(store: Store) -> None:
@@ -280,8 +279,7 @@ def test_a_run_that_was_killed_a_day_ago_or_begun_by_hand_is_interrupted(store: 
     world.step()
     store.save(RoutineRunPut(RoutineRun("d", world.clock.at, world.clock.at, is_manual=True)))
     world.step()
-    ended = [outcome for _, outcome in world.outcomes("d")]
-    assert ended.count(Outcome.INTERRUPTED) == 2
+    assert [outcome for _, outcome in world.outcomes("d")].count(Outcome.INTERRUPTED) == 2
     assert world.runner.begun == [("d", NINE)]
 
 

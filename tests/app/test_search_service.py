@@ -309,8 +309,7 @@ def test_filters_apply_to_what_meaning_finds(library: Library) -> None:
 def test_an_archived_turn_with_the_word_ranks_above_one_without(library: Library) -> None:
     for text, title in (("cats", "Without"), ("a feline", "With")):
         library.edit(add_conversation(library.store, text, title=title), archived=True)
-    found = library.by_meaning("feline is:archived").results
-    assert found[0].conversation_title == "With"
+    assert library.by_meaning("feline is:archived").results[0].conversation_title == "With"
 
 
 def test_parts_are_ranked_in_some_conversations_or_in_all(library: Library) -> None:
@@ -409,8 +408,7 @@ def test_side_results_take_half_of_the_places_and_weak_ones_displace_nothing() -
     assert [each.kind for each in merged] == [FACT, MEMORY, PAGE, FACT, *[TURN] * 4]
     weak_turns = [result(0.5, TURN, is_weak=True) for _ in range(8)]
     weak = [result(0.9, FACT, is_weak=True) for _ in range(4)]
-    strong = [result(0.8, PAGE) for _ in range(4)]
-    merged = merge_side_results(weak_turns, [weak, strong], 8)
+    merged = merge_side_results(weak_turns, [weak, [result(0.8, PAGE) for _ in range(4)]], 8)
     assert [each.kind for each in merged] == [*[PAGE] * 4, *[TURN] * 4]
     assert merge_side_results(turns, [weak], 8) == turns
     assert len(merge_side_results(turns[:3], [weak], 8)) == 7

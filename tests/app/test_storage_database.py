@@ -317,8 +317,7 @@ def tight(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
 def test_a_long_read_may_take_more_memory_than_queries(database: Database) -> None:
     assert limit(database) == "61.0 MiB"
     with database.snapshot_cursor() as cursor:
-        row = cursor.execute("SELECT current_setting('memory_limit')").fetchone()
-        assert row == ("143.0 MiB",)
+        assert cursor.execute("SELECT current_setting('memory_limit')").fetchone() == ("143.0 MiB",)
     assert limit(database) == "61.0 MiB"
 
 

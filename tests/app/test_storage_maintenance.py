@@ -168,8 +168,7 @@ def test_a_command_that_ends_backs_up_and_empties_the_trash_once_a_day(
     time_.pass_s(25 * 3600)
     maintenance.finish_command()
     assert titles(store) == {"New"}
-    newest = backups_of(store.paths.backups, store.uid)[0]
-    assert newest.position == store.journal.last_position
+    assert backups_of(store.paths.backups, store.uid)[0].position == store.journal.last_position
     position = store.journal.last_position
     maintenance.finish_command()
     assert store.journal.last_position == position

@@ -257,8 +257,7 @@ def test_the_rest_is_found_while_forgotten_words_leave(store: Store, sync_of: Sy
     assert seen == [(1, 1.0)]
     assert (index.finds("sourdough"), sync.covered_share) == (1, 1.0)
     assert not index.contains("xylocarp")
-    folders = [each for each in (store.paths.index / "text").iterdir() if each.is_dir()]
-    assert len(folders) == 1
+    assert len([each for each in (store.paths.index / "text").iterdir() if each.is_dir()]) == 1
 
 
 def test_a_removal_that_was_interrupted_begins_again_at_the_next_start(

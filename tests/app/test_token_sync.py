@@ -225,8 +225,7 @@ def test_a_passage_whose_text_changed_leaves_no_bytes(bench: TokenBench) -> None
     talk = add_conversation(bench.store, long(CANARY))
     bench.run()
     (passages,) = [each for each in talk.changes if isinstance(each, PassagesPut)]
-    changed = replace(passages.passages[0], content_hash="changed")
-    bench.store.save(PassagesPut((changed,)))
+    bench.store.save(PassagesPut((replace(passages.passages[0], content_hash="changed"),)))
     bench.sync.catch_up()
     assert not bench.is_in_files(CANARY)
     assert bench.tokenized() == {1}
@@ -234,8 +233,7 @@ def test_a_passage_whose_text_changed_leaves_no_bytes(bench: TokenBench) -> None
 
 def test_tokens_that_come_after_the_deletion_are_not_stored(bench: TokenBench) -> None:
     add_conversation(bench.store, long(CANARY))
-    items = bench.pipeline.find(AT)
-    made = bench.pipeline.make(items, lambda: False)
+    made = bench.pipeline.make(bench.pipeline.find(AT), lambda: False)
     bench.store.save(PassagesPut(replaced=(PassageId(1),)))
     bench.sync.catch_up()
     assert bench.pipeline.save([made]).completed == 0

@@ -240,8 +240,7 @@ def test_a_server_at_an_address_gets_its_key_and_nobody_else_does(make: Any) -> 
     seen: list[str] = []
     with _http_server(seen) as url:
         tools = make()
-        server = ToolServer("web", url=url)
-        tools.service.accept(tools.service.look_at(server, "sk-web"), "sk-web")
+        tools.service.accept(tools.service.look_at(ToolServer("web", url=url), "sk-web"), "sk-web")
         (tool,) = tools.service.tools()
         tools.service.permit("web", "greet", Permission.ALWAYS)
         assert tools.call(tool.name, person="Ada").text == "Hello, Ada"

@@ -54,8 +54,7 @@ class Caller:
 
     def call(self, name: str, **arguments: object) -> ToolResult:
         """Call a tool; return its result."""
-        exchange_id = ExchangeId(self.here.exchanges[-1].id)
-        context = ToolContext(self.here.conversation, exchange_id, MODEL)
+        context = ToolContext(self.here.conversation, ExchangeId(self.here.exchanges[-1].id), MODEL)
         self.services.index_sync.catch_up(lambda: False)
         return self.toolbox.run(ToolCall("c", name, json.dumps(arguments)), context)
 
@@ -234,8 +233,7 @@ def test_schemas_are_valid_json_and_short(caller: Caller) -> None:
         "man_search", "man_indexer",
     ]  # fmt: skip
     caller.has_manual = False
-    less = caller.toolbox.offered_in(caller.here.conversation)
-    assert less == offered[:-2]
+    assert caller.toolbox.offered_in(caller.here.conversation) == offered[:-2]
     assert caller.toolbox.offered_in(replace(caller.here.conversation, recalls=False)) == ()
     for each in offered:
         schema = json.loads(each.parameters_json)

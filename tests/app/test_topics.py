@@ -222,8 +222,7 @@ def test_what_was_merged_follows_when_its_topic_is_merged(library: TopicLibrary)
 
 
 def test_a_hidden_topic_is_listed_on_request(library: TopicLibrary) -> None:
-    made = library.fill()
-    topic = library.topic_of(made["heron"][0])
+    topic = library.topic_of(library.fill()["heron"][0])
     library.service.hide(topic.id)
     assert topic.id not in {each.id for each in library.service.topics()}
     assert topic.id in {each.id for each in library.service.topics(hidden=True)}
@@ -416,8 +415,7 @@ def test_clusters_are_the_same_for_the_same_vectors() -> None:
     for number in range(4):
         assert len(set(found.labels[labels == number].tolist())) == 1
     assert (cluster(rows).labels == found.labels).all()
-    turned = found.centroids[::-1]
-    assert match(turned, found.centroids) == {0: 3, 1: 2, 2: 1, 3: 0}
+    assert match(found.centroids[::-1], found.centroids) == {0: 3, 1: 2, 2: 1, 3: 0}
 
 
 def test_near_clusters_form_wider_groups() -> None:

@@ -22,8 +22,7 @@ _STEP = re.compile(r"(New file )?`([^`\n]+\.py)`:\n\n```(?:python|diff)\n(.*?)``
 def steps_of(title: str) -> list[tuple[str, str, str]]:
     """Return (non-empty for a new file, path, code or hunks) for each step of an example."""
     section = (ROOT / "README.md").read_text("utf-8").partition("### Worked examples")[2]
-    example = section.partition(f"**{title}**")[2].partition("\n**")[0]
-    return _STEP.findall(example)
+    return _STEP.findall(section.partition(f"**{title}**")[2].partition("\n**")[0])
 
 
 def changed(text: str, hunks: str) -> str:

@@ -402,8 +402,7 @@ def test_until_idle_waits_for_a_running_board_s_workers(store: Store, scripted: 
 def test_until_idle_waits_for_work_made_by_other_workers(store: Store, settings: Settings) -> None:
     maker, summarizer = ListJob(store, [1]), ScriptedSummarizer()
     maker.name = WorkerName.TOOL_SUMMARIZER
-    parts = JobParts(store, settings, OpenConversation(store, settings))
-    taker, _ = summarizer.jobs(parts)
+    taker, _ = summarizer.jobs(JobParts(store, settings, OpenConversation(store, settings)))
     add_conversation(store, "tea")
 
     def make_more(*_: object) -> None:

@@ -205,8 +205,7 @@ def test_private_deleted_open_and_failed_turns_are_not_read(bench: Bench) -> Non
     bench.store.save(ConversationEdited(gone.conversation.id, deleted_at=AT))
     assert bench.run().total == 0
     failed = add_conversation(bench.store, "I live in Bern.")
-    status = ExchangeStatus.INTERRUPTED
-    bench.store.save(ExchangePut(replace(failed.exchanges[0], status=status)))
+    bench.store.save(ExchangePut(replace(failed.exchanges[0], status=ExchangeStatus.INTERRUPTED)))
     talk = add_conversation(bench.store, "I live in Berlin.", at=JumpingClock().now())
     bench.opened.id = talk.conversation.id
     assert bench.job.find(JumpingClock().now()) == ()

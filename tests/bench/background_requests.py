@@ -40,8 +40,7 @@ def main() -> None:
         services = build(DataPaths(Path(folder) / "data"), RunMode.COMMAND_LINE)
         try:
             import_files(services.store, [SAMPLE])
-            row = StoredProvider("local", "compatible", server.v1, None)
-            services.settings.put_provider(row)
+            services.settings.put_provider(StoredProvider("local", "compatible", server.v1, None))
             services.settings.set("background_model", "local:test-model")
             figures: Figures = {"conversations": len(services.conversations.listed())}
             services.workers.run_until_idle(NAMES)

@@ -73,8 +73,7 @@ def main() -> int:
 def _content(store: Store) -> tuple[str, dict[str, Any]]:
     out = io.StringIO()
     write_export(store, out, ExportFormat.JSONL)
-    text = re.sub(r'"exported_at": "[^"]+"', "", out.getvalue(), count=1)
-    return text, tables(store, "meta")
+    return re.sub(r'"exported_at": "[^"]+"', "", out.getvalue(), count=1), tables(store, "meta")
 
 
 def _write(store: Store, chance: random.Random) -> None:

@@ -79,8 +79,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Loopback() as server:
         server.by(answer)
         with closing(build(DataPaths(Path(folder) / "data"), RunMode.COMMAND_LINE)) as services:
-            row = StoredProvider("local", "compatible", server.v1, None)
-            services.settings.put_provider(row)
+            services.settings.put_provider(StoredProvider("local", "compatible", server.v1, None))
             services.settings.set("background_model", "local:test-model")
             print_json(measured(services, server))
 

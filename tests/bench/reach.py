@@ -111,8 +111,7 @@ def _read_all(job: SourceReader) -> int:
 def _time_of_a_new_line(services: Services, job: SourceReader, home: Path) -> float:
     """Return the seconds from the writing of a line until search finds it."""
     path = next(home.glob(".claude/projects/*/*.jsonl"))
-    lines = path.read_text(encoding="utf-8").splitlines()
-    last = json.loads(lines[-1])
+    last = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
     message = {"role": "user", "content": f"What is a {_FOUND}?"}
     record = {**last, "uuid": "new", "parentUuid": last["uuid"], "type": "user", "message": message}
     started = time.monotonic()

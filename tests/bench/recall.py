@@ -174,8 +174,7 @@ def of_halves(
             for each, places in zip(sets, stored, strict=True):
                 every = max(1, len(each.asked) // (questions or len(each.asked)))
                 for talk, question in each.asked[::every]:
-                    is_own = talk.id in places.talks
-                    asked = answers.setdefault((each.name, half, is_own), [])
+                    asked = answers.setdefault((each.name, half, talk.id in places.talks), [])
                     asked.append(_injected(services, places, talk, question))
     return {
         each.name: {

@@ -166,8 +166,7 @@ async def _in_window(user: User, export: Path, rounds: int, switches: int, token
         await until(lambda: not user.presenters.imports.is_running)
         await user.dismiss()
         await _until_idle()
-        listed = await user.ask(lambda services: services.store.read(_by_length))
-        long, *small = listed
+        long, *small = await user.ask(lambda services: services.store.read(_by_length))
         heartbeat, figures = Heartbeat(), Figures()
         figures |= await _open_and_jump(user, long, small[0], rounds)
         figures |= _frames("scroll", heartbeat, await _scroll(user, heartbeat))

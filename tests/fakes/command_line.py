@@ -117,5 +117,4 @@ def herbs() -> Path:
 
 def typed(words: str | bytes) -> io.TextIOWrapper:
     """Return words as standard input."""
-    content = words if isinstance(words, bytes) else words.encode()
-    return io.TextIOWrapper(io.BytesIO(content))
+    return io.TextIOWrapper(io.BytesIO(words if isinstance(words, bytes) else words.encode()))

@@ -99,8 +99,7 @@ class BagOfTokens(BagOfWords):
         self, texts: Sequence[str], cancelled: Callable[[], bool] | None = None
     ) -> tuple[Vectors, list[TokenVectors]]:
         """Return the vectors of `embed`, and the words of each text."""
-        vectors = self.embed(texts, cancelled)
-        return vectors, [words_of(text) for text in texts]
+        return self.embed(texts, cancelled), [words_of(text) for text in texts]
 
 
 def words_of(text: str) -> TokenVectors:

@@ -120,8 +120,7 @@ class ListJob(Job[int, tuple[int, ...]]):
         if self.finding is not None:
             raise self.finding
         held = self._attempts("next_at IS NULL OR next_at > ?", to_db(at))
-        waiting = [each for each in self.items if each not in self.saved and each not in held]
-        return waiting[:100]
+        return [each for each in self.items if each not in self.saved and each not in held][:100]
 
     def item_id(self, item: int) -> int:
         return item

@@ -50,8 +50,7 @@ def _threads(before: frozenset[threading.Thread], grace_s: float) -> list[str]:
 
 def _is_allowed(thread: threading.Thread) -> bool:
     # A dummy stands for a thread Python did not start (Qt's, DuckDB's) and outlives it.
-    foreign = isinstance(thread, threading._DummyThread)
-    return foreign or thread.name.startswith(ALLOWED_PREFIXES)
+    return isinstance(thread, threading._DummyThread) or thread.name.startswith(ALLOWED_PREFIXES)
 
 
 def _tasks(loops_before: frozenset[int]) -> list[str]:

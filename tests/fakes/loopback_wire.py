@@ -34,8 +34,7 @@ _REASONS = {
 
 def frames(wire: str, steps: Iterable[Step], model: str = "test-model") -> list[Frame]:
     """Return the stream of these steps, terminal marker included unless `NoMarker`."""
-    encode = {CHAT: _chat, RESPONSES: _responses, MESSAGES: _messages}[wire]
-    return list(encode(list(steps), model))
+    return list({CHAT: _chat, RESPONSES: _responses, MESSAGES: _messages}[wire](list(steps), model))
 
 
 def stream_bytes(wire: str, *steps: Step) -> bytes:
@@ -99,8 +98,7 @@ def _split(step: Text | Thinking | Call) -> list[str]:
 
 
 def _reason(wire: str, steps: list[Step]) -> str:
-    is_call = any(isinstance(step, Call) for step in steps)
-    plain = "tool_calls" if is_call else "stop"
+    plain = "tool_calls" if any(isinstance(step, Call) for step in steps) else "stop"
     given = next((step.reason for step in steps if isinstance(step, Finish)), plain)
     return _REASONS[wire].get(given, given)
 
@@ -290,8 +288,7 @@ def _item(step: Text | Thinking | Call) -> Item:
             message = {"type": "message", "role": "assistant", "status": "completed"}
             return message | {"content": [part]}
         case Thinking():
-            summary = {"type": "summary_text", "text": step.text}
-            item = {"type": "reasoning", "summary": [summary]}
+            item = {"type": "reasoning", "summary": [{"type": "summary_text", "text": step.text}]}
             return item | {"encrypted_content": step.signature}
         case Call():
             return {

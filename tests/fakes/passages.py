@@ -30,8 +30,7 @@ def hits(
 ) -> list[Hit]:
     """Return the parts that hold words of a query, best first, the newer of equals first."""
     query = parse_query(text)
-    parts = index.candidates(query, limit, allowed, excluded)
-    table = index.candidate_table(query, parts)
+    table = index.candidate_table(query, index.candidates(query, limit, allowed, excluded))
     rows = zip(table.parts.tolist(), table.words.tolist(), table.coverage.tolist(), strict=True)
     found = [Hit(PartId(part), score, share) for part, score, share in rows if score]
     return sorted(found, key=lambda hit: (-hit.score, -hit.part_id))[:limit]

@@ -63,8 +63,7 @@ class TopicLibrary:
 
     def find(self) -> WorkerStatus:
         """Embed what is new, then find topics."""
-        statuses = {each.name: each for each in self.board.run_until_idle()}
-        return statuses[WorkerName.TOPIC_FINDER]
+        return {each.name: each for each in self.board.run_until_idle()}[WorkerName.TOPIC_FINDER]
 
     def topic_of(self, record: ConversationRecord) -> Topic:
         """Return the listed topic that a conversation is in."""

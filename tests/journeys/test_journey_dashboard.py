@@ -135,8 +135,7 @@ def fill(services: Services) -> None:
     store.save(ConversationEdited(deleted.conversation.id, deleted_at=NOW))
     for name in (EXCHANGES, EXTRACTOR):
         add_failures(store, name, [talk.exchanges[0].id for talk in late])
-    conversations = [talk.conversation.id for talk in late]
-    add_failures(store, WorkerName.CONVERSATION_SUMMARIZER, conversations)
+    add_failures(store, WorkerName.CONVERSATION_SUMMARIZER, [talk.conversation.id for talk in late])
     newest = rows(services, "SELECT id FROM passage WHERE kind = 'turn' ORDER BY id DESC LIMIT 4")
     add_failures(store, PIPELINE, [each for (each,) in newest[1:]])
     for at, purpose, read, written, cost_usd in SPEND:

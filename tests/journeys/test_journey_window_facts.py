@@ -23,8 +23,7 @@ def listed_by_command(services: Services) -> list[str]:
     """Return the facts of `commonplace facts list` while the window answers for it."""
     out: list[str] = []
     terminal = Terminal(out.append, out.append, lambda: "", Path("/"), lambda: False)
-    words = ["facts", "list", "--json"]
-    assert forward_command(services.paths, words, terminal, False) == 0
+    assert forward_command(services.paths, ["facts", "list", "--json"], terminal, False) == 0
     return [each["text"] for each in json.loads("".join(out))["facts"]]
 
 

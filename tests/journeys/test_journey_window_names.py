@@ -53,8 +53,7 @@ def name_of(widget: QWidget) -> str:
     labels = [
         each for each, kind in interface.relations() if kind is QAccessible.RelationFlag.Label
     ]
-    named = labels[0] if labels else interface
-    return str(named.text(QAccessible.Text.Name)).strip()
+    return str((labels[0] if labels else interface).text(QAccessible.Text.Name)).strip()
 
 
 def value_of(widget: QWidget) -> str:

@@ -136,8 +136,7 @@ def words_on_a_hidden_branch(services: Services) -> str:
     shown = {exchange.id for exchange in view.path}
     hidden = [each for row in view.siblings for each in row if each not in shown]
     exchange = services.exchanges.get(hidden[0])
-    answer = services.exchanges.messages_of(exchange)[-1].text
-    return " ".join(answer.split()[:5])
+    return " ".join(services.exchanges.messages_of(exchange)[-1].text.split()[:5])
 
 
 def results(user: User) -> list[SearchResult]:

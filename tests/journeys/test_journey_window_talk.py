@@ -193,8 +193,7 @@ async def test_editing_branches_and_both_are_continued(user: User, server: Loopb
     composer = user.window.chat.composer
     await user.say("Capital of France?")
     await user.answered(0, "Paris.")
-    view = user.presenters.conversation.view
-    assert view is not None
+    assert user.presenters.conversation.view is not None
 
     user.press("Ctrl+J")
     user.type("And of")

@@ -67,8 +67,7 @@ async def test_what_a_model_saves_is_shown_and_taken_back(user: User, server: Lo
     await user.restart()
     await user.sees("Save to core memory?")
     await user.until(lambda: user.turn(1).findChildren(ProposalPanel), "the proposal again")
-    kept = await user.ask(lambda services: services.core_memory.text())
-    assert kept == "Lives in Oslo"
+    assert await user.ask(lambda services: services.core_memory.text()) == "Lives in Oslo"
     user.click("Keep", user.turn(1))
     await user.until_so(lambda services: "evil" in services.core_memory.text())
     await user.until(lambda: "Undo" in user.turn_text(1), "it is in force")

@@ -91,8 +91,7 @@ async def test_the_preview_is_what_the_next_message_gets(user: User, server: Loo
     await user.until(lambda: len(server.posts) >= 1 and not user.transcript.is_streaming)
 
     def sent(services: Services) -> list[object]:
-        exchange = services.conversations.listed()[0].id
-        (asked,) = services.exchanges.of(exchange)
+        (asked,) = services.exchanges.of(services.conversations.listed()[0].id)
         kept = services.prompts.of(asked.id)
         return [each for each in kept.items if each.injected] if kept else []
 

@@ -33,8 +33,7 @@ def test_banners_notes_and_results_are_announced(said: list[str]) -> None:
 
 def test_a_highlight_fades_unless_motion_is_reduced(qtbot: QtBot) -> None:
     shown = Shown(qtbot, [turn(0, "Q", "A")])
-    widget = shown.turn(0)
-    assert not widget._context.theme.reduced_motion
+    assert not shown.turn(0)._context.theme.reduced_motion
     shown.view.set_theme(Theme(reduced_motion=True))
     assert shown.turn(0)._context.theme.reduced_motion
 

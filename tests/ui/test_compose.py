@@ -424,8 +424,7 @@ def test_a_wait_for_retry_is_counted(compose: Compose, monkeypatch: pytest.Monke
     reply.push(Retrying(1, 2.4, "No answer"))
     for now_s[0] in (100.0, 100.1, 101.0, 102.0, 103.0, 104.0):
         compose.replies._on_drain_timeout()
-    waits = [re.findall(r"\d+", each) for each in statuses]
-    assert waits == [["3"], ["2"], ["1"], []]
+    assert [re.findall(r"\d+", each) for each in statuses] == [["3"], ["2"], ["1"], []]
     reply.push(Retrying(2, 9.0, "No answer"))
     compose.replies._on_drain_timeout()
     reply.push(TextDelta("Here"))

@@ -180,8 +180,7 @@ def test_an_edited_summary_is_left_only_after_a_question(
     assert written == [(SummaryTarget.CONVERSATION, TALK, "mine")] * count
     source = summaries.pane.source
     assert source is not None
-    has_left = source.of is SummaryTarget.EXCHANGE if way == "choose" else bool(left)
-    assert has_left is leaves
+    assert (source.of is SummaryTarget.EXCHANGE if way == "choose" else bool(left)) is leaves
     assert summaries.pane.is_edited is not leaves
 
 
@@ -372,8 +371,7 @@ def test_consents_are_restored_if_nothing_was_imported(imports: Imports) -> None
 
 
 def test_a_file_dialog_begins_in_downloads_and_is_deleted(imports: Imports, qtbot: QtBot) -> None:
-    downloads = QStandardPaths.StandardLocation.DownloadLocation
-    folder = Path(QStandardPaths.writableLocation(downloads))
+    folder = Path(QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DownloadLocation))
     folder.mkdir(exist_ok=True)
     imports.presenter.choose()
     (dialog,) = imports.banner.findChildren(QFileDialog)

@@ -109,8 +109,7 @@ def test_the_tree_shows_measures_and_outcome(qtbot: QtBot, qtmodeltester: object
     assert not verdict.isNull()
     reason = "not sent: \u201cMinimum relevance\u201d is 70%; you rated it not useful"
     assert reason in figures(left_out)
-    spoken = rows[0].data(Qt.ItemDataRole.AccessibleTextRole)
-    assert spoken.startswith("Turn: Tea, turn 2, rank 1")
+    assert rows[0].data(Qt.ItemDataRole.AccessibleTextRole).startswith("Turn: Tea, turn 2, rank 1")
     qtmodeltester.check(model)  # type: ignore[attr-defined]
     model.show_sources([source(5, RecallLayer.EARLIER)])
     assert model.rows(Source)[0].data() == "turn 6: Which tea is it?"
@@ -186,8 +185,7 @@ def test_sources_are_grouped_and_those_not_sent_folded() -> None:
     assert words(pane).startswith("Press Enter or click to see the other sources")
     QTest.keyClick(pane.table, Qt.Key.Key_Space)
     assert len(lines(pane.table)) == 7
-    fold = pane.table.indexBelow(pane.table.indexBelow(pane.model.index(0, 0)))
-    pane.table.clicked.emit(fold)
+    pane.table.clicked.emit(pane.table.indexBelow(pane.table.indexBelow(pane.model.index(0, 0))))
     assert len(lines(pane.table)) == 9
     pane.table.setCurrentIndex(pane.model.index(0, 0))
     assert words(pane) == "Select a row to see its details."
@@ -321,8 +319,7 @@ def test_what_the_built_in_model_quotes_is_listed_and_opened(qtbot: QtBot) -> No
         ("Bike, 3 May", "commonplace://7/2"),
         ("a.md · document 4", "commonplace://document/4"),
     )
-    bare = replace(inspection(prompt=None, sent=None, runs=()), links=links)
-    view = shown_in(bare)
+    view = shown_in(replace(inspection(prompt=None, sent=None, runs=()), links=links))
     rows = view.quoted.list
     assert [rows.item(each).text() for each in range(rows.count())] == ["Bike, 3 May", "a.md"]
     with qtbot.waitSignal(view.quoted.chosen) as chosen:
@@ -413,8 +410,7 @@ def test_a_chip_names_what_it_opens() -> None:
     assert tip_text(TURN).endswith("Which tea is it? Opens the turn.")
     assert "It was found by its summary. Opens the conversation." in tip_text(Source(talk, 1, True))
     for item, opens in ((nowhere, "fact"), (replace(nowhere, kind=PassageKind.MEMORY), "text")):
-        place = replace(FACT.place, item=item, exchange_id=None)
-        assert opens_text(place) == f"Opens the {opens}."
+        assert opens_text(replace(FACT.place, item=item, exchange_id=None)) == f"Opens the {opens}."
     assert opens_text(replace(TURN.place, exchange_id=None)) == "Opens the conversation."
 
 

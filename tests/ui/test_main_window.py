@@ -252,8 +252,7 @@ def test_the_memory_pane_opens_at_a_page_and_closes_by_the_same_action(window: M
 
 def test_the_memory_pane_opens_and_closes_from_the_header_too(window: MainWindow) -> None:
     window.set_usable(True)
-    show = next(each for each in window.chat.findChildren(QPushButton) if each.text() == "Memory")
-    show.click()
+    next(each for each in window.chat.findChildren(QPushButton) if each.text() == "Memory").click()
     assert (window.memory_dock.isVisible(), checked(window)) == (True, ["sources"])
     window.memory.knowledge.facts.box.setFocus()
     title = window.memory_dock.titleBarWidget()

@@ -146,8 +146,7 @@ def test_the_button_is_never_wider_than_its_place() -> None:
     assert picker.sizeHint().width() < 400
     picker.resize(picker.minimumSizeHint())
     picker.show()
-    text = picker.fontMetrics().horizontalAdvance(picker.text())
-    assert 0 < text < picker.width() <= 150
+    assert 0 < picker.fontMetrics().horizontalAdvance(picker.text()) < picker.width() <= 150
 
 
 def test_models_are_described_in_short() -> None:

@@ -54,11 +54,9 @@ def test_the_list_names_its_groups_and_pinned_ones_come_first(qtmodeltester: obj
     assert shown(model) == ["Pinned", "Conversation 1", "Today", "Conversation 2"]
     assert shown(model, ListRole.HEADING) == [True, False, True, False]
     assert shown(model, ListRole.TRAILING) == [None, "", None, ""]
-    spoken = shown(model, Qt.ItemDataRole.AccessibleTextRole)
-    assert str(spoken[1]).endswith(", pinned, private")
+    assert str(shown(model, Qt.ItemDataRole.AccessibleTextRole)[1]).endswith(", pinned, private")
     assert model.data(model.index(1), ListRole.VALUE) == old
-    heading = model.index(0)
-    assert model.value_at(heading) is model.value_at(QModelIndex()) is None
+    assert model.value_at(model.index(0)) is model.value_at(QModelIndex()) is None
     selectable = [
         bool(model.flags(model.index(row)) & Qt.ItemFlag.ItemIsSelectable) for row in (0, 1)
     ]

@@ -280,8 +280,7 @@ class Picker:
         )
         self.heard: list[str] = []
         for name in ("changed", "chosen_for_new", "page_requested"):
-            signal = getattr(self.presenter, name)
-            signal.connect(lambda name=name: self.heard.append(name))
+            getattr(self.presenter, name).connect(lambda name=name: self.heard.append(name))
         desk.open.open_path(None)
 
     def rows(self) -> list[str]:
@@ -358,5 +357,4 @@ def test_the_choice_is_stored(desk: Desk, store: Store) -> None:
     )  # fmt: skip
     desk.open.open_path(SimpleNamespace(conversation=here, path=()))
     picker.choose(desk.terse.uid)
-    stored = Library(store).open(here.id).conversation
-    assert desk.presets.of(stored) == desk.terse
+    assert desk.presets.of(Library(store).open(here.id).conversation) == desk.terse

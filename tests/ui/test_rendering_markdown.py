@@ -85,8 +85,7 @@ LINK = "[a]: https://a.x\n"
     ],
 )
 def test_a_link_is_defined_where_commonmark_has_definitions(text: str, is_link: bool) -> None:
-    targets = {run[5] for run in all_runs(text) if run[0] == "a"}
-    assert ("https://a.x" in targets) is is_link
+    assert ("https://a.x" in {run[5] for run in all_runs(text) if run[0] == "a"}) is is_link
     streamed = DocumentBuilder(THEME)
     for character in text:
         streamed.feed(character)

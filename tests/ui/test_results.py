@@ -131,8 +131,7 @@ def test_a_row_names_a_weak_match_its_day_and_model_and_escapes_its_texts() -> N
     assert relevance_text(weak) == "weak · 13%"
     assert relevance_text(turn(2, relevance=0.999)) == "99%"
     assert origin_text(weak) == "18 Mar 2026 · gpt-4o"
-    summary = turn(3, kind=PassageKind.CONVERSATION_SUMMARY)
-    assert origin_text(summary).startswith("Summary · ")
+    assert origin_text(turn(3, kind=PassageKind.CONVERSATION_SUMMARY)).startswith("Summary · ")
     tip = str(model.index(2).data(Qt.ItemDataRole.ToolTipRole))
     assert "Weak match" in tip
     assert tip.startswith("&lt;b&gt;<br>"), "a title is no markup"

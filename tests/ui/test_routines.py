@@ -80,8 +80,7 @@ def test_the_list_shows_state_and_history_and_opens_the_turn_of_a_run(screen: Sc
 def test_a_long_failure_leaves_room_for_name_and_schedule(screen: Screen) -> None:
     dialog = screen.presenter.open()
     why = "Nothing answers at http://127.0.0.1:9000/v1. Is the server running?"
-    failed = replace(RUN, outcome=Outcome.FAILED, why=why)
-    dialog.show_routines([replace(STATE, last=failed)])
+    dialog.show_routines([replace(STATE, last=replace(RUN, outcome=Outcome.FAILED, why=why))])
     row, widths = dialog.table.topLevelItem(0), dialog.table.header().sectionSize
     assert row is not None
     for column in (0, 1):

@@ -58,8 +58,7 @@ def test_a_summary_opens_and_closes_by_keyboard_and_mouse(qtbot: QtBot) -> None:
     QTest.keyClick(text.view, Qt.Key.Key_Return)
     shown.settle()
     assert shown.turn(0).height() > closed
-    summary = text.builder.document.find("more")
-    at = text.view.cursorRect(summary).center()
+    at = text.view.cursorRect(text.builder.document.find("more")).center()
     QTest.mouseClick(text.view.viewport(), Qt.MouseButton.LeftButton, pos=at)
     shown.settle()
     assert shown.turn(0).height() == closed

@@ -277,8 +277,7 @@ def test_only_the_last_reply_can_be_continued(show: Show, status: ExchangeStatus
 
 
 def test_a_read_only_conversation_offers_no_change(show: Show) -> None:
-    half = turn(0, "Go", "Half", status=ExchangeStatus.INTERRUPTED)
-    shown = show(half)
+    shown = show(turn(0, "Go", "Half", status=ExchangeStatus.INTERRUPTED))
     changes = {"Edit", "Regenerate", "Fork from here", "Continue"}
 
     def offered() -> set[str]:
@@ -294,8 +293,7 @@ def test_a_read_only_conversation_offers_no_change(show: Show) -> None:
 
 
 def test_what_is_written_to_memory_can_be_undone_without_moving_focus_or_view(qtbot: QtBot) -> None:
-    contents = [turn(at, "Go", "So. " * 300) for at in range(6)]
-    shown = Shown(qtbot, contents).settle()
+    shown = Shown(qtbot, [turn(at, "Go", "So. " * 300) for at in range(6)]).settle()
     saved = WrittenLine("u", "Saved to memory: a text", (("undo", "Undo"),))
     shown.view.show_written(3, (saved,))
     shown.view.scroll_to_turn(3)
@@ -499,8 +497,7 @@ def test_the_labels_of_actions_are_in_line_with_the_text(show: Show) -> None:
     copy = frame.footer.buttons[0]
     label_px = copy.fontMetrics().horizontalAdvance(copy.text())
     label_x = copy.mapTo(frame, QPoint((copy.width() - label_px) // 2, 0)).x()
-    text = frame.texts[0]
-    assert abs(label_x - text.mapTo(frame, QPoint(0, 0)).x()) <= 1
+    assert abs(label_x - frame.texts[0].mapTo(frame, QPoint(0, 0)).x()) <= 1
 
 
 def test_actions_without_room_are_in_a_menu(show: Show) -> None:

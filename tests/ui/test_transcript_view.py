@@ -49,8 +49,7 @@ CHIPS = Sources(
 def uneven(count: int, seed: int = 7) -> list[TurnContent]:
     """Return turns of very different heights."""
     dice = random.Random(seed)
-    code = "```python\n" + "x = 1\n" * 30 + "```"
-    answers = (WORDS, WORDS * 30, code, "- item\n" * 25, "ok")
+    answers = (WORDS, WORDS * 30, "```python\n" + "x = 1\n" * 30 + "```", "- item\n" * 25, "ok")
     return [
         turn(at, WORDS * dice.randint(1, 3), f"Answer {at}\n\n" + dice.choice(answers))
         for at in range(count)
@@ -385,8 +384,7 @@ def test_a_finished_reply_is_not_rendered_again_when_it_is_stored(shown: Shown) 
     folds = [fold.title for fold in widget.findChildren(Fold)]
     assert folds[0] == "Thought process"
     assert "120 ms" in folds[1]
-    blocks = (Thinking("let me see"), call, result, Text(answer))
-    stored = message(99, Role.ASSISTANT, *blocks)
+    stored = message(99, Role.ASSISTANT, Thinking("let me see"), call, result, Text(answer))
     content = TurnContent((*shown.contents[index].messages, stored), footer=footer)
     shown.view.provide(index, content)
     assert widget.texts() == before

@@ -43,8 +43,7 @@ def options(
             how = {"type": default[0], "nargs": "+", "action": "extend", "default": []}
         elif isinstance(default, list):
             how = {"type": type(default[0]), "nargs": "*", "default": default}
-        flag = f"--{name.replace('_', '-')}"
-        parser.add_argument(flag, required=name in required, **how)
+        parser.add_argument(f"--{name.replace('_', '-')}", required=name in required, **how)
     return parser.parse_args()
 
 
