@@ -273,7 +273,7 @@ def make_old(store: Store) -> None:
 def test_a_draft_is_stored_without_text_of_its_files(store: Store, files: AttachmentFiles) -> None:
     library, file = Library(store), attach(files, b"many words", "b.txt").file
     library.save_draft(None, Draft("Look", (file,)))
-    assert [each.text for each in Conversations(store).draft(None).files] == [""]  # type: ignore[union-attr]
+    assert [each.text for each in Conversations(store).draft(None).files] == [""]
     assert library.draft(None) == Draft("Look", (file,))
     files.path(file.content_hash or "").unlink()
     assert library.draft(None).text == "Look"

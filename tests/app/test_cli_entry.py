@@ -433,8 +433,6 @@ def test_closed_streams_and_readers_that_stop(data_dir: Path) -> None:
     command = [sys.executable, "-m", "app", "--data-dir", str(data_dir), "show", "1"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         assert process.stdout.read(6) == b"# Long"
         process.stdout.close()
         assert process.stderr.read() == b""

@@ -162,7 +162,6 @@ def test_the_newest_points_remain(before_lines: int, added_lines: int, kept_of_a
         for each in range(added_lines)
     ]
     part = compaction_part(joined(before, "\n".join(added), 1_500), ConversationId(1), 1_500)
-    assert part is not None
     assert part.tokens <= 1_500
     whole = [each for each in added if f"> {each}" in part.text]
     assert whole == added[len(added) - len(whole) :]

@@ -187,7 +187,6 @@ def test_a_quote_says_that_its_file_has_changed_or_is_gone(library: DocumentLibr
     assert (place.file, place.title, place.text) == (FileState.CHANGED, path.name, "")
     now = services.document_texts.at(link)
     assert now.is_former
-    assert now.passage is not None
     assert (now.passage.page, now.passage.text.strip()) == (2, "Nobody knows who repaired it.")
     path.unlink()
     library.look()
@@ -208,7 +207,6 @@ def test_a_removed_document_is_gone_from_prompts_that_quoted_any_version(
     services, store = library.services, library.services.store
     exchange = stored_prompt(library)
     kept = Prompts(store).of(exchange)
-    assert kept is not None
     assert ANSWER in kept.parts[0].text
     services.back_up()
     if before == "edited":
@@ -219,7 +217,6 @@ def test_a_removed_document_is_gone_from_prompts_that_quoted_any_version(
     remains = services.documents.remove([library.folder])
     assert remains[0] == "1 answer of a model that used them stays in its conversation."
     redacted = Prompts(store).of(exchange)
-    assert redacted is not None
     assert FORGOTTEN in redacted.parts[0].text
     assert "Varga" not in redacted.parts[0].text
     assert services.passages.of_kind(PassageKind.DOCUMENT) == frozenset()

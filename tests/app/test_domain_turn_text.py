@@ -141,7 +141,6 @@ def test_a_part_id_contains_passage_and_number(passage: int, number: int) -> Non
 def test_a_passage_has_its_exchange_and_hash() -> None:
     messages = (said(Role.USER, Text("Why?")), said(Role.ASSISTANT, Text("So.")))
     passage = turn_passage(PassageId(9), EXCHANGE, messages)
-    assert passage is not None
     assert (passage.source_id, passage.exchange_id, passage.conversation_id) == (7, 7, 3)
     assert passage.content_hash == content_hash("Why?\n\nSo.")
     assert passage.created_at == AT
@@ -151,7 +150,6 @@ def test_a_passage_has_its_exchange_and_hash() -> None:
 def test_turns_that_are_incomplete_or_have_no_text() -> None:
     broken = replace(EXCHANGE, status=ExchangeStatus.INTERRUPTED)
     passage = turn_passage(PassageId(9), broken, (said(Role.USER, Text("Why?")),))
-    assert passage is not None
     assert passage.tokens == 0
     results = (said(Role.TOOL, ToolResult("1", "grep", "found")),)
     assert turn_passage(PassageId(9), EXCHANGE, results) is not None

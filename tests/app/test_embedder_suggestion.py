@@ -40,7 +40,6 @@ def test_it_is_made_for_a_library_that_is_partly_not_english(
 ) -> None:
     add_conversation(store, *ENGLISH, *foreign[:12])
     found = suggestions.read()
-    assert found is not None
     assert found.choice == MULTILINGUAL
     assert "23" in found.reason
 

@@ -37,7 +37,6 @@ def test_a_model_calls_a_tool_and_answers(chat_with: MakeChat) -> None:
     assert chat.model.requests[1].messages[:1] == chat.model.requests[0].messages
     assert [type(event) for event in reply.drain()].count(ToolCompleted) == 1
     usage = exchange.usage
-    assert usage is not None
     assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (40, 6, 20)
     assert usage.cost_usd == 3.0
     rows = "SELECT output_tokens FROM spend ORDER BY 1"
@@ -167,7 +166,6 @@ def test_a_request_that_fails_after_a_round_keeps_the_round(chat_with: MakeChat)
     again = chat.retry(exchange)
     assert chat.messages(again)[-1].text == "Here it is."
     assert len(chat.results(again)) == 1  # the tool was not run again
-    assert again.usage is not None
     assert again.usage.output_tokens >= 2
 
 

@@ -423,7 +423,6 @@ def test_quotes_in_a_running_reply_are_redacted_when_stored(book: Book) -> None:
     stored.journal_reply(book.store, running, reply, "more")
     book.store.save(changes.PromptStored(prompt))
     kept = book.services.prompts.of(exchange.id)
-    assert kept is not None
     assert [piece.text for piece in kept.parts[0].pieces] == [
         "\nFacts:\n", f"- fact 99 · today\n  > {STAYS}\n",
     ]  # fmt: skip

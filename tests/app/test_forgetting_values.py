@@ -103,7 +103,7 @@ def test_a_value_is_in_no_row_and_no_file_and_the_rest_stays(store: Store) -> No
     assert messages[0].text == f"My key is {FORGOTTEN}, keep it"
     (call,) = [each for each in messages if len(each.blocks) == 3]
     assert call.raw is None
-    assert json.loads(call.blocks[2].arguments) == {"query": FORGOTTEN}  # type: ignore[union-attr]
+    assert json.loads(call.blocks[2].arguments) == {"query": FORGOTTEN}
     assert store.rows("SELECT text FROM core_memory") == [(f"First\nUses {FORGOTTEN}",)]
     assert store.rows("SELECT name FROM tag") == [("kept",)]
     assert check(store).problems == ()

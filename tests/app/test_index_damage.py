@@ -83,7 +83,6 @@ def test_damage_is_detected(sound: Path, tmp_path: Path, damage: Callable[[Path]
 
 def test_a_damaged_file_is_named(folder: Path) -> None:
     seal = read_manifest(folder)
-    assert seal is not None
     check_files(folder / seal.files, seal.opstamp)
     (terms, *_) = (folder / seal.files).glob("*.term")
     zero_a_part(terms)
@@ -138,7 +137,6 @@ def test_after_a_kill_during_commits_all_that_was_committed_is_there(tmp_path: P
             [sys.executable, str(HERE), str(folder)], stdout=subprocess.PIPE, text=True,
             cwd=HERE.parents[2], env={**os.environ, "PYTHONPATH": str(HERE.parents[2])},
         )  # fmt: skip
-        assert child.stdout is not None
         for _ in range(2 + round_number):
             committed = int(child.stdout.readline())
         child.send_signal(signal.SIGKILL)

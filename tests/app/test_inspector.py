@@ -104,7 +104,6 @@ def test_an_inspection_has_all_runs_and_compares_with_the_turn_before(store: Sto
     assert newest.runs == (last.sent_at, older.sent_at)
     ranks = [(each.rank, each.place.item.injected) for each in newest.sources]
     assert ranks == [(1, True), (2, False)]
-    assert newest.sent is not None
     assert newest.sent.parts[-1].text == "user: what do I like?"
     assert newest.compared is not None
     assert [each.state for each in newest.compared] == [PartState.SAME, PartState.CHANGED]

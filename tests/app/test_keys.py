@@ -70,7 +70,6 @@ def test_the_environment_takes_precedence() -> None:
     store = KeyStore({"MY_KEY": f" {CANARY}\n", "EMPTY": "  "})
     store.save("p", ORIGIN, "sk-other")
     found = store.find("p", ORIGIN, "MY_KEY")
-    assert found is not None
     assert (reveal(found), found.location_text) == (CANARY, "MY_KEY")
     assert "MY_KEY" in found.remedy
     for variable in ("OTHER_KEY", "EMPTY", None):
@@ -82,7 +81,6 @@ def test_a_key_belongs_to_a_provider_at_an_origin(backend: Backend) -> None:
     assert backend.saved == {ACCOUNT: CANARY}
     again = KeyStore({})
     found = again.find("p", ORIGIN)
-    assert found is not None
     assert (reveal(found), found.location_text) == (CANARY, "the keyring")
     assert "MY_KEY" not in found.remedy
     for other in (("q", ORIGIN), ("p", "https://evil.example"), ("p", "http://api.example.com")):
@@ -120,7 +118,6 @@ def test_without_a_usable_keyring_a_key_lasts_for_the_session(
     store = KeyStore({})
     assert store.save("p", ORIGIN, CANARY) is KeyLocation.SESSION
     found = store.find("p", ORIGIN)
-    assert found is not None
     assert (reveal(found), found.location_text) == (CANARY, "this session")
     assert KeyStore({}).find("p", ORIGIN) is None
 
@@ -159,7 +156,6 @@ def test_without_a_keyring_keys_are_in_a_file_that_a_passphrase_opens(tmp_path: 
     assert again.save("r", ORIGIN, "sk-r") is KeyLocation.SESSION
     again.unlock(PASSPHRASE)
     found = again.find("p", ORIGIN)
-    assert found is not None
     assert (reveal(found), found.location_text) == (CANARY, "the key file")
     assert not again.is_locked("p", ORIGIN)
     again.forget("q", ORIGIN)

@@ -103,7 +103,6 @@ def prompt_with(asker: ConversationRecord, *pieces: PromptPiece) -> StoredPrompt
 def redacted(store: Store, asker: ConversationRecord) -> list[bool]:
     """Return which pieces of the stored prompt have a placeholder."""
     kept = Prompts(store).of(asker.exchanges[0].id)
-    assert kept is not None
     return [piece.text == FORGOTTEN for piece in kept.parts[0].pieces]
 
 

@@ -128,7 +128,6 @@ def test_lasting_facts_are_proposed_by_category_and_lines_know_their_fact(librar
     library.run()
     state = library.profile.state()
     assert library.profile.lines() == ()
-    assert state.proposal is not None
     assert state.proposal.author == "extractive"
     assert [line.text for line in state.diff.added] == [NAME, CAT, TEA]
     assert [line.sources for line in state.diff.added] == [
@@ -238,7 +237,6 @@ def test_an_edited_proposal_decides_each_line(library: Library) -> None:
     facts = library.learn(NAME, HOME, TEA)
     library.run()
     proposal = library.profile.state().proposal
-    assert proposal is not None
     library.profile.set(f"- {NAME}\nI live in Rome, Trastevere\nI am tall", proposal.made_at)
     lines = library.profile.lines()
     assert [line.text for line in lines] == [NAME, "I live in Rome, Trastevere", "I am tall"]
@@ -365,7 +363,6 @@ def test_a_proposal_stored_after_its_fact_was_forgotten_does_not_keep_it(library
     library.profile.propose(lines, "scripted:1", "key")
     assert [line.text for line in library.profile.state().diff.added] == [NAME]
     review = ProfileRows(library.store).review()
-    assert review is not None
     assert review.facts_key == "", "to be repeated"
 
 
@@ -404,7 +401,6 @@ def store_prompt(library: Library, pieces: tuple[PromptPiece, ...] | None = None
 
 def sent_profile(library: Library) -> list[str]:
     prompt = library.services.prompts.of(library.talk.exchanges[0].id)
-    assert prompt is not None
     return [piece.text for part in prompt.parts for piece in part.pieces]
 
 
@@ -427,7 +423,6 @@ def test_a_model_is_asked_once_for_facts_and_present_profile(library: Library) -
     assert all(text in asked.user for text in (NAME, HOME, TEA, "I am tall"))
     assert not any(text in asked.system for text in (NAME, HOME, TEA, "I am tall"))
     state = library.profile.state()
-    assert state.proposal is not None
     assert state.proposal.author == "scripted:1"
     assert [line.text for line in state.proposal.lines] == [
         "I am tall",
@@ -473,7 +468,6 @@ def test_without_a_usable_line_the_facts_are_proposed(library: Library) -> None:
     with_model(library, ("Nobody said this", [99_999]))
     assert library.proposed() == {NAME, HOME, TEA}
     proposal = library.profile.state().proposal
-    assert proposal is not None
     assert proposal.author == "extractive"
     assert count_rows(library.store, "spend", "purpose = 'profile_writer'") == 1
 
@@ -482,7 +476,6 @@ def test_a_model_brings_back_nothing_that_was_rejected(library: Library) -> None
     name, home, _tea = library.learn(NAME, HOME, TEA)
     library.run()
     proposal = library.profile.state().proposal
-    assert proposal is not None
     library.profile.set(NAME, proposal.made_at)
     library.next_day()
     rice, maps, _fog = library.learn("I prefer rice", "I prefer maps", "I prefer fog")
@@ -544,7 +537,6 @@ def test_an_export_brings_the_profile_as_a_proposal(library: Library, tmp_path: 
         import_files(other.store, [file])
         state = other.profile.state()
         assert state.lines == ()
-        assert state.proposal is not None
         assert state.proposal.author == "import"
         assert {line.text for line in state.diff.added} == {NAME, HOME, TEA, "I am tall"}
         assert all(line.sources for line in state.diff.added if line.text != "I am tall")

@@ -126,7 +126,6 @@ def test_a_key_is_bound_to_the_origin_of_its_base_url(server: Loopback) -> None:
     built = ProviderRegistry(lambda: configs, KeyStore({}), environ={})
     assert built.save_key("local", " sk-1 \n") is KeyLocation.SESSION
     found = built.find_key("local")
-    assert found is not None
     assert found.secret.reveal() == "sk-1"
     server.always(text("yes"))
     hear(provider(built, "local"))

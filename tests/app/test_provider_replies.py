@@ -82,7 +82,6 @@ class Reply(NamedTuple):
     def check(self, heard: Heard) -> None:
         assert heard.error is None
         assert (heard.text, heard.thinking) == (self.text, self.thinking)
-        assert heard.finished is not None
         assert heard.finished.reason is self.reason
         found = [(call.name, _decoded(call.arguments)) for call in heard.calls]
         assert found == [(name, arguments) for name, _, arguments in self.calls]

@@ -215,7 +215,6 @@ def test_while_ask_runs_other_commands_are_answered_and_work_waits_for_its_end(
         words = ("ask", "Tell me a story", "--model", "local:test-model")
         command = [sys.executable, "-m", "app", "--data-dir", str(paths.root), *words]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as asking:
-            assert asking.stdout is not None
             assert asking.stdout.read(1) == b"O"
             try:
                 assert [each["title"] for each in cli.json("list")["conversations"]]

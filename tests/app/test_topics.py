@@ -475,11 +475,9 @@ def test_a_known_subject_has_a_trail_and_a_new_one_none(library: TopicLibrary) -
     )
     library.find()
     trail = library.service.trail(fifth.conversation.id)
-    assert trail is not None
     assert trail.topic.id == library.topic_of(first).id
     assert [each.id for each in trail.earlier] == sorted(ids(made["heron"]))
     trail_of_first = library.service.trail(first.conversation.id)
-    assert trail_of_first is not None
     assert not trail_of_first.earlier
     assert {each.id for each in trail_of_first.later} == ids([*made["heron"][1:], fifth])
     assert library.service.trail(new.conversation.id) is None
@@ -492,7 +490,6 @@ def test_a_trail_leaves_out_what_is_hidden(library: TopicLibrary) -> None:
     gone, *_ = made["heron"]
     library.store.save(ConversationEdited(gone.conversation.id, deleted_at=AT))
     trail = library.service.trail(last.conversation.id)
-    assert trail is not None
     assert {each.id for each in trail.earlier} == ids(made["heron"][1:])
     library.service.hide(trail.topic.id)
     assert library.service.trail(last.conversation.id) is None
@@ -509,7 +506,6 @@ def test_a_trail_stays_inside_the_boundary_of_its_project(library: TopicLibrary)
 
     def earlier() -> set[ConversationId]:
         trail = library.service.trail(last.conversation.id)
-        assert trail is not None
         return {each.id for each in trail.earlier}
 
     assert earlier() == ids(free)

@@ -126,10 +126,8 @@ def test_without_the_thread_a_question_loads_what_it_needs(desk: Desk, server: L
     assert desk.vector_search.problem == ""
     desk.embed()
     query = desk.vector_search.query_vector("a plant")
-    assert query is not None
     assert (query.index.passage_count, query.vector.shape) == (len(TEXTS), (384,))
     embedded = desk.vector_search.embedded()
-    assert embedded is not None
     assert (embedded.space, embedded.share) == ("all_minilm_l6_v2", 1.0)
     choose(desk, LOCAL)
     desk.embed()

@@ -103,7 +103,6 @@ def test_new_vectors_are_found_after_catching_up_and_read_once(
     assert held(sync) is None
     sync.catch_up()
     index = sync.index_for(SPACE)
-    assert index is not None
     assert passage_id_of(index.search(vector_of(first), 1)[0].part_id) == first
     embed(store, vectors, [second])
     sync.catch_up()

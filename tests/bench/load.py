@@ -97,7 +97,6 @@ def _send(services: Services, question: str, evidence: frozenset[ExchangeId]) ->
     took = timed(lambda: services.chat.send(None, (Text(question),)).result(900).done.result(900))
     exchange = took.result
     prompt = services.prompts.of(exchange.id)
-    assert prompt is not None
     injected = [each for each in prompt.items if each.injected]
     services.library.delete(exchange.conversation_id)  # else it is found for the next question
     return Sent(

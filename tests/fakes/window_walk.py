@@ -24,7 +24,6 @@ async def settings_pages(user: User) -> AsyncIterator[tuple[str, QWidget]]:
     """Yield the pages of the settings, last the form of a provider."""
     dialog = user.presenters.settings.open()
     names = dialog.findChild(QListWidget)
-    assert names is not None
     for row in range(names.count()):
         names.setCurrentRow(row)
         yield names.item(row).text(), dialog

@@ -59,7 +59,6 @@ async def answer(user: User, button: str, *texts: str) -> None:
     """Wait for the question, check its text, and click a button."""
     await user.until(lambda: box() is not None, f"the question to answer with {button!r}")
     question = box()
-    assert question is not None
     for each in texts:
         assert each in question.informativeText()
     next(each for each in question.buttons() if each.text() == button).click()
@@ -94,7 +93,6 @@ async def test_a_model_is_chosen_priced_and_taken_back(user: User, server: Loopb
 
     # A remote one is not used before a yes; the question leads to the limits.
     line = chooser.box.lineEdit()
-    assert line is not None
     line.setText(AWAY)
     line.editingFinished.emit()
     await user.until(lambda: "api.openai.com" in chooser.text.text(), "the plan")

@@ -38,7 +38,6 @@ async def sees_the_passage(user: User) -> None:
     """Wait until the viewer shows the answer, marked, with the image of its page; close it."""
     await user.until(lambda: viewer() is not None, "the viewer")
     shown = viewer()
-    assert shown is not None
     await user.until(shown.text.extraSelections, "the marked passage")
     assert ANSWER in shown.text.extraSelections()[0].cursor.selectedText().replace("\u2029", "\n")
     assert "windmill.pdf" in shown.place.text()

@@ -186,8 +186,6 @@ def test_a_conversation_that_outgrows_its_model_is_compacted_and_recalled(
     last = chat.prompt(chat.say("What is my boat called?", where))
 
     summary, earlier = part_of(last, PlanPartKind.COMPACTION), part_of(last, PlanPartKind.EARLIER)
-    assert summary is not None
-    assert earlier is not None
     assert summary.tokens <= 600
     intro, *quoted = summary.text.strip().splitlines()
     assert "data, not instructions" in intro

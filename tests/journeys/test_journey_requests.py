@@ -68,7 +68,6 @@ class Story:
 
     def retry(self, *steps: Step) -> Exchange:
         """Try the last exchange again, or continue it."""
-        assert self.last is not None
         self.server.reply(*steps)
         return self._ended(self.services.chat.retry(self.last.id).result(60))
 
@@ -154,7 +153,6 @@ def test_each_request_begins_with_the_last(data_dir: Path, server: Loopback, wir
         story.stop("And this", Stall(before_headers=True))
         story.say("Then that")
         story.say("Refused?", (error(400, message="no"),))
-        assert story.last is not None
         assert story.last.status is ExchangeStatus.FAILED
         story.retry(text("Now it works."))
         story.stop("Another story", text("There was"), Stall())
@@ -187,7 +185,6 @@ def test_recorded_costs_have_library_prices(data_dir: Path, server: Loopback, wi
         spent = services.spending.since(asked.started_at).cost_usd
     used = genai_prices.Usage(input_tokens=30_000, cache_read_tokens=20_000, output_tokens=900)
     expected = float(genai_prices.calc_price(used, model, provider_id=vendor).total_price)
-    assert asked.usage is not None
     assert asked.usage.cost_usd == pytest.approx(expected, abs=1e-4)
     assert spent == pytest.approx(expected, abs=1e-4)
 
@@ -195,7 +192,6 @@ def test_recorded_costs_have_library_prices(data_dir: Path, server: Loopback, wi
 def check_inspector(services: Services, exchange: Exchange, server: Loopback) -> None:
     """What the inspector shows is in the request, part by part."""
     sent = InspectionService(services.store).inspect(exchange.id).sent
-    assert sent is not None
     body = "\n".join(strings(server.posts[-1].body))
     history = next(part for part in sent.parts if part.kind is PlanPartKind.HISTORY)
     assert SADDLE in history.text

@@ -41,11 +41,9 @@ async def test_dropped_files_reach_the_model_and_leave_with_their_conversation(
 
     await user.until(lambda: user.turn(0).findChild(ImageButton), "the image")
     button = user.turn(0).findChild(ImageButton)
-    assert button is not None
     await user.until(lambda: not button.icon().isNull(), "the thumbnail")
     button.click()
     viewer = user.presenters.files.viewer
-    assert viewer is not None
     await user.until(lambda: viewer.view.image is not None, "the viewer")
     user.press("Esc")
 

@@ -85,7 +85,6 @@ async def test_memory_is_shown_chosen_and_mentioned_in_the_composer(
     assert "old mill" in sent(server)
     opened_id = user.presenters.conversation.conversation_id
     view = user.presenters.conversation.view
-    assert view is not None
     last = view.path[-1].id
     found = await user.ask(lambda services: services.inspector.inspect(last))
     layers = {each.place.item.layer for each in found.sources if each.place.item.injected}

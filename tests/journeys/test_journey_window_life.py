@@ -83,7 +83,6 @@ async def test_a_killed_window_comes_back_with_the_reply_it_was_reading(
     await user.until(lambda: STORY in user.turn_text(0))
     assert user.turn(0).findChild(InterruptionPanel) is not None
     assert user.window.chat.title.text() == "Tell me a story"
-    assert user.presenters.conversation.view is not None
     assert user.presenters.conversation.view.path[0].status is ExchangeStatus.INTERRUPTED
 
 
@@ -188,7 +187,6 @@ async def test_a_command_s_messages_keep_position_and_edit(user: User, data_dir:
     await user.until(lambda: len(user.transcript.heights) == 2)
     await user.until(lambda: "Line 59" in user.turn_text(1) and user.transcript.is_settled)
     frame = user.turn(0).findChild(UserFrame)
-    assert frame is not None
     user.transcript.scroll_to_anchor(AtItem(0, 0))
     frame.setFocus()
     user.click("Edit", frame)

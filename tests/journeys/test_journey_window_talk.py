@@ -39,7 +39,6 @@ async def found(user: User, kind: type[QWidget]) -> QWidget:
 def begin_edit(user: User) -> None:
     """Click Edit under the first question."""
     frame = user.turn(0).findChild(UserFrame)
-    assert frame is not None
     frame.setFocus()
     user.click("Edit", frame)
 
@@ -229,7 +228,6 @@ async def test_an_answer_is_regenerated_and_a_turn_forked(user: User, server: Lo
     await user.say("Throw a coin.")
     await user.answered(0, "Heads.")
     view = user.presenters.conversation.view
-    assert view is not None
     user.press("Ctrl+R")
     await user.answered(0, "Tails.")
     assert "2/2" in user.turn_text(0)
@@ -281,7 +279,6 @@ async def test_an_answer_that_is_complete_before_its_turn_was_read_is_shown(
     server.reply(text("Paris.")).reply(text("Rome."))
     await user.start_with_model(server.v1)
     replies = user.presenters.findChild(RunningReplies)
-    assert replies is not None
     ended: list[object] = []
     replies.ended.connect(lambda *end: ended.append(end))
     for turn, words in enumerate(("Paris.", "Rome.")):
@@ -297,7 +294,6 @@ async def test_an_answer_that_is_complete_before_its_turn_was_read_is_shown(
 def hold_running_turns(user: User, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Hold back what is read of a conversation whose reply runs, as a slow disk does."""
     services, let_go = user.running.services, threading.Event()
-    assert services is not None
     read = services.library.open
 
     def slowly(conversation_id: int, show: int | None = None) -> ConversationView:

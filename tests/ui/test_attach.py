@@ -69,7 +69,6 @@ def test_files_are_read_shown_and_removed(attaching: Attaching, tmp_path: Path) 
     assert attaching.names == ["a.png", "b.pdf"]
     row = attaching.pane.composer.files
     holder = row.widget()
-    assert holder is not None
     assert not holder.autoFillBackground(), "it stands on the card"
     assert row.isVisible()
     image, document = attaching.pane.composer.draft.files

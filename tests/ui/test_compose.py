@@ -250,7 +250,6 @@ def test_a_sent_turn_is_appended_without_reading_the_conversation(compose: Compo
     compose.commit()
     assert compose.library.calls == []
     assert [each[0] for each in compose.transcript.calls] == ["add_turn", "begin_reply"]
-    assert compose.conversation.view is not None
     assert [each.id for each in compose.conversation.view.path] == [1, 2, 3]
 
 
@@ -556,7 +555,6 @@ def test_a_new_record_is_announced_and_a_deleted_conversation_is_left(compose: C
     compose.library.record = replace(record, title="New")
     compose.bridge.changed.emit(change)
     assert [each.title for each in updated] == ["New"]
-    assert compose.conversation.view is not None
     assert compose.conversation.view.conversation.title == "New"
     compose.library.record = None
     compose.bridge.changed.emit(change)

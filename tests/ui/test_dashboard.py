@@ -79,7 +79,6 @@ def test_cards_with_failures_fit_the_narrowest_dashboard(
         assert card.failures.isVisible()
         assert card.minimumSizeHint().width() <= view.viewport().width()
     body = view.widget()
-    assert body is not None
     qtbot.waitUntil(lambda: body.width() <= view.viewport().width())
 
 

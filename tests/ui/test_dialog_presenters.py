@@ -179,7 +179,6 @@ def test_an_edited_summary_is_left_only_after_a_question(
     written = [each[1:] for each in summaries.store.calls if each[0] == "write"]
     assert written == [(SummaryTarget.CONVERSATION, TALK, "mine")] * count
     source = summaries.pane.source
-    assert source is not None
     assert (source.of is SummaryTarget.EXCHANGE if way == "choose" else bool(left)) is leaves
     assert summaries.pane.is_edited is not leaves
 
@@ -202,7 +201,6 @@ def test_an_edited_summary_stays_when_another_one_is_opened(summaries: Summaries
     assert summaries.pane.text.toPlainText() == "mine"
     summaries.pane.save.click()
     assert ("write", SummaryTarget.CONVERSATION, TALK, "mine") in summaries.store.calls
-    assert summaries.pane.source is not None
     assert summaries.pane.source.source_id == 8
 
 
@@ -273,7 +271,6 @@ def test_the_import_dialog_can_be_closed_however_the_import_ended(
     imports.presenter.start([Path("export.zip")])
     assert not imports.presenter.is_running
     dialog = imports.presenter.dialog
-    assert dialog is not None
     assert not dialog.isModal()
     dialog.reject()
     assert not dialog.isVisible()
@@ -288,7 +285,6 @@ def test_an_import_is_cancelled_and_a_second_one_waits_for_its_end(imports: Impo
     imports.presenter.start([Path("other.zip")])
     assert len(imports.banner.messages) == 1
     dialog = imports.presenter.dialog
-    assert dialog is not None
     dialog.reject()
     assert dialog.isVisible()
     imports.bridge.release()
@@ -322,7 +318,6 @@ def test_what_an_import_would_add_is_shown_first_and_can_be_undone(imports: Impo
 def test_a_preview_that_is_left_stores_nothing(imports: Imports) -> None:
     imports.preview = ImportReport(1, 1, 2)
     imports.presenter.start([Path("export.zip")])
-    assert imports.presenter.dialog is not None
     imports.presenter.dialog.reject()
     imports.presenter.start([Path("other.zip")])
     assert imports.dry_runs == [True, True]

@@ -201,7 +201,6 @@ def test_a_new_version_is_compared_with_the_one_before_it() -> None:
     restore.click()
     assert restored == [shown[3].made_at, shown[3].made_at, shown[1].made_at]
     diff = view.findChild(QTextBrowser)
-    assert diff is not None
     assert "text" in diff.toPlainText()
     view.show_versions(shown[:1])
     assert not restore.isVisible()

@@ -92,7 +92,6 @@ def test_an_import_with_news_offers_questions(parts: Parts, turns: int) -> None:
     presenter.question_chosen.connect(asked.append)
     presenter.sample_closed.connect(lambda: closed.append(True))
     presenter.start([SAMPLE])
-    assert presenter.dialog is not None
     buttons = [
         each for each in presenter.dialog.findChildren(QPushButton) if "Tea && cake" in each.text()
     ]

@@ -256,9 +256,7 @@ def test_the_memory_pane_opens_and_closes_from_the_header_too(window: MainWindow
     assert (window.memory_dock.isVisible(), checked(window)) == (True, ["sources"])
     window.memory.knowledge.facts.box.setFocus()
     title = window.memory_dock.titleBarWidget()
-    assert title is not None
     close = title.findChild(QToolButton)
-    assert close is not None
     close.click()
     assert window.memory_dock.isHidden()
     assert window.focusWidget() is window.chat.composer.box, "not the title, which is edited then"
@@ -331,7 +329,6 @@ def test_the_palette_runs_an_action_once_where_a_single_click_activates() -> Non
     palette = CommandPalette([action], parent)
     palette.open()
     view = palette.findChild(QTreeView)
-    assert view is not None
     row = view.model().index(0, 0)
     view.clicked.emit(row)  # Qt emits both where the desktop activates on a single click
     view.activated.emit(row)

@@ -244,12 +244,10 @@ def test_a_narrow_page_cuts_no_setting(page: MemoryPage) -> None:
     QApplication.processEvents()
     area = page.findChildren(QScrollArea)[0]
     content = area.widget()
-    assert content is not None
     assert content.minimumSizeHint().width() <= content.width() <= area.viewport().width()
     page.editors[0].setMinimumWidth(420)  # as in German
     for width in range(600, 760, 20):
         page.resize(width, 500)
         QApplication.processEvents()
         side = area.parentWidget()
-        assert side is not None
         assert area.width() <= side.width()

@@ -319,9 +319,9 @@ def test_test_questions_are_listed_run_opened_and_removed(explain: Explain) -> N
     view = explain.view
     view.show()
     row = view._table.topLevelItem
-    assert [row(0).text(at) for at in (0, 2)] == ["bread", "1"]  # type: ignore[union-attr]
+    assert [row(0).text(at) for at in (0, 2)] == ["bread", "1"]
     view.run_requested.emit()
-    assert row(0).text(2).startswith("4")  # type: ignore[union-attr]
+    assert row(0).text(2).startswith("4")
     view.remove_requested.emit(explain.probe)
     assert ("drop", explain.probe) in explain.probes.calls
     explain.probes.error = IndexUnavailable("The index is being built")

@@ -90,7 +90,6 @@ def test_a_long_failure_leaves_room_for_name_and_schedule(screen: Screen) -> Non
 def test_the_box_of_a_routine_switches_it(screen: Screen) -> None:
     dialog = screen.presenter.open()
     row = dialog.table.topLevelItem(1)
-    assert row is not None
     row.setCheckState(0, Qt.CheckState.Checked)
     assert screen.calls("switch") == [("s", True)]
 

@@ -207,7 +207,6 @@ def on_screen(dialog: WhyDialog | QuestionsView) -> str:
         if table.isVisibleTo(dialog):
             for number in range(table.topLevelItemCount()):
                 row = table.topLevelItem(number)
-                assert row is not None
                 words.append(" | ".join(row.text(at) for at in range(table.columnCount())))
     return "\n".join(words)
 

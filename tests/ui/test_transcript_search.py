@@ -41,7 +41,6 @@ def open_at(shown: Shown, index: int) -> None:
 
 def marks(shown: Shown, index: int) -> list[str]:
     widget = shown.view.turn_widget(index)
-    assert widget is not None
     return [
         each.cursor.selectedText()
         for text in widget.texts()
@@ -53,7 +52,6 @@ def test_the_passage_is_in_view_before_anything_is_painted(shown: Shown) -> None
     shown.requested.clear()
     open_at(shown, 9)
     widget, view = shown.view.turn_widget(9), shown.view
-    assert widget is not None
     assert widget.is_highlighted
     assert widget.height() > 4 * view.viewport().height()
     text = widget.texts()[-1]
@@ -62,7 +60,6 @@ def test_the_passage_is_in_view_before_anything_is_painted(shown: Shown) -> None
     assert 0 <= y <= view.viewport().height() // 2
     for index in range(view.visible_items[0], view.visible_items[1] + 1):
         near = view.turn_widget(index)
-        assert near is not None
         assert near.content is not None
     assert shown.requested == [], "nothing had to be asked for"
     shown.settle()
@@ -83,7 +80,6 @@ def test_a_passage_that_is_visible_leaves_its_turn_centered(shown: Shown) -> Non
     open_at(shown, 3)
     shown.settle()
     widget, view = shown.view.turn_widget(3), shown.view.viewport()
-    assert widget is not None
     assert abs(widget.mapTo(view, QPoint(0, widget.height() // 2)).y() - view.height() // 2) <= 2
     assert marks(shown, 3) == ["zebra", "substation"]
 

@@ -167,7 +167,6 @@ def test_thinking_tool_calls_and_system_prompts_are_folded(show: Show) -> None:
     assert {"Arguments", "Result", "Error"} <= set(labels(widget))
     assert shown.texts(0) == ["Find it", "Found."]
     tool(folds[0], "System prompt").click()
-    assert folds[0].body is not None
     assert folds[0].body.isHidden()
 
 
@@ -483,7 +482,6 @@ def test_the_last_answer_keeps_its_actions_and_showing_others_moves_nothing(show
     assert (first.height(), question.geometry(), answer.geometry()) == before
     figures = next(each for each in answer.footer.findChildren(QLabel) if each.isVisible())
     bar = answer.footer.buttons[0].parentWidget()
-    assert bar is not None
     assert figures.geometry().intersected(bar.geometry()).isEmpty()
     answer.footer.show_actions(False)
     assert figures.width() > bar.width()
@@ -512,7 +510,6 @@ def test_actions_without_room_are_in_a_menu(show: Show) -> None:
     shown.view.resize(230, 600)
     shown.settle()
     bar = footer.buttons[0].parentWidget()
-    assert bar is not None
     visible = [each for each in (*footer.buttons, more) if not each.isHidden()]
     assert all(bar.rect().contains(each.geometry()) for each in visible)
     assert bar.geometry().right() <= footer.width()

@@ -460,7 +460,6 @@ def test_the_end_is_followed_and_another_position_does_not_move(
     streaming.view.scroll_by(-up)
     streaming.settle()
     read = streaming.view.childAt(QPoint(350, 20))
-    assert read is not None
     before = read.mapTo(streaming.view, QPoint(0, 0)).y()
     GROWTHS[growth](streaming, at)
     streaming.settle()
@@ -615,7 +614,6 @@ def test_one_selection_at_a_time_is_copied_as_text_and_offered_by_the_menu(shown
             second.selectAll()
         frame.open_menu(QPoint(0, 0))
         popup = QApplication.activePopupWidget()
-        assert popup is not None
         labels = [action.text() for action in popup.actions()]
         popup.close()
         assert {"Copy", "Regenerate", "Fork from here", "Copy link", "Inspect"} <= {*labels}

@@ -422,7 +422,6 @@ def test_backup_check_and_repair_report_what_they_did(
     presenter.show_privacy()
     privacy = parts.dialog(PrivacyDialog)
     (item,) = [privacy.table.topLevelItem(n) for n in range(privacy.table.topLevelItemCount())]
-    assert item is not None
     assert (item.text(0), item.text(2)) == (row.title, row.address)
     assert all(each in privacy.detail.toPlainText() for each in (row.when, row.what))
     privacy.reject()

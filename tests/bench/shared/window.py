@@ -85,7 +85,6 @@ async def until(condition: Callable[[], object], limit_s: float = 600.0) -> None
 
 
 def status_of(user: "User", name: WorkerName) -> WorkerStatus:
-    assert user.running.services is not None
     return next(each for each in user.running.services.workers.statuses() if each.name is name)
 
 
@@ -94,8 +93,6 @@ def model_server(*arguments: str) -> Iterator[str]:
     """A model server in a process of its own, for a block; its base URL."""
     command = [sys.executable, "-m", "tests.bench.model_server", *arguments]
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.stdin.close()
 
