@@ -100,9 +100,9 @@ def test_sizes_are_read_from_headers() -> None:
 
 @given(st.binary(max_size=60), st.sampled_from([b"\xff\xd8\xff", b"RIFF1234WEBPVP8", b"BM", b""]))
 def test_no_header_raises(data: bytes, start: bytes) -> None:
-    image_size(start + data)
-    is_animated(start + data)
-    media_type_of(start + data, "x")
+    assert (image_size(start + data) or (0, 0)) >= (0, 0)
+    assert is_animated(start + data) in (False, True)
+    assert media_type_of(start + data, "x")
 
 
 # -- attaching

@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, get_origin
 
 import pytest
 from hypothesis import given
@@ -70,7 +70,8 @@ def test_every_value_of_a_row_round_trips(kind: Any, data: st.DataObject) -> Non
 def test_any_json_is_decoded_or_raises_a_value_error(plain: Any) -> None:
     for annotation in (tuple[Change, ...], Message, Pair, datetime, Role, float, bool):
         with suppress(ValueError):
-            codec.from_json_value(annotation, plain)
+            value = codec.from_json_value(annotation, plain)
+            assert isinstance(value, get_origin(annotation) or annotation)
 
 
 def test_the_json_is_compact_and_omits_defaults() -> None:

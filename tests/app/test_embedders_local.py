@@ -78,13 +78,10 @@ def test_the_included_model_has_a_card_and_a_license(embedder: LocalEmbedder) ->
     assert (SHIPPED / "LICENSE").is_file()
 
 
-def test_only_the_first_256_tokens_count(embedder: LocalEmbedder) -> None:
+def test_only_the_first_256_tokens_of_any_text_count(embedder: LocalEmbedder) -> None:
     words = [f"word{number % 7}" for number in range(600)]
     longer, shorter = embedder.embed([" ".join(words), " ".join(words[:300])])
     np.testing.assert_allclose(longer, shorter, atol=1e-5)
-
-
-def test_a_megabyte_of_one_word_and_lone_surrogates_are_texts_too(embedder: LocalEmbedder) -> None:
     vectors = embedder.embed(["a" * 1_000_000, "\ud800 broken \udfff", "nul \x00 inside"])
     assert np.isfinite(vectors).all()
 
@@ -250,20 +247,17 @@ def test_a_folder_of_the_user_is_its_own_space(foreign: Path, embedder: LocalEmb
     np.testing.assert_allclose(own.embed(TEXTS[:1]), embedder.embed(TEXTS[:1]), atol=1e-6)
 
 
-def test_another_model_under_the_same_name_is_another_space(foreign: Path) -> None:
-    before = read_folder(foreign).space.name
-    with (foreign / "model.onnx").open("r+b") as model:
-        model.seek(-1, 2)
-        model.write(b"?")
-    assert read_folder(foreign).space.name != before
-
-
-def test_the_settings_of_sentence_transformers_apply(foreign: Path) -> None:
+def test_the_files_of_a_users_folder_make_its_space(foreign: Path) -> None:
     (foreign / "sentence_bert_config.json").write_text('{"max_seq_length": 77}')
     (foreign / "1_Pooling").mkdir()
     (foreign / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     folder = read_folder(foreign)
     assert (folder.space.max_tokens, folder.pooling) == (77, "first")
+    before = read_folder(foreign).space.name
+    with (foreign / "model.onnx").open("r+b") as model:
+        model.seek(-1, 2)
+        model.write(b"?")
+    assert read_folder(foreign).space.name != before
 
 
 def test_a_model_that_does_not_fit_its_config_or_is_none_is_refused(foreign: Path) -> None:
@@ -278,9 +272,14 @@ def test_a_model_that_does_not_fit_its_config_or_is_none_is_refused(foreign: Pat
 # -- chunks and batches
 
 
-def test_short_text_is_one_chunk_and_blank_text_none(embedder: LocalEmbedder) -> None:
+def test_short_blank_and_very_long_texts_keep_their_offsets(embedder: LocalEmbedder) -> None:
     assert embedder.chunks("  A short text. ", 200, 20) == [(2, 15)]
     assert embedder.chunks(" \n ", 200, 20) == []
+    text = "Grüße \ud800 " * 3 + "filler words " * (SLICE_CHARS // 8) + "the end"
+    pieces = embedder.chunks(text, 254, 0)
+    assert text[pieces[-1][0] : pieces[-1][1]].endswith("the end")
+    joined = "".join(text[start:end] for start, end in pieces)
+    assert joined.replace(" ", "") == text.replace(" ", "")
 
 
 def test_a_long_text_is_cut_at_sentences_with_overlap_and_no_gaps(embedder: LocalEmbedder) -> None:
@@ -295,14 +294,6 @@ def test_a_long_text_is_cut_at_sentences_with_overlap_and_no_gaps(embedder: Loca
         assert text[start - 1] == " "
     tokenizer = embedder._model().tokenizer
     assert max(len(token_spans(tokenizer, text[start:end])) for start, end in pieces) <= 254
-
-
-def test_a_text_longer_than_a_slice_keeps_its_offsets(embedder: LocalEmbedder) -> None:
-    text = "Grüße \ud800 " * 3 + "filler words " * (SLICE_CHARS // 8) + "the end"
-    pieces = embedder.chunks(text, 254, 0)
-    assert text[pieces[-1][0] : pieces[-1][1]].endswith("the end")
-    joined = "".join(text[start:end] for start, end in pieces)
-    assert joined.replace(" ", "") == text.replace(" ", "")
 
 
 @given(

@@ -118,9 +118,15 @@ def test_any_form_is_read(server: Loopback, build: Build, model: RemoteModel, st
     assert server.posts[0].body.get("encoding_format") == encoding
 
 
-def test_no_texts_give_no_rows_and_send_no_request(server: Loopback, build: Build) -> None:
+def test_only_texts_and_an_unknown_dimension_take_a_request(server: Loopback, build: Build) -> None:
     assert build(OPENAI).embed([]).shape == (0, 1536)
     assert server.requests == []
+    assert build(OPENAI).space == Space("text_embedding_3_small", 1536, 8191)
+    assert server.requests == []
+    embedder = build()
+    assert embedder.space == Space("nomic_embed_text_0", 8, 512)
+    assert embedder.space.dimension == 8
+    assert len(server.posts) == 1
 
 
 def test_requests_have_up_to_2048_texts_and_300_000_tokens(server: Loopback, build: Build) -> None:
@@ -157,15 +163,6 @@ def test_any_text_gets_a_vector(server: Loopback, build: Build, text: str) -> No
 
 
 # -- the space
-
-
-def test_only_an_unknown_dimension_takes_a_request(server: Loopback, build: Build) -> None:
-    assert build(OPENAI).space == Space("text_embedding_3_small", 1536, 8191)
-    assert server.requests == []
-    embedder = build()
-    assert embedder.space == Space("nomic_embed_text_0", 8, 512)
-    assert embedder.space.dimension == 8
-    assert len(server.posts) == 1
 
 
 def test_two_servers_never_share_a_space() -> None:

@@ -159,21 +159,15 @@ def said_by(*labels: str) -> CandidateTable:
     )
 
 
-def test_a_named_speaker_counts_unless_all_are_named() -> None:
+def test_a_speaker_named_in_a_recurring_label_counts_unless_all_are() -> None:
     table = said_by("ana", "ben", "ana", "ben", "ana", "ben", "")
     named = parse_question("what did Ana buy")
     assert column("speaker_named", table, named) == [1.0, 0.0] * 3 + [0.0]
     assert order(table, named)[0] == part_id(5, 0), "the newest of Ana's"
     assert column("speaker_named", table, parse_question("did Ana meet Ben")) == [0.0] * 7
     assert column("speaker_named", table, parse_question("what did Carl buy")) == [0.0] * 7
-
-
-def test_a_label_is_a_name_only_where_it_recurs() -> None:
     table = said_by("note", "note", "", "")
     assert column("speaker_named", table, parse_question("which note was it")) == [0.0] * 4
-
-
-def test_speakers_are_named_in_scripts_without_spaces() -> None:
     table = said_by("雷明轩", "李娜", "雷明轩", "李娜", "雷明轩", "李娜")
     assert column("speaker_named", table, parse_question("雷明轩买了什么？")) == [1.0, 0.0] * 3
 

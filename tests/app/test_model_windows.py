@@ -204,15 +204,12 @@ def test_what_is_known_is_found_without_asking(bench: Bench, server: Loopback) -
     assert len(server.requests) == before
 
 
-def test_a_server_that_is_down_costs_no_failure(bench: Bench, server: Loopback) -> None:
-    server.stop()
-    assert bench.tokens() == UNKNOWN_WINDOW_TOKENS
-
-
-def test_unknown_providers_and_vendors_are_not_asked(bench: Bench, server: Loopback) -> None:
+def test_what_cannot_be_asked_has_an_unknown_window(bench: Bench, server: Loopback) -> None:
     assert bench.windows.tokens(ModelRef("nobody", "m")) == UNKNOWN_WINDOW_TOKENS
     assert bench.windows.tokens(ModelRef("openai", "m")) == UNKNOWN_WINDOW_TOKENS
     assert server.requests == []
+    server.stop()
+    assert bench.tokens() == UNKNOWN_WINDOW_TOKENS
 
 
 # -- refusals
@@ -268,15 +265,12 @@ def test_refusals_of_many_models_are_kept(bench: Bench, monkeypatch: pytest.Monk
     assert {bench.windows.tokens(ref) for ref in refs} == {4_096}
 
 
-def test_a_refusal_does_not_enlarge_what_the_user_set(bench: Bench) -> None:
+def test_a_refusal_shortens_the_next_request_and_enlarges_nothing(bench: Bench) -> None:
+    bench.refuse(None)
+    assert bench.tokens() == 6_144
     bench.windows.put(str(REF), 6_000)
     bench.refuse(8_192, 9_000)
     assert bench.tokens() == 6_000
-
-
-def test_a_refusal_that_names_no_window_shortens_the_next_request(bench: Bench) -> None:
-    bench.refuse(None)
-    assert bench.tokens() == 6_144
 
 
 @pytest.mark.parametrize("name", servers.REFUSALS)

@@ -145,7 +145,7 @@ def test_a_summary_is_not_repeated_beside_its_turns() -> None:
         assert "About herbs." in answer(beside, SUMMARY)
 
 
-def test_facts_and_memories_are_cited_by_their_id() -> None:
+def test_facts_and_memories_are_cited_by_their_id_and_quoted_once() -> None:
     said = answer(FACT, MEMORY)
     assert "[Herbs, 1 Mar 2026 · fact 57](commonplace://7/3)\n" in said
     assert "\nSaved memory, 1 Mar 2026 · memory 58\n" in said
@@ -153,9 +153,6 @@ def test_facts_and_memories_are_cited_by_their_id() -> None:
     assert "[Saved memory, 1 Mar 2026 · memory 58](commonplace://7/2)\n" in answer(in_turn)
     named = replace(RESULT, user_question="Which one? · fact 57")
     assert "· fact 57" not in answer(RESULT, named), "a question cannot look like the id of a fact"
-
-
-def test_what_a_fact_says_is_quoted_once() -> None:
     turn = FoundAnswer(RESULT, FACT.snippet, "Noted.")
     for both in ([*found(FACT), turn], [turn, *found(FACT)]):
         assert reply_of(RecallModel(lambda *_, each=both: each), "x?").count(FACT.snippet) == 1
@@ -185,9 +182,13 @@ def test_markdown_of_the_user_is_escaped(title: str, shown: str) -> None:
     assert shown in answer(replace(RESULT, user_question=title))
 
 
-def test_a_quotation_stays_a_quotation() -> None:
+def test_a_quotation_keeps_its_lines_and_a_related_table_is_one() -> None:
     said = answer(replace(RESULT, snippet="one\n```\n\nthree"))
     assert said.startswith("> one\n> ```\n>\n> three\n\n[Herbs"), "the quotation ends its code"
+    table = "| | City | Cargo |\n|---|---|---|\n| **Weight** | 25 kg | 35 kg |"
+    text = answer(replace(BIKES, snippet=table))
+    assert "City · Cargo; Weight · 25 kg · 35 kg;" in text
+    assert "|" not in text
 
 
 def test_it_searches_for_the_last_question_and_remembers_what_it_quoted() -> None:
@@ -205,10 +206,3 @@ def test_it_searches_for_the_last_question_and_remembers_what_it_quoted() -> Non
     assert model.last_quoted(ConversationId(5)) == ()
     (card,) = asyncio.run(model.models())
     assert (str(card.ref), card.title) == ("recall:", "Recall (built in)")
-
-
-def test_a_possibly_related_table_is_one_line_of_its_cells() -> None:
-    table = "| | City | Cargo |\n|---|---|---|\n| **Weight** | 25 kg | 35 kg |"
-    text = answer(replace(BIKES, snippet=table))
-    assert "City · Cargo; Weight · 25 kg · 35 kg;" in text
-    assert "|" not in text

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -20,6 +21,7 @@ from app.domain.ids import PassageId, new_uid, part_id, part_number
 from app.domain.passages import Passage, PassageKind
 from app.domain.results import SearchResult
 from app.domain.turn_text import content_hash
+from app.memory import search
 from app.memory.result_merging import merge_side_results
 from app.storage.tables.conversations import Conversations, FilterValues
 from app.storage.tables.passages import Passages
@@ -192,10 +194,13 @@ def test_filters_alone_list_the_newest_first(library: Library) -> None:
     assert [each.conversation_title for each in found] == ["2024"]
 
 
-def test_a_search_for_yesterday_lists_what_was_said_then(library: Library) -> None:
-    yesterday = datetime.now().astimezone().replace(hour=12) - timedelta(days=1)
+def test_a_search_for_yesterday_lists_what_was_said_then(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "datetime", Mock(now=Mock(return_value=AT)))
+    yesterday = AT - timedelta(days=1)
     said = {
-        title: add_conversation(library.store, f"Of {title}", title=title, at=at.astimezone(UTC))
+        title: add_conversation(library.store, f"Of {title}", title=title, at=at)
         for title, at in (("bees", yesterday), ("tea", yesterday - timedelta(days=1)))
     }
     add_conversation(library.store, "The song Yesterday", title="song")

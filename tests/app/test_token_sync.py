@@ -67,7 +67,9 @@ def bench(store: Store) -> Iterator[TokenBench]:
 # -- what the pipeline puts
 
 
-def test_what_is_embedded_gets_tokens_in_the_same_pass(bench: TokenBench) -> None:
+def test_what_is_embedded_gets_tokens_in_the_same_pass_or_those_of_its_twin(
+    bench: TokenBench,
+) -> None:
     add_conversation(bench.store, long("tea"))
     add_conversation(bench.store, long("milk"))
     status = bench.run()
@@ -77,6 +79,12 @@ def test_what_is_embedded_gets_tokens_in_the_same_pass(bench: TokenBench) -> Non
     assert bench.holds("tea", 1)
     assert bench.holds("answer", 1, 1)
     assert not bench.holds("answer", 1)
+    read = len(bench.bag.read)
+    add_conversation(bench.store, long("tea"))
+    assert bench.run().done == 3
+    assert len(bench.bag.read) == read
+    assert bench.holds("tea", 3)
+    assert bench.holds("answer", 3, 1)
 
 
 def test_tokens_in_the_overlap_of_two_chunks_are_stored_once(bench: TokenBench) -> None:
@@ -94,17 +102,6 @@ def test_a_long_message_has_its_first_tokens(bench: TokenBench) -> None:
     bench.run()
     assert bench.holds(f"word{MAX_PART_TOKENS - 1}", 1)
     assert not bench.holds(f"word{MAX_PART_TOKENS}", 1)
-
-
-def test_equal_texts_get_the_tokens_of_their_twin(bench: TokenBench) -> None:
-    add_conversation(bench.store, long("tea"))
-    bench.run()
-    read = len(bench.bag.read)
-    add_conversation(bench.store, long("tea"))
-    assert bench.run().done == 2
-    assert len(bench.bag.read) == read
-    assert bench.holds("tea", 2)
-    assert bench.holds("answer", 2, 1)
 
 
 def test_a_library_embedded_before_gets_its_tokens_after_all_else(store: Store) -> None:
@@ -128,7 +125,9 @@ def test_a_library_embedded_before_gets_its_tokens_after_all_else(store: Store) 
     bench.sync.stop()
 
 
-def test_a_deleted_cache_is_filled_again(bench: TokenBench) -> None:
+def test_a_deleted_cache_is_filled_again_and_deleted_vectors_take_their_tokens_along(
+    bench: TokenBench,
+) -> None:
     add_conversation(bench.store, long("tea"))
     bench.run()
     bench.sync.clear()
@@ -136,15 +135,13 @@ def test_a_deleted_cache_is_filled_again(bench: TokenBench) -> None:
     status = bench.run()
     assert (status.done, status.total) == (1, 1)
     assert bench.holds("tea", 1)
-
-
-def test_vectors_deleted_to_be_made_again_take_their_tokens_along(bench: TokenBench) -> None:
-    add_conversation(bench.store, long("tea"))
-    bench.run()
     bench.pipeline.start_over()
     bench.run()
     assert bench.tokenized() == {1}
     assert bench.holds("tea", 1)
+    bench.sync.start()
+    bench.vectors.drop("bag_of_words")
+    until(lambda: not any(bench.folder.iterdir()))
 
 
 def test_private_and_deleted_conversations_get_none(bench: TokenBench) -> None:
@@ -239,14 +236,6 @@ def test_tokens_that_come_after_the_deletion_are_not_stored(bench: TokenBench) -
     assert bench.pipeline.save([made]).completed == 0
     assert bench.tokenized() == set()
     assert not bench.is_in_files(CANARY)
-
-
-def test_dropping_a_space_deletes_its_file(bench: TokenBench) -> None:
-    add_conversation(bench.store, long("tea"))
-    bench.run()
-    bench.sync.start()
-    bench.vectors.drop("bag_of_words")
-    until(lambda: not any(bench.folder.iterdir()))
 
 
 def test_the_tokens_of_another_projection_are_deleted(bench: TokenBench) -> None:
