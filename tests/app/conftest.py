@@ -16,6 +16,7 @@ from tests.fakes.chats import Chat, MakeChat, open_chat
 from tests.fakes.command_line import CommandLine, Console, herbs
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import WIRES
+from tests.fakes.searchable import RecallLibrary
 from tests.fakes.stored import made, opened
 
 
@@ -30,6 +31,14 @@ def store(data_dir: Path) -> Iterator[Store]:
     """An empty store."""
     with opened(data_dir) as empty:
         yield empty
+
+
+@pytest.fixture
+def library(store: Store) -> Iterator[RecallLibrary]:
+    """Conversations about a cat and ten other subjects, and recall from them."""
+    made = RecallLibrary(store)
+    yield made
+    made.sync.stop()
 
 
 @pytest.fixture

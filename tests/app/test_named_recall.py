@@ -1,10 +1,7 @@
 """Recall of what a question asks for by name: days, and all that is known about the user."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-
-import pytest
 
 from app.domain.changes import ProjectPut
 from app.domain.ids import ConversationId, PassageId, new_uid
@@ -15,19 +12,11 @@ from app.memory.narrowing import narrowed
 from app.memory.recall_refusals import SelectionContext
 from app.memory.recall_selection import select_recalled
 from app.memory.token_budget import RecallRoom
-from app.storage.engine.store import Store
 from tests.fakes.found import said_in
 from tests.fakes.searchable import RecallLibrary
 from tests.fakes.stored import AT, add_conversation
 
 NOWHERE = ConversationId(0)
-
-
-@pytest.fixture
-def library(store: Store) -> Iterator[RecallLibrary]:
-    made = RecallLibrary(store)
-    yield made
-    made.sync.stop()
 
 
 def test_a_question_about_days_finds_their_conversations(library: RecallLibrary) -> None:

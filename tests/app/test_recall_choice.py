@@ -1,6 +1,5 @@
 """What the user chooses for one message: memory off, passages left out, conversations mentioned."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -27,13 +26,6 @@ from tests.fakes.stored import ConversationRecord, add_conversation
 
 HERE = ConversationId(1)
 OWN = PlanPart(PlanPartKind.QUESTION, 10, False, message_ids=(MessageId(990),))
-
-
-@pytest.fixture
-def library(store: Store) -> Iterator[RecallLibrary]:
-    made = RecallLibrary(store)
-    yield made
-    made.sync.stop()
 
 
 def planned(found: RetrievalResult, *left_out: int, ceiling: int = 24_000) -> ContextPlan:

@@ -19,7 +19,6 @@ from app.domain.results import FoundAnswer
 from app.memory.core_memory import ArchivalMemoryService
 from app.memory.narrowing import narrowed
 from app.memory.recall import RecallService
-from app.storage.engine.store import Store
 from app.storage.tables.recall_reads import RecallReads
 from tests.fakes.found import said_in
 from tests.fakes.searchable import CAT, FLOOR, OTHERS, VET, RecallLibrary
@@ -28,13 +27,6 @@ from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened
 WHO = "Who is the vet of my cat Minka?"
 DOCTOR = "Which doctor sees my cat Minka?"
 NOWHERE = ConversationId(0)
-
-
-@pytest.fixture
-def library(store: Store) -> Iterator[RecallLibrary]:
-    made = RecallLibrary(store)
-    yield made
-    made.sync.stop()
 
 
 def segment_of(whole: ConversationRecord, *held: int) -> SegmentContext:

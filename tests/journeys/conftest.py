@@ -19,8 +19,9 @@ from tests.fakes.user import User
 def gui_loop(qapp: QApplication) -> Iterator[asyncio.AbstractEventLoop]:
     """Return the loop that a story runs in; what it leaves is collected at its end.
 
-    So the program freezes nothing: only modules are, before the first test.
+    So the program freezes nothing: only what is there before a story is, modules above all.
     """
+    gc.freeze()
     loop = qasync.QEventLoop(qapp)
     asyncio.set_event_loop(loop)
     with pytest.MonkeyPatch.context() as patch:
