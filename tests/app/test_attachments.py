@@ -67,22 +67,15 @@ def say(store: Store, *blocks: Block) -> ConversationRecord:
 
 
 # -- by content
-
-
 @pytest.mark.parametrize(
     ("data", "name", "kind"),
-    [
-        (png(), "notes.txt", "image/png"),
-        (gif(), "a.png", "image/gif"),
-        (pdf("Hi"), "a.png", "application/pdf"),
-        (b"BM is a text", "a.bmp", "text/plain"),
-        (b"a,b\n1,2\n", "a.csv", "text/csv"),
-        ("Größe".encode("utf-16"), "a.bin", "text/plain"),
-        (("ü" * 40_000).encode(), "a.md", "text/markdown"),
-        (b"\0\1\2\xff", "a.txt", "application/octet-stream"),
-        (b"PK\3\4rest", "a.docx", "application/zip"),
-    ],
-)
+    [(png(), "notes.txt", "image/png"), (gif(), "a.png", "image/gif"),
+     (pdf("Hi"), "a.png", "application/pdf"), (b"BM is a text", "a.bmp", "text/plain"),
+     (b"a,b\n1,2\n", "a.csv", "text/csv"), ("Größe".encode("utf-16"), "a.bin", "text/plain"),
+     (("ü" * 40_000).encode(), "a.md", "text/markdown"),
+     (b"\0\1\2\xff", "a.txt", "application/octet-stream"),
+     (b"PK\3\4rest", "a.docx", "application/zip")],
+)  # fmt: skip
 def test_the_content_decides_the_media_type(data: bytes, name: str, kind: str) -> None:
     assert media_type_of(data, name) == kind
 
@@ -106,8 +99,6 @@ def test_no_header_raises(data: bytes, start: bytes) -> None:
 
 
 # -- attaching
-
-
 def test_a_large_image_gets_a_smaller_copy_and_a_small_one_none(files: AttachmentFiles) -> None:
     image = attach(files, BIG, "big.png").file
     assert isinstance(image, Image)
@@ -125,15 +116,10 @@ def test_a_large_image_gets_a_smaller_copy_and_a_small_one_none(files: Attachmen
 
 @pytest.mark.parametrize(
     ("data", "text", "has_notice"),
-    [
-        (pdf("Invoice 4711"), "Invoice 4711", False),
-        (pdf(), "", True),
-        (b"%PDF-1.4 damaged", "", True),
-        (b"Zeile 1\r\nZeile 2", "Zeile 1\nZeile 2", False),
-        (b"\0\1", "", True),
-        (b"x" * 400_001, "x" * 400_000, True),
-    ],
-)
+    [(pdf("Invoice 4711"), "Invoice 4711", False), (pdf(), "", True),
+     (b"%PDF-1.4 damaged", "", True), (b"Zeile 1\r\nZeile 2", "Zeile 1\nZeile 2", False),
+     (b"\0\1", "", True), (b"x" * 400_001, "x" * 400_000, True)],
+)  # fmt: skip
 def test_text_is_extracted_and_what_is_missing_said(
     files: AttachmentFiles, data: bytes, text: str, has_notice: bool
 ) -> None:
@@ -145,14 +131,10 @@ def test_text_is_extracted_and_what_is_missing_said(
 
 @pytest.mark.parametrize(
     "data",
-    [
-        png()[:-30],
-        b"\x89PNG\r\n\x1a\n" + b"\0" * (IMAGE_MAX_BYTES + 1),
-        b"\0" * (FILE_MAX_BYTES + 1),
-        b"",
-    ],
+    [png()[:-30], b"\x89PNG\r\n\x1a\n" + b"\0" * (IMAGE_MAX_BYTES + 1),
+     b"\0" * (FILE_MAX_BYTES + 1), b""],
     ids=["truncated image", "large image", "large file", "empty"],
-)
+)  # fmt: skip
 def test_what_cannot_be_attached_is_refused(files: AttachmentFiles, data: bytes) -> None:
     with pytest.raises(InvalidInput, match=r"'a\.png'"):
         attach(files, data, "a.png")
@@ -179,8 +161,6 @@ def test_a_program_that_exceeds_its_time_is_ended(
 
 
 # -- storage
-
-
 def test_files_are_private_stored_once_and_verified_when_read(files: AttachmentFiles) -> None:
     content_hash = files.put(b"content")
     assert files.put(b"content") == content_hash
@@ -379,8 +359,6 @@ def names(store: Store) -> int:
 
 
 # -- leaving and coming back
-
-
 @pytest.mark.parametrize("chosen", [ExportFormat.JSON, ExportFormat.JSONL])
 def test_an_export_with_its_files_is_imported_as_it_was(
     store: Store, files: AttachmentFiles, tmp_path: Path, chosen: ExportFormat

@@ -249,8 +249,6 @@ def test_only_a_whole_answer_without_thinking_is_used(
 
 
 # -- limits and consent
-
-
 def test_a_daily_limit_blocks_before_it_is_exceeded_until_the_next_day(bench: Bench) -> None:
     bench.price(1000.0, 0.0, limit_usd=1.0)
     bench.server.always(text("tea"), usage(480, 5))
@@ -328,8 +326,6 @@ def test_nothing_is_sent_without_model_consent_or_price(
 
 
 # -- reservations
-
-
 def test_a_request_is_reserved_before_the_server_gets_it(bench: Bench) -> None:
     bench.price(0.0, 1000.0)
     seen: list[tuple[object, ...]] = []
@@ -376,8 +372,6 @@ def test_nothing_is_sent_if_the_reservation_cannot_be_stored(
 
 
 # -- prompts and structured output
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_quoted_history_cannot_end_its_quotation(name: str) -> None:
     quoted = [Quoted("user", PLANTED), Quoted("assistant", "Certainly.")]

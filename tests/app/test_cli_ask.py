@@ -105,8 +105,6 @@ def test_a_missing_key_is_reported_with_the_place_of_the_conversation(
 
 
 # -- with a server
-
-
 @pytest.fixture
 def served(cli: Console, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Console:
     """Return a command line whose default model is served, and which waits for recall."""
@@ -231,8 +229,6 @@ def test_a_question_without_a_reply_is_found_once(served: Console, server: Loopb
 
 
 # -- attached files
-
-
 def test_files_are_sent_with_the_question_and_again_with_the_next(
     served: Console, server: Loopback, tmp_path: Path
 ) -> None:

@@ -228,8 +228,6 @@ def test_what_does_not_exist_is_reported_in_a_line(
 
 
 # -- search
-
-
 def test_search(unchanged: Console) -> None:
     first, question, snippet = unchanged.done("search", "basil windowsill").out.splitlines()[:3]
     assert re.fullmatch(r" 1\. +\d+%  Herbs  \[1:0\]  2026-03-01  m", first)

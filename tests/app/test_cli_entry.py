@@ -32,8 +32,6 @@ NO_TEXT = os.fsdecode(b"no \xff text")
 
 
 # -- arguments
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -172,8 +170,6 @@ def test_the_readme_documents_every_field_that_json_prints(cli: Console) -> None
 
 
 # -- the data directory
-
-
 def test_the_data_directory_is_chosen(
     data_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,8 +307,6 @@ def test_closing_goes_on_after_a_step_that_fails(
 
 
 # -- failures and the window
-
-
 def test_a_bug_is_reported_in_a_line_and_logged(
     program: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,8 +358,6 @@ def test_no_window_without_a_display(
 
 
 # -- streams
-
-
 class Screen(io.StringIO):
     """A terminal, or a file, that keeps what is written."""
 
@@ -464,8 +456,6 @@ def test_a_working_directory_that_was_deleted(
 
 
 # -- signals
-
-
 def signals_in(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int = signal.SIGINT
 ) -> None:

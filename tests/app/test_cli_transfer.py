@@ -39,8 +39,6 @@ def chatgpt(tmp_path: Path) -> Path:
 
 
 # -- import
-
-
 def test_imports_are_listed_and_undone(empty: Console, chatgpt: Path) -> None:
     preview = empty.json("import", chatgpt, "--dry-run")["new"]
     assert [each["conversation_id"] for each in preview] == [None] * 3
@@ -177,8 +175,6 @@ def test_an_interrupted_import_reports_what_it_stored(
 
 
 # -- export
-
-
 @pytest.fixture(scope="module")
 def rich_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a data directory to copy: branches, tags, summaries, pins, archives, an own turn."""

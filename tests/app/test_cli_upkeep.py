@@ -103,8 +103,6 @@ def count_found(cli: Console | CommandLine, query: str) -> int:
 
 
 # -- work and status
-
-
 def test_work_until_idle(cli: Console) -> None:
     lines = cli.done("work", "--until-idle", "--only", "conversation_summarizer").out.splitlines()
     assert "conversation_summarizer: done, 3 of 3" in lines
@@ -195,8 +193,6 @@ def test_status(cli: Console) -> None:
 
 
 # -- check, backup, restore, rebuild
-
-
 def test_check_finds_and_repairs(idle: Console) -> None:
     assert idle.done("check").out == "Everything is in order.\n"
     document = idle.json("check")
@@ -328,8 +324,6 @@ def test_summaries_and_facts_of_other_models_are_rebuilt_after_a_question(idle: 
 
 
 # -- config
-
-
 def test_the_next_window_begins_with_what_was_set_without_one(cli: Console) -> None:
     file = DataPaths(cli.data_dir).window
     cli.done("config", "set", "language", "de")
@@ -386,8 +380,6 @@ def test_a_setting_that_breaks_every_chat_is_refused(cli: Console, key: str, val
 
 
 # -- provider
-
-
 def test_providers(cli: Console, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     add = ("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
     assert cli.json(*add) == {"added": "local"}

@@ -87,8 +87,6 @@ def desk(data_dir: Path) -> Iterator[Desk]:
 
 
 # -- /new
-
-
 def test_new_starts_a_segment_that_is_sent_alone(data_dir: Path) -> None:
     with closing(build(made(data_dir), RunMode.COMMAND_LINE)) as services:
         desk = Desk(services)
@@ -112,8 +110,6 @@ def test_new_starts_a_segment_that_is_sent_alone(data_dir: Path) -> None:
 
 
 # -- /search and /open
-
-
 def test_results_are_numbered_linked_and_opened_by_number(desk: Desk) -> None:
     talk = desk.write(("where do *cranes* fly", "South, over the strait"), "tea")
     own = talk.conversation.id
@@ -136,8 +132,6 @@ def test_results_are_numbered_linked_and_opened_by_number(desk: Desk) -> None:
 
 
 # -- workers
-
-
 def test_a_brief_quotes_with_links(desk: Desk) -> None:
     desk.write((CRANES, "To the south, along the coast."))
     text = desk.says("/brief where do cranes fly in autumn")
@@ -263,8 +257,6 @@ def test_facts_of_other_models_are_regenerated_after_a_confirmation(desk: Desk) 
 
 
 # -- /rag
-
-
 def test_recall_is_switched_and_configured(desk: Desk) -> None:
     desk.write("cranes")
     assert desk.says("/rag off") == "Recall is **off**."
@@ -325,8 +317,6 @@ def test_the_last_recall_is_shown(desk: Desk) -> None:
 
 
 # -- /tag, /export, /import
-
-
 def test_tags(desk: Desk) -> None:
     for command in ("/tag add x", "/export"):
         with pytest.raises(InvalidInput) as refused:
@@ -371,8 +361,6 @@ def test_an_import_needs_a_file(desk: Desk, tmp_path: Path) -> None:
 
 
 # -- help and errors
-
-
 def test_routines_are_listed_switched_and_their_answers_linked(desk: Desk) -> None:
     services, at = desk.services, datetime(2026, 3, 2, 9, tzinfo=UTC)
     assert "/routine add" in desk.says("/routine")

@@ -25,11 +25,9 @@ def echo(call: CommandCall) -> Outcome:
 
 
 LIGHT_FORMS = (
-    Form("/light", help="Whether it is on"),
-    Form("/light on", help="Switch it on"),
-    Form("/light dim", "PERCENT", "Less of it"),
-    Form("/light lamp", "[left|right]", "One of them"),
-)
+    Form("/light", help="Whether it is on"), Form("/light on", help="Switch it on"),
+    Form("/light dim", "PERCENT", "Less of it"), Form("/light lamp", "[left|right]", "One of them"),
+)  # fmt: skip
 LAMPS = (Form("/light lamp left"), Form("/light lamp right"))
 TABLE = CommandTable(
     (

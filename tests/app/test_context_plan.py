@@ -434,17 +434,11 @@ def conversation(turns: int, tokens: int = 96) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(
     ("turns", "around", "goal", "expected"),
-    [
-        (10, 0, 1000, KeptTurns(0, 9)),
-        (10, 0, 312, KeptTurns(0, 9)),
-        (10, 0, 311, KeptTurns(1, 9)),
-        (10, 200, 312, KeptTurns(9, 9)),
-        (10, 250, 100, KeptTurns(9, 10)),
-        (10, 9990, 100, KeptTurns(10, 10)),
-        (1, 90, 100, KeptTurns(0, 1)),
-        (0, 90, 100, KeptTurns(0, 0)),
-    ],
-)
+    [(10, 0, 1000, KeptTurns(0, 9)), (10, 0, 312, KeptTurns(0, 9)), (10, 0, 311, KeptTurns(1, 9)),
+     (10, 200, 312, KeptTurns(9, 9)), (10, 250, 100, KeptTurns(9, 10)),
+     (10, 9990, 100, KeptTurns(10, 10)), (1, 90, 100, KeptTurns(0, 1)),
+     (0, 90, 100, KeptTurns(0, 0))],
+)  # fmt: skip
 def test_results_are_shortened_before_turns_are_left_out(
     turns: int, around: int, goal: int, expected: KeptTurns
 ) -> None:
@@ -512,19 +506,13 @@ _FOUND = st.builds(
     earlier=st.lists(_earlier(), max_size=5).map(tuple),
 )  # fmt: skip
 _SETTINGS = st.builds(
-    RecallSettings,
-    rag_enabled=st.booleans(),
-    rag_conversation_limit=st.integers(1, 4),
-    rag_exchange_limit_per_conversation=st.integers(1, 3),
-    rag_min_similarity=_RELEVANCES,
-    rag_fact_limit=st.integers(0, 4),
-    rag_history_limit=st.integers(0, 4),
-    rag_max_tokens=st.integers(1, 2000),
-    auto_rag_enabled=st.booleans(),
-    auto_rag_top_k=st.integers(1, 4),
-    auto_rag_max_tokens=st.integers(1, 600),
+    RecallSettings, rag_enabled=st.booleans(), rag_conversation_limit=st.integers(1, 4),
+    rag_exchange_limit_per_conversation=st.integers(1, 3), rag_min_similarity=_RELEVANCES,
+    rag_fact_limit=st.integers(0, 4), rag_history_limit=st.integers(0, 4),
+    rag_max_tokens=st.integers(1, 2000), auto_rag_enabled=st.booleans(),
+    auto_rag_top_k=st.integers(1, 4), auto_rag_max_tokens=st.integers(1, 600),
     auto_rag_relevance_threshold=_RELEVANCES,
-)
+)  # fmt: skip
 
 
 @given(

@@ -39,8 +39,6 @@ def embed(services: Services, _: object = None) -> None:
 
 
 # -- turns
-
-
 def test_a_turn_is_found_by_words_if_indexed_and_by_meaning_if_embedded(services: Services) -> None:
     whole = add_conversation(services.store, LONG)
     services.index_sync.catch_up()
@@ -119,8 +117,6 @@ def test_show_has_every_turn_s_status(data_dir: Path, capsys: pytest.CaptureFixt
 
 
 # -- spaces
-
-
 @pytest.fixture
 def server(services: Services) -> Iterator[Loopback]:
     with Loopback() as running:

@@ -72,14 +72,9 @@ def test_a_display_without_a_server_is_a_problem(environ: dict[str, str], named:
 
 @pytest.mark.parametrize(
     "environ",
-    [
-        {"DISPLAY": ":65124.0"},
-        {"DISPLAY": ":65124", "WAYLAND_DISPLAY": "/nowhere/w"},
-        {"QT_QPA_PLATFORM": "offscreen"},
-        {"DISPLAY": "far:1"},
-        {"WAYLAND_DISPLAY": "relative"},
-    ],
-)
+    [{"DISPLAY": ":65124.0"}, {"DISPLAY": ":65124", "WAYLAND_DISPLAY": "/nowhere/w"},
+     {"QT_QPA_PLATFORM": "offscreen"}, {"DISPLAY": "far:1"}, {"WAYLAND_DISPLAY": "relative"}],
+)  # fmt: skip
 def test_a_display_that_answers_or_cannot_be_judged_is_left_to_qt(environ: dict[str, str]) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("\0/tmp/.X11-unix/X65124")
@@ -122,11 +117,9 @@ def test_a_check_goes_on_after_a_failure_and_names_it(
 ) -> None:
     monkeypatch.setattr(dev_check, "_python", lambda: sys.executable)
     steps = {
-        "first": lambda: False,
-        "second": lambda: True,
-        "beside": dev_check.Beside("this"),
+        "first": lambda: False, "second": lambda: True, "beside": dev_check.Beside("this"),
         "missing": dev_check.Beside("no_such_module"),
-    }
+    }  # fmt: skip
     monkeypatch.setattr(dev_check, "STEPS", tuple(steps.items()))
     assert dev_check.run_all() == 1
     _, *sections, summary = capsys.readouterr().out.split("=== ")

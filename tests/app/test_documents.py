@@ -36,8 +36,6 @@ NAME = WorkerName.DOCUMENT_INDEXER
 
 
 # -- chunks
-
-
 @given(st.lists(st.text(alphabet=st.sampled_from("a b.\n#-=`\t9é"), max_size=4_000), max_size=3))
 def test_chunks_are_the_text_and_none_is_too_long(pages: list[str]) -> None:
     chunks = list(chunks_of(pages, is_paged=True, has_headings=True))
@@ -111,8 +109,6 @@ def test_garbage_is_told_from_text(text: str, is_unreadable: bool) -> None:
 
 
 # -- the worker
-
-
 @pytest.fixture
 def library(data_dir: Path, tmp_path: Path) -> Iterator[DocumentLibrary]:
     services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
@@ -308,8 +304,6 @@ def test_removing_leaves_no_byte_behind(library: DocumentLibrary) -> None:
 
 
 # -- projects
-
-
 def test_a_document_of_a_bounded_project_is_inside_it_alone(library: DocumentLibrary) -> None:
     services, folder = library.services, library.folder
     (folder / "inner").mkdir()
@@ -341,8 +335,6 @@ def test_a_document_of_a_bounded_project_is_inside_it_alone(library: DocumentLib
 
 
 # -- the command line
-
-
 def test_the_command_line_adds_lists_finds_and_removes(
     tmp_path: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -358,11 +350,8 @@ def test_the_command_line_adds_lists_finds_and_removes(
     assert listed["folders"] == [folder]
     read, empty = listed["documents"]
     assert (read["path"], read["state"], read["why"], read["pages"]) == (
-        str(path),
-        "read",
-        None,
-        None,
-    )
+        str(path), "read", None, None,
+    )  # fmt: skip
     assert read["passages"] > 1
     assert (empty["state"], empty["why"], empty["passages"]) == ("skipped", "It is empty.", 0)
     found = cli.json("search", "herons counted", "--kind", "document")["results"]

@@ -101,12 +101,9 @@ def test_unknown_fields_are_ignored_and_missing_ones_have_their_default_or_raise
 
 @pytest.mark.parametrize(
     ("annotation", "text"),
-    [
-        (tuple[Block, ...], '[{"_":"BlockOfTomorrow"}]'),
-        (tuple[Block, ...], '[{"text":"no name"}]'),
-        (Role, '"narrator"'),
-    ],
-)
+    [(tuple[Block, ...], '[{"_":"BlockOfTomorrow"}]'), (tuple[Block, ...], '[{"text":"no name"}]'),
+     (Role, '"narrator"')],
+)  # fmt: skip
 def test_an_unknown_class_or_enum_value_raises_unknown_type(annotation: Any, text: str) -> None:
     with pytest.raises(codec.UnknownType):
         codec.loads(annotation, text)

@@ -35,16 +35,10 @@ def test_ordinary_text_is_not_changed(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("dirty", "shown"),
-    [
-        ("a\ud800b", "a\ufffdb"),
-        ("\ud83d\ude00", "\U0001f600"),
-        ("a\x00b", "a\u2400b"),
-        ("abc\u202etxt.exe", "abc[U+202E]txt.exe"),
-        ("hi\U000e0068\U000e0069", "hi[hidden: hi]"),
-        ("\U0001f3f4\U000e0068\U000e0069", "\U0001f3f4[hidden: hi]"),
-        ("\U000e0001", "[hidden: ?]"),
-    ],
-)
+    [("a\ud800b", "a\ufffdb"), ("\ud83d\ude00", "\U0001f600"), ("a\x00b", "a\u2400b"),
+     ("abc\u202etxt.exe", "abc[U+202E]txt.exe"), ("hi\U000e0068\U000e0069", "hi[hidden: hi]"),
+     ("\U0001f3f4\U000e0068\U000e0069", "\U0001f3f4[hidden: hi]"), ("\U000e0001", "[hidden: ?]")],
+)  # fmt: skip
 def test_invisible_characters_are_shown(dirty: str, shown: str) -> None:
     assert clean(dirty) == shown
 
@@ -75,12 +69,10 @@ def test_a_long_line_is_truncated_at_a_word() -> None:
 
 def test_only_the_words_that_changed_are_marked() -> None:
     assert word_diff("The user drinks tea.", "The user drinks green tea!") == (
-        DiffRun("The user drinks", DiffKind.KEPT),
-        DiffRun(" green", DiffKind.ADDED),
-        DiffRun(" tea", DiffKind.KEPT),
-        DiffRun(".", DiffKind.REMOVED),
+        DiffRun("The user drinks", DiffKind.KEPT), DiffRun(" green", DiffKind.ADDED),
+        DiffRun(" tea", DiffKind.KEPT), DiffRun(".", DiffKind.REMOVED),
         DiffRun("!", DiffKind.ADDED),
-    )
+    )  # fmt: skip
 
 
 def test_long_texts_are_not_compared() -> None:
@@ -99,8 +91,6 @@ def test_a_diff_contains_both_texts(before: str, after: str) -> None:
 
 
 # -- uids
-
-
 @given(st.integers(0, 2**48 - 2))
 def test_a_uid_is_a_uuid_of_version_7_that_begins_with_its_time(at_ms: int) -> None:
     uid = uuid.UUID(derived_uid("chatgpt/a/1", at_ms))

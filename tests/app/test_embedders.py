@@ -96,19 +96,11 @@ def name_of(embedder: Embedder) -> str:
 
 
 # -- the setting
-
-
 @pytest.mark.parametrize(
     "value",
-    [
-        "builtin",
-        MULTILINGUAL,
-        "onnx:/models/e5",
-        "onnx:C:\\Models\\é 1",
-        OPENAI,
-        "my-server:org/model:latest",
-    ],
-)
+    ["builtin", MULTILINGUAL, "onnx:/models/e5", "onnx:C:\\Models\\é 1", OPENAI,
+     "my-server:org/model:latest"],
+)  # fmt: skip
 def test_the_setting_takes_embedders(value: str) -> None:
     assert setting_for("embedder").parse(value) == value
 
@@ -124,8 +116,6 @@ def test_the_setting_takes_nothing_else_and_names_the_forms(value: str) -> None:
 
 
 # -- the active embedder
-
-
 def test_the_built_in_one_is_the_default_and_made_once(desk: Desk) -> None:
     embedder = desk.embedders.active()
     assert isinstance(embedder, LocalEmbedder)
@@ -146,15 +136,12 @@ def test_an_onnx_folder_is_an_embedder(desk: Desk, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [
-        ("onnx:/no/such/folder", "no usable embedding model"),
-        ("onnx:models/mine", "does not have the full path"),
-        ("onnx:~nobody-of-that-name/models", "full path"),
-        ("nowhere:model", "There is no provider 'nowhere'"),
-        ("anthropic:model", "anthropic has no embedding models"),
-        ("plain:model", "unencrypted"),
-    ],
-)
+    [("onnx:/no/such/folder", "no usable embedding model"),
+     ("onnx:models/mine", "does not have the full path"),
+     ("onnx:~nobody-of-that-name/models", "full path"),
+     ("nowhere:model", "There is no provider 'nowhere'"),
+     ("anthropic:model", "anthropic has no embedding models"), ("plain:model", "unencrypted")],
+)  # fmt: skip
 def test_an_unusable_choice_is_named_with_the_reason(desk: Desk, value: str, words: str) -> None:
     desk.put("plain", "http://far.example/v1")
     desk.choose(value)
@@ -190,8 +177,6 @@ def test_a_provider_that_moved_is_a_new_embedder_and_the_old_one_loses_the_key(
 
 
 # -- consent and estimates
-
-
 def test_consent_is_to_one_model_at_one_place(desk: Desk) -> None:
     desk.choose(FAR)
     refusal = desk.unavailable()
@@ -256,8 +241,6 @@ def test_the_multilingual_embedder_is_local_and_free(desk: Desk) -> None:
 
 
 # -- the answering embedder
-
-
 def test_the_space_before_answers_until_the_new_one_covers_as_much(desk: Desk) -> None:
     desk.choose(LOCAL)
     for share in (0.0, 0.5, 0.94):
@@ -323,8 +306,6 @@ def test_coverage_is_cached_and_hanging_servers_given_up(desk: Desk, server: Loo
 
 
 # -- config set embedder
-
-
 @pytest.fixture
 def cli(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
     made(data_dir)

@@ -127,8 +127,6 @@ def test_concurrent_callers_load_it_once_and_agree(monkeypatch: pytest.MonkeyPat
 
 
 # -- the multilingual model
-
-
 @pytest.fixture(scope="module")
 def multilingual() -> LocalEmbedder:
     return LocalEmbedder(MULTILINGUAL)
@@ -139,11 +137,8 @@ def test_the_multilingual_model_has_a_card_and_a_license(multilingual: LocalEmbe
     card = json.loads((MULTILINGUAL / "embedder.json").read_text())
     assert card["cosine_to_source"]["mean"] >= 0.99
     assert card["sha256"].keys() == {
-        "model.onnx",
-        "words.bin",
-        "tokenizer.json",
-        "token_projection.npy",
-    }
+        "model.onnx", "words.bin", "tokenizer.json", "token_projection.npy",
+    }  # fmt: skip
     assert (MULTILINGUAL / "LICENSE").is_file()
     assert 0.95 < multilingual.same_cosine < 1
 
@@ -205,8 +200,6 @@ def multilingual_tokenizers() -> tuple[Any, Tokenizer]:
 
 
 # -- folders
-
-
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
 def test_a_damaged_or_missing_file_is_named(copied: Path, name: str) -> None:
     content = bytearray((copied / name).read_bytes())
@@ -270,8 +263,6 @@ def test_a_model_that_does_not_fit_its_config_or_is_none_is_refused(foreign: Pat
 
 
 # -- chunks and batches
-
-
 def test_short_blank_and_very_long_texts_keep_their_offsets(embedder: LocalEmbedder) -> None:
     assert embedder.chunks("  A short text. ", 200, 20) == [(2, 15)]
     assert embedder.chunks(" \n ", 200, 20) == []

@@ -80,8 +80,6 @@ def inputs(server: Loopback) -> list[list[str]]:
 
 
 # -- requests and vectors
-
-
 def test_vectors_are_unit_rows_in_the_order_of_the_texts(server: Loopback, build: Build) -> None:
     texts = [f"text {number}" for number in range(20)]
     made = build().embed(texts)
@@ -163,8 +161,6 @@ def test_any_text_gets_a_vector(server: Loopback, build: Build, text: str) -> No
 
 
 # -- the space
-
-
 def test_two_servers_never_share_a_space() -> None:
     places = [
         "https://api.openai.com/v1", "https://gateway.example/v1", "http://127.0.0.1:11434/v1",
@@ -181,8 +177,6 @@ def test_two_servers_never_share_a_space() -> None:
 
 
 # -- chunks
-
-
 @given(st.text(max_size=400), st.integers(10, 60))
 def test_chunks_cover_all_words_and_stay_below_the_limit(text: str, max_tokens: int) -> None:
     embedder = RemoteEmbedder(
@@ -219,8 +213,6 @@ def test_estimates_are_in_order_and_first_tokens_are_a_beginning() -> None:
 
 
 # -- usage
-
-
 def test_usage_is_the_servers_count_since_the_last_call(server: Loopback, build: Build) -> None:
     embedder = build(cost_of=lambda tokens: tokens / 1000)
     assert embedder.take_usage() is None
@@ -243,8 +235,6 @@ def test_usage_is_estimated_and_counts_if_invalid(server: Loopback, build: Build
 
 
 # -- invalid vectors
-
-
 def first_with(numbers: object) -> Step:
     """Answer with a vector replaced by something else."""
 
@@ -402,8 +392,6 @@ def test_a_closed_loop_ends_requests(server: Loopback, build: Build, loop: Event
 
 
 # -- the pace
-
-
 class Clock:
     """A clock that advances only by sleeping."""
 

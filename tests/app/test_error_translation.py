@@ -156,11 +156,9 @@ def test_what_recall_lacked_is_translated_one_problem_at_a_time() -> None:
     problems = (
         "Recall was stopped because it took too long.",
         "A part of recall failed. See the log for details.",
-        "Recall is still busy with earlier questions",
-        f"Recall found less: {error}",
-        f"Core memory could not be read: {error}",
-        "Recall failed: ValueError",
-    )
+        "Recall is still busy with earlier questions", f"Recall found less: {error}",
+        f"Core memory could not be read: {error}", "Recall failed: ValueError",
+    )  # fmt: skip
     fetched = FetchedContext()
     for each in problems:
         fetched.add_notice(each)

@@ -89,15 +89,10 @@ def test_a_model_that_only_calls_tools_is_stopped_and_can_be_continued(chat_with
 
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
-    [
-        ("ecko", "{}", "Did you mean echo?"),
-        ("echo", '{"n": 5}', "Give a string"),
-        ("echo", '{"m": "a"}', "There is no argument 'm'"),
-        ("echo", '{"n": "a', "valid JSON"),
-        ("echo", "[1]", "Send one JSON object"),
-        ("broken", "{}", "ZeroDivisionError"),
-    ],
-)
+    [("ecko", "{}", "Did you mean echo?"), ("echo", '{"n": 5}', "Give a string"),
+     ("echo", '{"m": "a"}', "There is no argument 'm'"), ("echo", '{"n": "a', "valid JSON"),
+     ("echo", "[1]", "Send one JSON object"), ("broken", "{}", "ZeroDivisionError")],
+)  # fmt: skip
 def test_a_call_that_fails_is_a_result_for_the_model(
     chat_with: MakeChat, name: str, arguments: str, message: str
 ) -> None:

@@ -52,8 +52,6 @@ def refused(limit: int, prompt: int | None = None) -> ContextTooLong:
 
 
 # -- complete replies
-
-
 def test_a_complete_reply_is_stored_with_its_usage_and_passage(chat_with: MakeChat) -> None:
     chat = chat_with(
         [
@@ -112,13 +110,9 @@ def test_a_request_refused_as_too_long_is_planned_again_once(
     refusal = refused(4096)
     rounds = [calls(("c", "find", "{}"))] if round_first else []
     chat = chat_with(
-        *rounds,
-        [refusal],
-        says("Short."),
-        [refusal],
-        [refusal],
+        *rounds, [refusal], says("Short."), [refusal], [refusal],
         tools=[tool("find", lambda _: "x")],
-    )
+    )  # fmt: skip
     exchange = chat.say("Why?")
     assert exchange.status is COMPLETED
     *_, first, again = chat.model.requests
@@ -261,8 +255,6 @@ def test_private_messages_and_quotations_of_recall_are_not_indexed(chat_with: Ma
 
 
 # -- branches
-
-
 def test_regenerating_and_editing_make_branches(chat_with: MakeChat) -> None:
     chat = chat_with(says("A1"), says("A2"), says("A3"), says("A4"))
     first = chat.say("Q1")
@@ -292,8 +284,6 @@ def test_another_model_answers_once_and_the_conversation_keeps_its_own(chat_with
 
 
 # -- replies that do not complete
-
-
 @pytest.mark.parametrize(
     ("script", "status", "kind"),
     [
@@ -392,8 +382,6 @@ def test_a_reply_waits_for_disk_space(chat_with: MakeChat, monkeypatch: pytest.M
 
 
 # -- stopping and closing
-
-
 def test_a_reply_stopped_repeatedly_is_stored_once(chat_with: MakeChat) -> None:
     chat = chat_with([TextDelta("Half an ans"), asyncio.Event()])
     reply = chat.send("Tell me a story")

@@ -50,8 +50,6 @@ def library(store: Store) -> Iterator[ExplainedLibrary]:
 
 
 # -- a turn that is found
-
-
 def test_the_rank_is_the_place_among_the_results(library: ExplainedLibrary) -> None:
     query = "sourdough bread number 3"
     talks = [add_conversation(library.store, f"{BREAD} number {number}") for number in range(5)]
@@ -109,8 +107,6 @@ def test_a_list_by_filters_has_ranks_and_no_points(library: ExplainedLibrary) ->
 
 
 # -- obstacles
-
-
 def test_hidden_conversations_and_unfinished_turns_are_obstacles(library: ExplainedLibrary) -> None:
     store, other = library.store, add_conversation(library.store, BREAD)
     archived, trashed = add_conversation(store, BREAD), add_conversation(store, BREAD)
@@ -187,8 +183,6 @@ def test_a_turn_that_is_no_candidate_says_so(library: ExplainedLibrary) -> None:
 
 
 # -- test questions
-
-
 def test_a_probe_has_the_ranks_of_its_last_two_runs(library: ExplainedLibrary) -> None:
     whole = add_conversation(library.store, BREAD, title="Baking")
     library.sync.catch_up()
@@ -245,15 +239,9 @@ def test_a_probe_of_a_deleted_turn_has_a_problem(library: ExplainedLibrary) -> N
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "nonsense",
-        "{}",
-        "[1, null, {}]",
-        '[{"question": 1, "exchange_id": "x"}]',
-        '[{"question": "q", "exchange_id": 1, "ran_at": "soon"}]',
-    ],
-)
+    ["", "nonsense", "{}", "[1, null, {}]", '[{"question": 1, "exchange_id": "x"}]',
+     '[{"question": "q", "exchange_id": 1, "ran_at": "soon"}]'],
+)  # fmt: skip
 def test_unreadable_probes_are_skipped(library: ExplainedLibrary, text: str) -> None:
     stored = '{"question": "q", "exchange_id": 1, "before_at": "2026-01-01T00:00:00+00:00"}'
     library.settings.set("probe_questions", text)

@@ -53,10 +53,8 @@ def test_all_but_the_trash_is_exported_oldest_first(store: Store) -> None:
     store.save(ConversationEdited(deleted.conversation.id, deleted_at=AT))
     store.save(ConversationEdited(pinned.conversation.id, pinned=True))
     assert [(each["title"], each["archived"]) for each in conversations(store)] == [
-        ("Private", False),
-        ("Archived", True),
-        ("Pinned", False),
-    ]
+        ("Private", False), ("Archived", True), ("Pinned", False),
+    ]  # fmt: skip
     assert '"Deleted"' in written(store, only=deleted.conversation.id)
     assert written(store, ExportFormat.MARKDOWN).count("\n\n---\n\n") == 2
 

@@ -63,8 +63,6 @@ def facts(library: FactLibrary) -> FactService:
 
 
 # -- lists
-
-
 def test_facts_are_listed_pinned_first_then_newest_first(
     library: FactLibrary, facts: FactService
 ) -> None:
@@ -122,8 +120,6 @@ def test_facts_and_versions_of_hidden_conversations_are_hidden(library: FactLibr
 
 
 # -- versions
-
-
 def test_an_edit_is_a_new_version_by_the_user(library: FactLibrary, facts: FactService) -> None:
     fact = learned(library.store, add_conversation(library.store, "tea"), TEA, days=9_999)
     assert facts.edit(fact.id, fact.text) == fact
@@ -196,8 +192,6 @@ def test_a_forgotten_fact_is_erased_and_refused(library: FactLibrary, facts: Fac
 
 
 # -- search
-
-
 def test_a_search_has_the_ranked_facts_then_those_with_its_words(
     library: FactLibrary, facts: FactService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -314,8 +314,6 @@ def test_a_question_that_looks_like_a_fact_shields_no_citation() -> None:
 
 
 # -- facts and memories in Recall's answers
-
-
 @pytest.fixture
 def known(book: Book) -> tuple[Fact, Fact, Memory]:
     """Let Recall quote a fact of what stays, one that the user wrote, and a saved text."""
@@ -388,8 +386,6 @@ def test_quotes_in_imported_answers_are_found_by_text(
 
 
 # -- what comes after the forgetting
-
-
 def test_quotes_in_a_running_reply_are_redacted_when_stored(book: Book) -> None:
     answers = [book.recalled("Who sings of coal in the mine?")]
     memory, fact = book.save_text(OIL), book.learn(MULE, book.stays)

@@ -219,13 +219,10 @@ def test_a_folder_is_read_without_system_files_links_and_pipes(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("module", "limit", "value", "name"),
-    [
-        (zip_reader, "ENTRIES_MAX", 50, "a.zip"),
-        (archive, "TOTAL_MAX_BYTES", 1000, "a.zip"),
-        (archive, "TOTAL_MAX_BYTES", 1 << 20, "folder/large.json"),
-        (archive, "ENTRIES_MAX", 50, "folder"),
-    ],
-)
+    [(zip_reader, "ENTRIES_MAX", 50, "a.zip"), (archive, "TOTAL_MAX_BYTES", 1000, "a.zip"),
+     (archive, "TOTAL_MAX_BYTES", 1 << 20, "folder/large.json"),
+     (archive, "ENTRIES_MAX", 50, "folder")],
+)  # fmt: skip
 def test_exports_beyond_the_limits_are_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -137,8 +137,6 @@ def test_a_cache_that_is_closed_while_a_file_is_read_keeps_nothing(tmp_path: Pat
 
 
 # -- messages added to conversations that were there
-
-
 def _export(folder: Path, name: str, conversations: Sequence[tuple[str, Sequence[str]]]) -> Path:
     """Write an export of Claude: (id, texts of user and assistant in turn)."""
     document = [
@@ -148,16 +146,14 @@ def _export(folder: Path, name: str, conversations: Sequence[tuple[str, Sequence
             "created_at": "2026-03-04T10:00:00Z",
             "chat_messages": [
                 {
-                    "uuid": f"{own}-{place}",
-                    "sender": "assistant" if place % 2 else "human",
-                    "text": text,
-                    "created_at": f"2026-03-04T10:{place:02}:00Z",
+                    "uuid": f"{own}-{place}", "sender": "assistant" if place % 2 else "human",
+                    "text": text, "created_at": f"2026-03-04T10:{place:02}:00Z",
                 }
                 for place, text in enumerate(texts)
             ],
         }
         for own, texts in conversations
-    ]
+    ]  # fmt: skip
     path = folder / name
     path.write_text(json.dumps(document), encoding="utf-8")
     return path
@@ -212,10 +208,8 @@ def test_an_undone_import_keeps_messages_continued_here(store: Store, tmp_path: 
     store.save(MessagesAdded((own,)), *map(ExchangePut, made))
     assert ImportHistory(store).undo(report.number) == Undone([], 2)
     assert [text for _, turns, _ in _tree(store) for turn in turns for text in turn] == [
-        *_BEGUN,
-        "Bake it.",
-        "Mine",
-    ]
+        *_BEGUN, "Bake it.", "Mine",
+    ]  # fmt: skip
     assert check(store).problems == ()
 
 

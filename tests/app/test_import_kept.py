@@ -58,13 +58,10 @@ def _codex(content: Any) -> list[dict[str, Any]]:
 def _jan(content: Any) -> list[dict[str, Any]]:
     return [
         {
-            "id": "m1",
-            "thread_id": "t1",
-            "role": "user",
-            "content": content,
+            "id": "m1", "thread_id": "t1", "role": "user", "content": content,
             "created_at": 1772618400,
         }
-    ]
+    ]  # fmt: skip
 
 
 def _open_webui(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -209,12 +206,9 @@ def test_instructions_and_files_of_librechat_are_kept(tmp_path: Path) -> None:
 
 def test_lm_studio_s_system_prompt_is_kept_and_an_empty_conversation_named(tmp_path: Path) -> None:
     empty = {
-        "name": "Ohms",
-        "pinned": False,
-        "createdAt": 1772618400000,
-        "tokenCount": 0,
+        "name": "Ohms", "pinned": False, "createdAt": 1772618400000, "tokenCount": 0,
         "messages": [],
-    }
+    }  # fmt: skip
     version = {"type": "singleStep", "role": "user", "content": [{"type": "text", "text": "Hello"}]}
     messages = [{"versions": [version], "currentlySelected": 0}]
     prompted = {**empty, "systemPrompt": "Be brief.", "messages": messages}
@@ -351,10 +345,8 @@ def test_activity_keeps_lists_code_and_emphasis(tmp_path: Path) -> None:
 
 def test_a_voice_note_is_text(tmp_path: Path) -> None:
     message = {
-        "uuid": "m1",
-        "sender": "human",
-        "content": [{"type": "voice_note", "text": "Hello"}],
-    }
+        "uuid": "m1", "sender": "human", "content": [{"type": "voice_note", "text": "Hello"}],
+    }  # fmt: skip
     talk = {"uuid": "c1", "name": "Ohms", "chat_messages": [message]}
     path = _written(tmp_path, "conversations.json", [talk], as_lines=False)
     assert _blocks(path, Text) == [Text("Hello")]

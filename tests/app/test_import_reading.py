@@ -170,12 +170,9 @@ def test_a_generated_export_keeps_every_message_and_branch(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "start",
-    [
-        '  [{"title": "x", "mapping": {"a',
-        '[{"uuid": "x", "name": "y", "chat_messages": [',
-        '{"format": "commonplace", "version": 1, "conv',
-    ],
-)
+    ['  [{"title": "x", "mapping": {"a', '[{"uuid": "x", "name": "y", "chat_messages": [',
+     '{"format": "commonplace", "version": 1, "conv'],
+)  # fmt: skip
 def test_detection_needs_no_more_than_the_first_bytes(start: str) -> None:
     assert detect(NamedStream("x", io.BufferedReader(io.BytesIO(start.encode())))).read is not None
 

@@ -65,8 +65,6 @@ def path_of(store: Store, conversation_id: int = 1) -> list[list[str]]:
 
 
 # -- new
-
-
 def test_a_new_conversation_is_stored_once(store: Store) -> None:
     first, *rest = row("u0", "a0", "u1", "a1")
     found = conversation(first, *(replace(each, created_at=None) for each in rest), tags=("art",))
@@ -94,8 +92,6 @@ def test_a_private_one_leaves_no_passage_and_no_summary(store: Store) -> None:
 
 
 # -- grown
-
-
 def test_a_conversation_grows_by_replies_and_branches(store: Store) -> None:
     messages = row("u0", "a0", "u1", "a1")
     imported(store, conversation(*messages[:1]))
@@ -196,8 +192,6 @@ def _shape(exchanges: Sequence[Exchange]) -> set[tuple[object, ...]]:
 
 
 # -- summaries
-
-
 def summarised(
     text: str = "They spoke of colours.", days: float = 1, of: str | None = None
 ) -> PortableSummary:

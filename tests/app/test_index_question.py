@@ -66,12 +66,8 @@ def test_questions_for_all_known_about_the_user_are_recognized(kind: str, expect
 
 def test_questions_for_a_time_are_recognized() -> None:
     wanting = (
-        "When did it rain?",
-        "How long is it",
-        "what year was that",
-        "On which day",
-        "how recently",
-    )
+        "When did it rain?", "How long is it", "what year was that", "On which day", "how recently",
+    )  # fmt: skip
     others = ("Where did it rain?", "whenever", "how longing", "somewhat dated")
     assert [text for text in wanting if not parse_question(text).wants_time] == []
     assert [text for text in others if parse_question(text).wants_time] == []
@@ -79,29 +75,20 @@ def test_questions_for_a_time_are_recognized() -> None:
 
 @pytest.mark.parametrize(
     ("text", "states"),
-    [
-        ("My knee hurts again after the long run.", True),
-        ("昨天晚上我又没有睡好觉，今天很累。", True),
-        ("What did the doctor say about my knee", False),
-        ("Tell me what the doctor said about my knee", False),
-        ("我昨天晚上为什么没有睡好觉？", False),
-        ("knee pain long run", False),
-    ],
-)
+    [("My knee hurts again after the long run.", True), ("昨天晚上我又没有睡好觉，今天很累。", True),
+     ("What did the doctor say about my knee", False),
+     ("Tell me what the doctor said about my knee", False), ("我昨天晚上为什么没有睡好觉？", False),
+     ("knee pain long run", False)],
+)  # fmt: skip
 def test_a_sentence_that_asks_nothing_states_something(text: str, states: bool) -> None:
     assert parse_question(text).states is states
 
 
 @pytest.mark.parametrize(
     ("text", "is_keywords"),
-    [
-        ("bulk rise", True),
-        ("睡眠 噪音", True),
-        ("kneading?", False),
-        ("find the recipe for bread", False),
-        ("My knee hurts again after the long run.", False),
-    ],
-)
+    [("bulk rise", True), ("睡眠 噪音", True), ("kneading?", False),
+     ("find the recipe for bread", False), ("My knee hurts again after the long run.", False)],
+)  # fmt: skip
 def test_a_few_words_that_ask_nothing_are_keywords(text: str, is_keywords: bool) -> None:
     assert parse_question(text).is_keywords is is_keywords
     assert not parse_question(text, is_message=True).is_keywords
@@ -142,8 +129,6 @@ def test_a_long_question_is_parsed_in_linear_time(piece: str) -> None:
 
 
 # -- small talk and non-answers
-
-
 def test_small_talk_of_any_language_is_recognized() -> None:
     assert [text for text in CASES["small_talk"] if not is_small_talk(text, {}, 0)] == []
     assert [text for text in CASES["no_small_talk"] if is_small_talk(text, {}, 0)] == []
@@ -151,13 +136,9 @@ def test_small_talk_of_any_language_is_recognized() -> None:
 
 @pytest.mark.parametrize(
     ("text", "counts", "messages", "expected"),
-    [
-        ("dude totally", (400, 90), 4000, True),
-        ("dude totally", (400, 3), 4000, False),
-        ("dude totally?", (400, 90), 4000, False),
-        ("dude totally", (4, 2), 40, False),
-    ],
-)
+    [("dude totally", (400, 90), 4000, True), ("dude totally", (400, 3), 4000, False),
+     ("dude totally?", (400, 90), 4000, False), ("dude totally", (4, 2), 40, False)],
+)  # fmt: skip
 def test_a_few_frequent_words_are_small_talk(
     text: str, counts: tuple[int, int], messages: int, expected: bool
 ) -> None:

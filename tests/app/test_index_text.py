@@ -36,8 +36,6 @@ def fill(index: TantivyTextIndex, *passages: PassageText) -> None:
 
 
 # -- search
-
-
 @pytest.mark.parametrize(
     ("passages", "query", "expected"),
     [
@@ -210,8 +208,6 @@ def test_only_allowed_passages_are_found(index: TantivyTextIndex, count: int) ->
 
 
 # -- candidates
-
-
 def row(table: CandidateTable, part: int) -> int:
     return int(np.flatnonzero(table.parts == part)[0])
 
@@ -240,15 +236,10 @@ def test_a_context_is_made_of_short_neighbors_also_of_other_turns(index: Tantivy
 
 @pytest.mark.parametrize(
     ("query", "expected"),
-    [
-        ("rake in May 2024", [0.0, 1.0, 0.3, 0.0]),
-        ("rake in May", [0.0, 1.0, 0.3, 0.0]),
-        ("rake on 2 May 2024", [0.0, 0.7, 0.3, 0.0]),
-        ("rake on 30 May 2024", [0.0, 0.4, 0.475, 0.0]),
-        ("rake in May 2023", [0.0] * 4),
-        ("rake", [0.0] * 4),
-    ],
-)
+    [("rake in May 2024", [0.0, 1.0, 0.3, 0.0]), ("rake in May", [0.0, 1.0, 0.3, 0.0]),
+     ("rake on 2 May 2024", [0.0, 0.7, 0.3, 0.0]), ("rake on 30 May 2024", [0.0, 0.4, 0.475, 0.0]),
+     ("rake in May 2023", [0.0] * 4), ("rake", [0.0] * 4)],
+)  # fmt: skip
 def test_the_table_has_the_nearness_of_dates(
     index: TantivyTextIndex, query: str, expected: list[float]
 ) -> None:
@@ -259,8 +250,6 @@ def test_the_table_has_the_nearness_of_dates(
 
 
 # -- updates
-
-
 def test_putting_replaces_and_removing_removes_after_a_commit(index: TantivyTextIndex) -> None:
     fill(index, turn(1, "first version"), turn(2, "another"), talk(3))
     fill(index, turn(1, "second version"))

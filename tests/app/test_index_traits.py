@@ -57,12 +57,9 @@ def test_words_and_the_share_of_questions_are_counted(text: str, asking: float, 
 
 
 TRAITS = st.builds(
-    Traits,
-    words=st.integers(0, 4095),
-    asking=st.integers(0, 100).map(lambda share: share / 100),
-    tells_time=st.booleans(),
-    own_side=st.booleans(),
-)
+    Traits, words=st.integers(0, 4095), asking=st.integers(0, 100).map(lambda share: share / 100),
+    tells_time=st.booleans(), own_side=st.booleans(),
+)  # fmt: skip
 
 
 @given(st.lists(TRAITS, max_size=8))

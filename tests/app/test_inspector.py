@@ -140,8 +140,6 @@ def test_a_verdict_on_a_turn_is_stored_and_deleted(store: Store) -> None:
 
 
 # -- differences between prompts
-
-
 def sent(**texts: str) -> SentPrompt:
     parts = tuple(
         SentPart(PlanPartKind(kind), text, 1, 0.5, True, 0) for kind, text in texts.items()
@@ -167,15 +165,10 @@ def test_a_changed_part_shows_its_lines_with_their_neighbors() -> None:
     now = "\n".join([*lines[:10], "+ new", *lines[11:], "-- last"])
     (part,) = difference(sent(window="\n".join(lines)), sent(window=now))
     assert part.lines == (
-        (LineMark.SKIPPED, ""),
-        (LineMark.SAME, "line 9"),
-        (LineMark.REMOVED, "line 10"),
-        (LineMark.ADDED, "+ new"),
-        (LineMark.SAME, "line 11"),
-        (LineMark.SKIPPED, ""),
-        (LineMark.SAME, "line 19"),
-        (LineMark.ADDED, "-- last"),
-    )
+        (LineMark.SKIPPED, ""), (LineMark.SAME, "line 9"), (LineMark.REMOVED, "line 10"),
+        (LineMark.ADDED, "+ new"), (LineMark.SAME, "line 11"), (LineMark.SKIPPED, ""),
+        (LineMark.SAME, "line 19"), (LineMark.ADDED, "-- last"),
+    )  # fmt: skip
     (part,) = difference(sent(window="a\n" * 4000), sent(window="b\n" * 4000))
     marks = [mark for mark, _ in part.lines]  # too long to compare
     assert marks == [LineMark.REMOVED] * 4000 + [LineMark.ADDED] * 4000

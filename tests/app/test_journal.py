@@ -66,8 +66,6 @@ def flip(path: Path, offset: int) -> None:
 
 
 # -- appending and reading
-
-
 def test_appended_records_are_read_in_order(journal: Journal, folder: Path) -> None:
     long = "wörds and 文字 " * 100
     assert not journal.append([])
@@ -131,8 +129,6 @@ def test_a_journal_cut_too_far_is_reported_as_a_gap(journal: Journal, folder: Pa
 
 
 # -- damage
-
-
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
 def test_any_text_survives_its_frame(texts: list[str]) -> None:
     content = frames.header(UID) + b"".join(map(frames.frame, range(1, len(texts) + 1), texts))
@@ -248,8 +244,6 @@ def test_of_two_records_with_one_position_the_later_written_counts(folder: Path)
 
 
 # -- errors of the disk
-
-
 def test_nothing_is_saved_in_a_folder_that_was_moved_until_it_is_back(tmp_path: Path) -> None:
     folder, away = tmp_path / "a" / "journal", tmp_path / "away"
     folder.mkdir(parents=True)

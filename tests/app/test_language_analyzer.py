@@ -97,16 +97,10 @@ def test_the_language_is_recognized_by_its_stop_words(text: str, language: str) 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("What is the name of the dentist?", True),
-        ("Wie heißt der neue Zahnarzt?", False),
-        ("我昨天去了医院。", False),
-        ("Где мои ключи?", False),
-        ("print(x[0]); y = 3", None),
-        ("ok 👍", None),
-        ("", None),
-    ],
-)
+    [("What is the name of the dentist?", True), ("Wie heißt der neue Zahnarzt?", False),
+     ("我昨天去了医院。", False), ("Где мои ключи?", False), ("print(x[0]); y = 3", None), ("ok 👍", None),
+     ("", None)],
+)  # fmt: skip
 def test_english_is_told_from_other_languages_and_code(text: str, expected: bool | None) -> None:
     assert is_english(text) is expected
 
@@ -181,14 +175,11 @@ def test_the_language_of_a_tie_is_the_same_in_every_run() -> None:
     code = "from app.language.languages import language_of; print(language_of('seine what jejich'))"
     runs = [
         subprocess.run(
-            [sys.executable, "-c", code],
-            env=os.environ | {"PYTHONHASHSEED": str(seed)},
-            capture_output=True,
-            text=True,
-            check=True,
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            capture_output=True, text=True, check=True,
         )
         for seed in range(4)
-    ]
+    ]  # fmt: skip
     assert len({ran.stdout for ran in runs}) == 1
 
 

@@ -49,18 +49,15 @@ def test_a_day_without_a_year_is_one_of_the_last_ten_years(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "today", "days"),
-    [
-        ("last Wednesday", TODAY, "2024-05-08"),
-        ("on Wednesday", TODAY, "2024-05-15"),
-        ("last month", date(2024, 1, 31), "2023-12-01 2023-12-31"),
-        ("last week", date(2024, 1, 1), "2023-12-25 2023-12-31"),
-        ("last May", TODAY, "2023-05-01 2023-05-31"),
-        ("last winter", date(2024, 2, 1), "2022-12-01 2023-02-28"),
-        ("last winter", date(2024, 3, 1), "2023-12-01 2024-02-29"),
-        ("this winter", date(2024, 2, 1), "2023-12-01 2024-02-29"),
-        ("this spring", TODAY, "2024-03-01 2024-05-31"),
-    ],
-)
+    [("last Wednesday", TODAY, "2024-05-08"), ("on Wednesday", TODAY, "2024-05-15"),
+     ("last month", date(2024, 1, 31), "2023-12-01 2023-12-31"),
+     ("last week", date(2024, 1, 1), "2023-12-25 2023-12-31"),
+     ("last May", TODAY, "2023-05-01 2023-05-31"),
+     ("last winter", date(2024, 2, 1), "2022-12-01 2023-02-28"),
+     ("last winter", date(2024, 3, 1), "2023-12-01 2024-02-29"),
+     ("this winter", date(2024, 2, 1), "2023-12-01 2024-02-29"),
+     ("this spring", TODAY, "2024-03-01 2024-05-31")],
+)  # fmt: skip
 def test_a_relative_date_depends_on_the_day_of_asking(text: str, today: date, days: str) -> None:
     found = [
         " ".join(map(str, dict.fromkeys(each)))
@@ -128,8 +125,6 @@ def test_a_text_is_refused_at_once_only_if_its_symbols_tell_no_time(words: list[
 
 
 # -- terms
-
-
 def test_a_month_has_one_term_in_all_languages() -> None:
     terms_of_day = date_terms(datetime(2023, 5, 8, 12, tzinfo=UTC)).split()
     assert {month_term("may"), month_term("mai"), month_term("мая")} == {"month=5"}

@@ -33,16 +33,10 @@ def test_what_the_user_does_not_assert_is_no_fact(said: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "value"),
-    [
-        ("I no longer live in Rome.", "rome"),
-        ("I don't live in Rome any more.", "rome"),
-        ("Ich wohne nicht mehr in Ulm.", "ulm"),
-        ("Je n'habite plus à Nantes.", "nantes"),
-        ("Ya no vivo en Lima.", "lima"),
-        ("Я больше не живу в Казани.", "казани"),
-        ("我不住在成都了。", "成都"),
-    ],
-)
+    [("I no longer live in Rome.", "rome"), ("I don't live in Rome any more.", "rome"),
+     ("Ich wohne nicht mehr in Ulm.", "ulm"), ("Je n'habite plus à Nantes.", "nantes"),
+     ("Ya no vivo en Lima.", "lima"), ("Я больше не живу в Казани.", "казани"), ("我不住在成都了。", "成都")],
+)  # fmt: skip
 def test_a_denial_ends_a_value_and_states_none(said: str, value: str) -> None:
     (found,) = extract_statements(said)
     assert (found.text, found.subject, found.value) == ("", "user: home", value)

@@ -202,8 +202,6 @@ def test_a_passage_that_comes_back_is_no_longer_gone(store: Store) -> None:
 
 
 # -- prompts
-
-
 @given(st.lists(st.integers(1, 60), unique=True))
 def test_runs_are_equivalent_to_ids(numbers: list[int]) -> None:
     for ids in (list(map(MessageId, numbers)), [MessageId(each) for each in sorted(numbers)]):
@@ -248,8 +246,6 @@ def test_all_versions_of_a_forgotten_fact_are_redacted_in_prompts(store: Store) 
 
 
 # -- core memory and memories
-
-
 @pytest.fixture
 def core(store: Store) -> CoreMemoryService:
     return CoreMemoryService(store, Settings(store))

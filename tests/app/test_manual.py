@@ -27,8 +27,6 @@ def page(manual: FakeManual, source: str) -> ListedDocument:
 
 
 # -- lists
-
-
 @pytest.mark.parametrize(
     ("line", "pages"),
     [
@@ -61,8 +59,6 @@ def test_any_list_is_parsed(text: str) -> None:
 
 
 # -- pages
-
-
 @pytest.mark.parametrize(
     ("printed", "description"),
     [
@@ -95,8 +91,6 @@ def test_any_output_is_parsed(text: str) -> None:
 
 
 # -- the program
-
-
 def test_pages_of_all_sections_are_listed_with_the_time_of_their_files(manual: FakeManual) -> None:
     manual.add("grep.1", "print lines", "Searches for patterns.")
     manual.add("printf.3", "formatted output", "Produces output.")

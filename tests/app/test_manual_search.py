@@ -134,8 +134,6 @@ def test_a_page_near_in_meaning_comes_before_one_that_has_some_of_the_words() ->
 
 
 # -- the command line
-
-
 def test_the_command_line_indexes_finds_and_shows_pages(
     manual: FakeManual, data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

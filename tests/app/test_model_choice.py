@@ -207,8 +207,6 @@ def test_the_estimate_of_summaries_counts_the_turns_they_cover(store: Store, aga
 
 
 # -- own prices
-
-
 def test_own_prices_are_listed_and_removed(cli: CommandLine) -> None:
     cli.done("price", "set", LOCAL, "1.5", "2", "0.5")
     assert cli.json("price", "list")["prices"] == [
@@ -253,8 +251,6 @@ def test_an_invalid_price_is_not_stored_and_an_unreadable_table_is_empty(store: 
 
 
 # -- spend
-
-
 def test_spend_is_summed_by_day_month_purpose_and_model(store: Store) -> None:
     noon = datetime(2026, 3, 31, 12).astimezone()
     for at, purpose, cost in (

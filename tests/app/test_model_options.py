@@ -53,15 +53,10 @@ def test_each_family_has_its_options(
 
 @pytest.mark.parametrize(
     ("wanted", "efforts", "sent"),
-    [
-        (Effort.MAX, OLDER, Effort.HIGH),
-        (Effort.NONE, OLDER, Effort.LOW),
-        (Effort.MEDIUM, OLDER, Effort.MEDIUM),
-        (Effort.MINIMAL, (Effort.NONE, *OLDER), Effort.NONE),
-        (Effort.HIGH, NO_EFFORT, None),
-        (None, OLDER, None),
-    ],
-)
+    [(Effort.MAX, OLDER, Effort.HIGH), (Effort.NONE, OLDER, Effort.LOW),
+     (Effort.MEDIUM, OLDER, Effort.MEDIUM), (Effort.MINIMAL, (Effort.NONE, *OLDER), Effort.NONE),
+     (Effort.HIGH, NO_EFFORT, None), (None, OLDER, None)],
+)  # fmt: skip
 def test_an_effort_that_a_model_lacks_becomes_the_nearest(
     wanted: Effort | None, efforts: tuple[Effort, ...], sent: Effort | None
 ) -> None:

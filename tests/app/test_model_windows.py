@@ -213,8 +213,6 @@ def test_what_cannot_be_asked_has_an_unknown_window(bench: Bench, server: Loopba
 
 
 # -- refusals
-
-
 def test_a_refusal_holds_until_another_one(bench: Bench, server: Loopback, store: Store) -> None:
     server.routes.update(servers.vllm(16_384))
     bench.refuse(4_096, 9_000)

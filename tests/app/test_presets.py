@@ -125,10 +125,8 @@ def test_a_conversation_is_answered_with_its_preset(chat: Chat) -> None:
     chat.say("And now", first.conversation_id)
     request = chat.model.requests[-1]
     assert (request.system, request.temperature, len(request.tools)) == (
-        standard_instructions(),
-        None,
-        2,
-    )
+        standard_instructions(), None, 2,
+    )  # fmt: skip
 
 
 def test_a_new_conversation_keeps_the_default_of_its_time(chat: Chat) -> None:

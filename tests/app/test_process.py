@@ -34,12 +34,9 @@ def test_the_exit_code_and_the_output_are_returned() -> None:
 
 @pytest.mark.parametrize(
     ("script", "problem"),
-    [
-        ("sleep 1000 & sleep 1000", "took longer"),
-        ("exec >&-; sleep 1000", "did not end"),
-        ("yes", "wrote more than 1 MB"),
-    ],
-)
+    [("sleep 1000 & sleep 1000", "took longer"), ("exec >&-; sleep 1000", "did not end"),
+     ("yes", "wrote more than 1 MB")],
+)  # fmt: skip
 def test_a_program_that_exceeds_its_limits_is_killed(script: str, problem: str) -> None:
     with pytest.raises(LimitExceeded, match=problem):
         run_captured(["sh", "-c", script], ENVIRONMENT, ProcessLimits(0.3, 1 << 20), never)

@@ -45,11 +45,9 @@ from tests.fakes.stored import (
 PROFILE = WorkerName.PROFILE_WRITER
 NAME, HOME, TEA, CAT = "My name is Ada", "I live in Rome", "I prefer tea", "My cat is called Mia"
 _KINDS = {
-    NAME: FactCategory.IDENTITY,
-    HOME: FactCategory.IDENTITY,
-    CAT: FactCategory.RELATIONSHIP,
+    NAME: FactCategory.IDENTITY, HOME: FactCategory.IDENTITY, CAT: FactCategory.RELATIONSHIP,
     "I went to Oslo": FactCategory.EVENT,
-}
+}  # fmt: skip
 
 
 class Library:
@@ -58,10 +56,8 @@ class Library:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.store, self.settings, self.profile = (
-            services.store,
-            services.settings,
-            services.profile,
-        )
+            services.store, services.settings, services.profile,
+        )  # fmt: skip
         self.settings.set("knowledge_extractor_enabled", False)
         self.asker = ScriptedAsker(model="")
         self.clock = JumpingClock()
@@ -121,8 +117,6 @@ def library(data_dir: Path) -> Iterator[Library]:
 
 
 # -- proposing by rules
-
-
 def test_lasting_facts_are_proposed_by_category_and_lines_know_their_fact(library: Library) -> None:
     tea, name, cat, event = library.learn(TEA, NAME, CAT, "I went to Oslo")
     library.run()
@@ -218,8 +212,6 @@ def test_nothing_is_proposed_while_the_profile_is_off(library: Library) -> None:
 
 
 # -- deciding
-
-
 def test_what_was_rejected_does_not_come_back_and_what_it_removed_stays(library: Library) -> None:
     home, tea, _ = library.accepted(HOME, TEA, NAME)
     library.change(tea, valid_until=now())
@@ -297,8 +289,6 @@ def test_a_profile_beyond_its_budget_is_refused_and_a_shorter_one_is_not(library
 
 
 # -- forgetting and hiding
-
-
 def test_a_forgotten_conversation_leaves_no_byte_of_its_lines(library: Library) -> None:
     source = add_conversation(library.store, "My secret.")
     library.accepted(f"I like {CANARY}", f"I own {CANARY}", TEA, source=source)
@@ -405,8 +395,6 @@ def sent_profile(library: Library) -> list[str]:
 
 
 # -- with a model
-
-
 def with_model(library: Library, *lines: tuple[str, list[int]]) -> None:
     library.asker.model = "scripted:1"
     library.asker.replies_with({"lines": [{"text": text, "facts": ids} for text, ids in lines]})
@@ -425,10 +413,8 @@ def test_a_model_is_asked_once_for_facts_and_present_profile(library: Library) -
     state = library.profile.state()
     assert state.proposal.author == "scripted:1"
     assert [line.text for line in state.proposal.lines] == [
-        "I am tall",
-        "Name is Ada, live in Rome",
-        TEA,
-    ]
+        "I am tall", "Name is Ada, live in Rome", TEA,
+    ]  # fmt: skip
     assert state.diff.added[0].sources == (source_of(name), source_of(home))
     assert count_rows(library.store, "spend", "purpose = 'profile_writer'") == 1
 
@@ -480,12 +466,9 @@ def test_a_model_brings_back_nothing_that_was_rejected(library: Library) -> None
     library.next_day()
     rice, maps, _fog = library.learn("I prefer rice", "I prefer maps", "I prefer fog")
     with_model(
-        library,
-        (NAME, [name.id]),
-        (HOME, [home.id]),
-        (TEA, [rice.id]),
+        library, (NAME, [name.id]), (HOME, [home.id]), (TEA, [rice.id]),
         ("I prefer maps", [maps.id]),
-    )
+    )  # fmt: skip
     assert library.proposed() == {NAME, "I prefer rice", "I prefer maps"}
     assert HOME not in library.asker.asked[0][0].user
 
@@ -511,8 +494,6 @@ def test_what_does_not_fit_the_window_is_left_out(library: Library) -> None:
 
 
 # -- in prompts
-
-
 def test_versions_are_profiles_newest_first(library: Library) -> None:
     library.profile.set("One")
     library.profile.set("Two")
@@ -521,8 +502,6 @@ def test_versions_are_profiles_newest_first(library: Library) -> None:
 
 
 # -- export and import
-
-
 def exported(library: Library, path: Path) -> Path:
     export(library.store, path, ExportFormat.JSON)
     return path
@@ -565,8 +544,6 @@ def test_an_export_of_one_conversation_has_no_profile(library: Library, tmp_path
 
 
 # -- command line
-
-
 @pytest.fixture
 def console(data_dir: Path) -> Iterator[Console]:
     made(data_dir)

@@ -52,11 +52,8 @@ def test_a_folder_of_agents_is_proposed_and_becomes_a_project(bench: Bench) -> N
     assert made.name == "Heron gateway"
     stored = Conversations(bench.store)
     assert [stored.get(each).project for each in (*bench.ids, other)] == [
-        made.uid,
-        made.uid,
-        None,
-        None,
-    ]
+        made.uid, made.uid, None, None,
+    ]  # fmt: skip
     assert bench.keys() == []
 
 

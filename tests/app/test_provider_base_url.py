@@ -88,19 +88,14 @@ def test_anything_typed_is_refused_or_becomes_its_own_spelling(typed: str) -> No
 
 @pytest.mark.parametrize(
     ("typed", "text"),
-    [
-        ("localhost:11434/v1", "http://localhost:11434/v1"),
-        ("127.0.0.1:8080", "http://127.0.0.1:8080"),
-        ("api.example.com/v1", "https://api.example.com/v1"),
-        ("http://api.example.com", "http://api.example.com"),
-        ("192.168.1.20:11434/v1", "http://192.168.1.20:11434/v1"),
-        ("[fd00::5]:8080", "http://[fd00::5]:8080"),
-        ("8.8.8.8", "https://8.8.8.8"),
-        ("nas:8080/v1", "http://nas:8080/v1"),
-        ("box.local/v1", "http://box.local/v1"),
-        ("nonsense", "nonsense"),
-        ("", ""),
-    ],
-)
+    [("localhost:11434/v1", "http://localhost:11434/v1"),
+     ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+     ("api.example.com/v1", "https://api.example.com/v1"),
+     ("http://api.example.com", "http://api.example.com"),
+     ("192.168.1.20:11434/v1", "http://192.168.1.20:11434/v1"),
+     ("[fd00::5]:8080", "http://[fd00::5]:8080"), ("8.8.8.8", "https://8.8.8.8"),
+     ("nas:8080/v1", "http://nas:8080/v1"), ("box.local/v1", "http://box.local/v1"),
+     ("nonsense", "nonsense"), ("", "")],
+)  # fmt: skip
 def test_an_address_without_a_scheme_gets_the_one_that_is_safe(typed: str, text: str) -> None:
     assert with_scheme(typed) == text

@@ -354,8 +354,6 @@ def test_a_reply_over_its_limit_is_cut_off(server: Loopback, wire: str) -> None:
 
 
 # -- the network
-
-
 def test_a_refused_connection_on_this_machine_is_not_retried() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -415,12 +413,9 @@ def test_a_bug_in_this_program_is_not_reported_as_an_error_of_the_server() -> No
 
 @pytest.mark.parametrize(
     "network",
-    [
-        Network(ca_bundle="/nowhere/at/all.pem"),
-        Network(proxy_url="gopher://proxy.example"),
-        Network(proxy_url="not a url"),
-    ],
-)
+    [Network(ca_bundle="/nowhere/at/all.pem"), Network(proxy_url="gopher://proxy.example"),
+     Network(proxy_url="not a url")],
+)  # fmt: skip
 def test_unusable_network_settings_are_named(network: Network) -> None:
     heard = hear(provider(CHAT, ELSEWHERE, network=network))
     assert isinstance(heard.error, errors.Unreachable)
@@ -428,8 +423,6 @@ def test_unusable_network_settings_are_named(network: Network) -> None:
 
 
 # -- retries
-
-
 def test_a_retry_is_reported_and_the_reply_follows(server: Loopback, wire: str) -> None:
     sleeper = PatientSleeper()
     server.reply(error(429, "rate_limit_error", retry_after=2)).reply(hang_up())
@@ -479,19 +472,13 @@ def test_both_forms_of_retry_after_are_read(headers: dict[str, str], wait_s: flo
 
 @pytest.mark.parametrize(
     ("fault", "failures", "wait_s"),
-    [
-        (errors.ServerFailed("x"), 1, 0.5),
-        (errors.ServerFailed("x"), 3, 2.0),
-        (errors.RateLimited("x", retry_after_s=10), 1, 10.5),
-        (errors.RateLimited("x", retry_after_s=60), 1, 60.5),
-        (errors.RateLimited("x", retry_after_s=61), 1, None),
-        (errors.ConnectionLost("x"), 1, 0.5),
-        (errors.ServerFailed("x"), 4, None),
-        (errors.TimedOut("x"), 1, None),
-        (errors.QuotaExhausted("x"), 1, None),
-        (errors.RequestRejected("x"), 1, None),
-    ],
-)
+    [(errors.ServerFailed("x"), 1, 0.5), (errors.ServerFailed("x"), 3, 2.0),
+     (errors.RateLimited("x", retry_after_s=10), 1, 10.5),
+     (errors.RateLimited("x", retry_after_s=60), 1, 60.5),
+     (errors.RateLimited("x", retry_after_s=61), 1, None), (errors.ConnectionLost("x"), 1, 0.5),
+     (errors.ServerFailed("x"), 4, None), (errors.TimedOut("x"), 1, None),
+     (errors.QuotaExhausted("x"), 1, None), (errors.RequestRejected("x"), 1, None)],
+)  # fmt: skip
 def test_the_policy_adds_full_jitter_to_retry_after(
     fault: errors.ProviderError, failures: int, wait_s: float | None
 ) -> None:
@@ -501,8 +488,6 @@ def test_the_policy_adds_full_jitter_to_retry_after(
 
 
 # -- cancellation at each stage closes the socket at once
-
-
 def test_closing_the_stream_closes_the_socket(server: Loopback, wire: str) -> None:
     server.reply(text("Hel"), stall())
     heard = hear(provider(wire, address(server, wire)), until=lambda heard: heard.text == "Hel")

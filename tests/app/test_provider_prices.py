@@ -114,15 +114,9 @@ def test_an_unknown_price_is_unknown_and_not_0(model: str) -> None:
 @pytest.mark.parametrize("server", ["local", "attic", "mdns"])
 @pytest.mark.parametrize(
     "model",
-    [
-        "llama3.2:3b",
-        "deepseek-r1:8b",
-        "my-own",
-        "gpt-oss-20b",
-        "openai/gpt-oss:120b",
-        "gemma-3-12b-it",
-    ],
-)
+    ["llama3.2:3b", "deepseek-r1:8b", "my-own", "gpt-oss-20b", "openai/gpt-oss:120b",
+     "gemma-3-12b-it"],
+)  # fmt: skip
 def test_a_free_model_on_a_private_server_costs_nothing(server: str, model: str) -> None:
     found = cost(f"{server}:{model}", 1000, 1000)
     assert found.cost_usd == 0

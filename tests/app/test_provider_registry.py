@@ -35,12 +35,9 @@ def registry(
     *configs: ProviderConfig, environ: dict[str, str] | None = None, proxy: str | None = None
 ) -> ProviderRegistry:
     return ProviderRegistry(
-        lambda: configs,
-        KeyStore(environ or {}),
-        environ=environ or {},
-        network=lambda: Network(proxy_url=proxy),
-        policy=policy(tries=1),
-    )
+        lambda: configs, KeyStore(environ or {}), environ=environ or {},
+        network=lambda: Network(proxy_url=proxy), policy=policy(tries=1),
+    )  # fmt: skip
 
 
 def provider(known: ProviderRegistry, name: str) -> RemoteProvider:
@@ -59,15 +56,11 @@ def test_openai_and_anthropic_always_exist_first() -> None:
 
 
 # -- the environment, and keys
-
-
 def test_the_environment_replaces_base_urls_and_keys(server: Loopback) -> None:
     environ = {
-        "OPENAI_BASE_URL": server.v1,
-        "OPENAI_API_KEY": "sk-o",
-        "ANTHROPIC_BASE_URL": server.url,
+        "OPENAI_BASE_URL": server.v1, "OPENAI_API_KEY": "sk-o", "ANTHROPIC_BASE_URL": server.url,
         "ANTHROPIC_API_KEY": "sk-a",
-    }
+    }  # fmt: skip
     server.always(text("yes"))
     known = registry(ProviderConfig("gate", "openai", server.v1), environ=environ)
     assert [hear(provider(known, each)).text for each in ("openai", "anthropic", "gate")] == [
@@ -163,8 +156,6 @@ def test_only_a_saved_key_can_be_removed_not_the_environments(data_dir: Path) ->
 
 
 # -- configuration
-
-
 @pytest.mark.parametrize("name", ["", "recall", "Big", "a:b", "a b", "-a", "ä", "a" * 41])
 def test_invalid_names_are_rejected(name: str) -> None:
     with pytest.raises(InvalidInput):
@@ -199,8 +190,6 @@ def test_a_proxy_is_used_but_not_for_this_machine(
 
 
 # -- imports of the SDKs
-
-
 def test_building_imports_nothing() -> None:
     code = (
         "import sys; from app.providers.registry import ProviderRegistry;"
@@ -233,8 +222,6 @@ def test_a_half_loaded_module_is_retried(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 # -- timeouts
-
-
 def test_a_vendors_provider_at_another_address_needs_no_key(store: Store) -> None:
     models = ModelDirectory(Settings(store), KeyStore(environ={}), lambda *_: ())
     assert not models.has_key("openai")
@@ -269,8 +256,6 @@ def test_local_servers_have_more_time_and_each_provider_its_own(store: Store) ->
 
 
 # -- lists of models
-
-
 @pytest.mark.parametrize("kind", ["compatible", "anthropic"])
 def test_a_connection_test_lists_the_models(server: Loopback, kind: str) -> None:
     async def run() -> None:

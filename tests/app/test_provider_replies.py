@@ -248,8 +248,6 @@ def test_requests_carry_the_key_and_no_fingerprint(server: Loopback, wire: str, 
 
 
 # -- variants of Chat Completions, and events out of order
-
-
 def events(*values: Any) -> Step:
     return raw("".join(f"event: e\ndata: {json.dumps(value)}\n\n" for value in values).encode())
 
@@ -296,9 +294,7 @@ VARIANTS = {
         CHAT,
         Reply(
             deltas(
-                {"reasoning": "one "},
-                {"reasoning_content": "two "},
-                {"content": [THOUGHT]},
+                {"reasoning": "one "}, {"reasoning_content": "two "}, {"content": [THOUGHT]},
                 {"content": [{"type": "text", "text": "said"}]},
             ),
             "said",
@@ -317,7 +313,7 @@ VARIANTS = {
         MESSAGES,
         Reply((events(STRAY, {"type": "content_block_delta", "delta": None}),), "x"),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -60,10 +60,8 @@ def sent_after(server: Loopback, wire: str, **more: Any) -> Any:
 
 
 BODIES: dict[str, Wire] = {
-    CHAT: ChatCompletionsWire(),
-    RESPONSES: ResponsesWire(),
-    MESSAGES: MessagesWire(),
-}
+    CHAT: ChatCompletionsWire(), RESPONSES: ResponsesWire(), MESSAGES: MessagesWire(),
+}  # fmt: skip
 IMAGES = {"copy": png()}
 THINKING = {"type": "thinking", "thinking": "hm", "signature": "Zm9v+/=="}
 
@@ -123,11 +121,9 @@ def test_a_raw_reply_with_a_lone_surrogate_can_be_sent_back(server: Loopback, wi
 def test_the_minimum_and_options_are_sent_in_the_form_of_each_wire(server: Loopback) -> None:
     ask(server, CHAT, text("yes"))
     assert server.posts[0].body == {
-        "model": "test-model",
-        "messages": [{"role": "user", "content": "Hello"}],
-        "stream": True,
+        "model": "test-model", "messages": [{"role": "user", "content": "Hello"}], "stream": True,
         "stream_options": {"include_usage": True},
-    }
+    }  # fmt: skip
     options: dict[str, Any] = {"system": "Be brief", "temperature": 0.5, "max_output_tokens": 99}
     asked = request(user("one"), **options)
     chat, responses, messages = (BODIES[wire].body(asked, "p:m") for wire in BODIES)
@@ -164,14 +160,10 @@ def test_reasoning_effort_has_the_form_of_each_wire_and_model() -> None:
 
 @pytest.mark.parametrize(
     ("model", "tokens"),
-    [
-        ("claude-opus-4-20250514", 32_000),
-        ("claude-opus-4-1", 32_000),
-        ("claude-opus-4-1-20250805", 32_000),
-        ("claude-opus-4-5", 32_768),
-        ("claude-sonnet-4-5-20250929", 32_768),
-    ],
-)
+    [("claude-opus-4-20250514", 32_000), ("claude-opus-4-1", 32_000),
+     ("claude-opus-4-1-20250805", 32_000), ("claude-opus-4-5", 32_768),
+     ("claude-sonnet-4-5-20250929", 32_768)],
+)  # fmt: skip
 def test_thinking_and_answer_stay_within_the_output_of_the_model(model: str, tokens: int) -> None:
     body = BODIES[MESSAGES].body(request(model=model, reasoning_effort=Effort.HIGH), "p:m")
     assert body["max_tokens"] == tokens

@@ -40,8 +40,6 @@ def outcome(plan: ContextPlan) -> dict[int, str]:
 
 
 # -- left out
-
-
 def test_what_is_left_out_takes_its_place_and_nothing_is_quoted_instead() -> None:
     found = RetrievalResult(
         facts=tuple(fact(each, f"fact number {each}") for each in range(1, 5)),
@@ -63,8 +61,6 @@ def test_a_conversation_whose_only_turn_is_left_out_is_not_headed() -> None:
 
 
 # -- mentioned
-
-
 def test_a_mention_is_quoted_first_whatever_its_relevance_and_only_once() -> None:
     mentioned = talk(60, turn(600, "green", relevance=0.1), relevance=0.1)
     found = RetrievalResult(
@@ -123,8 +119,6 @@ def test_private_deleted_and_refused_parts_are_never_mentioned(library: RecallLi
 
 
 # -- the built-in model, which recalls by itself
-
-
 def answered(library: RecallLibrary, choice: RecallChoice) -> list[tuple[str, int]]:
     library.sync.catch_up()
     found = library.recall_service.answers(
@@ -146,8 +140,6 @@ def test_recall_keeps_to_the_choice_for_a_message(library: RecallLibrary) -> Non
 
 
 # -- titles in a text
-
-
 @pytest.fixture
 def mentions(store: Store) -> Mentions:
     for title in ("Tea", "Tea in Kyoto", "\u8336\u306e\u6e6f", "Old list"):

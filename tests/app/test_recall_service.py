@@ -34,8 +34,6 @@ def segment_of(whole: ConversationRecord, *held: int) -> SegmentContext:
 
 
 # -- what is found
-
-
 def test_the_turn_that_answers_is_found_with_its_conversation(library: RecallLibrary) -> None:
     found = library.recall(WHO)
     talk = found.conversations[0]
@@ -142,8 +140,6 @@ def test_a_request_finds_as_much_as_the_question(library: RecallLibrary) -> None
 
 
 # -- votes, pins and age
-
-
 def passage_about_cat(library: RecallLibrary) -> PassageId:
     return library.recall(WHO).conversations[0].match.passage_id
 
@@ -186,8 +182,6 @@ def test_age_counts_only_with_a_half_life(library: RecallLibrary) -> None:
 
 
 # -- earlier in the segment
-
-
 def test_earlier_messages_are_those_that_the_prompt_lacks(library: RecallLibrary) -> None:
     talk = add_conversation(library.store, VET, *((text, f"About that: {text}") for text in OTHERS))
     found = library.recall(WHO, talk.conversation.id, segment_of(talk)).earlier
@@ -203,8 +197,6 @@ def test_earlier_messages_are_those_that_the_prompt_lacks(library: RecallLibrary
 
 
 # -- faults
-
-
 def raising(error: Exception) -> Callable[..., object]:
     def fail(*_: object, **__: object) -> object:
         raise error
@@ -268,8 +260,6 @@ def test_a_cancelled_retrieval_ends_between_its_parts(library: RecallLibrary) ->
 
 
 # -- limits
-
-
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecallService]:
     """Recall from six conversations and eight facts on one subject."""
@@ -354,8 +344,6 @@ def test_any_text_can_be_asked(crowd: RecallService, question: str) -> None:
 
 
 # -- for the Recall model
-
-
 def quoted(library: RecallLibrary, question: str, conversation_id: int = 0) -> list[str]:
     library.sync.catch_up()
     found = library.recall_service.answers(question, (), ConversationId(conversation_id), 3) or ()

@@ -81,8 +81,6 @@ def content_of(folder: Path) -> dict[Path, bytes]:
 
 
 # -- the file as it is
-
-
 @pytest.mark.parametrize("is_killed_early", [False, True])
 def test_a_first_start_has_no_notices(data_dir: Path, is_killed_early: bool) -> None:
     paths = new_paths(data_dir)
@@ -120,8 +118,6 @@ def test_replaying_onto_any_older_image_gives_the_same_tables(tmp_path: Path) ->
 
 
 # -- the write-ahead log
-
-
 def test_a_stale_log_is_quarantined(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,8 +239,6 @@ def test_a_file_older_than_its_backups_is_replaced_without_the_journal_between(
 
 
 # -- backups and journal
-
-
 @pytest.mark.parametrize("is_newer", [False, True], ids=["damaged", "newer"])
 def test_an_unusable_backup_is_passed_over_and_kept(library: Library, is_newer: bool) -> None:
     newest, older = list_backups(library.paths.backups)
@@ -343,8 +337,6 @@ def test_another_database_is_not_mixed_with_the_journal(library: Library, tmp_pa
 
 
 # -- what is no damage
-
-
 def test_another_process_that_has_it_open_is_named(library: Library) -> None:
     holder = subprocess.Popen(
         [
@@ -511,8 +503,6 @@ def test_a_migration_that_fails_leaves_whole_steps_and_a_message(
 
 
 # -- interrupted replies
-
-
 def test_replies_that_ran_at_a_kill_are_stored_as_interrupted(store: Store, tmp_path: Path) -> None:
     add_conversation(store, "a", "b")
     whole, silent, retried, several = (add_running(store, each) for each in ("Why?", "1", "2", "3"))

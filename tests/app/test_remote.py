@@ -142,8 +142,6 @@ def answers(paths: DataPaths, line: bytes, *, is_all: bool = False) -> list[Any]
 
 
 # -- answered by the window
-
-
 def test_the_window_answers_commands_and_errors(window: Window, cli: CommandLine) -> None:
     assert [row["title"] for row in cli.json("list")["conversations"]] == ["Herbs"]
     (result,) = cli.json("search", "basil")["results"]
@@ -252,8 +250,6 @@ def test_a_command_that_ends_waits_for_those_that_it_executes(paths: DataPaths) 
 
 
 # -- the socket itself
-
-
 def test_a_socket_in_a_long_path_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     deep = tmp_path / ("d" * 60) / ("e" * 60) / "data"
     deep.parent.mkdir(parents=True)
@@ -301,8 +297,6 @@ def test_a_disk_without_sockets_leaves_the_window_working(
 
 
 # -- refused beside a window
-
-
 def test_no_backup_is_restored_while_the_window_is_open(window: Window, cli: CommandLine) -> None:
     backup = cli.json("backup")["backup"]
     ran = cli("restore", backup)
@@ -319,8 +313,6 @@ def test_a_window_does_not_open_or_replace_itself(window: Window, argv: list[str
 
 
 # -- stopping
-
-
 @pytest.fixture
 def slow(window: Window, cli: CommandLine) -> Iterator[Loopback]:
     """A server whose reply begins and never ends, set as the default model."""

@@ -128,15 +128,9 @@ def asker_with(data_dir: Path) -> Iterator[Callable[..., Asker]]:
             stack.callback(fetcher.close)
             expected: list[ExchangeId] = []
             prepare = RequestBuilder(
-                settings,
-                lambda _: tokens,
-                HistoryReader(store),
-                fetcher,
-                Toolbox([NOTHING]),
-                Presets(store, settings),
-                Projects(store),
-                expected.append,
-            )
+                settings, lambda _: tokens, HistoryReader(store), fetcher, Toolbox([NOTHING]),
+                Presets(store, settings), Projects(store), expected.append,
+            )  # fmt: skip
             chat = stack.enter_context(open_chat(store, scripts, [NOTHING], prepare, settings))
             stack.callback(retrieve.go_on.set)
             if is_ready:
@@ -433,14 +427,9 @@ def test_a_rejected_or_forgotten_quotation_leaves_only_its_block(
 
 @pytest.mark.parametrize(
     ("source_project", "moved_to", "is_kept"),
-    [
-        (None, "g", False),
-        ("g", None, False),
-        ("g", "h", False),
-        ("g", "g", True),
-        (None, "o", True),
-    ],
-)
+    [(None, "g", False), ("g", None, False), ("g", "h", False), ("g", "g", True),
+     (None, "o", True)],
+)  # fmt: skip
 def test_what_a_moved_conversation_recalled_is_sent_only_within_its_boundary(
     asker_with: Callable[..., Asker],
     source_project: str | None,

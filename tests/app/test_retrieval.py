@@ -101,14 +101,12 @@ FACTS = (
 
 def test_facts_are_recalled_for_questions_that_share_no_word_with_them(tmp_path: Path) -> None:
     asked = {
-        "which foods must I avoid?": {0, 1},
-        "how many children do I have?": {2},
-        "what is my job?": {3},
-        "in which town do I live?": {4},
+        "which foods must I avoid?": {0, 1}, "how many children do I have?": {2},
+        "what is my job?": {3}, "in which town do I live?": {4},
         "how do I sort a list in python?": set(),
         "translate 'good morning' into French for me": set(),
         "which film should I watch tonight?": set(),
-    }
+    }  # fmt: skip
     built = build(made(tmp_path / "data"), RunMode.COMMAND_LINE)
     try:
         import_files(built.store, [SAMPLE])

@@ -109,15 +109,11 @@ def _varied(
             messages[2 * place + 1] = replace(messages[2 * place + 1], blocks=blocks)
     messages[0] = replace(messages[0], blocks=(*messages[0].blocks, Image("a.png", "image/png")))
     conversation = replace(
-        whole.conversation,
-        pinned=draw.random() < 0.5,
-        archived=draw.random() < 0.3,
-        recalls=draw.random() < 0.8,
-        model=draw.choice([None, "openai:m"]),
-        preset=draw.choice([None, preset.uid]),
-        project=draw.choice([None, project.uid]),
+        whole.conversation, pinned=draw.random() < 0.5, archived=draw.random() < 0.3,
+        recalls=draw.random() < 0.8, model=draw.choice([None, "openai:m"]),
+        preset=draw.choice([None, preset.uid]), project=draw.choice([None, project.uid]),
         title_origin=draw.choice([*TitleOrigin]),
-    )
+    )  # fmt: skip
     return ConversationRecord(conversation, tuple(messages), tuple(exchanges), whole.changes)
 
 

@@ -22,27 +22,18 @@ DAILY = Routine("d", "Daily", "Report.", "0 9 * * *", AT, project="home")
 
 @pytest.mark.parametrize(
     ("change", "is_reused"),
-    [
-        ({}, True),
-        ({"project": "work"}, False),
-        ({"project": None}, False),
-        ({"is_private": True}, False),
-    ],
-)
+    [({}, True), ({"project": "work"}, False), ({"project": None}, False),
+     ({"is_private": True}, False)],
+)  # fmt: skip
 def test_a_run_goes_on_where_the_last_one_was_if_its_project_and_privacy_are_the_same(
     store: Store, change: dict[str, object], is_reused: bool
 ) -> None:
     whole = add_conversation(store, ("Report.", "All is well."))
     here = whole.conversation
     run = RoutineRun(
-        "d",
-        AT,
-        AT,
-        AT,
-        Outcome.COMPLETED,
-        conversation_id=here.id,
+        "d", AT, AT, AT, Outcome.COMPLETED, conversation_id=here.id,
         exchange_id=whole.exchanges[0].id,
-    )
+    )  # fmt: skip
     store.save(RoutinePut(DAILY), RoutineRunPut(run), ConversationEdited(here.id, project="home"))
     rows = RoutineRows(store)
     assert rows.listed() == (DAILY,)

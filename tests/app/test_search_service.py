@@ -42,8 +42,6 @@ def library(data_dir: Path) -> Iterator[Library]:
 
 
 # -- results
-
-
 def test_a_result_names_the_turn_and_marks_the_words(library: Library) -> None:
     add_conversation(library.store, "How is bread made", "How does sourdough rise", title="Baking")
     (result,) = library.search("sourdough")
@@ -123,8 +121,6 @@ def test_conversations_are_found_by_their_current_title(library: Library) -> Non
 
 
 # -- filters, and what is hidden
-
-
 def test_the_words_of_a_title_find_where_its_conversation_begins(library: Library) -> None:
     """They are what people see in the list and type."""
     add_conversation(
@@ -251,8 +247,6 @@ def test_a_missing_index_is_built_after_a_search_asked_for_it(library: Library) 
 
 
 # -- meaning
-
-
 def test_a_paraphrase_is_found_by_meaning(library: Library) -> None:
     add_conversation(library.store, "kittens", title="Cats")
     for number in range(20):
@@ -331,8 +325,6 @@ def test_parts_are_ranked_in_some_conversations_or_in_all(library: Library) -> N
 
 
 # -- facts, saved texts and tool summaries
-
-
 def save_memory(library: Library, text: str) -> None:
     own = library.store.ids.passage()
     passage = Passage(own, MEMORY, own, None, None, content_hash(text), AT, 5)

@@ -469,11 +469,8 @@ def console(tmp_path: Path, clean_home: Path) -> Iterator[Console]:
 def test_the_command_line_lists_switches_and_reads(console: Console) -> None:
     (state,) = console.json("sources", "list")["sources"]
     assert (state["source"], state["on"], state["files"], state["read"]) == (
-        "claude_code",
-        False,
-        1,
-        0,
-    )
+        "claude_code", False, 1, 0,
+    )  # fmt: skip
     assert console.json("sources", "on", "claude_code") == {"source": "claude_code", "on": True}
     console.done("work", "--until-idle", "--only", WorkerName.SOURCE_READER)
     (state,) = console.json("sources", "list")["sources"]

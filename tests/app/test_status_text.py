@@ -80,15 +80,10 @@ def test_failed_items() -> None:
 
 @pytest.mark.parametrize(
     ("state", "enabled", "text"),
-    [
-        (WorkerState.STOPPED, False, "off"),
-        (WorkerState.IDLE, False, "off"),
-        (WorkerState.RUNNING, False, "stopping"),
-        (WorkerState.STOPPED, True, "starting"),
-        (WorkerState.IDLE, True, "idle"),
-        (WorkerState.BLOCKED, True, "waiting"),
-    ],
-)
+    [(WorkerState.STOPPED, False, "off"), (WorkerState.IDLE, False, "off"),
+     (WorkerState.RUNNING, False, "stopping"), (WorkerState.STOPPED, True, "starting"),
+     (WorkerState.IDLE, True, "idle"), (WorkerState.BLOCKED, True, "waiting")],
+)  # fmt: skip
 def test_states(state: WorkerState, enabled: bool, text: str) -> None:
     assert worker_text(replace(WORKING, state=state, enabled=enabled)).state == text
 

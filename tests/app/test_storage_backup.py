@@ -63,8 +63,6 @@ def set_clock(patch: pytest.MonkeyPatch, *moments: datetime) -> None:
 
 
 # -- copies
-
-
 def test_a_backup_holds_what_the_database_holds_and_can_be_written_to(store: Store) -> None:
     add_conversation(store, "one", "two")
     backup = make_backup(store)
@@ -226,8 +224,6 @@ def test_a_backup_is_copied_to_where_the_user_wants_it(store: Store, tmp_path: P
 
 
 # -- names, order, the journal
-
-
 def test_backups_have_the_order_of_positions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("commonplace-yesterday.duckdb", "unfinished.duckdb", "other.txt"):
         (store.paths.backups / name).touch()
@@ -275,8 +271,6 @@ def test_a_backup_before_a_large_change_is_made_only_when_something_changed(stor
 
 
 # -- retention
-
-
 @st.composite
 def histories(draw: st.DrawFn) -> list[Backup]:
     """Backups at any times, newest first."""
@@ -329,8 +323,6 @@ def test_retention_ignores_others_backups(store: Store, monkeypatch: pytest.Monk
 
 
 # -- restoring
-
-
 class Killed(BaseException):
     """The program ended here."""
 

@@ -63,8 +63,6 @@ def fail_times(count: int) -> Callable[[Connection], int]:
 
 
 # -- the gate
-
-
 def test_many_threads_pass_the_gate_and_one_closes_it_alone() -> None:
     gate, inside, leave = Gate(), threading.Barrier(3), threading.Event()
     log: list[str] = []
@@ -119,8 +117,6 @@ def test_the_gate_is_shut_at_once_only_when_nobody_is_inside() -> None:
 
 
 # -- settings and errors
-
-
 def test_the_settings_are_locked_and_no_other_file_can_be_reached(
     database: Database, tmp_path: Path
 ) -> None:
@@ -177,8 +173,6 @@ def test_a_long_query_can_be_canceled_from_another_thread(database: Database) ->
 
 
 # -- reopening
-
-
 def test_an_invalid_instance_is_reopened_and_the_work_repeated_once(database: Database) -> None:
     def insert_and_fail(query: Callable[[Connection], int], connection: Connection) -> int:
         connection.execute("INSERT INTO t VALUES (2)")
@@ -244,15 +238,9 @@ def test_a_late_query_does_not_reopen_a_closed_database(database: Database, tmp_
 
 @pytest.mark.parametrize(
     "statement",
-    [
-        "SELECT * FROM read_text('{file}')",
-        "COPY (SELECT 1) TO '{file}'",
-        "ATTACH '{file}'",
-        "INSTALL vss",
-        "SET threads = 3",
-        "SET enable_external_access = true",
-    ],
-)
+    ["SELECT * FROM read_text('{file}')", "COPY (SELECT 1) TO '{file}'", "ATTACH '{file}'",
+     "INSTALL vss", "SET threads = 3", "SET enable_external_access = true"],
+)  # fmt: skip
 def test_a_connection_reaches_no_file_and_keeps_settings(tmp_path: Path, statement: str) -> None:
     file = tmp_path / "other.txt"
     file.write_text("basil")
@@ -292,8 +280,6 @@ def test_a_repeated_query_gets_the_values_of_an_iterator_again(database: Databas
 
 
 # -- memory
-
-
 def limit(database: Database) -> str:
     return str(value(database, "SELECT current_setting('memory_limit')"))
 

@@ -94,8 +94,6 @@ def backup_count(store: Store) -> int:
 
 
 # -- what is due
-
-
 def test_a_checkpoint_is_made_once_the_store_is_quiet(
     store: Store, maintenance: Maintenance, time_: FakeClock
 ) -> None:
@@ -248,8 +246,6 @@ def test_every_table_is_read_once_a_day(
 
 
 # -- what goes wrong
-
-
 def test_damage_is_reported_and_checked_at_the_next_start(
     store: Store, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,8 +326,6 @@ def test_a_failed_task_is_reported_and_retried_while_others_go_on(
 
 
 # -- the thread
-
-
 def test_the_thread_sleeps_until_a_write(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     folded = threading.Event()
     looks: list[int] = []

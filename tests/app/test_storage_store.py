@@ -69,8 +69,6 @@ def commit_titled(store: Store, title: str, *more: Change) -> Future[ChangeSet]:
 
 
 # -- commits
-
-
 def test_a_commit_is_journalled_first_and_read_unchanged(store: Store, tmp_path: Path) -> None:
     whole = add_conversation(store, "one", "two", title="Acknowledged")
     assert Conversations(store).get(whole.conversation.id) == whole.conversation
@@ -164,8 +162,6 @@ def test_a_growing_reply_is_in_the_journal_alone(store: Store) -> None:
 
 
 # -- reading
-
-
 def test_one_query_sees_one_moment(store: Store) -> None:
     def count(cursor: Connection) -> list[int]:
         counts: list[int] = []
@@ -191,8 +187,6 @@ def test_reading_on_a_forbidden_thread_is_an_error(store: Store) -> None:
 
 
 # -- closing
-
-
 def test_closing_completes_submitted_writes_and_refuses_later_ones(data_dir: Path) -> None:
     with opened(data_dir) as store:
         futures = [commit_titled(store, f"T{n}") for n in range(50)]
@@ -241,8 +235,6 @@ def test_a_checkpoint_writes_the_log_once(store: Store, monkeypatch: pytest.Monk
 
 
 # -- forgetting
-
-
 def test_late_changes_do_not_bring_forgotten_data_back(store: Store) -> None:
     gone, stays = add_conversation(store, "secret"), add_conversation(store, "open")
     exchange = gone.exchanges[0]

@@ -74,8 +74,6 @@ def all_rows(vectors: Vectors, space: Space = SMALL) -> list[LoadedRows]:
 
 
 # -- writing and loading
-
-
 def test_stored_vectors_are_loaded_unchanged(store: Store, vectors: Vectors) -> None:
     add_conversation(store, LONG, LONG + "!")
     put = [chunks(store, 2, 3), chunks(store, 1, 2)]
@@ -164,8 +162,6 @@ def test_a_passage_with_nothing_to_embed_is_never_loaded(store: Store, vectors: 
 
 
 # -- spaces
-
-
 def test_spaces_are_independent_of_each_other(store: Store, vectors: Vectors) -> None:
     add_conversation(store, LONG)
     vectors.put(SMALL, [chunks(store, 1, 2)])
@@ -220,8 +216,6 @@ def test_a_table_without_a_row_is_repaired(store: Store, vectors: Vectors, tmp_p
 
 
 # -- what is missing
-
-
 def test_missing_ones_are_newest_first_no_hidden_or_short(store: Store, vectors: Vectors) -> None:
     add_conversation(store, LONG, at=AT + timedelta(days=2))
     hidden = add_conversation(store, LONG + "!", LONG + "?").conversation.id
@@ -276,8 +270,6 @@ def test_vectors_of_equal_texts_are_copied(store: Store, vectors: Vectors) -> No
 
 
 # -- leaving
-
-
 def both_spaces(store: Store, vectors: Vectors, ids: Sequence[int]) -> None:
     for each in ids:
         vectors.put(SMALL, [chunks(store, each, 2)])
@@ -318,8 +310,6 @@ def test_a_forgotten_conversation_leaves_no_vector_in_any_space_nor_in_any_byte(
 
 
 # -- keeping
-
-
 def test_wrong_vector_rows_are_reported_and_deleted(store: Store, vectors: Vectors) -> None:
     add_conversation(store, *(f"{LONG} {number}" for number in range(5)))
     both_spaces(store, vectors, (1, 2, 3, 4, 5))
@@ -368,25 +358,16 @@ def test_the_first_schema_is_migrated_after_a_backup(data_dir: Path) -> None:
 
 
 # -- what an embedder gives
-
-
 @pytest.mark.parametrize(
     ("given", "error"),
-    [
-        (np.ones((2, 7)), EmbedderUnavailable),
-        (np.ones(8), EmbedderUnavailable),
-        (np.ones((2, 8, 1)), EmbedderUnavailable),
-        (None, EmbedderUnavailable),
-        ([["a", "b"]], EmbedderUnavailable),
-        ([[1.0], [1.0, 2.0]], EmbedderUnavailable),
-        (np.ones((1, 8)), BadVectors),
-        (np.ones((3, 8)), BadVectors),
-        (np.ones((0, 8)), BadVectors),
-        (np.array([[1.0] * 8, [0.0] * 8]), BadVectors),
-        (np.array([[1.0] * 8, [np.nan] * 8]), BadVectors),
-        (np.array([[1.0] * 8, [np.inf] * 8]), BadVectors),
-    ],
-)
+    [(np.ones((2, 7)), EmbedderUnavailable), (np.ones(8), EmbedderUnavailable),
+     (np.ones((2, 8, 1)), EmbedderUnavailable), (None, EmbedderUnavailable),
+     ([["a", "b"]], EmbedderUnavailable), ([[1.0], [1.0, 2.0]], EmbedderUnavailable),
+     (np.ones((1, 8)), BadVectors), (np.ones((3, 8)), BadVectors), (np.ones((0, 8)), BadVectors),
+     (np.array([[1.0] * 8, [0.0] * 8]), BadVectors),
+     (np.array([[1.0] * 8, [np.nan] * 8]), BadVectors),
+     (np.array([[1.0] * 8, [np.inf] * 8]), BadVectors)],
+)  # fmt: skip
 def test_invalid_vectors_are_a_known_error(given: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="small"):
         validated_vectors(given, 2, SMALL)

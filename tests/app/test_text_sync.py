@@ -94,8 +94,6 @@ def sync_of() -> Iterator[SyncOf]:
 
 
 # -- what is indexed
-
-
 def test_only_new_passages_are_indexed_each_after_a_throttle(store: Store, sync_of: SyncOf) -> None:
     sync, index = sync_of(store)
     add_conversation(store, "one", "two")
@@ -189,8 +187,6 @@ def test_an_unusable_index_is_rebuilt_at_the_next_start(
 
 
 # -- what is removed
-
-
 def test_a_replaced_passage_is_removed_not_from_the_files(store: Store, sync_of: SyncOf) -> None:
     """Only a rebuild removes words from the files, so forgetting needs one."""
     add_conversation(store, "xylocarp", "two", "three")
@@ -308,8 +304,6 @@ def test_an_interrupted_rebuild_continues_and_is_partial_meanwhile(
 
 
 # -- in the background
-
-
 @pytest.mark.parametrize("failure", [IndexUnavailable("no room"), ZeroDivisionError()])
 def test_the_thread_follows_every_change_also_after_failures(
     store: Store, sync_of: SyncOf, monkeypatch: pytest.MonkeyPatch,
@@ -388,8 +382,6 @@ def test_stopping_keeps_finished_batches(store: Store, sync_of: SyncOf) -> None:
 
 
 # -- a process of its own
-
-
 def test_a_backlog_is_indexed_by_another_process_and_what_it_lost_is_indexed_again(
     store: Store, sync_of: SyncOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

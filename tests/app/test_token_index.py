@@ -67,8 +67,6 @@ def reopened(index: TokenIndex, library: str = "library") -> TokenIndex:
 
 
 # -- similarities
-
-
 def test_a_part_gets_the_score_of_its_best_window_of_tokens(index: TokenIndex) -> None:
     many = [passage(number, number * 7, 3) for number in range(1, 60)]
     index.put(many[:30])
@@ -100,8 +98,6 @@ def test_an_empty_index_answers(index: TokenIndex) -> None:
 
 
 # -- files
-
-
 def test_an_index_is_there_again_after_it_was_closed(index: TokenIndex) -> None:
     index.put([passage(2, 5, 6), passage(1, 3)])
     index.put([passage(1, 4, content_hash="other")])
@@ -178,8 +174,6 @@ def test_the_index_of_another_library_is_not_used(index: TokenIndex) -> None:
 
 
 # -- removal
-
-
 def test_removed_passages_leave_no_bytes(index: TokenIndex, folder: Path) -> None:
     gone, kept, last = passage(1, 3, 2), passage(2, 4), passage(3, 1)
     index.put([gone, kept])

@@ -65,8 +65,6 @@ def bench(store: Store) -> Iterator[TokenBench]:
 
 
 # -- what the pipeline puts
-
-
 def test_what_is_embedded_gets_tokens_in_the_same_pass_or_those_of_its_twin(
     bench: TokenBench,
 ) -> None:
@@ -178,8 +176,6 @@ def test_a_full_disk_blocks_the_worker(bench: TokenBench, monkeypatch: pytest.Mo
 
 
 # -- what follows deletions
-
-
 def test_forgotten_passages_leave_no_bytes(bench: TokenBench) -> None:
     talk = add_conversation(bench.store, long(CANARY))
     add_conversation(bench.store, long("tea"))
@@ -261,8 +257,6 @@ def test_a_hosted_pipeline_and_a_started_sync_work_together(bench: TokenBench) -
 
 
 # -- what questions get
-
-
 def test_a_question_comes_with_its_tokens_and_their_index(data_dir: Path) -> None:
     with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
         add_conversation(services.store, long("tea from Assam"))

@@ -103,8 +103,6 @@ def basil(caller: Caller, **more: object) -> ConversationRecord:
 
 
 # -- conversations
-
-
 def test_search(caller: Caller) -> None:
     herbs = basil(caller)
     found = caller.done("conversation_search", query="How is basil kept alive?", limit=3)
@@ -192,8 +190,6 @@ def test_private_and_deleted_conversations_are_hidden_and_archives_skipped(calle
 
 
 # -- memory and the manual
-
-
 def test_a_saved_text_is_found(caller: Caller) -> None:
     saved = caller.done("memory_save", text="The bicycle key hangs behind the kitchen door.")
     best = caller.done("memory_search", query="Where is the bicycle key?")["results"][0]

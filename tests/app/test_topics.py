@@ -48,8 +48,6 @@ def ids(records: list[ConversationRecord]) -> set[ConversationId]:
 
 
 # -- finding
-
-
 def test_conversations_about_one_subject_share_a_topic_with_its_name(library: TopicLibrary) -> None:
     made = library.fill()
     topics = library.service.topics()
@@ -100,8 +98,6 @@ def test_without_vectors_there_is_nothing_to_do(library: TopicLibrary) -> None:
 
 
 # -- names by a model
-
-
 def topic_names(asker: ScriptedAsker) -> None:
     """Let each request be answered with a name for each topic, from its second line: a title."""
 
@@ -179,8 +175,6 @@ def test_a_models_name_goes_with_a_forgotten_conversation(store: Store) -> None:
 
 
 # -- decisions
-
-
 def test_a_renamed_topic_keeps_its_name_and_its_conversations(library: TopicLibrary) -> None:
     made = library.fill()
     topic = library.topic_of(made["heron"][0])
@@ -259,8 +253,6 @@ def test_decisions_survive_kills_and_rebuilding(library: TopicLibrary, tmp_path:
 
 
 # -- search
-
-
 def test_a_search_is_filtered_by_topic(library: TopicLibrary) -> None:
     made = library.fill()
     topic = library.topic_of(made["tomato"][0])
@@ -275,8 +267,6 @@ def test_a_search_is_filtered_by_topic(library: TopicLibrary) -> None:
 
 
 # -- hiding and forgetting
-
-
 def names(library: TopicLibrary) -> str:
     return " ".join(name for _, name in library.store.rows("SELECT id, name FROM topic")).casefold()
 
@@ -345,8 +335,6 @@ def test_the_check_repairs_a_topic_of_a_missing_conversation(library: TopicLibra
 
 
 # -- the command line
-
-
 def test_topics_on_the_command_line(store: Store) -> None:
     library = TopicLibrary(store)
     library.fill()
@@ -375,8 +363,6 @@ def test_topics_on_the_command_line(store: Store) -> None:
 
 
 # -- parts
-
-
 def test_names_distinguish_groups_in_several_languages() -> None:
     texts = [
         *(TitledText("Heron gateway", f"How do I configure the Heron gateway {n}?") for n in "abc"),
@@ -444,8 +430,6 @@ def test_a_private_conversation_has_no_topic(library: TopicLibrary) -> None:
 
 
 # -- moving
-
-
 def test_decisions_are_part_of_an_export_of_ones_own(library: TopicLibrary, tmp_path: Path) -> None:
     made = library.fill()
     first, second, third = (library.topic_of(records[0]).id for records in made.values())
@@ -465,8 +449,6 @@ def test_decisions_are_part_of_an_export_of_ones_own(library: TopicLibrary, tmp_
 
 
 # -- trails
-
-
 def test_a_known_subject_has_a_trail_and_a_new_one_none(library: TopicLibrary) -> None:
     made = library.fill()
     fifth, first = library.talk("heron"), made["heron"][0]

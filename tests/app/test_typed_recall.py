@@ -93,11 +93,8 @@ def test_a_result_is_dropped_when_what_it_quotes_may_have_changed(
 def test_only_complete_results_by_meaning_are_kept() -> None:
     asking = Counted()
     assert [asking.ask(by_meaning=False), asking.ask(is_late=True), asking.ask(), asking.ask()] == [
-        1,
-        2,
-        3,
-        3,
-    ]
+        1, 2, 3, 3,
+    ]  # fmt: skip
     asking = Counted(replace(FOUND, notice="The index is being built."))
     assert [asking.ask(), asking.ask()] == [1, 2]
 

@@ -119,8 +119,6 @@ def choose(desk: Desk, choice: str) -> None:
 
 
 # -- one embedder
-
-
 def test_without_the_thread_a_question_loads_what_it_needs(desk: Desk, server: Loopback) -> None:
     assert desk.vector_search.query_vector("a plant") is None
     assert desk.vector_search.problem == ""
@@ -185,8 +183,6 @@ def test_the_first_answer_is_reported_once(desk: Desk) -> None:
 
 
 # -- a change of embedder
-
-
 def test_the_old_space_answers_until_the_new_one_is_filled_and_loaded(desk: Desk) -> None:
     start(desk)
     desk.settings.set("embedder", LOCAL)
@@ -301,8 +297,6 @@ def test_vectors_of_another_dimension_are_not_searched(desk: Desk) -> None:
 
 
 # -- stopping
-
-
 def test_stopping_does_not_wait_for_a_hanging_server(desk: Desk, server: Loopback) -> None:
     server.always(stall(before_headers=True))
     choose(desk, LOCAL)

@@ -95,11 +95,9 @@ def a_column(tree: ChangedTree) -> None:
 
 
 CHECKS: dict[str, Callable[[ChangedTree], None]] = {
-    "A provider": a_provider,
-    "A worker": a_worker,
-    "A recall setting": a_recall_setting,
+    "A provider": a_provider, "A worker": a_worker, "A recall setting": a_recall_setting,
     "A column of the search results": a_column,
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

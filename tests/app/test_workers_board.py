@@ -91,8 +91,6 @@ def are_all(board: WorkerBoard, state: WorkerState, *names: WorkerName) -> bool:
 
 
 # -- switching
-
-
 def test_built_in_workers_wait_for_the_open_conversation(store: Store, settings: Settings) -> None:
     board = WorkerBoard(store, settings)
     talk = add_conversation(store, "How do I brew green tea at home?", at=datetime.now(UTC))
@@ -169,8 +167,6 @@ def test_every_worker_has_a_row_and_unknown_workers_are_refused(scripted: Script
 
 
 # -- waking
-
-
 def test_settings_and_new_turns_wake_without_polling(store: Store, scripted: Scripted) -> None:
     scripted.settings.set("min_exchanges_for_conversation_summary", 2)
     board = scripted.board
@@ -227,8 +223,6 @@ def test_the_end_of_a_turn_wakes_all_workers_that_have_work_by_it(store: Store) 
 
 
 # -- stopping
-
-
 def test_workers_run_in_parallel_and_stop_within_items(store: Store, scripted: Scripted) -> None:
     add_conversation(store, "tea")
     scripted.hang()
@@ -339,8 +333,6 @@ def test_a_changed_provider_wakes_blocked_workers_and_all_stop_during_their_requ
 
 
 # -- status
-
-
 def test_subscribers_get_every_state_until_they_unsubscribe(scripted: Scripted) -> None:
     heard: list[WorkerStatus] = []
     unsubscribe = scripted.board.subscribe(heard.append)
@@ -368,8 +360,6 @@ def test_warnings_count_what_waits_for_off_workers(store: Store, scripted: Scrip
 
 
 # -- until idle
-
-
 def test_until_idle_runs_what_is_on_or_named(store: Store, scripted: Scripted) -> None:
     add_conversation(store, "tea", "coffee")
     scripted.board.set_enabled(EXCHANGES, False)

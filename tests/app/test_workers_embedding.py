@@ -51,8 +51,6 @@ def bench(store: Store) -> PipelineBench:
 
 
 # -- what is embedded
-
-
 def test_messages_and_summaries_get_vectors_once(bench: PipelineBench) -> None:
     talk = add_conversation(bench.store, long("tea"))
     own = summarized(bench.store, talk, "Tea", conversation=True)
@@ -187,8 +185,6 @@ def test_a_running_worker_embeds_a_turn_when_it_ends(store: Store, bench: Pipeli
 
 
 # -- spaces
-
-
 def test_spaces_are_kept_side_by_side_and_going_back_costs_nothing(bench: PipelineBench) -> None:
     add_conversation(bench.store, long("tea"), long("poison"))
     first = bench.bag
@@ -275,8 +271,6 @@ def test_items_are_named_by_conversation_and_waiting_ones_counted(bench: Pipelin
 
 
 # -- failures
-
-
 def test_a_bad_text_is_retried_alone_and_set_aside(bench: PipelineBench) -> None:
     bench.settings.set("embedding_batch_size", 10)
     add_conversation(bench.store, *(long(number) for number in range(20)), long("poison"))
@@ -324,12 +318,10 @@ def test_invalid_vectors_isolate_a_text_or_block_the_worker(bench: PipelineBench
 
 @pytest.mark.parametrize(
     ("refusal", "is_probed"),
-    [
-        (EmbedderUnavailable("The folder is gone"), True),
-        (ConsentMissing("Nobody agreed to that server"), False),
-        (KeyMissing("There is no key"), False),
-    ],
-)
+    [(EmbedderUnavailable("The folder is gone"), True),
+     (ConsentMissing("Nobody agreed to that server"), False),
+     (KeyMissing("There is no key"), False)],
+)  # fmt: skip
 def test_without_a_usable_embedder_the_worker_waits(
     bench: PipelineBench, refusal: Exception, is_probed: bool
 ) -> None:
@@ -507,8 +499,6 @@ def test_reservations_of_other_workers_count_and_failed_requests_release_theirs(
 
 
 # -- manual pages
-
-
 class Pages:
     """A board of the pipeline, with time that passes by sleeping alone."""
 

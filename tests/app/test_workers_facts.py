@@ -152,12 +152,9 @@ def test_statements_of_the_same_meaning_are_one_fact(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("said", "again"),
-    [
-        ("У меня аллергия на орехи.", "аллергия на орехи"),
-        ("我对花生过敏。", "对花生过敏了"),
-        ("Soy alérgica al polen.", "alérgica"),
-    ],
-)
+    [("У меня аллергия на орехи.", "аллергия на орехи"), ("我对花生过敏。", "对花生过敏了"),
+     ("Soy alérgica al polen.", "alérgica")],
+)  # fmt: skip
 def test_facts_are_compared_in_any_script(bench: Bench, said: str, again: str) -> None:
     bench.say(said)
     (fact,) = bench.facts()

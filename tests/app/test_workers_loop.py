@@ -150,8 +150,6 @@ def test_rate_and_time_left_come_from_the_last_minute(store: Store, clock: Jumpi
 
 
 # -- failures
-
-
 @pytest.mark.parametrize("together", [1, 16])
 def test_a_failing_item_is_set_aside_after_growing_waits_and_can_be_retried(
     store: Store, clock: JumpingClock, together: int
@@ -249,8 +247,6 @@ def test_bugs_in_finding_and_listening_stop_nothing(store: Store, clock: Jumping
 
 
 # -- blocked
-
-
 def test_a_rejected_key_blocks_the_worker_until_it_is_woken(store: Store) -> None:
     watched = Watched(store, [1, 2])
     watched.job.poison[1] = KeyRejected("The key was not accepted", "Enter another.")
@@ -334,8 +330,6 @@ def test_a_full_disk_blocks_and_results_wait_for_room(store: Store, clock: Jumpi
 
 
 # -- stopping
-
-
 def test_it_stops_during_an_item_and_saves_finished_ones(store: Store) -> None:
     watched = Watched(store, [1, 2, 3])
 
@@ -396,8 +390,6 @@ def test_two_hosts_never_run_it_at_once(store: Store) -> None:
 
 
 # -- a model whose answers are unusable
-
-
 def test_three_unusable_answers_in_a_row_block_the_worker_until_the_user_acts(
     store: Store, clock: JumpingClock
 ) -> None:

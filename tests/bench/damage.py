@@ -31,12 +31,10 @@ def main() -> int:
     print_json(
         {
             "directories": given.times * len(kinds),
-            "opened_with_everything": given.times * len(kinds) - bad,
-            "bad": bad,
-            "seconds": round(took.wall_s),
-            "kinds": took.result,
+            "opened_with_everything": given.times * len(kinds) - bad, "bad": bad,
+            "seconds": round(took.wall_s), "kinds": took.result,
         }
-    )
+    )  # fmt: skip
     return 1 if bad else 0
 
 

@@ -32,11 +32,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as root:
         folder = Path(root, "papers")
         broken = make_broken(
-            folder / "broken",
-            large_bytes=given.large_mb << 20,
-            pages=given.pages,
+            folder / "broken", large_bytes=given.large_mb << 20, pages=given.pages,
             bomb_bytes=given.bomb_mb << 20,
-        )
+        )  # fmt: skip
         for number in range(given.files - len(broken)):
             make_document(folder, number)
         print_json(in_process(measured, root, broken))

@@ -61,12 +61,10 @@ def main() -> int:
                 bad += (f"{number}: {problem}" for problem in check(store).problems)
     print_json(
         {
-            "drills": given.drills,
-            "equal": given.drills - len(bad),
-            "bad": bad,
+            "drills": given.drills, "equal": given.drills - len(bad), "bad": bad,
             "slowest_ms": round(slowest_ms),
         }
-    )
+    )  # fmt: skip
     return 1 if bad else 0
 
 

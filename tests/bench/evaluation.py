@@ -53,8 +53,6 @@ GAIN_DEPTH = 10
 
 
 # -- what is in a file
-
-
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One utterance; `speaker` is a name where people talk. `at` is UTC or None."""
@@ -287,8 +285,6 @@ def _pieces(text: str) -> list[str]:
 
 
 # -- in a library
-
-
 @dataclass(frozen=True, slots=True)
 class StoredTalk:
     """Where an evaluation conversation went; `messages` are by the turn's id."""
@@ -448,8 +444,6 @@ def _imported(
 
 
 # -- how good a ranking is
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question with what came back: messages best first, from the whole search in `took_ms`."""

@@ -102,12 +102,9 @@ def _begin(target: str, folder: Path) -> None:
         seeds = [b'title:"a b" -c after:2025-03 "d e" f', "letzten Dienstag 去年三月".encode()]
     elif target == "stream":
         steps = (
-            thinking("hm"),
-            text("Hi", chunks=2),
-            tool_call("a", {"b": 1}, pieces=2),
-            usage(3, 4),
+            thinking("hm"), text("Hi", chunks=2), tool_call("a", {"b": 1}, pieces=2), usage(3, 4),
             finish("stop"),
-        )
+        )  # fmt: skip
         seeds = [bytes([at]) + stream_bytes(wire, *steps) for at, wire in enumerate(_READERS)]
     elif target == "import":
         for name in FILES:

@@ -47,13 +47,10 @@ class Variant:
 
 
 VARIANTS = {
-    "light": Variant(),
-    "dark": Variant("dark"),
-    "small": Variant(size=(900, 600)),
-    "double": Variant("dark", (900, 600), scale="2"),
-    "german": Variant(language="de"),
+    "light": Variant(), "dark": Variant("dark"), "small": Variant(size=(900, 600)),
+    "double": Variant("dark", (900, 600), scale="2"), "german": Variant(language="de"),
     "german-small": Variant("dark", (900, 600), "de"),
-}
+}  # fmt: skip
 
 _CODE = (
     "A loop keeps the best value:\n\n```python\nbest = max(rows, key=lambda row: row.score)\n"

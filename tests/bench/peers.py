@@ -142,8 +142,6 @@ def main() -> None:
 
 
 # -- ours
-
-
 def answered_by_us(
     folder: Path, given: argparse.Namespace, embedder: LocalEmbedder
 ) -> tuple[Library, dict[str, list[Answer]]]:
@@ -171,8 +169,6 @@ def our_answer(ask: Ask, library: Library, asking: Asking, scope: str) -> Answer
 
 
 # -- what everyone gets
-
-
 def questions(
     embedder: LocalEmbedder,
     sets: Mapping[str, tuple[Evaluation, StoredEvaluation]],
@@ -230,8 +226,6 @@ def write_json(path: Path, value: object) -> None:
 
 
 # -- one peer
-
-
 def measured(
     kind: Kind, turns: Path, work: Path, library: Library, ours: Mapping[str, Any]
 ) -> Figures:
@@ -285,12 +279,10 @@ def scored(library: Library, answers: Sequence[Answer]) -> Figures:
     for each, (ranking, taken_ms) in zip(library.asked, answers, strict=True):
         asked.setdefault(each.data_set, []).append(
             Asked(
-                each.talk_id,
-                each.question,
-                list(map(MessageId, ranking)),
+                each.talk_id, each.question, list(map(MessageId, ranking)),
                 taken_ms + each.embedding_ms,
             )
-        )
+        )  # fmt: skip
     figures: dict[str, Any] = {
         name: headlines(report(library.sets[name][1], some)["overall"])
         for name, some in asked.items()

@@ -151,18 +151,11 @@ def _session(drawn: random.Random, number: int, size_chars: int) -> str:
             name = f"{number}-{turn}-{place}"
             message = {"role": kind, "content": content, "id": f"m{name}", "model": "claude"}
             record: dict[str, object] = {
-                "uuid": name,
-                "parentUuid": parent,
-                "sessionId": f"session-{number}",
-                "isSidechain": False,
-                "type": kind,
-                "cwd": f"/home/me/project{number % 20}",
-                "timestamp": f"2026-03-{1 + turn % 28:02}T10:{place:02}:00Z",
-                "message": message,
-                "version": "2.0.0",
-                "gitBranch": "main",
-                "userType": "external",
-            }
+                "uuid": name, "parentUuid": parent, "sessionId": f"session-{number}",
+                "isSidechain": False, "type": kind, "cwd": f"/home/me/project{number % 20}",
+                "timestamp": f"2026-03-{1 + turn % 28:02}T10:{place:02}:00Z", "message": message,
+                "version": "2.0.0", "gitBranch": "main", "userType": "external",
+            }  # fmt: skip
             if kind == "user" and place:  # the program repeats what a tool returned
                 file = {"filePath": f"f{turn}.py", "content": output, "numLines": 40}
                 record["toolUseResult"] = {"type": "text", "file": file}
@@ -174,11 +167,8 @@ def _session(drawn: random.Random, number: int, size_chars: int) -> str:
 
 def _reply(drawn: random.Random, turn: int) -> list[dict[str, object]]:
     call: dict[str, object] = {
-        "type": "tool_use",
-        "id": f"t{turn}",
-        "name": "Read",
-        "input": {"path": f"f{turn}.py"},
-    }
+        "type": "tool_use", "id": f"t{turn}", "name": "Read", "input": {"path": f"f{turn}.py"},
+    }  # fmt: skip
     text: dict[str, object] = {"type": "text", "text": _said(drawn, 20)}
     return [text, call]
 

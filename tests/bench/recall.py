@@ -109,14 +109,10 @@ def main() -> None:
             folder = given.library or Path(scratch)
             print_json(
                 of_halves(
-                    sets,
-                    folder,
-                    given.words_only,
-                    given.questions,
-                    own_facts=given.own_facts,
+                    sets, folder, given.words_only, given.questions, own_facts=given.own_facts,
                     embedder=given.embedder,
                 )
-            )
+            )  # fmt: skip
 
 
 @contextmanager
@@ -256,8 +252,6 @@ def _store_facts(services: Services, evaluation: Evaluation, places: StoredEvalu
 
 
 # -- one question
-
-
 def retrieved(services: Services, question: str) -> RetrievalResult:
     settings = RecallSettings.read(services.settings.get)
     return services.recall.retrieve(question, None, SegmentContext(), settings)

@@ -76,8 +76,6 @@ def main() -> None:
 
 
 # -- building
-
-
 def _build(paths: DataPaths, turns: int, answer_words: int) -> Figures:
     paths.make()
     with closing(build(paths, RunMode.COMMAND_LINE)) as services:
@@ -88,12 +86,10 @@ def _build(paths: DataPaths, turns: int, answer_words: int) -> Figures:
         backup = timed(services.back_up)  # else the window begins with one
     paths.checked.touch()  # likewise with reading every table
     return {
-        "vectors": vectors.result,
-        "storing_s": round(stored.wall_s, 1),
-        "vectors_s": round(vectors.wall_s, 1),
-        "text_index_after_that_s": round(indexed.wall_s, 1),
+        "vectors": vectors.result, "storing_s": round(stored.wall_s, 1),
+        "vectors_s": round(vectors.wall_s, 1), "text_index_after_that_s": round(indexed.wall_s, 1),
         "backup_s": round(backup.wall_s, 1),
-    }
+    }  # fmt: skip
 
 
 def store(services: Services, made: Iterator[ImportedConversation]) -> None:
@@ -156,8 +152,6 @@ def _chunks(cursor: Connection) -> list[npt.NDArray[np.int64]]:
 
 
 # -- measuring
-
-
 def _measure(
     paths: DataPaths, passages: int, answer_words: int, searches: int, cores: int
 ) -> Figures:
@@ -193,11 +187,9 @@ def _measure(
             "visible_after_ms": latency([visible_ms(services, number) for number in range(10)]),
         }
     parts = {
-        "database": [paths.database, paths.wal],
-        "journal": [paths.journal],
-        "text_index": [paths.index],
-        "backups": [paths.backups],
-    }
+        "database": [paths.database, paths.wal], "journal": [paths.journal],
+        "text_index": [paths.index], "backups": [paths.backups],
+    }  # fmt: skip
     return {**figures, "disk_mb": {name: _mb(where) for name, where in parts.items()}}
 
 

@@ -88,18 +88,12 @@ def of_size(count: int, tokens: int, questions: int) -> Figures:
         remove = timed(lambda: index.remove(range(1_000)))
         index.close()
     return {
-        "tokens": tokens * count,
-        "fill_s": round(fill.wall_s, 2),
-        "put_100_ms": latency([each.ms for each in more]),
-        "open_ms": round(opening.ms),
-        "resident_mb": grown_mb,
-        "file_mb": round(file_bytes / 1e6),
-        "bytes_per_part": round(file_bytes / (count + 1_000)),
-        "scores_of_400_ms": latency(first),
-        "again_ms": latency(again),
-        "cold_ms": latency(cold),
-        "remove_1000_ms": round(remove.ms),
-    }
+        "tokens": tokens * count, "fill_s": round(fill.wall_s, 2),
+        "put_100_ms": latency([each.ms for each in more]), "open_ms": round(opening.ms),
+        "resident_mb": grown_mb, "file_mb": round(file_bytes / 1e6),
+        "bytes_per_part": round(file_bytes / (count + 1_000)), "scores_of_400_ms": latency(first),
+        "again_ms": latency(again), "cold_ms": latency(cold), "remove_1000_ms": round(remove.ms),
+    }  # fmt: skip
 
 
 def drop_cache(folder: Path) -> None:

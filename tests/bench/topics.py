@@ -40,14 +40,9 @@ Labels = npt.NDArray[np.int64]
 
 def main() -> None:
     given = options(
-        __doc__,
-        required=["data"],
-        data=Path,
-        set="beam-dev",
-        messages=8,
-        most=1_000,
+        __doc__, required=["data"], data=Path, set="beam-dev", messages=8, most=1_000,
         conversations=10_000,
-    )
+    )  # fmt: skip
     path = given.data / f"{given.set}.json"
     texts, labels, pieces = read_pieces(path, given.messages, given.most)
     rows = embedded(pieces)

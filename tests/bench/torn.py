@@ -162,12 +162,9 @@ def _run(folder: Path, images: int, seed: int, writes: int) -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001 - that is what is counted
             bad.append(f"moment {moment}, {sure} acknowledged: {type(error).__name__}: {error}")
     return {
-        "operations": len(operations),
-        "images": made_count,
-        "acknowledged": said.count(b'{"ok"'),
-        "restored": restored,
-        "bad": bad,
-    }
+        "operations": len(operations), "images": made_count, "acknowledged": said.count(b'{"ok"'),
+        "restored": restored, "bad": bad,
+    }  # fmt: skip
 
 
 def _recorded(folder: Path, root: Path, seed: int, writes: int) -> list[Operation]:

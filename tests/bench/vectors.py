@@ -123,12 +123,10 @@ def loading(size: int) -> Figures:
         finally:
             sync.stop()
         return {
-            "passages": index.passage_count if index else 0,
-            "write_s": round(write.wall_s, 2),
-            "load_s": round(load.wall_s, 2),
-            "follow_100_ms": round(follow.ms),
+            "passages": index.passage_count if index else 0, "write_s": round(write.wall_s, 2),
+            "load_s": round(load.wall_s, 2), "follow_100_ms": round(follow.ms),
             "database_bytes": store.paths.database.stat().st_size,
-        }
+        }  # fmt: skip
 
 
 def beside_writes(index: ExactVectorIndex, exact: Float, questions: Float) -> dict[str, float]:

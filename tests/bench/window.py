@@ -35,11 +35,8 @@ from tests.fakes.user import User
 _SMALL = 40  # conversations to switch between
 _BEGIN = 1_700_000_000
 _WORKERS = (
-    "summarizer_conversation",
-    "summarizer_exchange",
-    "embedding_pipeline",
-    "knowledge_extractor",
-)
+    "summarizer_conversation", "summarizer_exchange", "embedding_pipeline", "knowledge_extractor",
+)  # fmt: skip
 _GOALS = {
     "start_ratio": 1.5, "first_paint_ms": 300, "jump_ms": 150, "scroll_p99_ms": 50,
     "stream_p99_ms": 33, "stream_cores": 0.5, "growth": 1.05,
@@ -141,13 +138,9 @@ def _first_paint_ms(code: str, folder: str, *arguments: str) -> tuple[float, lis
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.monotonic()
     ended = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-        env=environment,
-    )
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120,
+        check=True, env=environment,
+    )  # fmt: skip
     first, *printed = ended.stdout.splitlines()
     at, *words = first.split()
     return (float(at) - started) * 1000, words, printed

@@ -206,16 +206,12 @@ async def _scroll(user: User, seconds: float) -> None:
 def _figures(heartbeat: Heartbeat, seconds: float) -> Figures:
     gaps, own = map(sorted, heartbeat.take())
     return {
-        "seconds": round(seconds, 1),
-        "beats": len(gaps),
-        "p50_ms": round(gaps[len(gaps) // 2], 1),
-        "p99_ms": round(gaps[int(len(gaps) * 0.99)], 1),
-        "worst_ms": round(gaps[-1], 1),
+        "seconds": round(seconds, 1), "beats": len(gaps), "p50_ms": round(gaps[len(gaps) // 2], 1),
+        "p99_ms": round(gaps[int(len(gaps) * 0.99)], 1), "worst_ms": round(gaps[-1], 1),
         "over_50_ms": sum(gap > _GOAL_MS for gap in gaps),
-        "own_p99_ms": round(own[int(len(own) * 0.99)], 1),
-        "own_worst_ms": round(own[-1], 1),
+        "own_p99_ms": round(own[int(len(own) * 0.99)], 1), "own_worst_ms": round(own[-1], 1),
         "own_over_50_ms": sum(each > _GOAL_MS for each in own),
-    }
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -23,11 +23,9 @@ from tests.fakes.exports import Shape, write_chatgpt_export
 from tests.fakes.user import User
 
 _ASKING = (
-    WorkerName.EXCHANGE_SUMMARIZER,
-    WorkerName.CONVERSATION_SUMMARIZER,
-    WorkerName.EMBEDDING_PIPELINE,
-    WorkerName.KNOWLEDGE_EXTRACTOR,
-)
+    WorkerName.EXCHANGE_SUMMARIZER, WorkerName.CONVERSATION_SUMMARIZER,
+    WorkerName.EMBEDDING_PIPELINE, WorkerName.KNOWLEDGE_EXTRACTOR,
+)  # fmt: skip
 
 
 def main() -> None:

@@ -210,12 +210,6 @@ def after_a_kill(store: Store, image: Path) -> dict[str, Any]:
 def comparable_rows(store: Store) -> dict[str, Any]:
     """Return all rows but for journal positions, and for the uids of messages that recovery made."""
     return tables(
-        store,
-        "meta",
-        "state",
-        "erasure",
-        "passage_gone",
-        "exchange.position",
-        "passage.position",
+        store, "meta", "state", "erasure", "passage_gone", "exchange.position", "passage.position",
         "message.uid",
-    )
+    )  # fmt: skip

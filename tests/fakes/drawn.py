@@ -57,12 +57,9 @@ def snapshot(document: QTextDocument) -> list[Any]:
 def _block(block: QTextBlock) -> tuple[Any, ...]:
     made = block.blockFormat()
     margins = (
-        made.leftMargin(),
-        made.rightMargin(),
-        made.topMargin(),
-        made.bottomMargin(),
+        made.leftMargin(), made.rightMargin(), made.topMargin(), made.bottomMargin(),
         made.alignment(),
-    )
+    )  # fmt: skip
     properties = tuple(made.property(each) for each in Property)
     return (block.text(), block.isVisible(), margins, properties, tuple(runs(block)))
 

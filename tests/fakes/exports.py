@@ -49,18 +49,11 @@ def chatgpt_message(
     if isinstance(content, str):
         content = {"content_type": "text", "parts": [content]}
     return {
-        "id": name,
-        "author": {"role": role, "name": author, "metadata": {}},
-        "create_time": at,
-        "update_time": None,
-        "content": content,
-        "status": "finished_successfully",
-        "end_turn": None,
-        "weight": 1.0,
-        "metadata": metadata,
-        "recipient": recipient,
+        "id": name, "author": {"role": role, "name": author, "metadata": {}}, "create_time": at,
+        "update_time": None, "content": content, "status": "finished_successfully",
+        "end_turn": None, "weight": 1.0, "metadata": metadata, "recipient": recipient,
         "channel": None,
-    }
+    }  # fmt: skip
 
 
 def chatgpt_row(*messages: dict[str, Any], title: str | None = "A row") -> dict[str, Any]:
@@ -71,14 +64,9 @@ def chatgpt_row(*messages: dict[str, Any], title: str | None = "A row") -> dict[
         mapping[message["id"]] = chatgpt_node(message["id"], above, message)
         above = message["id"]
     return {
-        "title": title,
-        "create_time": _BEGIN.timestamp(),
-        "update_time": _BEGIN.timestamp() + 3600,
-        "mapping": mapping,
-        "current_node": above,
-        "conversation_id": "row",
-        "id": "row",
-    }
+        "title": title, "create_time": _BEGIN.timestamp(), "update_time": _BEGIN.timestamp() + 3600,
+        "mapping": mapping, "current_node": above, "conversation_id": "row", "id": "row",
+    }  # fmt: skip
 
 
 def chatgpt_conversations(shape: Shape) -> Iterator[dict[str, Any]]:
@@ -202,28 +190,20 @@ def _claude_conversation(shape: Shape, number: int, tree: bool) -> dict[str, Any
         at += timedelta(seconds=source.uniform(2, 90))
         text = _paragraph(source, shape.words)
         message = {
-            "uuid": f"{shape.seed}-{number}-{place}",
-            "text": text,
+            "uuid": f"{shape.seed}-{number}-{place}", "text": text,
             "content": [{"type": "text", "text": text, "citations": []}],
-            "sender": "assistant" if place % 2 else "human",
-            "created_at": _iso(at),
-            "updated_at": _iso(at),
-            "attachments": [],
-            "files": [],
-        }
+            "sender": "assistant" if place % 2 else "human", "created_at": _iso(at),
+            "updated_at": _iso(at), "attachments": [], "files": [],
+        }  # fmt: skip
         if tree:
             message["parent_message_uuid"] = above
         above = str(message["uuid"])
         messages.append(message)
     return {
-        "uuid": f"conversation-{shape.seed}-{number}",
-        "name": _topic(source),
-        "summary": "",
-        "created_at": _iso(begun),
-        "updated_at": _iso(at),
-        "account": {"uuid": "user-1"},
+        "uuid": f"conversation-{shape.seed}-{number}", "name": _topic(source), "summary": "",
+        "created_at": _iso(begun), "updated_at": _iso(at), "account": {"uuid": "user-1"},
         "chat_messages": messages,
-    }
+    }  # fmt: skip
 
 
 def _iso(at: datetime) -> str:
@@ -244,8 +224,6 @@ def chatgpt_branches(title: str) -> dict[str, Any]:
 
 
 # -- prose that reads a little like a conversation
-
-
 def _listed(words: str) -> tuple[str, ...]:
     return tuple(words.split())
 

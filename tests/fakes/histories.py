@@ -105,16 +105,11 @@ class History:
         here = self.some_conversation().id
         messages = tuple(
             Message(
-                MessageId(number),
-                f"m{number}",
-                here,
-                None,
-                role,
-                (Text(self.word()),),
+                MessageId(number), f"m{number}", here, None, role, (Text(self.word()),),
                 self.moment(),
             )
             for number, role in enumerate((Role.USER, Role.ASSISTANT), self.messages + 1)
-        )
+        )  # fmt: skip
         self.messages += 2
         self.exchange_count += 1
         exchange = Exchange(

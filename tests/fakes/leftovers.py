@@ -32,11 +32,9 @@ def snapshot() -> Snapshot:
 def since(before: Snapshot, grace_s: float = GRACE_S) -> list[str]:
     """Return as text what is new and does not end within `grace_s`; close new windows."""
     return [
-        *_threads(before.threads, grace_s),
-        *_tasks(before.loops),
-        *_qt_pool(grace_s),
+        *_threads(before.threads, grace_s), *_tasks(before.loops), *_qt_pool(grace_s),
         *_close_windows(before.windows),
-    ]
+    ]  # fmt: skip
 
 
 def _threads(before: frozenset[threading.Thread], grace_s: float) -> list[str]:

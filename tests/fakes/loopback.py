@@ -36,11 +36,9 @@ from tests.fakes.loopback_script import (
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES, error_body, frames
 
 _WIRES = (
-    ("/chat/completions", CHAT),
-    ("/responses", RESPONSES),
-    ("/messages", MESSAGES),
+    ("/chat/completions", CHAT), ("/responses", RESPONSES), ("/messages", MESSAGES),
     ("/embeddings", EMBEDDINGS),
-)
+)  # fmt: skip
 _WHOLE = (Http, HangUp, Garbage, Stall)  # no streams: they also answer other requests
 
 

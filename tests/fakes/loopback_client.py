@@ -119,14 +119,10 @@ def provider(
     """Return a provider that speaks `wire`; an empty `key` is none."""
     found = FoundKey(Secret(key), KeyLocation.KEYRING) if key else None
     endpoint = Endpoint(
-        provider=name,
-        base_url=check_base_url(base_url),
-        find_key=lambda: found,
-        times=times or TimeLimits(),
-        sizes=sizes or SizeLimits(),
-        network=network or Network(),
+        provider=name, base_url=check_base_url(base_url), find_key=lambda: found,
+        times=times or TimeLimits(), sizes=sizes or SizeLimits(), network=network or Network(),
         transport=transport,
-    )
+    )  # fmt: skip
     return RemoteProvider(vendors()[_KINDS[wire]], endpoint, policy=retries or policy())
 
 

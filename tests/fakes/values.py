@@ -16,13 +16,9 @@ _FIRST, _LAST = (datetime.fromisoformat(f"{year}-01-01") for year in (1990, 2090
 TIMES = st.datetimes(_FIRST, _LAST, timezones=st.just(UTC))
 IDS = st.integers(1, 2**53)
 _SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
-    str: TEXTS,
-    int: st.integers(0, 2**53),
-    bool: st.booleans(),
-    float: st.floats(0, 1e9),
-    datetime: TIMES,
-    type(None): st.none(),
-}
+    str: TEXTS, int: st.integers(0, 2**53), bool: st.booleans(), float: st.floats(0, 1e9),
+    datetime: TIMES, type(None): st.none(),
+}  # fmt: skip
 
 
 def values(annotation: Any) -> st.SearchStrategy[Any]:

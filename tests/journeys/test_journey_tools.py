@@ -49,11 +49,9 @@ def messages_in(body: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("wire", [CHAT, RESPONSES, MESSAGES])
 def test_a_model_searches_reads_and_answers(cli: Console, server: Loopback, wire: str) -> None:
     server.reply(
-        thinking("I should look.", signature="Zm9v+/=="),
-        text("Let me look."),
-        tool_call("conversation_search", FIND, "call_a", pieces=3),
-        usage(100, 10),
-    )
+        thinking("I should look.", signature="Zm9v+/=="), text("Let me look."),
+        tool_call("conversation_search", FIND, "call_a", pieces=3), usage(100, 10),
+    )  # fmt: skip
     server.reply(tool_call("fetch_conversation_details", READ, "call_b"), usage(200, 20))
     server.reply(text("From below, away from frost."), usage(300, 30))
 

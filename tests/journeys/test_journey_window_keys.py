@@ -20,20 +20,11 @@ from ui.views.settings.settings_dialog import SettingsDialog
 
 NEW = "Bees behind the barn"
 OPENED: dict[str, type[QDialog]] = {
-    "why": WhyDialog,
-    "settings": SettingsDialog,
-    "palette": CommandPalette,
-    "tag": QInputDialog,
-    "open_link": QInputDialog,
-    "import": QFileDialog,
-    "export": QFileDialog,
-    "export_all": QFileDialog,
-    "forget": QMessageBox,
-    "about": AboutDialog,
-    "privacy": PrivacyDialog,
-    "shortcuts": ShortcutsDialog,
-    "check": QMessageBox,
-}
+    "why": WhyDialog, "settings": SettingsDialog, "palette": CommandPalette, "tag": QInputDialog,
+    "open_link": QInputDialog, "import": QFileDialog, "export": QFileDialog,
+    "export_all": QFileDialog, "forget": QMessageBox, "about": AboutDialog,
+    "privacy": PrivacyDialog, "shortcuts": ShortcutsDialog, "check": QMessageBox,
+}  # fmt: skip
 
 
 async def talk(user: User) -> None:

@@ -28,11 +28,9 @@ STORY = "Once upon a time there was a book that remembered everything it had eve
 def program(*arguments: str) -> "subprocess.Popen[str]":
     """Start a Python program of ours beside the window."""
     return subprocess.Popen(
-        [sys.executable, "-m", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [sys.executable, "-m", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,
-    )
+    )  # fmt: skip
 
 
 async def ended(user: User, process: "subprocess.Popen[str]") -> str:

@@ -63,23 +63,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     command = [sys.executable, "-c", _CHILD, str(data), str(_LINGER_S if tracer else 0)]
     if tracer:
         command = [
-            tracer,
-            "-f",
-            "--seccomp-bpf",
-            "-qq",
-            "-e",
-            "trace=network",
-            "-o",
-            str(trace),
-            *command,
-        ]
+            tracer, "-f", "--seccomp-bpf", "-qq", "-e", "trace=network", "-o", str(trace), *command,
+        ]  # fmt: skip
     environment = {
-        "HOME": str(home),
-        "TMPDIR": str(temporary),
-        "PATH": "/usr/bin:/bin",
-        "QT_QPA_PLATFORM": "offscreen",
-        "LANG": "C.UTF-8",
-    }
+        "HOME": str(home), "TMPDIR": str(temporary), "PATH": "/usr/bin:/bin",
+        "QT_QPA_PLATFORM": "offscreen", "LANG": "C.UTF-8",
+    }  # fmt: skip
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=240)
     return Run(home, temporary, data, trace.read_text().splitlines() if tracer else [])
 

@@ -44,13 +44,9 @@ class Attaching:
         self.offered: list[list[Path]] = []
         self.sees: bool | None = None
         self.presenter = AttachPresenter(
-            cast(Any, self.bridge),
-            files,
-            lambda _: self.sees,
-            self.imported.append,
-            self.offered.append,
-            self.pane,
-        )
+            cast(Any, self.bridge), files, lambda _: self.sees, self.imported.append,
+            self.offered.append, self.pane,
+        )  # fmt: skip
 
     @property
     def names(self) -> list[str]:
@@ -250,8 +246,6 @@ def test_files_stay_while_they_are_in_the_composer(
 
 
 # -- the transcript's files
-
-
 def test_an_image_opens_in_a_viewer_that_zooms(files: AttachmentFiles) -> None:
     holder = FakeBanner()
     presenter = FilesPresenter(cast(Any, FakeBridge()), files, cast(Any, holder))

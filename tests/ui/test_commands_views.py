@@ -133,8 +133,6 @@ def test_an_edited_message_stays_a_message(composer: Composer, qtbot: QtBot) -> 
 
 
 # -- the panel
-
-
 @pytest.fixture
 def panel(qtbot: QtBot) -> Iterator[CommandPanel]:
     window = QWidget()
@@ -183,8 +181,6 @@ def test_an_error_replaces_output_and_shows_no_markdown(panel: CommandPanel) -> 
 
 
 # -- the presenter
-
-
 class Slash:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.window = parts, QWidget()

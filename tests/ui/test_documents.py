@@ -59,8 +59,6 @@ def model(qtmodeltester: ModelTester) -> DocumentTableModel:
 
 
 # -- the list
-
-
 def test_folders_come_first_in_any_order_and_sum_their_files(model: DocumentTableModel) -> None:
     assert names(model) == ["/d", "/usb", "b.md", "sub/a.pdf", "sub/c.txt", "x.txt"]
     model.sort(DocumentColumn.SIZE, Qt.SortOrder.DescendingOrder)
@@ -112,8 +110,6 @@ def test_a_thousand_rows_are_sorted_and_filtered_with_the_selection_kept() -> No
 
 
 # -- the dialog
-
-
 class Screen:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.server = parts, ""
@@ -219,17 +215,13 @@ def test_a_source_says_what_became_of_its_file() -> None:
     chips = [
         chip_text(replace(place, title=title, file=state), with_turn=False)
         for title, state in (
-            ("a.pdf", FileState.SAME),
-            ("a.pdf", FileState.GONE),
-            ("", FileState.GONE),
+            ("a.pdf", FileState.SAME), ("a.pdf", FileState.GONE), ("", FileState.GONE),
         )
-    ]
+    ]  # fmt: skip
     assert chips == ["a.pdf", "a.pdf \N{MIDDLE DOT} file is gone", "a deleted document"]
 
 
 # -- the viewer
-
-
 def document(path: Path, *, place: int | None = 1) -> StoredDocument:
     chunks = (Chunk("One. \n\n", "", 0, 1), Chunk("Two \U0001f333.\n\n", "A \u203a B", 7, 2), Chunk("Three.", "", 14, 3))  # fmt: skip
     return StoredDocument(str(path), path.name, chunks, place, "now", 3)

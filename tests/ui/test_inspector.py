@@ -92,8 +92,6 @@ def pane_of(*sources: Source) -> RecalledPane:
 
 
 # -- recalled
-
-
 def test_the_tree_shows_measures_and_outcome(qtbot: QtBot, qtmodeltester: object) -> None:
     model = RecalledModel()
     left_out = source(2, injected=False, verdict=Verdict.DOWN)
@@ -168,14 +166,11 @@ def test_sources_are_grouped_and_those_not_sent_folded() -> None:
     earlier = source(6, RecallLayer.EARLIER, injected=False)
     pane = pane_of(source(5), *left_out, source(4, RecallLayer.FACT), earlier)
     assert lines(pane.table) == [
-        "Facts and saved memories \N{MIDDLE DOT} 1 of 3 sent",
-        "Which tea is it?",
-        "2 more were considered",
-        "Single turns of all history \N{MIDDLE DOT} 1 of 1 sent",
-        "Tea, turn 6",
-        "Earlier in this conversation \N{MIDDLE DOT} 0 of 1 sent",
+        "Facts and saved memories \N{MIDDLE DOT} 1 of 3 sent", "Which tea is it?",
+        "2 more were considered", "Single turns of all history \N{MIDDLE DOT} 1 of 1 sent",
+        "Tea, turn 6", "Earlier in this conversation \N{MIDDLE DOT} 0 of 1 sent",
         "1 was considered",
-    ]
+    ]  # fmt: skip
     assert "Fact: Which tea is it?" in words(pane)
     for step in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Down):
         QTest.keyClick(pane.table, step)
@@ -212,8 +207,6 @@ def test_a_narrow_table_hides_columns_that_the_details_show() -> None:
 
 
 # -- sent
-
-
 def sent_pane(shown: Inspection) -> SentPane:
     pane = SentPane()
     pane.show_inspection(shown, "")
@@ -306,8 +299,6 @@ def test_a_long_part_is_folded_first_and_a_very_long_one_cut() -> None:
 
 
 # -- the whole
-
-
 def shown_in(what: Inspection, *, is_on: bool = True) -> InspectorView:
     view = InspectorView()
     view.show_inspection(what, 1, 3, is_on=is_on)
@@ -416,12 +407,8 @@ def test_a_chip_names_what_it_opens() -> None:
 
 @pytest.mark.parametrize(
     ("is_on", "is_on_here", "notice", "text"),
-    [
-        (False, True, "slow", "Memory off"),
-        (True, False, "slow", "Memory off here"),
-        (True, True, "", ""),
-        (True, True, "slow", "Memory incomplete"),
-    ],
-)
+    [(False, True, "slow", "Memory off"), (True, False, "slow", "Memory off here"),
+     (True, True, "", ""), (True, True, "slow", "Memory incomplete")],
+)  # fmt: skip
 def test_the_status_of_recall(is_on: bool, is_on_here: bool, notice: str, text: str) -> None:
     assert status_text(is_on=is_on, is_on_here=is_on_here, is_whole=not notice) == text

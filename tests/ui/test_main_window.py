@@ -41,16 +41,9 @@ from ui.views.welcome import Welcome
 from ui.widgets.transcript.view import TranscriptView
 
 LATER = {
-    "app.domain.conversations",
-    "app.domain.text",
-    "asyncio",
-    "duckdb",
-    "markdown_it",
-    "pygments",
-    "qasync",
-    "tantivy",
-    "ui.bridge",
-}
+    "app.domain.conversations", "app.domain.text", "asyncio", "duckdb", "markdown_it", "pygments",
+    "qasync", "tantivy", "ui.bridge",
+}  # fmt: skip
 FIRST_FRAME = """
 import json, linecache, pathlib, sys
 import ui.main

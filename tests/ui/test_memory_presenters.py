@@ -32,8 +32,6 @@ HERE = ChangeSet(conversations=frozenset({TALK}))
 
 
 # -- recall
-
-
 class Recall:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.is_on, self.statuses = parts, True, list[tuple[Any, ...]]()
@@ -43,11 +41,9 @@ class Recall:
         })  # fmt: skip
         self.library = Recorder()
         self.presenter = parts.make(
-            RecallPresenter,
-            inspector=self.inspector,
-            library=self.library,
+            RecallPresenter, inspector=self.inspector, library=self.library,
             is_on=lambda: self.is_on,
-        )
+        )  # fmt: skip
         self.presenter.status_changed.connect(lambda *given: self.statuses.append(given))
         parts.open.open_path(view_of(1, 2))
 
@@ -145,8 +141,6 @@ def test_recall_is_switched_in_a_stored_and_in_a_new_conversation(recall: Recall
 
 
 # -- the inspector
-
-
 class Inspecting:
     def __init__(self, parts: Parts) -> None:
         from tests.ui.test_inspector import inspection
@@ -154,12 +148,9 @@ class Inspecting:
         self.parts, self.view, self.opened = parts, InspectorView(), list[object]()
         self.service = Recorder(inspect=lambda *_: inspection(source(1)))
         self.presenter = parts.make(
-            InspectorPresenter,
-            service=self.service,
-            view=self.view,
-            open_source=self.opened.append,
-            is_recall_on=lambda: True,
-        )
+            InspectorPresenter, service=self.service, view=self.view,
+            open_source=self.opened.append, is_recall_on=lambda: True,
+        )  # fmt: skip
         self.view.show()
         parts.open.open_path(view_of(1, 2, 3))
 
@@ -232,8 +223,6 @@ def test_a_source_is_rated_and_opened(inspecting: Inspecting) -> None:
 
 
 # -- explanations and probes
-
-
 class Explain:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
@@ -276,14 +265,10 @@ def test_a_turn_is_explained_for_the_query_else_for_the_last_message(explain: Ex
 
 @pytest.mark.parametrize(
     ("clicked", "visible", "anchor", "turn"),
-    [
-        (1, (0, 2), Centered(2), 1),
-        (1, (2, 2), Centered(2), 2),
-        (None, (0, 1), AtEnd(), 1),
-        (None, (0, 2), AtEnd(), 1),
-    ],
+    [(1, (0, 2), Centered(2), 1), (1, (2, 2), Centered(2), 2), (None, (0, 1), AtEnd(), 1),
+     (None, (0, 2), AtEnd(), 1)],
     ids=["clicked", "clicked and left", "end", "middle"],
-)
+)  # fmt: skip
 def test_the_turn_that_is_meant_is_explained(
     explain: Explain, clicked: int | None, visible: tuple[int, int], anchor: object, turn: int
 ) -> None:
@@ -332,8 +317,6 @@ def test_test_questions_are_listed_run_opened_and_removed(explain: Explain) -> N
 
 
 # -- core memory and saved memories
-
-
 class Memories:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.turns, self.deleted = parts, list[tuple[Any, ...]](), list[int]()
@@ -406,13 +389,9 @@ def test_an_error_of_core_memory_is_shown_beside_the_edit(memories: Memories) ->
 
 @pytest.mark.parametrize(
     ("text", "error", "ids"),
-    [
-        ("", None, [1, 2]),
-        ("tea", None, [2, 1]),
-        ("tea", InvalidInput("Bad"), [1]),
-        ("x", None, [2]),
-    ],
-)
+    [("", None, [1, 2]), ("tea", None, [2, 1]), ("tea", InvalidInput("Bad"), [1]),
+     ("x", None, [2])],
+)  # fmt: skip
 def test_saved_texts_are_found_by_relevance_then_by_words(
     memories: Memories, text: str, error: Exception | None, ids: list[int]
 ) -> None:

@@ -81,13 +81,9 @@ def test_a_click_on_the_star_marks_instead_of_choosing(models: ModelList) -> Non
 
 @pytest.mark.parametrize(
     "button",
-    [
-        QRect(700, 30, 180, 28),
-        QRect(5, 30, 60, 28),
-        QRect(700, 560, 180, 28),
-        QRect(300, 290, 90, 28),
-    ],
-)
+    [QRect(700, 30, 180, 28), QRect(5, 30, 60, 28), QRect(700, 560, 180, 28),
+     QRect(300, 290, 90, 28)],
+)  # fmt: skip
 def test_the_list_opens_inside_the_screen_beside_its_button(button: QRect) -> None:
     place = list_place(button, SCREEN)
     assert SCREEN.contains(place)

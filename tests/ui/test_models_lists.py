@@ -33,16 +33,10 @@ def shown(model: GroupedListModel, role: int = Qt.ItemDataRole.DisplayRole) -> l
 
 @pytest.mark.parametrize(
     ("age", "group"),
-    [
-        (timedelta(days=-1), "Today"),
-        (timedelta(), "Today"),
-        (timedelta(days=1), "Yesterday"),
-        (timedelta(days=6), "This week"),
-        (timedelta(days=7), "This month"),
-        (timedelta(days=40), "February"),
-        (timedelta(days=400), "2025"),
-    ],
-)
+    [(timedelta(days=-1), "Today"), (timedelta(), "Today"), (timedelta(days=1), "Yesterday"),
+     (timedelta(days=6), "This week"), (timedelta(days=7), "This month"),
+     (timedelta(days=40), "February"), (timedelta(days=400), "2025")],
+)  # fmt: skip
 def test_conversations_are_grouped_by_day(age: timedelta, group: str) -> None:
     assert group_heading(conversation(1, NOW - age), NOW) == group
 

@@ -268,8 +268,6 @@ def test_every_control_of_the_page_has_a_name(page: Page) -> None:
 
 
 # -- the choice for a conversation
-
-
 class Picker:
     """The choice with its presenter."""
 

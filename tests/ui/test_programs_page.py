@@ -29,13 +29,9 @@ class Page:
         self.access = Recorder(decisions={"Heron IDE": Access.ASK}, readings=(READING,))
         self.http = Recorder(access=HttpAccess("http://127.0.0.1:7316/mcp", "key-1"))
         presenter = ProgramsPresenter(
-            parts.bridge,
-            cast(Any, self.sources),
-            cast(Any, self.access),
-            cast(Any, self.http),
-            self.opened.append,
-            self.page,
-        )
+            parts.bridge, cast(Any, self.sources), cast(Any, self.access), cast(Any, self.http),
+            self.opened.append, self.page,
+        )  # fmt: skip
         presenter.show()
         parts.qtbot.waitUntil(lambda: self.page.log.count() == 1)
 

@@ -88,11 +88,8 @@ def test_details_are_folded_and_open_with_the_markdown_in_them() -> None:
     assert builder.document.size().height() > 3 * closed_height
     builder.writer.toggle_fold("1")
     assert shown(builder) == [
-        "before",
-        "The title",
-        *(each for each in inside if each != "deep"),
-        "after",
-    ]
+        "before", "The title", *(each for each in inside if each != "deep"), "after",
+    ]  # fmt: skip
     builder.writer.toggle_fold("0")
     builder.writer.toggle_fold("0")
     assert "deep" not in shown(builder)

@@ -38,12 +38,9 @@ class Screen:
             checked=lambda routine: routine, save=lambda routine: routine,
         )  # fmt: skip
         self.presenter = parts.make(
-            RoutinesPresenter,
-            routines=self.service,
-            presets=Recorder(listed=(BUILT_IN_PRESET,)),
-            projects=Recorder(listed=(Project("p", "Garden"),)),
-            open_turn=parts.go("turn"),
-        )
+            RoutinesPresenter, routines=self.service, presets=Recorder(listed=(BUILT_IN_PRESET,)),
+            projects=Recorder(listed=(Project("p", "Garden"),)), open_turn=parts.go("turn"),
+        )  # fmt: skip
 
     def calls(self, name: str) -> list[tuple[Any, ...]]:
         return [each[1:] for each in self.service.calls if each[0] == name]

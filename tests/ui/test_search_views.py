@@ -41,24 +41,12 @@ NOW = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)
 
 def result(number: int, relevance: float = 0.9, *, weak: bool = False) -> SearchResult:
     return SearchResult(
-        kind=PassageKind.TURN,
-        passage_id=PassageId(number),
-        source="commonplace",
-        conversation_id=ConversationId(number),
-        conversation_title=f"Talk <b>{number}</b>",
-        archived=False,
-        turn_number=0,
-        exchange_id=ExchangeId(number),
-        message_id=MessageId(number),
-        relevance=relevance,
-        is_weak=weak,
-        cosine=None,
-        user_question="What was it?",
-        snippet="It was this.",
-        marks=((0, 2),),
-        created_at=NOW,
-        model="openai:gpt-4o",
-    )
+        kind=PassageKind.TURN, passage_id=PassageId(number), source="commonplace",
+        conversation_id=ConversationId(number), conversation_title=f"Talk <b>{number}</b>",
+        archived=False, turn_number=0, exchange_id=ExchangeId(number), message_id=MessageId(number),
+        relevance=relevance, is_weak=weak, cosine=None, user_question="What was it?",
+        snippet="It was this.", marks=((0, 2),), created_at=NOW, model="openai:gpt-4o",
+    )  # fmt: skip
 
 
 def answer(query: str, *numbers: int, relevance: float = 0.9) -> SearchResponse:
@@ -79,8 +67,6 @@ def marked(sidebar: Sidebar) -> object:
 
 
 # -- the sidebar
-
-
 def test_another_answer_to_the_same_query_keeps_selection_and_position(sidebar: Sidebar) -> None:
     sidebar.box.setText("bread")
     sidebar.show_answer(answer("bread", *range(1, 21)), is_final=False)
@@ -139,8 +125,6 @@ def test_back_shows_results_and_the_note_above_them(sidebar: Sidebar) -> None:
 
 
 # -- the line under the box
-
-
 @pytest.mark.parametrize(
     ("change", "coverage", "is_embedding", "shown", "will_change"),
     [
@@ -171,8 +155,6 @@ def test_the_line_under_the_box_shows_what_the_answer_leaves_out(
 
 
 # -- why
-
-
 def explained(**fields: object) -> Explanation:
     whole = Explanation(
         question="bread",
@@ -261,8 +243,6 @@ def test_the_words_of_an_explanation_leave_out_what_is_not_known() -> None:
 
 
 # -- test questions
-
-
 def place(number: int, rank: int | None, before: int | None, problem: str = "") -> ProbeDetails:
     probe = Probe(f"question {number}", ExchangeId(number), rank, NOW, before, NOW, problem)
     return ProbeDetails(probe, ConversationId(number), f"Talk {number}", 0)
@@ -307,8 +287,6 @@ def test_a_probe_is_opened_removed_and_run() -> None:
 
 
 # -- the presenter
-
-
 class Search:
     """The presenter with a sidebar; searches wait until `answer` or `fail`."""
 

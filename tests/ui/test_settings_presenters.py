@@ -145,8 +145,6 @@ class FakeRegeneration:
 
 
 # -- the dialog
-
-
 @pytest.fixture
 def settings(desk: Desk) -> Any:
     """Return a settings dialog on fakes: presenter, settings, models, chosen appearances."""
@@ -223,8 +221,6 @@ def test_in_german_no_page_is_too_wide(qtbot: QtBot, monkeypatch: pytest.MonkeyP
 
 
 # -- providers
-
-
 @pytest.fixture
 def providers(desk: Desk) -> Any:
     """Return the models page on fakes: page, form, models, settings, what woke the workers."""
@@ -384,14 +380,12 @@ def test_a_provider_is_edited_and_removed_after_a_yes(providers: Any, desk: Desk
 
 @pytest.mark.parametrize(
     ("storage", "saved", "words", "takes_passphrase"),
-    [
-        (KeyStorage.KEYRING, False, "keyring", False),
-        (KeyStorage.SESSION, False, "until you quit", True),
-        (KeyStorage.SESSION, True, "until you quit", True),
-        (KeyStorage.LOCKED, True, "passphrase", True),
-        (KeyStorage.FILE, True, "encrypted file", False),
-    ],
-)
+    [(KeyStorage.KEYRING, False, "keyring", False),
+     (KeyStorage.SESSION, False, "until you quit", True),
+     (KeyStorage.SESSION, True, "until you quit", True),
+     (KeyStorage.LOCKED, True, "passphrase", True),
+     (KeyStorage.FILE, True, "encrypted file", False)],
+)  # fmt: skip
 def test_the_form_says_what_happens_to_a_key(
     providers: Any, storage: KeyStorage, saved: bool, words: str, takes_passphrase: bool
 ) -> None:
@@ -430,8 +424,6 @@ def test_the_key_file_is_opened_first_and_a_wrong_passphrase_saves_nothing(provi
 
 
 # -- the background page
-
-
 class FakeChoice:
     """A choice of background models; `needs` is whether consent is missing."""
 
@@ -484,14 +476,10 @@ def background(desk: Desk) -> Any:
 
 @pytest.mark.parametrize(
     ("fields", "saved", "error"),
-    [
-        (("1", "2", ""), OwnPrice(1, 2, None), ""),
-        (("1", "2", "0.5"), OwnPrice(1, 2, 0.5), ""),
-        (("1", "", "0.5"), None, "missing"),
-        (("", "2", ""), None, "missing"),
-        (("1", "cheap", ""), None, "'cheap'"),
-    ],
-)
+    [(("1", "2", ""), OwnPrice(1, 2, None), ""), (("1", "2", "0.5"), OwnPrice(1, 2, 0.5), ""),
+     (("1", "", "0.5"), None, "missing"), (("", "2", ""), None, "missing"),
+     (("1", "cheap", ""), None, "'cheap'")],
+)  # fmt: skip
 def test_own_prices_are_saved_or_refused_on_the_page(
     background: Any, fields: tuple[str, str, str], saved: OwnPrice | None, error: str
 ) -> None:
@@ -507,12 +495,9 @@ def test_own_prices_are_saved_or_refused_on_the_page(
 
 @pytest.mark.parametrize(
     ("button", "chosen", "limits"),
-    [
-        ("Allow", [(MODEL, True)], 0),
-        ("Not now", [], 0),
-        ("Set a spend limit\N{HORIZONTAL ELLIPSIS}", [], 1),
-    ],
-)
+    [("Allow", [(MODEL, True)], 0), ("Not now", [], 0),
+     ("Set a spend limit\N{HORIZONTAL ELLIPSIS}", [], 1)],
+)  # fmt: skip
 def test_a_remote_model_is_used_after_consent_only(
     background: Any, button: str, chosen: list[tuple[str, bool]], limits: int
 ) -> None:
@@ -546,8 +531,6 @@ def test_summaries_are_regenerated_after_a_yes(background: Any) -> None:
 
 
 # -- the dashboard
-
-
 @pytest.fixture
 def dashboard(desk: Desk) -> Any:
     """Return the dashboard on fakes: presenter, board, view, status bar, facts."""

@@ -32,11 +32,9 @@ def open_at(shown: Shown, index: int) -> None:
     near = range(max(0, index - 4), min(len(shown.contents), index + 5))
     shown.view.mark_search(FIND)
     shown.view.show_conversation(
-        shown.heads,
-        turn=index,
-        message_id=answer.id,
+        shown.heads, turn=index, message_id=answer.id,
         contents={at: shown.contents[at] for at in near},
-    )
+    )  # fmt: skip
 
 
 def marks(shown: Shown, index: int) -> list[str]:

@@ -40,12 +40,9 @@ def has_tray(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("has_tray")
 @pytest.mark.parametrize(
     ("button", "value", "hidden", "left"),
-    [
-        ("Keep running", "on", True, []),
-        ("Quit", "off", False, [True]),
-        ("Cancel", "ask", False, []),
-    ],
-)
+    [("Keep running", "on", True, []), ("Quit", "off", False, [True]),
+     ("Cancel", "ask", False, [])],
+)  # fmt: skip
 def test_closing_asks_once(
     parts: Parts, button: str, value: str, hidden: bool, left: list[bool]
 ) -> None:

@@ -50,8 +50,6 @@ OTHER = ConversationId(8)
 
 
 # -- commands about a conversation
-
-
 class Commands:
     """The presenter with a conversation open, and the actions of a window."""
 
@@ -183,8 +181,6 @@ def test_an_export_gets_the_ending_of_its_format(
 
 
 # -- the list of conversations
-
-
 def test_the_list_follows_folder_and_data(parts: Parts, commands: Commands, qtbot: QtBot) -> None:
     sidebar, welcome = Sidebar(), Recorder()
     stored = Recorder(listed=[conversation(), conversation(OTHER)], tag_counts=(("work", 2),))
@@ -252,8 +248,6 @@ def test_the_list_follows_folder_and_data(parts: Parts, commands: Commands, qtbo
 
 
 # -- private conversations
-
-
 class Privacy:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.forgotten, self.left = parts, list[list[int]](), list[int]()
@@ -307,8 +301,6 @@ def test_opening_another_one_keeps_a_private_one_and_offers_to_discard_it(privac
 
 
 # -- links and pages
-
-
 class Links:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.turns = parts, list[tuple[Any, ...]]()
@@ -324,14 +316,10 @@ links = fixture_of(Links)
 
 @pytest.mark.parametrize(
     ("text", "turn"),
-    [
-        ("commonplace://7/1", (TALK, 2, None)),
-        ("7:1", (TALK, 2, None)),
-        ("commonplace://7/9", (TALK, None, None)),
-        ("commonplace://7", (TALK, None, None)),
-        ("commonplace://7/1?exchange=5", (TALK, 5, None)),
-    ],
-)
+    [("commonplace://7/1", (TALK, 2, None)), ("7:1", (TALK, 2, None)),
+     ("commonplace://7/9", (TALK, None, None)), ("commonplace://7", (TALK, None, None)),
+     ("commonplace://7/1?exchange=5", (TALK, 5, None))],
+)  # fmt: skip
 def test_an_entered_link_opens_its_turn(links: Links, text: str, turn: tuple[Any, ...]) -> None:
     links.presenter.ask_for_link()
     dialog = links.parts.dialog(QInputDialog)
@@ -366,8 +354,6 @@ def test_an_external_link_is_opened_after_a_yes_and_a_hidden_one_refused(
 
 
 # -- maintenance
-
-
 def test_backup_check_and_repair_report_what_they_did(
     parts: Parts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -428,8 +414,6 @@ def test_backup_check_and_repair_report_what_they_did(
 
 
 # -- the model picker
-
-
 class PickerView(FakeBanner):
     def __init__(self) -> None:
         super().__init__()

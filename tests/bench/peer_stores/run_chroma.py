@@ -30,11 +30,9 @@ class Chroma:
 
     def search(self, asked: Asked) -> Sequence[int]:
         found = self._turns.query(
-            query_embeddings=[asked.vector],
-            n_results=LIMIT,
-            where={"talk": asked.talk} if asked.talk else None,
-            include=["documents"],
-        )
+            query_embeddings=[asked.vector], n_results=LIMIT,
+            where={"talk": asked.talk} if asked.talk else None, include=["documents"],
+        )  # fmt: skip
         return [int(each) for each in found["ids"][0]]
 
 

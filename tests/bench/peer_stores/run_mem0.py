@@ -33,14 +33,12 @@ class Mem0:
             "vector_store": {
                 "provider": "qdrant",
                 "config": {
-                    "collection_name": "turns",
-                    "path": str(folder / "qdrant"),
-                    "embedding_model_dims": 384,
-                    "on_disk": True,
+                    "collection_name": "turns", "path": str(folder / "qdrant"),
+                    "embedding_model_dims": 384, "on_disk": True,
                 },
             },
             "history_db_path": str(folder / "history.db"),
-        }
+        }  # fmt: skip
         self._memory: Any = Memory.from_config(config)
         self._lookup = _Lookup()
         vars(self._memory).update(embedding_model=self._lookup)
@@ -56,11 +54,9 @@ class Mem0:
         for row, vector in zip(rows, vectors, strict=True):
             self._lookup.vectors[row.text] = vector.tolist()
             added = self._memory.add(
-                [{"role": "user", "content": row.text}],
-                user_id=row.talk,
-                agent_id="everyone",
+                [{"role": "user", "content": row.text}], user_id=row.talk, agent_id="everyone",
                 infer=False,
-            )
+            )  # fmt: skip
             self._numbers[added["results"][0]["id"]] = row.number
 
     def search(self, asked: Asked) -> Sequence[int]:

@@ -39,14 +39,12 @@ class MemPalace:
                 documents=[row.text for row in some],
                 metadatas=[
                     {
-                        "wing": row.talk,
-                        "room": "talk",
-                        "source_file": str(row.number),
+                        "wing": row.talk, "room": "talk", "source_file": str(row.number),
                         "chunk_index": 0,
                     }
                     for row in some
                 ],
-            )
+            )  # fmt: skip
 
     def search(self, asked: Asked) -> Sequence[int]:
         from mempalace.searcher import search_memories  # type: ignore[import-not-found]

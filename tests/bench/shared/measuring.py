@@ -58,8 +58,6 @@ def in_process(work: Callable[..., T], *arguments: object) -> T:
 
 
 # -- time
-
-
 @dataclass(frozen=True, slots=True)
 class Timed(Generic[T]):
     """Seconds by the clock and of the processor (all threads), and what the work returned."""
@@ -114,8 +112,6 @@ def wait_for(condition: Callable[[], object], limit_s: float = 900.0) -> None:
 
 
 # -- memory
-
-
 def peak_mb() -> float:
     """Return the largest resident size of this process so far (Linux counts in KiB)."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

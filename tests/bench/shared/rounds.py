@@ -24,14 +24,9 @@ def run_rounds(rounds: Rounds, count: int) -> Figures:
     took = timed(run)
     seen, lost = rounds.figures, took.result
     return {
-        "rounds": seen.rounds,
-        "ended_while_opening": seen.killed_while_opening,
-        "restored": seen.restored,
-        "slowest_open_ms": round(seen.slowest_open_ms),
-        "acknowledged": seen.acknowledged,
-        "in_doubt": seen.in_doubt,
-        "rounds_that_lost_what_was_in_doubt": seen.in_doubt_lost,
-        "lost": len(lost),
-        "what": lost,
+        "rounds": seen.rounds, "ended_while_opening": seen.killed_while_opening,
+        "restored": seen.restored, "slowest_open_ms": round(seen.slowest_open_ms),
+        "acknowledged": seen.acknowledged, "in_doubt": seen.in_doubt,
+        "rounds_that_lost_what_was_in_doubt": seen.in_doubt_lost, "lost": len(lost), "what": lost,
         "seconds": round(took.wall_s),
-    }
+    }  # fmt: skip
