@@ -68,12 +68,9 @@ def rows(model: GroupedListModel) -> list[str]:
 
 @pytest.mark.parametrize(
     ("turn_is_weak", "document_is_weak", "shown"),
-    [
-        (True, False, ["2", "Talk 1 (1)", "1"]),
-        (False, False, ["Talk 1 (1)", "1", "2"]),
-        (True, True, ["Talk 1 (1)", "1", "2"]),
-    ],
-)
+    [(True, False, ["2", "Talk 1 (1)", "1"]), (False, False, ["Talk 1 (1)", "1", "2"]),
+     (True, True, ["Talk 1 (1)", "1", "2"])],
+)  # fmt: skip
 def test_a_document_leads_if_only_it_is_more_than_a_weak_match(
     turn_is_weak: bool, document_is_weak: bool, shown: list[str]
 ) -> None:
