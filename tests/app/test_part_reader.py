@@ -126,13 +126,9 @@ def test_a_new_turn_is_sent_alone_with_the_summary_so_far(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("on", "asked"),
-    [
-        ((CONVERSATIONS,), {"summary", "title", "tags"}),
-        ((EXCHANGES,), {"turns"}),
-        ((FACTS,), {"facts"}),
-        ((EXCHANGES, FACTS), {"turns", "facts"}),
-    ],
-)
+    [((CONVERSATIONS,), {"summary", "title", "tags"}), ((EXCHANGES,), {"turns"}),
+     ((FACTS,), {"facts"}), ((EXCHANGES, FACTS), {"turns", "facts"})],
+)  # fmt: skip
 def test_a_worker_that_is_off_is_not_asked_for(
     bench: Bench, on: Sequence[WorkerName], asked: set[str]
 ) -> None:
@@ -353,15 +349,11 @@ def test_stored_thinking_covers_no_turns_and_no_part_without_turns_is_asked(benc
 
 @pytest.mark.parametrize(
     "answer",
-    [
-        part_answer(summary=" "),
-        part_answer(summary="2025-08-20 08:53:09"),
-        part_answer(summary="The user writes:"),
-        part_answer(summary=THOUGHT),
-        part_answer(turns=[{"number": 1, "line": f'"{THOUGHT}"'}]),
-    ],
+    [part_answer(summary=" "), part_answer(summary="2025-08-20 08:53:09"),
+     part_answer(summary="The user writes:"), part_answer(summary=THOUGHT),
+     part_answer(turns=[{"number": 1, "line": f'"{THOUGHT}"'}])],
     ids=["empty", "no words", "an opening", "thinking", "thinking in a line"],
-)
+)  # fmt: skip
 def test_a_summary_that_is_none_is_written_off(bench: Bench, answer: dict[str, Any]) -> None:
     add_conversation(bench.store, "tea")
     bench.asker.replies_with(answer)
