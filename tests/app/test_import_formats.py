@@ -219,3 +219,20 @@ def test_a_log_may_begin_with_a_byte_order_mark_and_have_windows_line_ends(tmp_p
     (found,), skipped = _read(path)
     assert found.source_id == "s1"
     assert not skipped
+
+
+def test_a_session_of_opencode_may_be_many_files(tmp_path: Path) -> None:
+    home = Path(__file__).parents[1] / "data" / "exports" / "opencode_storage"
+    found, skipped = _read(home)
+    (database,), _ = _read(write("opencode", tmp_path))
+    assert [_path(each) for each in found] == [_path(database)]
+    assert [type(each) for each in found[0].messages[1].blocks] == [
+        Thinking, ToolCall, ToolResult, Text,
+    ]  # fmt: skip
+    assert found[0].tags == ("heron",)
+    assert len(found[0].skipped) == len(skipped) == 1
+    packed = tmp_path / "export.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in home.rglob("*.json"):
+            archive.write(path, path.relative_to(home))
+    assert "unpack" in _read(packed)[1][0].why

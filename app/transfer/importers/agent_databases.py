@@ -2,11 +2,13 @@
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from app.domain.conversations import Role, Text, ToolResult
 from app.domain.transfer import ImportedConversation, Skipped
+from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import (
     SUBAGENT_TAG,
     blocks_of,
@@ -19,6 +21,7 @@ from app.transfer.importers.agent_logs import (
     thinking_block,
     without_automatic,
 )
+from app.transfer.importers.building import Imported
 from app.transfer.importers.formats import ROLES, Format, Part, Thread, databases, json_of, tables
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
@@ -90,38 +93,73 @@ def _opencode(
 ) -> Iterable[ImportedConversation | Skipped]:
     """Yield OpenCode's sessions."""
     for session in connection.execute("SELECT * FROM session"):
-        thread, is_open = Thread("opencode", f"{where}, session {session['id']}"), False
-        parts: dict[str, list[dict[str, Any]]] = {}
-        for each in connection.execute(
-            "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id", (session["id"],)
-        ):
-            value = an_object(thread.json(each["message_id"], each["data"]))
-            parts.setdefault(each["message_id"], []).append(value)
-        rows = connection.execute(
-            "SELECT * FROM message WHERE session_id = ? ORDER BY id", (session["id"],)
+        own = (session["id"],)
+        parts: dict[str, list[Any]] = {}
+        query = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id"
+        for each in connection.execute(query, own):
+            parts.setdefault(each["message_id"], []).append(each["data"])
+        query = "SELECT * FROM message WHERE session_id = ? ORDER BY id"
+        messages = (
+            (identity(each["id"]), each.get("data"), parts.get(each["id"], []))
+            for each in connection.execute(query, own)
         )
-        for message in rows:
-            name = identity(message["id"])
-            content = an_object(thread.json(name, message.get("data")))
-            role = ROLES.get(text_of(content.get("role")), Role.USER)
-            times = an_object(content.get("time"))
-            at = moment(message.get("time_created") or times.get("created"))
-            is_ended = times.get("completed") or content.get("error") or not times
-            is_open = role is Role.ASSISTANT and not is_ended
-            model = text_of(content.get("modelID")) or None
-            calls = [made for part in parts.get(message["id"], ()) for made in _opencode_part(part)]
-            thread.append(name, role, calls, at, model)
-        if is_open:
-            thread.leave_open(thread.last)
-        yield thread.finished(
-            session["id"],
-            _NO_TITLE.sub("", text_of(session.get("title"))),
-            session.get("time_created"),
-            session.get("time_updated"),
-            archived=bool(session.get("time_archived")),
-            tags=project_tag(session.get("directory"))
-            + ((SUBAGENT_TAG,) if session.get("parent_id") else ()),
+        yield _opencode_session(session, messages, f"{where}, session {session['id']}")
+
+
+def read_opencode_storage(file: NamedStream) -> Imported:
+    """Yield a session of OpenCode before 2026, whose messages and their parts are files in other folders."""
+    if file.path is None or len(file.path.parents) < 3:
+        yield Skipped(
+            file.name, "its messages are other files; unpack the archive and import the folder"
         )
+        return
+    record, name = an_object(json_of(file.stream.read())), file.path.stem
+    times = an_object(record.get("time"))
+    session = {"id": name, "title": record.get("title"), "directory": record.get("directory"),
+               "parent_id": record.get("parentID"), "time_created": times.get("created"),
+               "time_updated": times.get("updated"), "time_archived": times.get("archived")}  # fmt: skip
+    storage = file.path.parents[2]
+    messages = (
+        (
+            each.stem,
+            each.read_bytes(),
+            [part.read_bytes() for part in _files(storage, "part", each.stem)],
+        )
+        for each in _files(storage, "message", name)
+    )
+    yield _opencode_session(session, messages, file.name)
+
+
+def _files(storage: Path, *folders: str) -> list[Path]:
+    return sorted(storage.joinpath(*folders).glob("*.json"))
+
+
+def _opencode_session(
+    session: Mapping[str, Any], messages: Iterable[tuple[str, object, list[Any]]], where: str
+) -> ImportedConversation | Skipped:
+    """Return a session; of each message there are its id, its JSON and that of its parts."""
+    thread, is_open = Thread("opencode", where), False
+    for name, text, parts in messages:
+        content = an_object(thread.json(name, text))
+        role = ROLES.get(text_of(content.get("role")), Role.USER)
+        times = an_object(content.get("time"))
+        is_open = role is Role.ASSISTANT and bool(times) and not times.get("completed")
+        is_open = is_open and not content.get("error")
+        values = [an_object(thread.json(name, part)) for part in parts]
+        blocks = [made for value in values for made in _opencode_part(value)]
+        at, model = times.get("created") or session.get("time_created"), content.get("modelID")
+        thread.append(name, role, blocks, at, model)
+    if is_open:
+        thread.leave_open(thread.last)
+    return thread.finished(
+        session["id"],
+        _NO_TITLE.sub("", text_of(session.get("title"))),
+        session.get("time_created"),
+        session.get("time_updated"),
+        archived=bool(session.get("time_archived")),
+        tags=project_tag(session.get("directory"))
+        + ((SUBAGENT_TAG,) if session.get("parent_id") else ()),
+    )
 
 
 def _opencode_part(part: dict[str, Any]) -> Iterator[Part]:
@@ -249,4 +287,13 @@ CURSOR_FORMAT = Format("cursor", "Cursor", databases(_cursor), tables="cursorDis
 GOOSE_FORMAT = Format("goose", "Goose", databases(_goose), tables="sessions messages")
 OPENCODE_FORMAT = Format(
     "opencode", "OpenCode", databases(_opencode), tables="session message part"
+)
+OPENCODE_STORAGE_FORMATS = (
+    Format("opencode", "OpenCode", read_opencode_storage, ("projectID directory title time",)),
+    Format(
+        "opencode",
+        "OpenCode",
+        lambda _file: iter(()),  # read with their session
+        ("sessionID role time", "messageID sessionID type"),
+    ),
 )

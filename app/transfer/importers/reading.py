@@ -37,7 +37,7 @@ from app.transfer.zip_reader import DamagedArchive
 
 FORMATS: tuple[Format, ...] = (
     claude_code.FORMAT, codex.FORMAT, codex.APP_FORMAT, gemini_cli.FORMAT,
-    agent_databases.OPENCODE_FORMAT, agent_databases.GOOSE_FORMAT, agent_databases.CURSOR_FORMAT,
+    *agent_databases.OPENCODE_STORAGE_FORMATS, agent_databases.OPENCODE_FORMAT, agent_databases.GOOSE_FORMAT, agent_databases.CURSOR_FORMAT,
     open_webui.FORMAT, open_webui.DATABASE_FORMAT, librechat.FORMAT, chatbox.FORMAT,
     deepseek_grok.DEEPSEEK_FORMAT, deepseek_grok.GROK_FORMAT, jan.FORMAT, jan.THREAD_FORMAT,
     cherry_studio.FORMAT, cherry_studio.DATABASE_FORMAT, lm_studio.FORMAT, llm_logs.NEW_FORMAT,
