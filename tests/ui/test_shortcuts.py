@@ -48,6 +48,7 @@ def test_a_key_is_taken_over_stored_and_reset(parts: Parts, actions: dict[str, Q
     presenter._apply()
     assert (keys(actions["new"]), keys(actions["search"])) == (["Ctrl+K"], [])
     assert row(dialog, "New").font(1).bold()
+    assert dialog.status.text() == "", "it has lost it"
 
     again = parts.make(ShortcutsPresenter, settings=settings, actions=actions)
     assert keys(actions["new"]) == ["Ctrl+K"], "as after a start"

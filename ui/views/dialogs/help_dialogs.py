@@ -195,6 +195,7 @@ class ShortcutsDialog(Dialog):
         for part in (self.key, self.apply, self.reset):
             part.setEnabled(bool(name))
         self.key.setKeySequence(QKeySequence(keys[0] if keys else ""))
+        self._on_key_changed(self.key.keySequence())
 
     def _on_key_changed(self, sequence: QKeySequence) -> None:
         """Warn of another command with the same key."""
