@@ -69,17 +69,22 @@ def test_results_of_calls_at_the_same_time_are_on_the_path(tmp_path: Path) -> No
     assert results == ["one", "two"]
 
 
-def test_a_prompt_that_was_queued_is_kept_between_the_records_of_a_reply(tmp_path: Path) -> None:
-    def queued(text: str) -> dict[str, Any]:
-        prompt = {"type": "queued_command", "prompt": text, "commandMode": "prompt"}
-        return _record("attachment", "", None, attachment=prompt)
+def _queued(text: str) -> dict[str, Any]:
+    prompt = {"type": "queued_command", "prompt": text, "commandMode": "prompt"}
+    return _record("attachment", "", None, attachment=prompt)
 
+
+def test_a_prompt_that_was_queued_is_kept_between_the_records_of_a_reply(tmp_path: Path) -> None:
     found = _read(
-        tmp_path, _asked("u1", None, "Ohm?"), queued("And the volt?"),
-        queued("<task-notification>\n<task-id>a</task-id></task-notification>"),
-        _reply("a1", "u1", "m1", {"type": "text", "text": "Units."}),
+        tmp_path, _asked("u1", None, "Ohm?"), _queued("And the volt?"),
+        _queued("<task-notification>\n<task-id>a</task-id></task-notification>"),
+        _reply("a1", "u1", "m1", _call(1)), _asked("r1", "a1", _result(1, "one")),
+        _reply("a2", "a1", "m1", _call(2)), _queued("Ampere?"),
+        _asked("r2", "a2", _result(2, "two")),
+        _reply("a3", "r2", "m2", {"type": "text", "text": "Units."}),
     )  # fmt: skip
-    assert _path(found) == [Text("Ohm?"), Text("And the volt?"), Text("Units.")]
+    texts = [getattr(each, "text", "") for each in _path(found)]
+    assert texts == ["Ohm?", "And the volt?", "", "", "one", "Ampere?", "two", "Units."]
 
 
 def test_what_the_program_writes_is_neither_the_users_nor_the_models(tmp_path: Path) -> None:

@@ -123,6 +123,7 @@ class _Records(Thread):
         self._first = ""
         self._last: str | None = None
         self._replies: dict[str, str] = {}
+        self._begun_by: dict[str, str] = {}  # the first pieces of replies by their others
         self._callers: dict[str, str] = {}  # replies by their tool calls
         self._results: dict[str, str] = {}  # the last result of each of them
         self._continued_by: dict[
@@ -139,8 +140,9 @@ class _Records(Thread):
         self._first = self._first or name
         if parent not in self.nodes:
             parent = self._last  # a chain that passes through records which are not logged
-        while parent in self._continued_by:
-            parent = self._continued_by[parent]
+        if not record.get("uuid"):  # it is at the end, after the results of the reply before it
+            parent = self._results.get(self._begun_by.get(self._last or "", ""), parent)
+        parent = self._end_of(parent)
         if not record.get("uuid"):
             self._continued_by[parent] = name
         self._last = name
@@ -186,9 +188,16 @@ class _Records(Thread):
         if caller is None:
             return parent
         before, self._results[caller] = self._results.get(caller), name
-        if before is not None and before != parent:
-            self._continued_by[before] = name
-        return before or parent
+        if before is None:
+            return parent
+        before = self._end_of(before)
+        self._continued_by[before] = name
+        return before
+
+    def _end_of(self, name: str | None) -> str | None:
+        while name in self._continued_by:
+            name = self._continued_by[name]
+        return name
 
     def _reply(
         self, name: str, parent: str | None, message: dict[str, Any], at: datetime | None
@@ -211,6 +220,7 @@ class _Records(Thread):
                 begun.parent, replace(begun.message, blocks=whole, file_keys=keys)
             )
             self.add_node(name, parent, None)
+            self._begun_by[name] = self._replies[reply]
             return
         if blocks and reply:
             self._replies[reply] = name
