@@ -184,9 +184,15 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
     rows = connection.execute(
         "SELECT key, value FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;'"
     )
+    known = tables(connection)
+    listed_in = {}
+    if "composerHeaders" in known:
+        for header in connection.execute("SELECT * FROM composerHeaders"):
+            listed_in[header["composerId"]] = an_object(json_of(header["value"])) | header
     for row in rows:
         record = an_object(json_of(row["value"]))
         name = identity(record.get("composerId")) or text_of(row["key"]).partition(":")[2]
+        record |= {k: v for k, v in listed_in.get(name, {}).items() if v is not None}
         headers = [
             identity(each.get("bubbleId"))
             for each in objects(record.get("fullConversationHeadersOnly"))
@@ -220,10 +226,10 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
             record.get("name"),
             record.get("createdAt"),
             record.get("lastUpdatedAt"),
-            archived=record.get("isArchived") is True,
+            archived=bool(record.get("isArchived")),
             tags=project_tag(folder) + ((SUBAGENT_TAG,) if record.get("subagentInfo") else ()),
         )
-    if "ItemTable" in tables(connection):
+    if "ItemTable" in known:
         yield from _cursor_tabs(connection, where)
 
 

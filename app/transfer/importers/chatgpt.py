@@ -57,6 +57,7 @@ class _ChatGptConversation(Builder):
             self.add_node(name, identity(found[-1]) if found else None, None)
 
     def finish(self, header: dict[str, Any]) -> ImportedConversation | Skipped:
+        model = text_of(header.get("default_model_slug"))
         found = self.conversation(
             SOURCE,
             identity(header.get("id")) or identity(header.get("conversation_id")),
@@ -68,7 +69,7 @@ class _ChatGptConversation(Builder):
             pinned=header.get("is_starred") is True
             or moment(header.get("pinned_time")) is not None,
             private=header.get("is_do_not_remember") is True,
-            model=text_of(header.get("default_model_slug")) or None,
+            model=None if model in ("", "auto") else model,
         )
         if isinstance(found, Skipped):
             return found
