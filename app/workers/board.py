@@ -16,7 +16,7 @@ from app.storage.tables.attempts import Attempts, FailedItems
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.workers.background_model import MODEL_KEYS, ModelClient
-from app.workers.job import ActiveEmbedder, Clock, Job, OpenConversation, SystemClock
+from app.workers.job import ActiveEmbedder, Clock, Job, OpenConversation
 from app.workers.jobs import JobParts, build_jobs, embedding_pipeline
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from app.workers.jobs.part_reader import READERS, NearestFacts, PartReader
@@ -73,7 +73,7 @@ class WorkerBoard:
         self._store = store
         self._settings = settings
         self._open_conversation = OpenConversation(store, settings)
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self.ui_priority = UiPriority(self._clock)
         opened = self._open_conversation
         self._reader = (

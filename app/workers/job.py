@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
@@ -167,24 +167,8 @@ class PrefetchingJob(Job[Item, Result]):
             self.is_outdated = True
 
 
-class Clock(Protocol):
-    """Wall-clock time and monotonic time."""
-
-    def now(self) -> datetime:
-        """Return the present, UTC."""
-        ...
-
-    def monotonic(self) -> float:
-        """Return seconds that never go back."""
-        ...
-
-    def wait(self, event: threading.Event, timeout_s: float) -> bool:
-        """Block until `event` is set, at most `timeout_s`; return whether it is."""
-        ...
-
-
-class SystemClock:
-    """The clock of the system."""
+class Clock:
+    """Wall-clock time and monotonic time, those of the system."""
 
     def now(self) -> datetime:
         """Return the present, UTC."""

@@ -16,7 +16,7 @@ from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatu
 from app.storage.tables.attempts import Attempts
 from app.system.logs import format_traceback
 from app.workers.background_model import MODEL_KEYS, AnswerTooLong, UnusableAnswer
-from app.workers.job import Blocked, Clock, Item, Job, Result, SystemClock
+from app.workers.job import Blocked, Clock, Item, Job, Result
 from app.workers.progress import Progress
 from app.workers.retries import (
     Backoff,
@@ -58,7 +58,7 @@ class WorkerLoop(Generic[Item, Result]):
         self._job = job
         self._attempts = attempts
         self._is_enabled = is_enabled
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._failures = Failures(job.name, attempts, self._clock, jitter)
         self._backoff = Backoff(jitter)
         self._progress = Progress(job.tally, self._clock, totals)

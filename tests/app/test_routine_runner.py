@@ -17,6 +17,7 @@ from app.storage.tables.attempts import Attempts
 from app.storage.tables.routines import RoutineRows
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
+from app.workers.job import Clock
 from app.workers.jobs.routine_runner import MISSED, RoutineRunnerJob
 from app.workers.loop import WorkerLoop
 from tests.fakes.jobs import JumpingClock, hosted, until
@@ -30,7 +31,7 @@ DAILY = replace(WEEKDAYS, uid="d", name="Daily", cron="0 9 * * *")
 
 
 @dataclass
-class Wall:
+class Wall(Clock):
     """A wall clock and a monotonic one that stands still in a sleep."""
 
     at: datetime

@@ -23,7 +23,7 @@ from app.storage.work.summary_work import EXCHANGE_SUMMARIES, SummaryWork
 from app.system.keys import KeyStore
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.job import IsCancelled, OpenConversation
+from app.workers.job import Clock, IsCancelled, OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.part_reader import READERS
 from tests.fakes.embedders import BagOfWords
@@ -197,7 +197,7 @@ def test_a_blocked_worker_is_freed_by_waking_it(store: Store, settings: Settings
     assert board.warnings() == ()
 
 
-class StillClock:
+class StillClock(Clock):
     """Time that does not pass: a wait ends only by waking."""
 
     def now(self) -> datetime:

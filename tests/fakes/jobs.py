@@ -13,7 +13,7 @@ from app.storage.engine.store import Store
 from app.storage.engine.times import from_db, to_db
 from app.storage.work.queue import Tally
 from app.workers.board import WorkerBoard
-from app.workers.job import IsCancelled, Job, Pace, Saved
+from app.workers.job import Clock, IsCancelled, Job, Pace, Saved
 
 _REALLY_S = 0.002
 _BESIDE_WORK_S = 0.02
@@ -53,7 +53,7 @@ def count_rows(store: Store, table: str, condition: str = "true") -> int:
     return int(rows[0]) if rows else 0
 
 
-class JumpingClock:
+class JumpingClock(Clock):
     """Waiting takes no time but moves the clock; `pass_s` moves it too.
 
     While another thread works, it takes a little: those without work would look for it again and again.

@@ -19,10 +19,13 @@ class Conversation(FakeConversation):
         super().__init__()
         self.gone: set[int] = set()
 
-    async def revisit(self, conversation_id: Any, *where: Any) -> None:
+    async def show(
+        self, conversation_id: Any, exchange_id: Any, *, position: Any, scrolls: bool
+    ) -> None:
+        assert not scrolls
         if conversation_id in self.gone:
             raise NotFound("It was forgotten")
-        self.shown.append((conversation_id, *where))
+        self.shown.append((conversation_id, exchange_id, position))
         self.view = view_of(1, number=conversation_id) if conversation_id else None
 
 

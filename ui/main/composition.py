@@ -238,7 +238,7 @@ class Presenters(CreatedPresenters):
     def _begin_with(self, text: str) -> None:
         """Begin a conversation with a text in the composer."""
         self.conversation.begin_new()
-        self.conversation.save_draft(None, Draft(text))  # shown once the conversation has begun
+        self.conversation.drafts.save(None, Draft(text))  # shown once the conversation has begun
 
     def _on_opened(self, conversation: Conversation | None) -> None:
         """Store what is open, so that a killed program opens it again."""

@@ -83,7 +83,7 @@ class ComposePresenter(Presenter):
         self._edited = None
         self._composer.clear()
         if edited is None:
-            self._conversation.draft_sent()
+            self._conversation.drafts.note_sent()
         self._start(conversation_id, draft, edited)
 
     def send(self, conversation_id: ConversationId, draft: Draft) -> None:
@@ -138,9 +138,9 @@ class ComposePresenter(Presenter):
         # A draft saved before the message was stored is deleted with it.
         if is_here:
             if self._composer.draft != Draft() and not self._composer.is_editing:
-                conversation.save_draft(conversation.conversation_id, self._composer.draft)
-        elif (typed := conversation.typed(conversation_id)) != Draft():
-            conversation.save_draft(conversation_id, typed)
+                conversation.drafts.save(conversation.conversation_id, self._composer.draft)
+        elif (typed := conversation.drafts.typed(conversation_id)) != Draft():
+            conversation.drafts.save(conversation_id, typed)
 
     async def _choice(self, draft: Draft) -> RecallChoice:
         """Return what memory may bring to a message, with the conversations that it mentions."""
@@ -160,7 +160,7 @@ class ComposePresenter(Presenter):
         self._on_start_failed(error)
         if self._conversation.conversation_id != conversation_id:
             if edited is None:
-                self._conversation.save_draft(conversation_id, draft)
+                self._conversation.drafts.save(conversation_id, draft)
             return
         draft = draft.followed_by(self._composer.draft)
         if edited is not None:
@@ -168,7 +168,7 @@ class ComposePresenter(Presenter):
             self._composer.begin_edit(draft)
         else:
             self._composer.show_draft(draft)
-            self._conversation.save_draft(conversation_id, draft)
+            self._conversation.drafts.save(conversation_id, draft)
 
     async def _follow(
         self,
@@ -254,7 +254,7 @@ class ComposePresenter(Presenter):
 
     def _on_edit_cancelled(self) -> None:
         self._edited = None
-        self._bridge.start("draft", self._conversation.show_draft())
+        self._bridge.start("draft", self._conversation.drafts.show())
 
     def show_branch(self, turn: int, _message_id: MessageId, position: int) -> None:
         """Show the sibling at `position`, counted from 1, in place of a turn."""

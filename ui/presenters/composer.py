@@ -232,9 +232,9 @@ class QueuePresenter(Presenter):
         conversation, here = self._conversation, self._conversation.conversation_id
         if here is None:
             return
-        earlier = conversation.queued.get(here, Draft())
-        conversation.queued[here] = earlier.followed_by(draft)
-        conversation.save_draft(here, Draft())
+        earlier = conversation.drafts.queued.get(here, Draft())
+        conversation.drafts.queued[here] = earlier.followed_by(draft)
+        conversation.drafts.save(here, Draft())
         self._show()
 
     def _on_cancelled(self) -> None:
@@ -243,10 +243,10 @@ class QueuePresenter(Presenter):
 
     def _on_reply_ended(self, reply: Reply, outcome: object) -> None:
         conversation_id = reply.plan.conversation.id
-        if conversation_id not in self._conversation.queued:
+        if conversation_id not in self._conversation.drafts.queued:
             return
         if isinstance(outcome, Exchange) and outcome.status is ExchangeStatus.COMPLETED:
-            message = self._conversation.queued.pop(conversation_id)
+            message = self._conversation.drafts.queued.pop(conversation_id)
             self._compose.send(conversation_id, message)
             self._show()
         else:
@@ -255,19 +255,19 @@ class QueuePresenter(Presenter):
     def _put_back(self, conversation_id: ConversationId) -> None:
         """Put a queued message in front of what was typed since."""
         conversation = self._conversation
-        if (message := conversation.queued.pop(conversation_id, None)) is None:
+        if (message := conversation.drafts.queued.pop(conversation_id, None)) is None:
             return
         is_here = conversation.conversation_id == conversation_id and not self._composer.is_editing
-        typed = self._composer.draft if is_here else conversation.typed(conversation_id)
+        typed = self._composer.draft if is_here else conversation.drafts.typed(conversation_id)
         draft = message.followed_by(typed)
-        conversation.save_draft(conversation_id, draft)
+        conversation.drafts.save(conversation_id, draft)
         if is_here:
             self._composer.show_draft(draft)
         self._show()
 
     def _show(self) -> None:
         here = self._conversation.conversation_id
-        message = self._conversation.queued.get(here) if here is not None else None
+        message = self._conversation.drafts.queued.get(here) if here is not None else None
         names = ", ".join(file.name for file in message.files) if message else ""
         text = one_line(message.text or names, _SHOWN_CHARS) if message else ""
         self._composer.show_queued(text)

@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,14 +13,14 @@ from PySide6.QtCore import Signal
 from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
 from app.domain.changes import ChangeSet
-from app.domain.chat import TextWasThinking
-from app.domain.conversations import Block, Conversation, Draft, Exchange, Message, Role
+from app.domain.conversations import Conversation, Draft, Exchange, Message
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.translation import tr
-from app.domain.turn_text import RECALL_MODEL
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
+from ui.presenters.drafts import Drafts
+from ui.presenters.growing_reply import GrowingReply
 from ui.presenters.presenter import Presenter
 from ui.presenters.turns import (
     ConversationReader,
@@ -31,10 +31,8 @@ from ui.presenters.turns import (
     headers_of,
 )
 from ui.views.chat_pane import ChatPane
-from ui.widgets.transcript.values import Footer
 from ui.widgets.transcript.view import TranscriptView
 
-_ANSWER_ROLES = (Role.ASSISTANT, Role.TOOL)
 _IN_TRASH = tr("This conversation is in the trash. Restore it to write here.")
 _OTHER_BRANCH = tr(
     "This is another branch of the conversation, not the current one. A message sent here continues "
@@ -52,7 +50,8 @@ class ConversationPresenter(Presenter):
         recalls: Whether memory will contribute to one not yet stored.
         project: The uid of the project of one not yet stored, None for none.
         listed_project: The uid of the project in which new conversations begin, None for none.
-        queued: The messages that wait for the end of a reply; stored in front of the draft.
+        drafts: What was typed and not sent.
+        loads: How often something was opened.
 
     Signals:
         opened: The `Conversation` that is open now, or None for one not yet stored.
@@ -90,19 +89,15 @@ class ConversationPresenter(Presenter):
         self.project: str | None = None
         self.listed_project: str | None = None
         self._reader = ConversationReader(self._library, self._exchanges)
-        self._loads = 0
+        self.loads = 0
         self._loading: ConversationId | None = None
         self._is_stale = False  # what is being loaded has changed since
-        self._drafts: dict[ConversationId | None, Draft] = {}
-        self.queued: dict[ConversationId, Draft] = {}
-        self._ending: ExchangeId | None = None
-        self._ended: ExchangeId | None = None  # is shown as it was stored
-        self._replies.grew.connect(self._on_reply_grew)
-        self._replies.status_changed.connect(self._on_reply_status_changed)
-        self._replies.ended.connect(self._on_reply_ended)
+        self.drafts = Drafts(self._bridge, self._library, self._pane.composer, self)
+        self._growing = GrowingReply(
+            self._bridge, self._exchanges, self._pane, self._transcript, self._replies, self
+        )
         self._bridge.subscribe(self._on_changed, "messages_in", "conversations")
         self._transcript.content_requested.connect(self._on_content_requested)
-        self._pane.composer.draft_changed.connect(self._on_draft_changed)
 
     @property
     def is_read_only(self) -> bool:
@@ -149,14 +144,14 @@ class ConversationPresenter(Presenter):
         except NotFound:
             self._show_new(private=False)
         if typed == Draft():
-            await self.show_draft()
+            await self.drafts.show()
 
     def begin_new(self, *, private: bool = False) -> None:
         """Show an empty conversation; it is stored with its first message."""
         self.jumping.emit()
         self._pane.composer.flush_draft()
         self._show_new(private=private)
-        self._bridge.start("draft", self.show_draft())
+        self._bridge.start("draft", self.drafts.show())
         self._pane.composer.box.setFocus()
 
     def open(
@@ -167,33 +162,27 @@ class ConversationPresenter(Presenter):
     ) -> "asyncio.Task[None]":
         """Show a conversation, at an exchange or one of its messages, on whatever branch it is."""
         self.jumping.emit()
-        self._pane.composer.flush_draft()
         work = self.show(conversation_id, exchange_id, message_id)
         return self._bridge.start("open conversation", work)
 
-    async def revisit(
+    async def show(
         self,
         conversation_id: ConversationId | None,
-        exchange_id: ExchangeId | None,
-        position: Position | None,
+        exchange_id: ExchangeId | None = None,
+        message_id: MessageId | None = None,
+        *,
+        position: Position | None = None,
+        scrolls: bool = True,
     ) -> None:
-        """Show a conversation, None for a new one, as it was; raises NotFound, StorageError."""
+        """Show a conversation as `load` does, None for a new one; raises NotFound, StorageError."""
         self._pane.composer.flush_draft()
         if conversation_id is None:
             self._show_new(private=False)
-            await self.show_draft()
-        elif await self.load(conversation_id, exchange_id, position=position):
-            await self.show_draft()
-
-    async def show(
-        self,
-        conversation_id: ConversationId,
-        exchange_id: ExchangeId | None = None,
-        message_id: MessageId | None = None,
-    ) -> None:
-        """Do what `open` does, and return when it is done; raises NotFound, StorageError."""
-        if await self.load(conversation_id, exchange_id, message_id, scrolls=True):
-            await self.show_draft()
+        elif not await self.load(
+            conversation_id, exchange_id, message_id, position=position, scrolls=scrolls
+        ):
+            return
+        await self.drafts.show()
 
     async def load(
         self,
@@ -209,15 +198,15 @@ class ConversationPresenter(Presenter):
         It `scrolls` to the exchange or its message, else to `position`, else to the end. Returns
         False when something else was opened meanwhile. Raises NotFound, StorageError.
         """
-        self._loads += 1
-        load = self._loads
+        self.loads += 1
+        load = self.loads
         self._loading, self._is_stale = conversation_id, False
         view, headers, contents = await self._bridge.run(
             lambda: self._reader.read_to_show(
                 conversation_id, exchange_id, position, scrolls=scrolls
             )
         )
-        if load != self._loads:
+        if load != self.loads:
             return False
         self._loading = None
         if conversation_id != self.conversation_id:
@@ -235,9 +224,9 @@ class ConversationPresenter(Presenter):
         if turn is not None:
             self.scrolled_to.emit(turn)
         if reply is not None:
-            await self._show_reply(reply)
+            await self._growing.show(reply)
         if self._is_stale:  # a reply may have ended before its turn was on screen
-            self._bridge.start("refresh", self._refresh(conversation_id))
+            self.refresh(conversation_id)
         return True
 
     async def show_started(self, reply: Reply) -> None:
@@ -279,7 +268,7 @@ class ConversationPresenter(Presenter):
             self._pane.status.show_text("")
 
     def _show_new(self, *, private: bool) -> None:
-        self._loads += 1
+        self.loads += 1
         self._pane.banner.leave()
         self._set_view(None)
         self._transcript.set_read_only(False)
@@ -297,7 +286,7 @@ class ConversationPresenter(Presenter):
             self._pane.show_welcome()
         self._pane.show_title("", private=private, editable=False)
         self._pane.set_writable(True)
-        self._show_state()
+        self.show_state()
         self.show_running(False)
         self.opened.emit(None)
 
@@ -320,9 +309,9 @@ class ConversationPresenter(Presenter):
         writable = conversation.deleted_at is None
         self._pane.show_title(conversation.title, private=conversation.private, editable=writable)
         self._pane.set_writable(writable)
-        self._show_state()
+        self.show_state()
 
-    def _show_state(self) -> None:
+    def show_state(self) -> None:
         """Say above the composer why nothing can be sent, or that it goes to another branch."""
         view, pane = self.view, self._pane
         if view is None or (not self.is_read_only and self._is_on_current_branch(view)):
@@ -335,43 +324,10 @@ class ConversationPresenter(Presenter):
 
     def _is_on_current_branch(self, view: ConversationView) -> bool:
         reply = self._replies.of(view.conversation.id)
-        newest = reply.plan.exchange.id if reply is not None else self._ending
+        newest = reply.plan.exchange.id if reply is not None else self._growing.ending
         # While a reply runs the record is ahead of the path shown.
         runs_here = newest is not None and self.turn_of(newest) is not None
         return view.is_visible_branch or runs_here
-
-    # -- drafts
-
-    async def show_draft(self) -> None:
-        """Show what was typed here and not sent."""
-        conversation_id = self.conversation_id
-        draft = self._drafts.get(conversation_id)  # it may not be stored yet
-        if draft is None:
-            draft = await self._bridge.run(lambda: self._library.draft(conversation_id))
-        if self.conversation_id == conversation_id:
-            is_new_private = self.is_private and self.view is None
-            self._pane.composer.show_draft(Draft() if is_new_private else draft)
-
-    def save_draft(self, conversation_id: ConversationId | None, draft: Draft) -> None:
-        """Store what was typed and not sent; a private conversation not yet stored has no draft."""
-        if self.is_private and conversation_id is None:
-            return
-        self._drafts[conversation_id] = draft
-        waiting = self.queued.get(conversation_id) if conversation_id is not None else None
-        whole = waiting.followed_by(draft) if waiting is not None else draft
-        self._bridge.save(partial(self._library.save_draft, conversation_id, whole))
-
-    def typed(self, conversation_id: ConversationId | None) -> Draft:
-        """Return what was typed in a conversation in this session and not sent."""
-        return self._drafts.get(conversation_id, Draft())
-
-    def draft_sent(self) -> None:
-        """Take note that the draft is being sent; it is deleted with the message's commit."""
-        self._drafts[self.conversation_id] = Draft()
-
-    def _on_draft_changed(self, draft: Draft) -> None:
-        if not self._pane.composer.is_editing:
-            self.save_draft(self.conversation_id, draft)
 
     # -- contents of turns
 
@@ -388,89 +344,13 @@ class ConversationPresenter(Presenter):
             reply = self._replies.of(exchange.conversation_id)
             is_growing = reply is not None and reply.plan.exchange.id == exchange.id
             if is_same and not is_growing:
-                self._provide_turn(turn, exchange, messages[exchange.id])
+                self.provide_turn(turn, exchange, messages[exchange.id])
                 await asyncio.sleep(_PAUSE_S)  # drawing one takes 5 to 20 ms
 
-    def _provide_turn(self, turn: int, exchange: Exchange, messages: Sequence[Message]) -> None:
+    def provide_turn(self, turn: int, exchange: Exchange, messages: Sequence[Message]) -> None:
+        """Show the content of a turn."""
         assert self.view is not None
         self._transcript.provide(turn, content_of(exchange, messages, self.view.siblings[turn]))
-
-    # -- a reply as it grows
-
-    async def _show_reply(self, reply: Reply) -> None:
-        """Show a turn that is growing: its question and the reply so far."""
-        load, exchange = self._loads, reply.plan.exchange
-        turn = self.turn_of(exchange.id)
-        if turn is None:
-            return
-        messages = await self._bridge.run(lambda: self._exchanges.messages_of(exchange))
-        if self._loads != load or self._replies.of(exchange.conversation_id) is not reply:
-            return
-        question = [each for each in messages if each.role not in _ANSWER_ROLES]
-        self._provide_turn(turn, exchange, question)
-        self._transcript.begin_reply(turn)
-        for message in messages:
-            if message.role in _ANSWER_ROLES:  # a reply that is continued
-                self._append_blocks(message.blocks)
-        self._append_blocks(self._replies.so_far(reply))
-
-    def _append_blocks(self, blocks: Iterable[Block | TextWasThinking]) -> None:
-        for block in blocks:
-            self._transcript.append(block)
-
-    def _on_reply_grew(self, reply: Reply, part: Block | TextWasThinking) -> None:
-        if reply.plan.conversation.id == self.conversation_id:
-            self._pane.status.show_text("")
-            self._append_blocks([part])
-
-    def _on_reply_status_changed(self, reply: Reply, text: str) -> None:
-        if reply.plan.conversation.id == self.conversation_id:
-            self._pane.status.show_text(text)
-
-    def _on_reply_ended(self, reply: Reply, outcome: object) -> None:
-        if isinstance(outcome, BaseException):
-            self._pane.banner.show_error(outcome)
-        if reply.plan.conversation.id == self.conversation_id:
-            self.show_running(False)
-            if isinstance(outcome, Exchange):
-                self._ending = outcome.id
-                self._bridge.start("reply ended", self._end_reply(reply, outcome))
-                return
-        self.reply_ended.emit(reply, outcome)
-
-    async def _end_reply(self, reply: Reply, exchange: Exchange) -> None:
-        try:
-            await self._finish_reply(exchange)
-        finally:
-            self.reply_ended.emit(reply, exchange)
-
-    async def _finish_reply(self, exchange: Exchange) -> None:
-        """Show a turn as it was stored."""
-        load = self._loads
-        try:
-            messages = await self._bridge.run(lambda: self._exchanges.messages_of(exchange))
-        finally:
-            if self._ending == exchange.id:
-                self._ending = None
-        view, turn = self.view, self.turn_of(exchange.id)
-        if view is None or view.conversation.id != exchange.conversation_id or not messages:
-            return
-        if self._loads != load or turn is None:  # it was loaded again meanwhile
-            self._bridge.start("refresh", self._refresh(exchange.conversation_id))
-            return
-        leaf = exchange.message_ids[-1]
-        self.view = replace(
-            view,
-            conversation=replace(view.conversation, visible_leaf_id=leaf),
-            path=(*view.path[:turn], exchange, *view.path[turn + 1 :]),
-        )
-        footer = Footer(exchange.model, exchange.usage)
-        self._show_state()
-        self._transcript.finish_reply(exchange.status, footer, exchange.problem)
-        self._provide_turn(turn, exchange, messages)
-        self._ended = exchange.id
-        if exchange.model == RECALL_MODEL:  # the answer came at once: nobody has read it yet
-            self._transcript.show_from_start(turn)
 
     # -- changes made elsewhere
 
@@ -481,18 +361,21 @@ class ConversationPresenter(Presenter):
             return
         is_edited = conversation_id in changed.conversations
         is_own = self._has_own_reply(conversation_id)
-        is_own = is_own or (not is_edited and changed.exchanges == {self._ended})
+        is_own = is_own or (not is_edited and changed.exchanges == {self._growing.ended})
         if conversation_id in changed.messages_in and not is_own:
-            self._bridge.start("refresh", self._refresh(conversation_id))
+            self.refresh(conversation_id)
         elif is_edited:
             self._bridge.start("update", self._update_record(conversation_id))
 
     def _has_own_reply(self, conversation_id: ConversationId) -> bool:
         """Return whether a reply of this window is running or being finished."""
-        return self._replies.of(conversation_id) is not None or self._ending is not None
+        return self._replies.of(conversation_id) is not None or self._growing.ending is not None
+
+    def refresh(self, conversation_id: ConversationId) -> None:
+        """Show changes made elsewhere, as by a command line; keep the position and the draft."""
+        self._bridge.start("refresh", self._refresh(conversation_id))
 
     async def _refresh(self, conversation_id: ConversationId) -> None:
-        """Show changes made elsewhere, as by a command line; keep the position and the draft."""
         try:
             fresh, headers = await self._bridge.run(lambda: self._reader.read(conversation_id))
         except KnownError:
@@ -513,7 +396,7 @@ class ConversationPresenter(Presenter):
         if not is_same_branch or not has_news or self._has_own_reply(conversation_id):
             return
         self.view = fresh
-        self._show_state()
+        self.show_state()
         self._transcript.extend(headers[len(shown) :])
         self.show_running(False)
         await self._provide(fresh, changed)

@@ -91,8 +91,8 @@ class HistoryPresenter(Presenter):
         """Show a place; one that was forgotten meanwhile is skipped."""
         while True:
             try:
-                await self._conversation.revisit(
-                    place.conversation_id, place.exchange_id, place.position
+                await self._conversation.show(
+                    place.conversation_id, place.exchange_id, position=place.position, scrolls=False
                 )
             except NotFound:
                 if rest:

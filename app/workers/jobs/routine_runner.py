@@ -16,7 +16,7 @@ from app.language.schedules import SYSTEM_ZONE, due_times, is_due_on
 from app.storage.engine.store import Store
 from app.storage.tables.routines import RoutineRows
 from app.storage.work.queue import Tally
-from app.workers.job import Clock, IsCancelled, Job, Pace, Saved, SystemClock
+from app.workers.job import Clock, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 
 MISSED = "Commonplace was not running then"
@@ -79,7 +79,7 @@ class RoutineRunnerJob(Job[DueRun, DueRun]):
     ) -> None:
         self._store = store
         self._runner = runner
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._zone = zone
         self._rows = RoutineRows(store)
         self._enabled: list[Routine] = []
