@@ -236,3 +236,21 @@ def test_a_session_of_opencode_may_be_many_files(tmp_path: Path) -> None:
         for path in home.rglob("*.json"):
             archive.write(path, path.relative_to(home))
     assert "unpack" in _read(packed)[1][0].why
+
+
+def test_a_transcript_of_cursor_has_the_times_that_its_questions_say(tmp_path: Path) -> None:
+    stamp = "<timestamp>Wednesday, Sep 9, 2026, 12:52 PM (UTC+5:30)</timestamp>"
+    asked = f"{stamp}\n<user_query>\n{QUESTION}\n</user_query>"
+    records = [
+        {"role": role, "message": {"content": [{"type": "text", "text": text}]}}
+        for role, text in (("user", asked), ("assistant", ANSWER))
+    ]
+    (found,), skipped = _read(
+        _write_log(tmp_path / "c1.jsonl", [*records, {"type": "turn_ended", "status": "success"}])
+    )
+    assert [each.created_at for each in found.messages] == [
+        datetime(2026, 9, 9, 7, 22, tzinfo=UTC)
+    ] * 2
+    assert found.created_at == found.messages[0].created_at
+    assert _path(found) == [(Role.USER, QUESTION), (Role.ASSISTANT, ANSWER)]
+    assert not skipped

@@ -26,6 +26,7 @@ from app.transfer.importers.formats import (
     databases,
     documents,
     json_of,
+    tables,
 )
 from app.transfer.importers.values import (
     an_object,
@@ -138,6 +139,10 @@ def _database(
     connection: sqlite3.Connection, where: str
 ) -> Iterable[ImportedConversation | Skipped]:
     """Yield the topics of version 2."""
+    if "agent_session_message" in tables(connection):
+        query = "SELECT count(*) AS n FROM agent_session_message"
+        if count := connection.execute(query).fetchone()["n"]:
+            yield Skipped(where, f"its sessions of agents ({count:,} messages) are not imported")
     known = columns(connection, "message")
     query = "SELECT * FROM message WHERE topicId = ? ORDER BY rowid"
     if "topic_id" in known:
