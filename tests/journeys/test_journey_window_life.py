@@ -62,6 +62,23 @@ async def test_a_window_that_is_left_during_a_reply_comes_back_with_it(
     await user.until(lambda: user.window.chat.composer.text == "And then")
 
 
+async def test_a_restored_backup_is_what_the_next_start_shows(user: User) -> None:
+    await user.start()
+    await user.say("The quince is planted")
+    await user.until(lambda: user.titles() and not user.transcript.is_streaming)
+    before = user.titles()
+    backup = await user.ask(lambda services: services.back_up())
+    user.action("new").trigger()
+    await user.say("The roof is leaking")
+    await user.until(lambda: len(user.titles()) == 2 and not user.transcript.is_streaming)
+    running = user.running
+    user.window.restore_requested.emit(backup.path)
+    await user.gone()
+    assert running.restored == backup.path
+    await user.start()
+    await user.until(lambda: user.titles() == before)
+
+
 async def test_a_killed_window_comes_back_with_the_reply_it_was_reading(
     user: User, server: Loopback, data_dir: Path
 ) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -24,6 +24,7 @@ from app.domain.ids import ConversationId
 from app.domain.projects import Project
 from app.domain.transfer import ExportReport
 from app.privacy import ConnectionRow, ConnectionState
+from app.storage.safety.backup import Backup
 from tests.fakes.screens import (
     AT,
     TALK,
@@ -42,7 +43,7 @@ from ui.presenters.forgetting import PrivacyPresenter
 from ui.presenters.maintenance import MaintenancePresenter
 from ui.presenters.navigation import LinkPresenter
 from ui.views.actions import add_actions
-from ui.views.dialogs.help_dialogs import AboutDialog, PrivacyDialog
+from ui.views.dialogs.help_dialogs import AboutDialog, BackupsDialog, PrivacyDialog
 from ui.views.sidebar import FOLDERS, Sidebar
 from ui.widgets.model_rows import ModelGroup
 
@@ -354,6 +355,35 @@ def test_an_external_link_is_opened_after_a_yes_and_a_hidden_one_refused(
 
 
 # -- maintenance
+def test_a_backup_is_restored_once_the_user_has_agreed(
+    parts: Parts, tmp_path: Path, qtbot: QtBot
+) -> None:
+    backups = [
+        Backup(tmp_path / name, datetime(2026, 3, day, tzinfo=UTC), day, "x")
+        for name, day in (("new", 2), ("old", 1))
+    ]
+    restored: list[Path] = []
+    presenter = parts.make(
+        MaintenancePresenter, back_up=print, check=print, folder=tmp_path, connections=list,
+        backups=lambda: backups, restore=restored.append,
+    )  # fmt: skip
+    presenter.choose_backup()
+    dialog = parts.dialog(BackupsDialog)
+    assert dialog.table.current is backups[0]
+    older = dialog.table.topLevelItem(1)
+    assert older is not None
+    dialog.table.setCurrentItem(older)
+    QTest.keyClick(dialog.restore, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: bool(dialog.findChildren(QMessageBox)))
+    press("Cancel", dialog)
+    assert restored == []
+    dialog.restore.click()
+    press("Restore", dialog)
+    assert restored == [tmp_path / "old"]
+    dialog.show_backups(())
+    assert not dialog.restore.isEnabled()
+
+
 def test_backup_check_and_repair_report_what_they_did(
     parts: Parts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -374,7 +404,7 @@ def test_backup_check_and_repair_report_what_they_did(
     )
     presenter = parts.make(
         MaintenancePresenter, back_up=backup.make, check=check, folder=tmp_path,
-        connections=lambda: (row,),
+        connections=lambda: (row,), backups=list, restore=print,
     )  # fmt: skip
     presenter.back_up()
     assert "kept.zip" in parts.banner.messages[0]

@@ -8,17 +8,19 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import qasync
-from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtCore import QEvent, QObject, QProcess, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.bootstrap import RunMode, Services, build
+from app.bootstrap import RunMode, Services, build, locked
 from app.cli.entry import execute
 from app.cli.remote import CommandServer, raise_window
 from app.domain.errors import AlreadyOpen, KnownError
 from app.domain.translation import tr
+from app.storage.safety.restore import restore_backup
 from app.system.paths import DataPaths, store_state
 from ui.bridge import Bridge
 from ui.errors import ReportDialog, crash_report, error_text, install_exception_hook
@@ -48,6 +50,7 @@ class DesktopApplication:
         program: The controllers, once the data directory is open.
         services: What is below them, from the same moment on.
         refusal: Why the data directory cannot be opened, if it cannot.
+        restored: The backup that is restored as the program ends, before it starts again.
         started: Set when the controllers are there, or it is clear that they cannot be.
         finished: Set when everything is closed.
     """
@@ -58,10 +61,12 @@ class DesktopApplication:
         self.window = window
         self.window.close_requested.connect(self._on_window_close_requested)
         self.window.quit_requested.connect(self._on_quit_requested)
+        self.window.restore_requested.connect(self._on_restore_requested)
         self.bridge = Bridge(self.window)
         self.bridge.task_failed.connect(self.report)
         self.presenters: Presenters | None = None
         self.refusal: KnownError | None = None
+        self.restored: Path | None = None
         self.started = asyncio.Event()
         self.finished = asyncio.Event()
         self.services: Services | None = None
@@ -189,6 +194,14 @@ class DesktopApplication:
         else:
             self.leave()
 
+    def _on_restore_requested(self, backup: Path) -> None:
+        def leave() -> None:
+            self.restored = backup
+            self.leave()
+
+        if self.presenters is not None and not self._leaving:
+            self.presenters.ask_to_leave(leave)
+
     async def _shut_down(self) -> None:
         self._collector.stop()
         if self.presenters is not None:
@@ -207,12 +220,15 @@ class DesktopApplication:
         self.finished.set()
 
     def _close(self) -> None:
-        """Close the directory, after an opening that is running; blocking."""
+        """Close the directory, after an opening that is running, and restore a backup; blocking."""
         with self._opening:
             if self._server is not None:
                 self._server.close()
             if self.services is not None:
                 self.services.close()
+            if self.restored is not None:
+                with locked(self._paths):
+                    restore_backup(self._paths, self.restored)
 
     def _on_report_finished(self) -> None:
         if self._shown_report is not None:
@@ -237,6 +253,8 @@ def run(
         application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     if application.platformName() == "offscreen":  # it deletes copied data after Python has ended
         application.clipboard().clear()
+    if running.restored is not None:
+        QProcess.startDetached(sys.executable, sys.orig_argv[1:])
     gc.unfreeze()  # otherwise cycles outlive the interpreter, and DuckDB reports leaks
     if running.refusal is not None and smoke:
         sys.stderr.write(f"{running.refusal}\n")

@@ -176,6 +176,7 @@ class Presenters(CreatedPresenters):
             "clean_slate": lambda: self.commands.run("/new"),
             "slash_commands": lambda: self.commands.run("/help"),
             "backup": self.maintenance.back_up,
+            "restore_backup": self.maintenance.choose_backup,
             "check": self.maintenance.check,
             "open_folder": self.maintenance.open_folder,
             "privacy": self.maintenance.show_privacy,

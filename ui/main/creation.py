@@ -11,6 +11,7 @@ from app.commands.table import CommandSession
 from app.domain.ids import ConversationId
 from app.memory.secrets import secret_places
 from app.memory.starter_questions import StarterQuestions
+from app.storage.safety.backup import backups_of
 from app.transfer.exporting import export
 from app.transfer.found_exports import find_exports
 from app.transfer.import_history import ImportHistory
@@ -223,6 +224,8 @@ class CreatedPresenters(QObject):
         self.maintenance = MaintenancePresenter(
             bridge, services.back_up, services.check, services.paths.root, banner,
             services.privacy.connections,
+            partial(backups_of, services.paths.backups, services.store.uid),
+            self._window.restore_requested.emit,
         )  # fmt: skip
         self.projects = ProjectsPresenter(
             bridge, services.projects, self._window.sidebar.projects,

@@ -1,4 +1,4 @@
-"""Maintenance commands of the Help menu: back up, check and repair, privacy, the data folder, About."""
+"""Maintenance commands of the Help menu: back up, restore, check, privacy, the data folder, About."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -8,13 +8,13 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 
 from app.check import CheckReport
-from app.domain.translation import format_number, tr, trn
+from app.domain.translation import format_moment, format_number, tr, trn
 from app.privacy import ConnectionRow
 from app.storage.safety.backup import Backup
 from app.system.licenses import program_version, third_party_parts
 from ui.presenters.presenter import Presenter
-from ui.views.dialogs.confirm import inform
-from ui.views.dialogs.help_dialogs import AboutDialog, PrivacyDialog
+from ui.views.dialogs.confirm import Confirmation, confirm, inform
+from ui.views.dialogs.help_dialogs import AboutDialog, BackupsDialog, PrivacyDialog
 from ui.widgets.banner import Banner
 
 
@@ -26,6 +26,8 @@ class MaintenancePresenter(Presenter):
     _folder: Path
     _messages: Banner
     _connections: Callable[[], Sequence[ConnectionRow]]
+    _backups: Callable[[], Sequence[Backup]]
+    _restore: Callable[[Path], object]
 
     def back_up(self) -> None:
         """Make a verified backup."""
@@ -35,6 +37,26 @@ class MaintenancePresenter(Presenter):
             self._messages.show_message(text, brief=True)
 
         self._bridge.load("backup", self._back_up, show)
+
+    def choose_backup(self) -> None:
+        """List the backups; once the user has agreed, one is restored and the program starts again."""
+
+        def ask(backup: Backup) -> None:
+            texts = Confirmation(
+                tr("Restore a backup"),
+                tr("Return to {moment}?").format(moment=format_moment(backup.made_at)),
+                tr(
+                    "What was written since then is no longer shown; it is kept in the data folder, below "
+                    "“damaged”. Commonplace closes and starts again."
+                ),
+                tr("Restore"),
+                is_warning=True,
+            )
+            confirm(dialog, texts, lambda: self._restore(backup.path))
+
+        dialog = self._open_dialog(BackupsDialog(self._messages.window()), "backups")
+        dialog.restore_requested.connect(ask)
+        self._bridge.load("backups", self._backups, dialog.show_backups)
 
     def check(self, *, repair: bool = False) -> None:
         """Check the library and show the report, which offers to repair it."""

@@ -90,6 +90,7 @@ _ROWS = (
     ActionRow("slash_commands", tr("&Help"), tr("&Slash commands")),
     ActionRow("tour", tr("&Help"), tr("&Tour of the window")),
     ActionRow("backup", tr("&Help"), tr("&Back up now"), separated=True),
+    ActionRow("restore_backup", tr("&Help"), tr("&Restore a backup\u2026")),
     ActionRow("check", tr("&Help"), tr("&Check the database")),
     ActionRow("privacy", tr("&Help"), tr("&Privacy\u2026"), separated=True),
     ActionRow("open_folder", tr("&Help"), tr("Show the data &folder")),

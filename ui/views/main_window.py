@@ -40,6 +40,7 @@ class MainWindow(QMainWindow):
     Signals:
         close_requested: The user wants to close the window; it stays until `close_now`.
         quit_requested: The user wants to end the program.
+        restore_requested: The path of the backup to restore: the program closes and starts again.
         files_dropped: list of `Path`, dropped anywhere on the window.
         painted: Once, right after the first frame.
 
@@ -53,6 +54,7 @@ class MainWindow(QMainWindow):
 
     close_requested = Signal()
     quit_requested = Signal()
+    restore_requested = Signal(object)
     files_dropped = Signal(list)
     painted = Signal()
 

@@ -214,11 +214,15 @@ def scroll_area(parent: QWidget, content: QWidget, *, framed: bool = True) -> QS
 
 
 def closing_buttons(dialog: QDialog, *actions: str) -> tuple[QDialogButtonBox, list[QPushButton]]:
-    """Return a row with Close and a button for each action, and those; Enter presses none."""
-    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, dialog)
-    made = [box.addButton(each, QDialogButtonBox.ButtonRole.ActionRole) for each in actions]
-    for each in (*made, box.button(QDialogButtonBox.StandardButton.Close)):
-        each.setAutoDefault(False)
+    """Return a row with a button for each action and Close, and those of the actions.
+
+    Enter in another field presses none.
+    """
+    box, role = QDialogButtonBox(dialog), QDialogButtonBox.ButtonRole
+    made = [button(dialog, each) for each in actions]
+    for each in made:
+        box.addButton(each, role.ActionRole)
+    box.addButton(button(dialog, tr("Close")), role.RejectRole)
     box.rejected.connect(dialog.reject)
     return box, made
 

@@ -1,4 +1,4 @@
-"""Dialogs of the Help menu: keyboard shortcuts, the program and its third-party parts, every connection it can make."""
+"""Dialogs of the Help menu: shortcuts, the program and its third-party parts, connections, backups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QKeySequenceEdit, QLineEdit, QVBoxLayout, QWidget
 
-from app.domain.translation import tr
+from app.domain.translation import format_moment, format_size, tr
 from app.privacy import ConnectionRow, ConnectionState
+from app.storage.safety.backup import Backup
 from app.system.licenses import ThirdPartyPart
 from ui.icons import app_icon
 from ui.models.shortcuts import Shortcuts, owner_of
@@ -106,6 +107,41 @@ class PrivacyDialog(Dialog):
             return
         when = tr("When: {when}").format(when=row.when)
         self.detail.setPlainText(f"{when}\n\n{tr('What is sent: {what}').format(what=row.what)}")
+
+
+class BackupsDialog(Dialog):
+    """Lists backups, the newest first.
+
+    Signals:
+        restore_requested: The `Backup` to return to.
+    """
+
+    restore_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(tr("Restore a backup"), (520, 420), parent)
+        columns = (tr("Made"), tr("Size"))
+        self.table = RecordTable(
+            self, tr("Backups"), columns, (1,), numbers=(1,), selects_first=True
+        )
+        buttons, (self.restore,) = closing_buttons(self, tr("Restore\u2026"))
+        self.restore.clicked.connect(lambda: self.restore_requested.emit(self.table.current))
+        self.table.opened.connect(self.restore_requested)
+        self.table.changed.connect(lambda: self.restore.setEnabled(bool(self.table.selected)))
+        column_in(self, self.status, (self.table, 1), buttons)
+        self.show_backups(())
+
+    def show_backups(self, backups: Sequence[Backup]) -> None:
+        """Show backups in the given order."""
+        none = tr("There are no backups yet. One is made every 30 minutes when something changed.")
+        some = tr("Choose the moment that your conversations are to return to.")
+        self.status.setText(some if backups else none)
+        self.table.show_records(backups, _backup_texts)
+
+
+def _backup_texts(backup: Backup) -> Sequence[str]:
+    size = backup.path.stat().st_size if backup.path.exists() else 0
+    return format_moment(backup.made_at), format_size(size)
 
 
 def _texts(row: ConnectionRow) -> Sequence[str]:
