@@ -1,7 +1,9 @@
 """The grammar of the command line; the commands are in `app.cli.commands`."""
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from app.domain.errors import InvalidInput
@@ -15,6 +17,7 @@ from app.providers.vendors import vendors
 
 # File names need not be valid text.
 _PATHS = frozenset(("data_dir", "paths", "out", "file", "attach", "usage"))
+_UNKNOWN_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)")
 _STDIN = " (- reads standard input)"
 
 
@@ -46,7 +49,12 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message[:1].upper() + message[1:], f"See '{self.prog} --help'.")
+        found, hint = message[:1].upper() + message[1:], f"See '{self.prog} --help'."
+        if unknown := _UNKNOWN_COMMAND.match(message):
+            near = get_close_matches(unknown[1], re.findall(r"'([a-z]+)'", unknown[2]), n=1)
+            found = f"There is no command '{unknown[1]}'"
+            hint = f"Did you mean {near[0]}? {hint}" if near else hint
+        raise UsageError(found, hint)
 
     def print_help(self, _file: object = None) -> None:
         raise HelpRequested(self.format_help())
@@ -63,14 +71,13 @@ class _Parser(argparse.ArgumentParser):
         """Add an option without a value."""
         self.add_argument(name, action="store_true", help=help_text)
 
-    def actions(self, usage: Mapping[str, str], default: str | None = None) -> None:
-        """Add `action`, which may be left out if there is a default, and the `words` that follow it.
+    def actions(self, usage: Mapping[str, str]) -> None:
+        """Add `action`, the first of them where it is left out, and the `words` that follow it.
 
         `usage` names the words of each action: those in brackets are optional, after "..." more may
         follow.
         """
-        nargs = "?" if default else None
-        self.add_argument("action", nargs=nargs, default=default, choices=tuple(usage))
+        self.add_argument("action", nargs="?", default=next(iter(usage)), choices=tuple(usage))
         forms = (f"{action} {words}" for action, words in usage.items() if words)
         self.text("words", "WORD", "; ".join(forms), nargs="*")
         self.set_defaults(usage=usage)
@@ -168,7 +175,7 @@ def _add_conversations(command: _Adder) -> None:
     search.add_argument("--kind", choices=[*map(str, PassageKind)], action="append", help=kind_help)
     search.text("--why", "ID:TURN", "explain why this turn is or is not found")
     probes = command("probes", "saved questions that should find a turn, and their ranks")
-    probes.actions({"list": "", "run": "", "add": "QUERY ID:TURN", "remove": "N"}, default="list")
+    probes.actions({"list": "", "run": "", "add": "QUERY ID:TURN", "remove": "N"})
     listed = command("list", "list conversations")
     listed.text("--tag", "T")
     listed.flag("--archived", "the archived ones")
@@ -232,22 +239,18 @@ def _add_memory(command: _Adder) -> None:
     memory.actions(
         {"show": "", "set": text, "append": text, "save": text, "list": "", "forget": "ID",
          "forget-earlier": "", "written": "", "keep": "ID", "undo": "ID"},
-        default="show",
     )  # fmt: skip
     memory.flag("--yes", "confirm the deletion")
     profile_help = (
         "what every prompt says about you, a line for each statement, and what is proposed"
     )
     profile = command("profile", profile_help)
-    profile.actions(
-        {"show": "", "accept": "", "reject": "", "edit": text, "on": "", "off": ""}, default="show"
-    )
+    profile.actions({"show": "", "accept": "", "reject": "", "edit": text, "on": "", "off": ""})
 
     topics = command("topics", "list, name, merge and hide the subjects of your conversations")
     topics.actions(
         {"list": "", "show": "TOPIC", "rename": "TOPIC [NAME] ...", "merge": "TOPIC ... INTO",
          "split": "TOPIC", "hide": "TOPIC", "unhide": "TOPIC"},
-        default="list",
     )  # fmt: skip
     topics.flag("--all", "list hidden ones too")
 
@@ -260,7 +263,7 @@ def _add_transfer(command: _Adder) -> None:
     import_.flag("--own", own_help)
     import_.flag("--restore-forgotten", "bring back what was forgotten here")
     imports = command("imports", "what earlier imports added, and undoing one")
-    imports.actions({"list": "", "undo": "N"}, default="list")
+    imports.actions({"list": "", "undo": "N"})
     imports.flag("--yes", "confirm the deletion of messages")
     export = command("export", "write conversations to a file")
     export.number("--conversation", "ID", "only this one; may be repeated", action="append")
@@ -327,7 +330,7 @@ def _add_work(command: _Adder) -> None:
     project.text("--folder", "PATH", "the folder it belongs to; '' for none")
     routine = command("routine", "prompts that run on a schedule, and the history of their runs")
     names = {"add": "NAME", "edit": "NAME", "on": "NAME", "off": "NAME", "run": "NAME"}
-    routine.actions({"list": ""} | names | {"history": "NAME", "remove": "NAME"}, default="list")
+    routine.actions({"list": ""} | names | {"history": "NAME", "remove": "NAME"})
     schedule_help = "such as 'every weekday at 9', 'on the 1st at 8', or five fields of cron"
     routine.text("--schedule", "TEXT", schedule_help)
     routine.text("--prompt", "TEXT", "the prompt; - reads standard input")

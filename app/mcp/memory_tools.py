@@ -216,7 +216,14 @@ class McpTools:
             }
             for each in useful
         ]
+        if not results and (project := given["project"]) and not self._has_project(project):
+            raise NotFound(
+                f"There is no project '{project}'", "list_projects names those there are."
+            )
         return {"note": NOTE if results else MISS, "results": results}
+
+    def _has_project(self, name: str) -> bool:
+        return name.casefold() in map(str.casefold, self._projects({})["projects"])
 
     def _recall(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"note": NOTE, "text": self._briefs.write(given["question"], given["max_tokens"])}

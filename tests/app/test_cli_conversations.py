@@ -46,7 +46,8 @@ def test_list(cli: Console) -> None:
     }  # fmt: skip
     assert (rows[1]["tags"], rows[2]["pinned"], rows[3]["private"]) == (["garden"], True, True)
     cli.done("forget", 1, 2, 3, "--yes")
-    assert (cli.done("list").out, cli.done("list").err) == ("", "")
+    assert cli.done("list").out == ""
+    assert cli.done("list").err == "There are no such conversations.\n"
 
 
 def test_show(unchanged: Console) -> None:

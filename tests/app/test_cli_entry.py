@@ -35,7 +35,8 @@ NO_TEXT = os.fsdecode(b"no \xff text")
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("nonsense", "Argument COMMAND: invalid choice: 'nonsense'"),
+        ("nonsense", "There is no command 'nonsense'. See"),
+        ("lsit", "There is no command 'lsit'. Did you mean list?"),
         ("ask", "The following arguments are required: TEXT"),
         ("show 1 --turn x", "Argument --turn: invalid int value: 'x'"),
         ("archive one", "Argument ID: invalid int value: 'one'"),

@@ -242,7 +242,7 @@ def test_restore(program: CommandLine, tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "letter.txt").write_text("Dear all, " * 2000)
     for name, message in (
         ("nowhere", "There is no file"), (".", "There is no file"),
-        ("letter.txt", "The file 'letter.txt' is damaged"),
+        ("letter.txt", "'letter.txt' is not a database of this program"),
         ("data/commonplace.duckdb", "is the database itself"),
     ):  # fmt: skip
         refused = program("restore", tmp_path / name)

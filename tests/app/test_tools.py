@@ -261,6 +261,7 @@ def test_missing_and_null_arguments_take_their_default() -> None:
     checked = check_arguments('{"query": "cats", "id": null, "limit": 5.0}', SCHEMA)
     assert checked == {"query": "cats", "limit": 5, "whole": False, "id": None}
     assert check_arguments('{"query": "ca", "limit": 50, "id": 1}', SCHEMA)["limit"] == 50
+    assert check_arguments('{"query": "ca", "limit": "50"}', SCHEMA)["limit"] == 50
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,7 @@ def test_missing_and_null_arguments_take_their_default() -> None:
         ('{"query": "%s"}' % ("a" * 21), "2 to 20 characters"),
         ('{"query": "cats", "limit": 0}', "'limit' cannot be 0. Give a whole number from 1 to 50."),
         ('{"query": "cats", "limit": 51}', "cannot be 51"),
-        ('{"query": "cats", "limit": "5"}', 'cannot be "5"'),
+        ('{"query": "cats", "limit": "five"}', 'cannot be "five"'),
         ('{"query": "cats", "limit": true}', "a whole number"),
         ('{"query": "cats", "whole": 1}', "Give true or false."),
         ('{"query": "cats", "limt": 1}', "Did you mean 'limit'?"),

@@ -157,6 +157,7 @@ def test_private_conversations_and_trash_are_never_read(allowed: Services) -> No
         ("get_turns", {"conversation": -1, "turn": 0}),
         ("recall", {"question": "basil", "max_tokens": 0}),
         ("search_conversations", {"query": "basil", "after": "not a date"}),
+        ("search_conversations", {"query": "basil", "project": "nowhere"}),
         ("remember", {"text": "I like basil"}),
     ],
 )

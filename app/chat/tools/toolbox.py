@@ -17,7 +17,7 @@ from app.domain.chat import ToolSchema
 from app.domain.conversations import Conversation, ToolCall, ToolResult
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.ids import ExchangeId
-from app.domain.text import clean, one_line
+from app.domain.text import clean, one_line, parse_whole_number
 
 _log = logging.getLogger(__name__)
 _MAX_CHARS = 100_000  # of arguments, and of a result
@@ -226,6 +226,8 @@ def _string(name: str, value: Any, schema: Mapping[str, Any]) -> str:
 def _integer(name: str, value: Any, schema: Mapping[str, Any]) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # 5.0 is an integer in JSON Schema
+    if isinstance(value, str) and (number := parse_whole_number(value)) is not None:
+        value = number  # small models quote numbers
     least, most = schema["minimum"], schema["maximum"]
     if type(value) is not int or not least <= value <= most:
         raise _refusal(name, value, f"a whole number from {least} to {most}")

@@ -45,6 +45,8 @@ def listed(conversations: Conversations, given: Namespace, terminal: Terminal) -
         day = f"{row['updated_at'].astimezone():%Y-%m-%d}"
         lines.append(f"{row['conversation_id']:6} {mark} {day}  {row['title']}  {words}".rstrip())
     terminal.show({"conversations": rows}, *lines)
+    if not rows:
+        terminal.note("There are no such conversations.")
 
 
 def show(

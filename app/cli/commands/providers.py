@@ -41,9 +41,11 @@ def provider(
             raise wrong_arguments(given, "--kind")
         options = (given.kind, given.base_url, given.key_env, given.insecure)
         models.add_provider(ProviderConfig(name, *options, first_byte_s=given.timeout))
+        terminal.show({"added": name})
+        terminal.note(f"Try it: 'commonplace provider test {name}'.")
     else:
         models.remove_provider(name)
-    terminal.show({"added" if given.action == "add" else "removed": name})
+        terminal.show({"removed": name})
     return None
 
 

@@ -68,7 +68,7 @@ def check_base_url(text: str, *, allow_plain_http: bool = False) -> BaseUrl:
     if scheme == "http" and not is_loopback and not allow_plain_http:
         raise InvalidInput(
             f"http://{host} would send your key and your words unencrypted",
-            "Use https, or allow http beyond this computer: for a network that you trust",
+            "Use https, or allow http beyond this computer (--insecure) in a network that you trust",
         )
     shown = f"[{host}]" if isinstance(address, ipaddress.IPv6Address) else host
     is_default = port is None or port == _DEFAULT_PORTS[scheme]

@@ -77,14 +77,25 @@ def verify(path: Path, counts: dict[str, int] | None = None) -> DatabaseIdentity
             connection.close()
     except duckdb.Error as error:
         _log.warning("%s does not verify: %s", path.name, error)
+        if not _is_database(path):
+            raise _foreign(path) from error
         raise StorageError(f"The file '{path.name}' is damaged", _CHOOSE_ANOTHER) from error
     if image.version == 0:
-        raise StorageError(
-            f"The file '{path.name}' is not a database of this program", _CHOOSE_ANOTHER
-        )
+        raise _foreign(path)
     if counts is not None and found != counts:
         raise StorageError(f"The copy '{path.name}' is incomplete", "It was deleted.")
     return image
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(12)[8:] == b"DUCK"  # duckdb.org/docs/stable/internals/storage
+
+
+def _foreign(path: Path) -> StorageError:
+    return StorageError(
+        f"The file '{path.name}' is not a database of this program", _CHOOSE_ANOTHER
+    )
 
 
 def read_all_tables(connection: Connection) -> dict[str, int]:
