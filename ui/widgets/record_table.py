@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QFocusEvent
+from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 _RECORD = Qt.ItemDataRole.UserRole + 1
@@ -125,6 +125,12 @@ class RecordTable(QTreeWidget):
         return all(word in shown for word in words)
 
     # Qt overrides
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Keep Enter from the dialog, which would press the default button of what a row opened."""
+        super().keyPressEvent(event)
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            event.accept()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Select the first row that is shown, if none is and the focus comes by Tab."""
