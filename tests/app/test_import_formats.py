@@ -254,3 +254,17 @@ def test_a_transcript_of_cursor_has_the_times_that_its_questions_say(tmp_path: P
     assert found.created_at == found.messages[0].created_at
     assert _path(found) == [(Role.USER, QUESTION), (Role.ASSISTANT, ANSWER)]
     assert not skipped
+
+
+def test_a_chunk_of_ai_studio_dates_its_message_and_the_conversation(tmp_path: Path) -> None:
+    chunks = [
+        {"role": "user", "text": QUESTION, "createTime": "2026-03-04T10:00:00Z"},
+        {"role": "model", "text": ANSWER, "createTime": "2026-03-04T10:00:05Z"},
+    ]
+    path = tmp_path / "About ohms"
+    prompt = {"runSettings": {}, "chunkedPrompt": {"chunks": chunks}}
+    path.write_text(json.dumps(prompt), "utf-8")
+    [talk], _ = _read(path)
+    asked, answered = (datetime(2026, 3, 4, 10, 0, second, tzinfo=UTC) for second in (0, 5))
+    assert talk.created_at == asked
+    assert [each.created_at for each in talk.messages] == [asked, answered]

@@ -68,7 +68,7 @@ FILES: dict[str, ExportFile] = {
     "llm_new": ExportFile("logs.db", "llm", "title dated report thought call"),
     "gemini_takeout": ExportFile("MyActivity.json", "gemini", "dated report"),
     "gemini_workspace": ExportFile("conversation_1.txt", "gemini", "title dated thought"),
-    "gemini_studio": ExportFile("About ohms", "gemini", "title dated thought call"),
+    "gemini_studio": ExportFile("About ohms", "gemini", "title thought call"),
     "goose": ExportFile("sessions.db", "goose", "title dated report thought project call"),
     "opencode": ExportFile("opencode.db", "opencode", "title dated report thought project call"),
     "cursor": ExportFile("state.vscdb", "cursor", "title dated report thought project call"),

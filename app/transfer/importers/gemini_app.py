@@ -119,7 +119,7 @@ def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skippe
 
 
 def read_studio(file: NamedStream) -> Imported:
-    """Yield the conversation of a prompt of AI Studio, which has no times but that of its file."""
+    """Yield the conversation of a prompt of AI Studio, whose older files have no times."""
     return documents(partial(_studio, file_time(file)))(file)
 
 
