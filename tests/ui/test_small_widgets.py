@@ -81,6 +81,17 @@ def test_a_banner_goes_with_its_conversation_unless_it_offers_to_undo() -> None:
     assert not banner.isHidden()
 
 
+def test_a_brief_message_stays_while_the_mouse_is_over_it() -> None:
+    banner = Banner()
+    banner.setAttribute(Qt.WidgetAttribute.WA_UnderMouse)
+    banner.show_message("It is in the trash.", "Undo", lambda: None, brief=True)
+    banner._timer.timeout.emit()
+    assert not banner.isHidden()
+    banner.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, on=False)
+    banner._timer.timeout.emit()
+    assert banner.isHidden()
+
+
 def test_a_line_edit_elides_a_long_text_and_has_all_of_it_as_its_tip(qtbot: QtBot) -> None:
     edit = ElidedEdit()
     edit.show_text("What to cook for eight, one vegan, one without gluten")

@@ -14,7 +14,7 @@ _TOAST_MS = 8000
 
 
 class Banner(QFrame):
-    """A message with an optional action; hidden until there is one.
+    """A message with an optional action; hidden until there is one. A brief one stays under the mouse.
 
     Signals:
         dismissed: It was closed by the user or by its timer.
@@ -31,7 +31,7 @@ class Banner(QFrame):
         close = tool_button(self, "", self._on_close_clicked, icon="x", name=tr("Dismiss"))
         filled(QHBoxLayout(self), (self._text, 1), self._action, close, margins=(12, 6, 8, 6))
         self._timer = QTimer(self, singleShot=True, interval=_TOAST_MS)
-        self._timer.timeout.connect(self.dismiss)
+        self._timer.timeout.connect(self._on_timer_timeout)
         self._act: Callable[[], object] | None = None
         self._closed: Callable[[], object] | None = None
         self._stays = False
@@ -93,6 +93,12 @@ class Banner(QFrame):
             self.setProperty("panel", panel)
             self.style().unpolish(self)
             self.style().polish(self)
+
+    def _on_timer_timeout(self) -> None:
+        if self.underMouse():
+            self._timer.start()
+        else:
+            self.dismiss()
 
     def _on_close_clicked(self) -> None:
         closed, self._closed = self._closed, None
