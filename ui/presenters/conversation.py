@@ -1,6 +1,6 @@
 """The open conversation on screen: its turns, its draft and the reply that grows in it.
 
-`compose` runs the commands about it; `model_choice` says which model answers.
+`compose` runs the commands about it; `choices` says what answers.
 """
 
 import asyncio

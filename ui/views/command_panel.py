@@ -28,12 +28,13 @@ class CommandPanel(QFrame):
 
     Attributes:
         events: What the user does in the output, such as clicking a link.
+        markdown: What is shown; "" for an error or nothing.
     """
 
     dismissed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        self._markdown = ""
+        self.markdown = ""
         super().__init__(parent)
         self.setProperty("panel", "card")
         self.setAccessibleName(tr("Output of a command"))
@@ -61,11 +62,6 @@ class CommandPanel(QFrame):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
 
-    @property
-    def markdown(self) -> str:
-        """The Markdown shown; "" for an error or nothing."""
-        return self._markdown
-
     def show_output(self, command: str, markdown: str) -> None:
         """Show the output of a command."""
         self._show(command, markdown)
@@ -86,7 +82,7 @@ class CommandPanel(QFrame):
             self.dismissed.emit()
 
     def _show(self, command: str, markdown: str) -> None:
-        self._markdown = markdown
+        self.markdown = markdown
         self.title.setText(one_line(command, _TITLE_CHARS))
         self._scroll.setVisible(bool(markdown))
         self.copy.setVisible(bool(markdown))
@@ -95,11 +91,11 @@ class CommandPanel(QFrame):
 
     def _copy(self) -> None:
         """Copy the output as Markdown."""
-        QGuiApplication.clipboard().setText(self._markdown)
+        QGuiApplication.clipboard().setText(self.markdown)
 
     def _draw(self) -> None:
         context = RenderContext(current_theme(), self._steps, self.events)
-        text = MessageText(context, self._markdown, parent=self._body)
+        text = MessageText(context, self.markdown, parent=self._body)
         self._body.take(text)
         self._scroll.verticalScrollBar().setValue(0)
         self._lay_out()
@@ -119,7 +115,7 @@ class CommandPanel(QFrame):
     def changeEvent(self, event: QEvent) -> None:
         """Draw the output in another theme."""
         super().changeEvent(event)
-        if event.type() == QEvent.Type.StyleChange and self._markdown:
+        if event.type() == QEvent.Type.StyleChange and self.markdown:
             self._draw()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

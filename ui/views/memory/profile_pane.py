@@ -29,6 +29,9 @@ _FACT = "fact"
 class ProfilePane(QWidget):
     """Shows the profile and its proposal, and requests decisions; `editor` has signals of its own.
 
+    Attributes:
+        decides: The time of the proposal that the edited text was made from.
+
     Signals:
         switched: Whether the profile is to be used.
         accept_requested, reject_requested: The `made_at` of the proposal.
@@ -45,7 +48,7 @@ class ProfilePane(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._state: ProfileState | None = None
-        self._decides: datetime | None = None
+        self.decides: datetime | None = None
         self.switch = QCheckBox(tr("Use the profile in conversations"), self)
         self.switch.clicked.connect(self.switched)
         self.setFocusProxy(self.switch)
@@ -80,15 +83,10 @@ class ProfilePane(QWidget):
         self.editor = StandingTextPane(tr("The profile"), parent=self)
         self.editor.text.textChanged.connect(self._on_text_changed)
         self.editor.save_requested.connect(
-            lambda text: self.save_requested.emit(text, self._decides)
+            lambda text: self.save_requested.emit(text, self.decides)
         )
         self._lay_out()
         self._proposal.hide()
-
-    @property
-    def decides(self) -> datetime | None:
-        """The time of the proposal that the edited text was made from."""
-        return self._decides
 
     def show_profile(
         self, state: ProfileState, versions: Sequence[Profile], *, replaces_edit: bool = False
@@ -135,7 +133,7 @@ class ProfilePane(QWidget):
 
     def _on_edit_clicked(self) -> None:
         if self._state is not None and (proposal := self._state.proposal) is not None:
-            self._decides = proposal.made_at
+            self.decides = proposal.made_at
             self.editor.text.setPlainText(proposal.text)
             self.editor.text.setFocus()
 
@@ -145,9 +143,9 @@ class ProfilePane(QWidget):
 
     def _on_text_changed(self) -> None:
         if not self.editor.is_edited:
-            self._decides = None
+            self.decides = None
         for each in (self.accept, self.edit, self.reject):  # an edited proposal is saved or undone
-            each.setEnabled(self._decides is None)
+            each.setEnabled(self.decides is None)
 
     # Qt overrides
 
