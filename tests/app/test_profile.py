@@ -14,7 +14,7 @@ from app.domain.changes import ConversationEdited, PromptStored
 from app.domain.conversations import FORGOTTEN
 from app.domain.errors import InvalidInput, KnownError, NotFound
 from app.domain.facts import Fact, FactCategory
-from app.domain.profile import Profile, ProfileLine
+from app.domain.profile import ProfileLine
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.profile_lines import is_grounded, source_of
@@ -178,6 +178,9 @@ def test_it_waits_for_conversations_that_are_to_be_read_for_facts(library: Libra
 
 def test_a_line_whose_fact_ended_or_changed_is_proposed_to_be_replaced(library: Library) -> None:
     home, tea, _ = library.accepted(HOME, TEA, NAME)
+    library.change(home, text="i live in  rome", made_at=now())
+    assert library.proposed() == set(), "said again in the same words"
+    library.next_day()
     library.change(tea, valid_until=now())
     library.change(home, text="I live in Oslo", made_at=now())
     library.run()
@@ -185,12 +188,6 @@ def test_a_line_whose_fact_ended_or_changed_is_proposed_to_be_replaced(library: 
     assert {line.text for line in diff.removed} == {HOME, TEA}
     assert [line.text for line in diff.added] == ["I live in Oslo"]
     assert set(library.texts()) == {HOME, NAME, TEA}, "never silently"
-
-
-def test_a_fact_said_again_in_the_same_words_changes_nothing(library: Library) -> None:
-    home, *_ = library.accepted(HOME, TEA, NAME)
-    library.change(home, text="i live in  rome", made_at=now())
-    assert library.proposed() == set()
 
 
 def test_the_budget_keeps_the_lasting_lines(library: Library) -> None:
@@ -280,7 +277,8 @@ def test_a_profile_beyond_its_budget_is_refused_and_a_shorter_one_is_not(library
     with pytest.raises(InvalidInput):
         library.profile.set("\n".join(f"I prefer number {each}" for each in range(10)))
     library.profile.set("\n".join(f"I prefer number {each}" for each in range(8)))
-    first = library.profile.versions()[-1]
+    last, first = library.profile.versions()
+    assert [len(each.lines) for each in (last, first)] == [8, 9], "newest first"
     with pytest.raises(InvalidInput):
         library.profile.restore(first.made_at)
     library.settings.set("profile_max_tokens", 500)
@@ -493,15 +491,6 @@ def test_what_does_not_fit_the_window_is_left_out(library: Library) -> None:
     assert "number 0 " not in asked.user or "number 59 " not in asked.user
 
 
-# -- in prompts
-def test_versions_are_profiles_newest_first(library: Library) -> None:
-    library.profile.set("One")
-    library.profile.set("Two")
-    assert [each.text for each in library.profile.versions()] == ["Two", "One"]
-    assert isinstance(library.profile.versions()[0], Profile)
-
-
-# -- export and import
 def exported(library: Library, path: Path) -> Path:
     export(library.store, path, ExportFormat.JSON)
     return path
@@ -528,19 +517,14 @@ def test_an_export_brings_the_profile_as_a_proposal(library: Library, tmp_path: 
 
 def test_an_import_revives_no_rejected_line_nor_fact(library: Library, tmp_path: Path) -> None:
     home, *_ = library.accepted(HOME, NAME, TEA)
-    file = exported(library, tmp_path / "all.json")
+    file, one = exported(library, tmp_path / "all.json"), tmp_path / "one.json"
+    export(library.store, one, ExportFormat.JSON, [library.talk.conversation.id])
+    assert '"profile": []' in one.read_text(), "a conversation's export has none"
     library.profile.set("\n".join(each for each in library.texts() if each != TEA))
     library.services.fact_service.forget(home.id)
     import_files(library.store, [file])
     assert library.texts() == [NAME]
     assert library.profile.state().proposal is None
-
-
-def test_an_export_of_one_conversation_has_no_profile(library: Library, tmp_path: Path) -> None:
-    library.accepted(NAME, HOME, TEA)
-    file = tmp_path / "one.json"
-    export(library.store, file, ExportFormat.JSON, [library.talk.conversation.id])
-    assert '"profile": []' in file.read_text()
 
 
 # -- command line

@@ -150,7 +150,10 @@ def test_a_routine_runs_when_it_is_due_and_once(store: Store) -> None:
     assert (run.outcome, run.finished_at is not None) == (Outcome.COMPLETED, True)
 
 
-def test_enabling_counts_from_now(store: Store) -> None:
+def test_a_routine_that_is_off_does_not_run_and_enabling_counts_from_now(store: Store) -> None:
+    world = World(store, replace(WEEKDAYS, enabled_at=None))
+    world.step(3 * DAY)
+    assert (world.runner.begun, world.rows.runs("w")) == ([], ())
     world = World(store, replace(WEEKDAYS, enabled_at=FRIDAY - timedelta(minutes=1)))
     world.step()
     assert world.runner.begun == [("w", NINE)]
@@ -158,12 +161,6 @@ def test_enabling_counts_from_now(store: Store) -> None:
     later.clock.at = world.clock.at
     later.step(HOUR)
     assert later.runner.begun == []
-
-
-def test_a_routine_that_is_off_does_not_run(store: Store) -> None:
-    world = World(store, replace(WEEKDAYS, enabled_at=None))
-    world.step(3 * DAY)
-    assert (world.runner.begun, world.rows.runs("w")) == ([], ())
 
 
 @pytest.mark.parametrize(
@@ -326,21 +323,6 @@ def test_a_stopped_worker_leaves_its_run_to_the_next_start(store: Store) -> None
     assert world.outcomes("d")[-1] == (NINE, Outcome.COMPLETED)
 
 
-def test_a_removed_routine_leaves_no_records(store: Store) -> None:
-    world = seen(store, DAILY)
-    store.save(RoutineRemoved("d"))
-    store.save(RoutineRunPut(RoutineRun("d", NINE, NINE, NINE, Outcome.COMPLETED)))
-    world.step(DAY)
-    assert (world.rows.runs("d"), world.runner.begun) == ((), [])
-
-
-def test_one_that_runs_by_hand_waits(store: Store) -> None:
-    world = seen(store, DAILY)
-    world.runner.running = {"d"}
-    world.step(timedelta(minutes=1))
-    assert world.runner.begun == []
-
-
 def test_the_board_runs_what_is_due_and_drains(store: Store) -> None:
     clock = JumpingClock()
     at = clock.now()
@@ -360,7 +342,16 @@ def test_the_board_runs_what_is_due_and_drains(store: Store) -> None:
     assert board.statuses()[0].state is WorkerState.STOPPED
 
 
-def test_its_loop_takes_no_attempts(store: Store) -> None:
+def test_its_loop_takes_no_attempts_one_that_runs_by_hand_waits_and_a_removed_one_leaves_no_records(
+    store: Store,
+) -> None:
     world = seen(store, DAILY)
     loop = WorkerLoop(world.job, Attempts(store, world.job.name), clock=JumpingClock())
     assert loop.refresh().total == 0
+    world.runner.running = {"d"}
+    world.step(timedelta(minutes=1))
+    assert world.runner.begun == []
+    store.save(RoutineRemoved("d"))
+    store.save(RoutineRunPut(RoutineRun("d", NINE, NINE, NINE, Outcome.COMPLETED)))
+    world.step(DAY)
+    assert (world.rows.runs("d"), world.runner.begun) == ((), [])

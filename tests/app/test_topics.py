@@ -48,7 +48,9 @@ def ids(records: list[ConversationRecord]) -> set[ConversationId]:
 
 
 # -- finding
-def test_conversations_about_one_subject_share_a_topic_with_its_name(library: TopicLibrary) -> None:
+def test_conversations_about_one_subject_share_a_topic_that_a_new_one_joins(
+    library: TopicLibrary,
+) -> None:
     made = library.fill()
     topics = library.service.topics()
     assert sorted(each.conversations for each in topics) == [8, 8, 8]
@@ -60,15 +62,11 @@ def test_conversations_about_one_subject_share_a_topic_with_its_name(library: To
             records[0].conversation.created_at,
             records[-1].conversation.updated_at,
         )
-
-
-def test_a_new_conversation_joins_its_topic_and_nothing_else_changes(library: TopicLibrary) -> None:
-    made = library.fill()
-    before = {each.id: each.name for each in library.service.topics()}
+    named = {each.id: each.name for each in library.service.topics()}
     new = library.talk("tomato")
     library.find()
     assert library.topic_of(new).id == library.topic_of(made["tomato"][0]).id
-    assert {each.id: each.name for each in library.service.topics()} == before
+    assert {each.id: each.name for each in library.service.topics()} == named
 
 
 def test_topics_keep_their_ids_and_names_when_they_are_found_anew(library: TopicLibrary) -> None:
@@ -113,7 +111,9 @@ def topic_names(asker: ScriptedAsker) -> None:
     asker.before = answer
 
 
-def test_a_model_names_each_topic_once(store: Store) -> None:
+def test_a_model_names_each_topic_once_until_a_conversation_of_it_is_forgotten(
+    store: Store,
+) -> None:
     asker = ScriptedAsker()
     topic_names(asker)
     library = TopicLibrary(store, asker)
@@ -130,6 +130,11 @@ def test_a_model_names_each_topic_once(store: Store) -> None:
     library.find()
     assert {subject: library.topic_of(own[0]).name for subject, own in made.items()} == named
     assert Spending(store).totals("topic_finder").tokens == 15 * len(asker.asked)
+    asker.model = ""
+    forget(store, [made["heron"][0].conversation.id])
+    assert "All about" not in library.topic_of(made["heron"][1]).name
+    library.find()
+    assert "heron" in library.topic_of(made["heron"][1]).name.casefold()
 
 
 def test_a_model_that_is_chosen_later_names_the_topics_there_are(store: Store) -> None:
@@ -162,20 +167,10 @@ def test_where_the_model_fails_words_name_topics_until_a_change(store: Store) ->
     assert library.topic_of(made["heron"][0]).name == "All about heron gateway"
 
 
-def test_a_models_name_goes_with_a_forgotten_conversation(store: Store) -> None:
-    asker = ScriptedAsker()
-    topic_names(asker)
-    library = TopicLibrary(store, asker)
-    made = library.fill()
-    asker.model = ""
-    forget(store, [made["heron"][0].conversation.id])
-    assert "All about" not in library.topic_of(made["heron"][1]).name
-    library.find()
-    assert "heron" in library.topic_of(made["heron"][1]).name.casefold()
-
-
 # -- decisions
-def test_a_renamed_topic_keeps_its_name_and_its_conversations(library: TopicLibrary) -> None:
+def test_a_renamed_topic_keeps_its_conversations_and_a_name_has_a_limit(
+    library: TopicLibrary,
+) -> None:
     made = library.fill()
     topic = library.topic_of(made["heron"][0])
     assert library.service.rename(topic.id, "  The  bird ").name == "The bird"
@@ -186,6 +181,10 @@ def test_a_renamed_topic_keeps_its_name_and_its_conversations(library: TopicLibr
     assert (again.id, again.is_named) == (topic.id, True)
     assert {each.id for each in library.service.conversations(topic.id)} == ids(made["heron"])
     assert library.service.rename(topic.id, "").name == topic.name
+    with pytest.raises(InvalidInput):
+        library.service.rename(library.topic_of(made["heron"][0]).id, "x" * 81)
+    with pytest.raises(NotFound):
+        library.service.rename(TopicId(99), "Name")
 
 
 def test_merged_topics_stay_merged_until_they_are_split(library: TopicLibrary) -> None:
@@ -215,23 +214,6 @@ def test_what_was_merged_follows_when_its_topic_is_merged(library: TopicLibrary)
         library.service.merge([three], three)
 
 
-def test_a_hidden_topic_is_listed_on_request(library: TopicLibrary) -> None:
-    topic = library.topic_of(library.fill()["heron"][0])
-    library.service.hide(topic.id)
-    assert topic.id not in {each.id for each in library.service.topics()}
-    assert topic.id in {each.id for each in library.service.topics(hidden=True)}
-    library.service.hide(topic.id, hidden=False)
-    assert topic.id in {each.id for each in library.service.topics()}
-
-
-def test_a_name_that_is_too_long_and_an_unknown_topic_are_refused(library: TopicLibrary) -> None:
-    made = library.fill()
-    with pytest.raises(InvalidInput):
-        library.service.rename(library.topic_of(made["heron"][0]).id, "x" * 81)
-    with pytest.raises(NotFound):
-        library.service.rename(TopicId(99), "Name")
-
-
 def test_decisions_survive_kills_and_rebuilding(library: TopicLibrary, tmp_path: Path) -> None:
     made = library.fill()
     topic = library.topic_of(made["heron"][0])
@@ -253,7 +235,9 @@ def test_decisions_survive_kills_and_rebuilding(library: TopicLibrary, tmp_path:
 
 
 # -- search
-def test_a_search_is_filtered_by_topic(library: TopicLibrary) -> None:
+def test_a_search_is_filtered_by_topic_and_a_hidden_one_is_listed_on_request(
+    library: TopicLibrary,
+) -> None:
     made = library.fill()
     topic = library.topic_of(made["tomato"][0])
     found = Library(library.store)
@@ -264,6 +248,11 @@ def test_a_search_is_filtered_by_topic(library: TopicLibrary) -> None:
     assert not found.search("topic:tomato", 50)
     library.service.merge([library.topic_of(made["heron"][0]).id], topic.id)
     assert len(found.search("please topic:kitchen", 50)) == 16
+    library.service.hide(topic.id)
+    assert topic.id not in {each.id for each in library.service.topics()}
+    assert topic.id in {each.id for each in library.service.topics(hidden=True)}
+    library.service.hide(topic.id, hidden=False)
+    assert topic.id in {each.id for each in library.service.topics()}
 
 
 # -- hiding and forgetting

@@ -504,12 +504,17 @@ def test_workers_pause_between_items_while_the_user_is_active(
         assert begun_at == [0.0] * 10
 
 
-def test_a_stopped_worker_does_not_pause(clock: JumpingClock, priority: UiPriority) -> None:
+def test_neither_a_stopped_worker_nor_the_window_itself_waits(
+    clock: JumpingClock, priority: UiPriority
+) -> None:
     stop = threading.Event()
     priority.user_active()
     stop.set()
     priority.throttle(stop)
     assert clock.monotonic() == 0.0
+    priority.gui_ready()
+    priority.ping_gui = lambda: pytest.fail("it would have to answer itself")
+    assert {pause_after(priority, clock, 0.02) for _ in range(3)} == {0.0}
 
 
 def answer(priority: UiPriority) -> None:
@@ -561,12 +566,6 @@ def test_an_answer_ends_the_pause(clock: JumpingClock, priority: UiPriority) -> 
     clock.wait = lambda event, timeout_s: answer(priority) or waits(event, timeout_s)  # type: ignore[func-returns-value,method-assign]
     assert pause_after(priority, clock, 0.01) == 0.0
     assert pause_after(priority, clock, 0.01) == 0.0, "it pinged again"
-
-
-def test_the_window_never_waits_for_itself(clock: JumpingClock, priority: UiPriority) -> None:
-    priority.gui_ready()
-    priority.ping_gui = lambda: pytest.fail("it would have to answer itself")
-    assert {pause_after(priority, clock, 0.02) for _ in range(3)} == {0.0}
 
 
 def test_the_store_yields_between_the_parts_of_a_write(store: Store) -> None:

@@ -59,15 +59,14 @@ def model(qtmodeltester: ModelTester) -> DocumentTableModel:
 
 
 # -- the list
-def test_folders_come_first_in_any_order_and_sum_their_files(model: DocumentTableModel) -> None:
+def test_folders_come_first_in_any_order_and_rows_are_found_by_any_text(
+    model: DocumentTableModel,
+) -> None:
     assert names(model) == ["/d", "/usb", "b.md", "sub/a.pdf", "sub/c.txt", "x.txt"]
     model.sort(DocumentColumn.SIZE, Qt.SortOrder.DescendingOrder)
     assert names(model) == ["/d", "/usb", "sub/a.pdf", "b.md", "sub/c.txt", "x.txt"]
     pages = [model.index(row, DocumentColumn.PAGES).data() for row in range(6)]
     assert pages == ["4", "", "4", "", "", ""]
-
-
-def test_the_filter_finds_names_states_and_projects(model: DocumentTableModel) -> None:
     for text, expected in (
         ("a.PDF", ["sub/a.pdf"]),
         ("skipped password", ["sub/a.pdf"]),
@@ -151,7 +150,9 @@ def test_nothing_is_added_without_consent_where_texts_are_sent_elsewhere(screen:
         assert len(screen.calls("add")) == count
 
 
-def test_an_error_is_shown_in_the_dialog_until_the_next_try(screen: Screen) -> None:
+def test_an_error_is_shown_until_the_next_try_and_what_is_selected_removed_after_a_yes(
+    screen: Screen,
+) -> None:
     dialog = screen.presenter.open()
     screen.added.error = InvalidInput("No", "Choose another folder.")
     dialog.dropped.emit([Path("/a")])
@@ -159,10 +160,6 @@ def test_an_error_is_shown_in_the_dialog_until_the_next_try(screen: Screen) -> N
     screen.added.error = None
     dialog.dropped.emit([Path("/a")])
     assert not dialog.notice.isVisible()
-
-
-def test_what_is_selected_is_removed_once_that_is_confirmed(screen: Screen) -> None:
-    dialog = screen.presenter.open()
     assert not dialog.remove.isEnabled()
     dialog.table.setCurrentIndex(dialog.model.index_of("/d"))
     for answer in ("Cancel", "Remove"):

@@ -36,38 +36,24 @@ class Page:
         parts.qtbot.waitUntil(lambda: self.page.log.count() == 1)
 
 
-def test_a_source_is_switched(parts: Parts) -> None:
-    shown = Page(parts)
-    (switch,) = (each for each in shown.page.findChildren(QCheckBox) if each is not shown.page.http)
-    switch.click()
-    parts.qtbot.waitUntil(
-        lambda: any(call[:2] == ("switch", STATE.name) for call in shown.sources.calls)
-    )
-
-
-def test_access_is_decided(parts: Parts) -> None:
+def test_the_page_switches_sources_decides_access_opens_turns_and_copies_settings(
+    parts: Parts,
+) -> None:
     shown = Page(parts)
     (choice,) = shown.page.findChildren(QComboBox)
     assert choice.currentData() == Access.ASK
     choice.setCurrentIndex(1)
     choice.activated.emit(1)
     parts.qtbot.waitUntil(lambda: ("decide", "Heron IDE", Access.ALLOWED) in shown.access.calls)
-
-
-def test_a_line_of_the_log_opens_its_turn(parts: Parts) -> None:
-    shown = Page(parts)
+    (switch,) = (each for each in shown.page.findChildren(QCheckBox) if each is not shown.page.http)
+    switch.click()
+    parts.qtbot.waitUntil(
+        lambda: any(call[:2] == ("switch", STATE.name) for call in shown.sources.calls)
+    )
     shown.page.log.itemActivated.emit(shown.page.log.item(0))
     assert shown.opened == [Link(7, 2)]  # type: ignore[arg-type]
-
-
-def test_the_configuration_names_the_library_and_is_copied(parts: Parts) -> None:
-    shown = Page(parts)
     shown.page.copy.click()
     assert '"--data-dir", "/data"' in QGuiApplication.clipboard().text()
-
-
-def test_http_is_switched_and_its_key_is_copied_but_not_shown(parts: Parts) -> None:
-    shown = Page(parts)
     assert shown.page.http.isChecked()
     assert shown.page.http_address.text() == "http://127.0.0.1:7316/mcp"
     shown.page.copy_key.click()

@@ -283,14 +283,9 @@ def test_leaving_a_private_conversation_is_asked_about(
     assert (privacy.left, privacy.forgotten) == (left, forgotten)
 
 
-def test_others_are_left_without_a_question(privacy: Privacy) -> None:
-    for opened in (None, view_of(1), view_of(1, private=True)):  # the last is of another session
-        privacy.parts.open.view = opened
-        privacy.leave()
-    assert privacy.left == [1, 1, 1]
-
-
-def test_opening_another_one_keeps_a_private_one_and_offers_to_discard_it(privacy: Privacy) -> None:
+def test_opening_another_one_offers_to_discard_a_private_one_and_others_are_just_left(
+    privacy: Privacy,
+) -> None:
     privacy.parts.open.left.emit(conversation())
     assert privacy.parts.banner.messages == []
     for _ in range(2):  # it is said once
@@ -299,6 +294,10 @@ def test_opening_another_one_keeps_a_private_one_and_offers_to_discard_it(privac
     assert privacy.parts.banner.act is not None
     privacy.parts.banner.act()
     assert privacy.forgotten == [[TALK]]
+    for opened in (None, view_of(1), view_of(1, private=True)):  # the last is of another session
+        privacy.parts.open.view = opened
+        privacy.leave()
+    assert privacy.left == [1, 1, 1]
 
 
 # -- links and pages
