@@ -259,7 +259,7 @@ def test_rows_of_a_table_in_a_text_are_as_in_markdown(tmp_path: Path, whole: str
     assert text_of(path) == [(f"Before\n\n{rows}\n\nAfter", "", None)]
 
 
-def test_repeated_rows_and_cells_of_values_are_read_and_blank_ones_a_gap(tmp_path: Path) -> None:
+def test_rows_and_cells_of_open_document_and_separated_values_are_tables(tmp_path: Path) -> None:
     cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
     gap = '<table:table-cell table:number-columns-repeated="16000"/>'
     same = f'<table:table-row table:number-rows-repeated="1500">{cell.format("calm")}{gap}</table:table-row>'
@@ -272,10 +272,6 @@ def test_repeated_rows_and_cells_of_values_are_read_and_blank_ones_a_gap(tmp_pat
     text = "\n".join(each for each, _, _ in text_of(archive(tmp_path / "a.ods", parts)))
     assert text.count("calm") == 1500
     assert "\n| gale |  | force 9 |" in text
-
-
-def test_an_open_document_workbook_and_separated_values_are_tables(tmp_path: Path) -> None:
-    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
     rows = 2 * f"<table:table-row>{2 * cell}</table:table-row>"
     table = f'<table:table table:name="People">{rows}</table:table>'
     names = "".join(f' xmlns:{each}="{each}"' for each in ("office", "table", "text"))
@@ -298,7 +294,7 @@ def test_an_open_document_workbook_and_separated_values_are_tables(tmp_path: Pat
         assert text_of(path) == [(table, "", None)]
 
 
-def test_rows_of_a_web_page_are_a_table_and_layout_is_not(tmp_path: Path) -> None:
+def test_rows_of_a_web_page_are_a_table_below_its_title_and_layout_is_not(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     row = "<tr><td>{}</td><td>{}</td></tr>"
     cells = f"<thead>{row.format('Item', 'Sum')}</thead><tbody>{row.format('Hut', '<b>4</b> EUR')}</tbody>"
@@ -309,10 +305,6 @@ def test_rows_of_a_web_page_are_a_table_and_layout_is_not(tmp_path: Path) -> Non
     ((text, _, _),) = text_of(path)
     assert text.startswith("Costs\n\n| Item | Sum |\n| --- | --- |\n| Hut | 4 EUR |\n\n")
     assert text.count("---") == 2
-
-
-def test_the_title_of_a_web_page_stands_above_its_headings(tmp_path: Path) -> None:
-    path = tmp_path / "a.html"
     path.write_text("<html><title>Policy</title><h1>Insurance</h1><p>Of the hut.</p></html>")
     assert text_of(path) == [("# Policy\n\n# Insurance\n\nOf the hut.", "Insurance", None)]
     path.write_text("<html><title>Policy</title><p>Of the hut.</p></html>")

@@ -89,16 +89,12 @@ def test_the_memory_of_removed_vectors_is_released() -> None:
     assert set(passages(index.search(vectors[0], 400))) == set(range(0, 400, 5))
 
 
-def test_an_empty_index_finds_nothing() -> None:
+def test_an_empty_index_finds_nothing_and_refuses_vectors_of_another_shape() -> None:
     index = ExactVectorIndex(DIMENSION)
     put(index, [], np.empty((0, DIMENSION), np.float32))
     assert (index.search(drawn(1)[0], 5), index.passage_count) == ([], 0)
     assert index.search(drawn(1)[0], 0) == []
     assert index.cosines(drawn(1)[0], []) == {}
-
-
-def test_vectors_of_another_shape_are_refused() -> None:
-    index = ExactVectorIndex(DIMENSION)
     with pytest.raises(IndexUnavailable, match="dimensions"):
         put(index, whole(1), drawn(1, dimension=DIMENSION + 1))
     with pytest.raises(IndexUnavailable, match="24 dimensions"):

@@ -44,9 +44,15 @@ def chat(store: Store) -> Iterator[Chat]:
         yield made
 
 
-def test_a_library_begins_with_the_built_in_preset(presets: Presets) -> None:
+def test_a_library_begins_with_the_built_in_preset_and_a_copy_has_a_free_name(
+    presets: Presets,
+) -> None:
     assert presets.listed() == (BUILT_IN_PRESET,)
     assert presets.default() == presets.named("commonplace") == BUILT_IN_PRESET
+    terse = presets.save(TERSE)
+    copies = [presets.duplicate(terse.uid).name for _ in range(2)]
+    assert copies == ["Terse (2)", "Terse (3)"]
+    assert len(free_name("x" * 60, ["X" * 60])) == 60
 
 
 def test_presets_survive_a_journal_replay(store: Store, presets: Presets, tmp_path: Path) -> None:
@@ -99,13 +105,6 @@ def test_a_preset_that_does_not_exist_is_not_found(presets: Presets) -> None:
         presets.named("ters")
     assert "Terse" in caught.value.hint
     assert presets.named(" terse ").name == "Terse"
-
-
-def test_a_copy_has_a_free_name(presets: Presets) -> None:
-    terse = presets.save(TERSE)
-    copies = [presets.duplicate(terse.uid).name for _ in range(2)]
-    assert copies == ["Terse (2)", "Terse (3)"]
-    assert len(free_name("x" * 60, ["X" * 60])) == 60
 
 
 def test_a_conversation_is_answered_with_its_preset(chat: Chat) -> None:

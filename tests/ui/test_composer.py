@@ -62,12 +62,18 @@ def test_the_wheel_changes_no_choice() -> None:
     assert box.currentIndex() == 0
 
 
-def test_an_untouched_composer_reports_no_draft_over_the_stored_one() -> None:
+def test_an_untouched_composer_reports_no_draft_and_a_quotation_is_put_below_the_text() -> None:
     composer = Composer()
     drafts: list[object] = []
     composer.draft_changed.connect(drafts.append)
     composer.flush_draft()  # what would be reported after a pause
     assert drafts == []
+    composer.quote("One\n\nTwo\n")
+    assert composer.text == "> One\n>\n> Two\n\n"
+    composer.box.setPlainText("So: ")
+    composer.quote("Three")
+    assert composer.text == "So:\n\n> Three\n\n"
+    assert composer.box.textCursor().atEnd()
 
 
 def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
@@ -132,16 +138,6 @@ def test_a_chosen_preset_gives_the_focus_to_the_message(qtbot: QtBot) -> None:
     composer.preset.setFocus()
     composer.preset.activated.emit(1)
     qtbot.waitUntil(lambda: composer.focusWidget() is composer.box)
-
-
-def test_a_quotation_is_put_below_what_is_typed() -> None:
-    composer = Composer()
-    composer.quote("One\n\nTwo\n")
-    assert composer.text == "> One\n>\n> Two\n\n"
-    composer.box.setPlainText("So: ")
-    composer.quote("Three")
-    assert composer.text == "So:\n\n> Three\n\n"
-    assert composer.box.textCursor().atEnd()
 
 
 def test_the_invitation_is_cut_to_one_line() -> None:

@@ -114,15 +114,11 @@ def test_more_than_three_results_of_a_conversation_fold(qtmodeltester: object) -
     assert rows(model)[5] == "fold 2", "another query begins collapsed"
 
 
-def test_a_list_without_a_ranking_shows_no_relevance() -> None:
+def test_a_list_shows_no_relevance_and_a_row_says_that_it_is_weak_or_only_near() -> None:
     model = ResultListModel()
     model.show_results([turn(1, source="chatgpt"), turn(2)], is_list=True)
     trailing = [model.index(row).data(ListRole.TRAILING) for row in (1, 2, 3)]
     assert trailing == ["ChatGPT · 2", "", ""]
-
-
-def test_a_row_names_a_weak_match_its_day_and_model_and_escapes_its_texts() -> None:
-    model = ResultListModel()
     weak = turn(1, conversation_title="<b>", relevance=0.13, is_weak=True)
     model.show_results([weak])
     assert relevance_text(weak) == "weak · 13%"
@@ -132,6 +128,13 @@ def test_a_row_names_a_weak_match_its_day_and_model_and_escapes_its_texts() -> N
     tip = str(model.index(2).data(Qt.ItemDataRole.ToolTipRole))
     assert "Weak match" in tip
     assert tip.startswith("&lt;b&gt;<br>"), "a title is no markup"
+    near = turn(7, kind=PassageKind.FACT, is_weak=True, relevance=0.001, marks=())
+    model.show_results([turn(1), near])
+    assert rows(model)[1:] == ["Talk 1 (1)", "1", "fold 1"]
+    model.set_expanded(-1, expanded=True)
+    assert "7" in rows(model)
+    assert model.show_results([near]) is False
+    assert "7" in rows(model), "where nothing was found the nearest are shown"
 
 
 def test_a_question_that_is_the_snippet_is_shown_once() -> None:
@@ -165,17 +168,6 @@ def test_a_word_a_hint_or_a_strong_match_is_a_result(found: dict[str, Any]) -> N
     model.set_expanded(fold.conversation_id, expanded=True)
     model.set_expanded(1, expanded=True)
     assert len([each for each in rows(model) if each.isdigit()]) == 9
-
-
-def test_a_fact_that_is_only_near_waits_with_the_other_weak_matches() -> None:
-    model = ResultListModel()
-    near = turn(7, kind=PassageKind.FACT, is_weak=True, relevance=0.001, marks=())
-    model.show_results([turn(1), near])
-    assert rows(model)[1:] == ["Talk 1 (1)", "1", "fold 1"]
-    model.set_expanded(-1, expanded=True)
-    assert "7" in rows(model)
-    assert model.show_results([near]) is False
-    assert "7" in rows(model), "where nothing was found the nearest are shown"
 
 
 # -- what is drawn

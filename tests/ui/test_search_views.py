@@ -197,7 +197,7 @@ def button(dialog: WhyDialog | QuestionsView, words: str) -> QPushButton:
     return next(each for each in dialog.findChildren(QPushButton) if each.text() == words)
 
 
-def test_the_dialog_shows_place_points_words_and_causes() -> None:
+def test_the_dialog_shows_what_explains_a_place_and_asks_what_is_in_the_box() -> None:
     dialog = WhyDialog("Baking, turn 3", "bread")
     dialog.show_explanation(explained())
     shown = on_screen(dialog)
@@ -215,10 +215,6 @@ def test_the_dialog_shows_place_points_words_and_causes() -> None:
     assert "too short" in on_screen(dialog)
     assert "Words in it" not in on_screen(dialog)
     assert not button(dialog, "Keep as a test question").isEnabled()
-
-
-def test_the_dialog_asks_what_is_in_the_box_and_keeps_it() -> None:
-    dialog = WhyDialog("Baking, turn 3", "bread")
     asked: list[str] = []
     dialog.asked.connect(asked.append)
     dialog.save_requested.connect(lambda words: asked.append(f"keep {words}"))
@@ -248,7 +244,7 @@ def place(number: int, rank: int | None, before: int | None, problem: str = "") 
     return ProbeDetails(probe, ConversationId(number), f"Talk {number}", 0)
 
 
-def test_the_probes_show_where_they_stand_and_stood() -> None:
+def test_the_probes_show_where_they_stand_and_are_opened_removed_and_run() -> None:
     dialog = QuestionsView()
     assert "There are no test questions yet." in on_screen(dialog)
     gone = ProbeDetails(Probe("old", ExchangeId(9), problem="It is gone"), None, "", None)
@@ -261,10 +257,6 @@ def test_the_probes_show_where_they_stand_and_stood() -> None:
         "old | A deleted turn | cannot be asked | –",
     ]
     assert "nothing has moved" in summary([place(3, 2, 2)])
-
-
-def test_a_probe_is_opened_removed_and_run() -> None:
-    dialog = QuestionsView()
     wished: list[object] = []
     dialog.run_requested.connect(lambda: wished.append("run"))
     dialog.turn_requested.connect(wished.append)

@@ -55,24 +55,16 @@ def test_no_key_alone_confirms_a_deletion(qtbot: QtBot, key: Qt.Key) -> None:
     assert deleted == []
 
 
-def test_a_banner_shows_markup_as_text() -> None:
+def test_a_banner_shows_markup_as_text_errors_in_their_color_and_goes_unless_it_can_undo() -> None:
     banner = Banner()
     banner.show_message("'<img src=\"file:///etc/hostname\">' was archived.", brief=True)
     (label,) = banner.findChildren(PlainLabel)
     assert label.textFormat() is Qt.TextFormat.PlainText
     assert "<img" in banner.text
-
-
-def test_only_an_error_has_the_color_of_one() -> None:
-    banner = Banner()
     banner.show_error(StorageError("It failed"))
     shown = [banner.property("panel")]
     banner.show_message("It was archived.", brief=True)
     assert [*shown, banner.property("panel")] == ["error", "info"]
-
-
-def test_a_banner_goes_with_its_conversation_unless_it_offers_to_undo() -> None:
-    banner = Banner()
     banner.show_message("It failed.", brief=False)
     banner.leave()
     assert banner.isHidden()
@@ -92,7 +84,7 @@ def test_a_brief_message_stays_while_the_mouse_is_over_it() -> None:
     assert banner.isHidden()
 
 
-def test_a_line_edit_elides_a_long_text_and_has_all_of_it_as_its_tip(qtbot: QtBot) -> None:
+def test_a_line_edit_elides_a_long_text_and_escape_reverts_what_was_typed(qtbot: QtBot) -> None:
     edit = ElidedEdit()
     edit.show_text("What to cook for eight, one vegan, one without gluten")
     edit.resize(90, 30)
@@ -102,10 +94,6 @@ def test_a_line_edit_elides_a_long_text_and_has_all_of_it_as_its_tip(qtbot: QtBo
     edit.resize(900, 30)
     qtbot.waitUntil(lambda: not edit.toolTip())
     assert edit.grab().toImage().copy(0, 0, 90, 30) != short, "the ellipsis"
-
-
-def test_escape_reverts_a_line_edit_and_an_unchanged_text_keeps_its_selection(qtbot: QtBot) -> None:
-    edit = ElidedEdit()
     edit.show_text("Bees")
     edit.selectAll()
     edit.show_text("Bees")
