@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QInputDialog, QMenu
+from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu, QWidget
+from pytestqt.qtbot import QtBot
 
 from app.chat.projects import Projects
 from app.domain.projects import Project, RecallRule
@@ -18,6 +19,7 @@ from ui.models.conversations import ConversationListModel
 from ui.presenters.projects import ProjectsPresenter
 from ui.views.dialogs.project_dialog import ProjectDialog
 from ui.views.project_list import ProjectList
+from ui.widgets.controls import column_in
 from ui.widgets.on_screen import stops_in
 from ui.widgets.project_chip import ProjectChip
 
@@ -198,6 +200,20 @@ def test_selected_conversations_are_dropped_on_a_row(screen: Screen, ids: list[i
     assert drop(data, 0)
     assert not drop(QMimeData(), 1)
     assert got == [(ids, screen.garden.uid), (ids, "")]
+
+
+def test_the_only_project_is_removed_while_its_row_has_the_focus(
+    screen: Screen, qtbot: QtBot
+) -> None:
+    window = QWidget()
+    column_in(window, screen.list, QLineEdit(window))
+    window.show()
+    window.activateWindow()
+    screen.list.choose(screen.garden.uid)
+    screen.list.setFocus()
+    qtbot.waitUntil(screen.list.hasFocus)
+    screen.list.show_projects(())
+    assert (screen.list.uid, screen.list.isHidden()) == ("", True)
 
 
 def test_the_menu_of_a_project_begins_a_conversation_in_it(screen: Screen) -> None:

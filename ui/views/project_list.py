@@ -75,12 +75,12 @@ class ProjectList(QListWidget):
             tip = sentences(project.name, *RULES[project.recall])
             row = self._add(f"{project.name} ({format_number(count)})", project.uid, tip)
             row.setIcon(project_icon(project.color))
-        self.setVisible(bool(projects))
-        self.setFixedHeight(self._height())
         known = {project.uid for project, _ in projects}
         if self._uid and self._uid not in known:
             self.choose("")
         self._mark()
+        self.setVisible(bool(projects))  # last: the focus it loses marks the chosen row
+        self.setFixedHeight(self._height())
 
     def _add(self, text: str, uid: str, tip: str) -> QListWidgetItem:
         row = QListWidgetItem(text, self)
