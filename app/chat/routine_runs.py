@@ -24,6 +24,7 @@ from app.domain.errors import (
     KnownError,
     RateLimited,
     ServerFailed,
+    ServerLoading,
     ServerOverloaded,
     StorageError,
     TimedOut,
@@ -48,7 +49,15 @@ _SLACK = 1.3  # tokens are estimated
 _USUAL_OUTPUT_TOKENS = 4_096  # of a model that is given no maximum
 _PASSING = frozenset(
     each.kind
-    for each in (ConnectionLost, RateLimited, ServerFailed, ServerOverloaded, TimedOut, Unreachable)
+    for each in (
+        ConnectionLost,
+        RateLimited,
+        ServerFailed,
+        ServerLoading,
+        ServerOverloaded,
+        TimedOut,
+        Unreachable,
+    )
 )
 Settle = Callable[[Sequence[SpendAdded]], Sequence[Change]]
 

@@ -23,7 +23,7 @@ CommonplaceError
     └── ProviderError          a request to a language model failed
         ├── KeyMissing, KeyRejected, PermissionRefused, PaymentRequired
         ├── ModelNotFound, RequestRejected (ContextTooLong)
-        ├── RateLimited, QuotaExhausted, ServerFailed (ServerOverloaded)
+        ├── RateLimited, QuotaExhausted, ServerFailed (ServerOverloaded (ServerLoading))
         ├── Unreachable, TimedOut, ConnectionLost
         ├── Repeating          the reply repeats a short text without end
         └── InvalidReply       not the protocol: HTML, broken JSON, an empty success
@@ -236,6 +236,10 @@ class ServerFailed(ProviderError):
 
 class ServerOverloaded(ServerFailed):
     """The server is overloaded (503, 529, or an overload event during a stream)."""
+
+
+class ServerLoading(ServerOverloaded):
+    """The server answers, but its model is still being loaded."""
 
 
 class Unreachable(ProviderError):

@@ -120,6 +120,7 @@ ERRORS = [
     (502, "", None, "bad gateway", errors.ServerFailed, 4),
     (503, "service_unavailable_error", "server_is_overloaded", "full", errors.ServerOverloaded, 4),
     (504, "", None, "gateway timeout", errors.ServerFailed, 4),
+    (503, "unavailable_error", 503, "Loading model", errors.ServerLoading, 90),
     (529, "overloaded_error", None, "Overloaded", errors.ServerOverloaded, 4),
 ]  # fmt: skip
 
@@ -140,7 +141,7 @@ def test_an_http_error_is_classified_and_retried_where_that_helps(
     heard = ask(server, wire, error(status, kind, code=code, message=words))
     assert type(heard.error) is meaning, heard.error
     assert len(server.posts) == requests
-    assert len(heard.retries) == (requests - 1 if requests == 4 else 0)
+    assert len(heard.retries) == (requests - 1 if requests >= 4 else 0)
     assert "testing" in shown(heard)
     assert words.rstrip(".") in shown(heard)
 

@@ -116,7 +116,7 @@ def _attached(files: AttachmentFiles, names: Sequence[str], terminal: Terminal) 
 def _follow(reply: Reply, terminal: Terminal) -> str:
     """Print the answer as it arrives, and the tools called; return the whole answer."""
     parts: list[str] = []
-    in_text = False
+    in_text, waits_for = False, ""
     while True:
         ended = reply.done.done()
         for event in reply.drain():
@@ -138,8 +138,9 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
             elif isinstance(event, RecallCompleted):
                 if event.notice:
                     terminal.err(translate_lines(event.notice))
-            elif isinstance(event, Retrying):
-                terminal.err(f"{event.reason}; trying again in {event.wait_s:.0f} s")
+            elif isinstance(event, Retrying) and event.reason != waits_for:
+                waits_for = event.reason
+                terminal.err(f"{waits_for}; trying again")
         if ended:
             return "".join(parts)
         if terminal.cancelled():

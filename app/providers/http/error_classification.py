@@ -21,6 +21,7 @@ from app.domain.errors import (
     RateLimited,
     RequestRejected,
     ServerFailed,
+    ServerLoading,
     ServerOverloaded,
     TimedOut,
 )
@@ -176,6 +177,11 @@ _ENDPOINT = _Outcome(
 _RATE = _Outcome(
     RateLimited, "{provider} receives too many requests{wait}", "Wait a little, then retry"
 )
+_LOADING = _Outcome(
+    ServerLoading,
+    "{provider} is still loading its model",
+    "Retry in a while, or choose another model",
+)
 _OVERLOADED = _Outcome(
     ServerOverloaded,
     "{provider} is overloaded{status}",
@@ -242,6 +248,7 @@ _TABLE: tuple[tuple[re.Pattern[str] | None, tuple[int, ...], _Outcome], ...] = (
     (None, (404, 405, 501), _ENDPOINT),
     (None, (413,), _TOO_LARGE),
     (None, (408,), _TIMED_OUT),
+    (re.compile("loading model|model is loading"), (503,), _LOADING),  # llama-server, TGI
     (None, (503, 529), _OVERLOADED),
     (_OVERLOADED_TEXT, (), _OVERLOADED),
     (_RATE_TEXT, (200,), _RATE),

@@ -5,7 +5,8 @@ even when the connection was closed normally.
 
 A request is retried only before any output, and only as the server allows. Exponential waits with
 full jitter (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015) are added to the
-server's Retry-After. A Retry-After of more than a minute is reported instead. `TimedOut` is not
+server's Retry-After. A Retry-After of more than a minute is reported instead. A server that loads
+its model is asked every 2 s for three minutes. `TimedOut` is not
 retried: with a limit of 60 s that would be four minutes, paid four times.
 
 Optional parameters that a server rejects (400 or 422) are omitted, and on success from then on for
@@ -38,6 +39,7 @@ from app.domain.errors import (
     RateLimited,
     Repeating,
     ServerFailed,
+    ServerLoading,
     Unreachable,
 )
 from app.domain.presets import ModelOptions
@@ -57,6 +59,7 @@ from app.providers.wire.unsupported import rejected_parameter, rejects_images, w
 
 _log = logging.getLogger(__name__)
 _RETRIED = (RateLimited, ServerFailed, Unreachable, ConnectionLost)
+_LOADING_WAIT_S, _LOADING_TRIES = 2.0, 90
 IMAGES = "images"  # among rejected parameters
 _OUTPUT = (TextDelta, ThinkingDelta, ToolCallReady)
 
@@ -83,6 +86,8 @@ class RetryPolicy:
         """Return the seconds to wait after so many failures, None for no further attempt."""
         retry_after_s = error.retry_after_s or 0.0
         server_allows = error.retryable and not type(error).retryable
+        if isinstance(error, ServerLoading) and self.tries > 1:
+            return _LOADING_WAIT_S if failures < _LOADING_TRIES else None
         is_retried = isinstance(error, _RETRIED) or server_allows
         if not is_retried or not error.retryable or failures >= self.tries:
             return None
