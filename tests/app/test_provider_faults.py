@@ -108,6 +108,7 @@ ERRORS = [
     (403, "permission_error", None, "not yours", errors.PermissionRefused, 1),
     (404, "not_found_error", "model_not_found", "the model 'x' does not exist", errors.ModelNotFound, 1),
     (404, "not_found_error", None, "model 'test-model' not found", errors.ModelNotFound, 1),
+    (400, "None", 400, "Invalid model name passed in model=x", errors.ModelNotFound, 1),
     (405, "", None, "Method Not Allowed", EndpointMissing, 1),
     (408, "timeout", None, "too slow", errors.TimedOut, 1),
     (409, "conflict_error", None, "busy", errors.RequestRejected, 1),

@@ -223,7 +223,7 @@ _KEY_TEXT = re.compile(
     r"|api[ _-]?key (?:is )?(?:not valid|invalid)"
 )
 _MODEL_TEXT = re.compile(
-    r"model_not_found|not_found_error.{0,9}\bmodel: |unknown_model|unknown model|no such model"
+    r"model_not_found|invalid model name|not_found_error.{0,9}\bmodel: |unknown_model|unknown model|no such model"
     r"|model\b.{0,120}?\b(?:not found|does ?n[o']t exist|is not available)",
     re.DOTALL,
 )
