@@ -223,17 +223,14 @@ def test_invalid_json_is_asked_for_once_more_and_both_answers_are_paid_for(bench
 @each_wire
 @pytest.mark.parametrize(
     ("steps", "answer"),
-    [
-        ([text("<think>Milk or lemon?</think>\n\nLeaves in water.", chunks=9)], "Leaves in water."),
-        ([text("Milk or lemon?\n</think>\nLeaves in water.", chunks=9)], "Leaves in water."),
-        ([thinking("hm"), text("Leaves in water.")], "Leaves in water."),
-        ([text("<think>Milk or lemon? And")], None),
-        ([text("<think>Milk or"), finish("length")], None),
-        ([text("Leaves in"), finish("length")], None),
-        ([text("Leaves in"), finish("brand_new_reason")], None),
-        ([text("")], None),
-    ],
-)
+    [([text("<think>Milk or lemon?</think>\n\nLeaves in water.", chunks=9)], "Leaves in water."),
+     ([text("Milk or lemon?\n</think>\nLeaves in water.", chunks=9)], "Leaves in water."),
+     ([thinking("hm"), text("Leaves in water.")], "Leaves in water."),
+     ([text("<think>Milk or lemon? And")], None),
+     ([text("<think>Milk or"), finish("length")], None),
+     ([text("Leaves in"), finish("length")], None),
+     ([text("Leaves in"), finish("brand_new_reason")], None), ([text("")], None)],
+)  # fmt: skip
 def test_only_a_whole_answer_without_thinking_is_used(
     bench: Bench, steps: list[Step], answer: str | None
 ) -> None:

@@ -145,16 +145,14 @@ def fill(store: Store) -> None:
     add_conversation(store, "three")
     conversation, exchange = first.conversation.id, first.exchanges[0].id
     store.save(
-        changes.TagsChanged(conversation, ("work",)),
-        changes.DraftPut(conversation, "later", AT),
+        changes.TagsChanged(conversation, ("work",)), changes.DraftPut(conversation, "later", AT),
         changes.DraftPut(None, "a beginning", AT),
         changes.SummaryPut("exchange", exchange, conversation, "s", "extractive", "h", AT),
         changes.SummaryPut("conversation", conversation, conversation, "s", "extractive", "h", AT),
         changes.OriginsAdded("claude", "conversation", (("c", conversation),)),
         changes.OriginsAdded("claude", "message", (("m", first.messages[0].id),)),
-        changes.SpendAdded(AT, "chat", "m", 1, 1, 0, 0.1, exchange),
-        *learned(store, first),
-    )
+        changes.SpendAdded(AT, "chat", "m", 1, 1, 0, 0.1, exchange), *learned(store, first),
+    )  # fmt: skip
 
 
 def learned(store: Store, talk: ConversationRecord) -> list[changes.Change]:

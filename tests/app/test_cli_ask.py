@@ -78,15 +78,12 @@ def test_a_private_conversation_is_never_found_but_recalls_others(cli: Console) 
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
-    [
-        ("Hello --private --conversation 1", 2, "--private starts a new conversation"),
-        ("Hello --conversation 99", 1, "There is no conversation "),
-        ("Hello --model nosuch:model", 1, "There is no provider 'nosuch'"),
-        ("Hello --model openai:", 1, "'openai:' is not a model"),
-        ("Hello --model openai", 1, "'openai' is not a model"),
-        ("-", 1, "The message is empty."),
-    ],
-)
+    [("Hello --private --conversation 1", 2, "--private starts a new conversation"),
+     ("Hello --conversation 99", 1, "There is no conversation "),
+     ("Hello --model nosuch:model", 1, "There is no provider 'nosuch'"),
+     ("Hello --model openai:", 1, "'openai:' is not a model"),
+     ("Hello --model openai", 1, "'openai' is not a model"), ("-", 1, "The message is empty.")],
+)  # fmt: skip
 def test_refusals_store_nothing(cli: Console, words: str, code: int, message: str) -> None:
     cli.typed = " \n"
     ran = cli("ask", *words.split())
@@ -183,13 +180,11 @@ def test_tool_calls_are_shown_and_counted(served: Console, server: Loopback) -> 
 
 @pytest.mark.parametrize(
     ("reply", "status", "message"),
-    [
-        (Http(401, error={"type": "invalid_api_key", "message": "Wrong key"}), "failed", "key"),
-        (Http(404, error={"type": "not_found", "message": "No such model"}), "failed", "model"),
-        (CutAfter(900), "interrupted", "connection"),
-    ],
+    [(Http(401, error={"type": "invalid_api_key", "message": "Wrong key"}), "failed", "key"),
+     (Http(404, error={"type": "not_found", "message": "No such model"}), "failed", "model"),
+     (CutAfter(900), "interrupted", "connection")],
     ids=["no key", "no model", "cut"],
-)
+)  # fmt: skip
 def test_a_reply_that_fails_keeps_what_arrived(
     served: Console, server: Loopback, reply: Http | CutAfter, status: str, message: str
 ) -> None:

@@ -323,14 +323,10 @@ def test_a_bug_is_reported_in_a_line_and_logged(
 
 @pytest.mark.parametrize(
     ("raised", "code", "message"),
-    [
-        (ImportError("libEGL.so.1: cannot open"), 1, "The window cannot be opened: libEGL.so.1"),
-        (SystemExit(3), 3, ""),
-        (SystemExit(None), 0, ""),
-        (SystemExit("went wrong"), 1, ""),
-    ],
+    [(ImportError("libEGL.so.1: cannot open"), 1, "The window cannot be opened: libEGL.so.1"),
+     (SystemExit(3), 3, ""), (SystemExit(None), 0, ""), (SystemExit("went wrong"), 1, "")],
     ids=repr,
-)
+)  # fmt: skip
 def test_the_exit_code_of_the_window(
     raised: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -88,27 +88,20 @@ def test_facts_are_added_edited_pinned_and_forgotten(cli: Console) -> None:
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
-    [
-        ("facts list tea", 2, "takes nothing more"),
-        ("facts pin", 2, "takes ID."),
-        ("facts search", 2, "takes QUERY ..."),
-        ("facts edit 2", 2, "takes ID, and a new TEXT or --category"),
-        ("facts pin tea", 1, "'tea' is not a fact ID"),
-        ("facts list --limit 51", 1, "is not a page"),
-        ("facts list --offset -1", 1, "is not a page"),
-        (("facts", "add", " "), 1, "A fact cannot be empty"),
-        ("memory set", 2, ""),
-        ("memory show x", 2, ""),
-        ("memory forget", 2, ""),
-        ("memory forget tea --yes", 2, ""),
-        ("memory save a b", 2, ""),
-        (("memory", "set", "tea " * 1000), 1, "core_memory_max_tokens allows 500"),
-        ("recall Which? --set rag_min_similarity", 2, "is not KEY=VALUE"),
-        ("recall Which? --set rag_min_similarity=2", 1, "a number from 0 to 1"),
-        ("recall Which? --set rag_min=1", 1, "There is no setting 'rag_min'"),
-    ],
+    [("facts list tea", 2, "takes nothing more"), ("facts pin", 2, "takes ID."),
+     ("facts search", 2, "takes QUERY ..."),
+     ("facts edit 2", 2, "takes ID, and a new TEXT or --category"),
+     ("facts pin tea", 1, "'tea' is not a fact ID"), ("facts list --limit 51", 1, "is not a page"),
+     ("facts list --offset -1", 1, "is not a page"),
+     (("facts", "add", " "), 1, "A fact cannot be empty"), ("memory set", 2, ""),
+     ("memory show x", 2, ""), ("memory forget", 2, ""), ("memory forget tea --yes", 2, ""),
+     ("memory save a b", 2, ""),
+     (("memory", "set", "tea " * 1000), 1, "core_memory_max_tokens allows 500"),
+     ("recall Which? --set rag_min_similarity", 2, "is not KEY=VALUE"),
+     ("recall Which? --set rag_min_similarity=2", 1, "a number from 0 to 1"),
+     ("recall Which? --set rag_min=1", 1, "There is no setting 'rag_min'")],
     ids=str,
-)
+)  # fmt: skip
 def test_refusals(
     unchanged: Console, words: str | tuple[str, ...], code: int, message: str
 ) -> None:

@@ -433,16 +433,11 @@ def test_an_encrypted_key_is_unlocked_when_it_is_needed(cli: Console, server: Lo
 
 @pytest.mark.parametrize(
     "words",
-    [
-        "add far --kind compatible --base-url http://example.org/v1",
-        "add odd --kind compatible --base-url ftp://127.0.0.1/v1",
-        "add bare --kind compatible",
-        "add a%b:c --kind compatible --base-url http://127.0.0.1:1/v1",
-        "remove openai",
-        "remove nobody",
-        "test nobody",
-    ],
-)
+    ["add far --kind compatible --base-url http://example.org/v1",
+     "add odd --kind compatible --base-url ftp://127.0.0.1/v1", "add bare --kind compatible",
+     "add a%b:c --kind compatible --base-url http://127.0.0.1:1/v1", "remove openai",
+     "remove nobody", "test nobody"],
+)  # fmt: skip
 def test_providers_that_cannot_exist(cli: Console, words: str) -> None:
     ran = cli("provider", *words.split())
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)

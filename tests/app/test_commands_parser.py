@@ -82,24 +82,14 @@ def test_what_is_a_command(text: str, expected: bool) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "shown", "is_whole"),
-    [
-        ("/", ["/light", "/list", "/help"], False),
-        ("/LI", ["/light", "/list"], False),
-        ("/light", ["/light"], True),
-        ("/list", ["/list"], False),
-        ("/light ", ["on", "dim PERCENT", "lamp [left|right]"], True),
-        ("/light d", ["dim PERCENT"], False),
-        ("/light dim ", [], True),
-        ("/light lamp ", ["left", "right"], True),
-        ("/light lamp l", ["left"], False),
-        ("/light lamp left", [], True),
-        ("/dark", [], True),
-        ("/usr/bin", [], True),
-        ("//", [], True),
-        ("light", [], True),
-        ("/light\n", [], True),
-    ],
-)
+    [("/", ["/light", "/list", "/help"], False), ("/LI", ["/light", "/list"], False),
+     ("/light", ["/light"], True), ("/list", ["/list"], False),
+     ("/light ", ["on", "dim PERCENT", "lamp [left|right]"], True),
+     ("/light d", ["dim PERCENT"], False), ("/light dim ", [], True),
+     ("/light lamp ", ["left", "right"], True), ("/light lamp l", ["left"], False),
+     ("/light lamp left", [], True), ("/dark", [], True), ("/usr/bin", [], True), ("//", [], True),
+     ("light", [], True), ("/light\n", [], True)],
+)  # fmt: skip
 def test_completions(typed: str, shown: list[str], is_whole: bool) -> None:
     found = TABLE.complete(typed)
     assert [each.shown for each in found.candidates] == shown

@@ -58,13 +58,10 @@ def test_unknown_arguments_are_refused(
 
 @pytest.mark.parametrize(
     ("environ", "named"),
-    [
-        ({}, ["DISPLAY"]),
-        ({"DISPLAY": ":65123"}, ["/tmp/.X11-unix/X65123"]),
-        ({"WAYLAND_DISPLAY": "w", "XDG_RUNTIME_DIR": "/nowhere"}, ["/nowhere/w"]),
-        ({"WAYLAND_DISPLAY": "/nowhere/w", "DISPLAY": ":65123"}, ["/nowhere/w", "X65123"]),
-    ],
-)
+    [({}, ["DISPLAY"]), ({"DISPLAY": ":65123"}, ["/tmp/.X11-unix/X65123"]),
+     ({"WAYLAND_DISPLAY": "w", "XDG_RUNTIME_DIR": "/nowhere"}, ["/nowhere/w"]),
+     ({"WAYLAND_DISPLAY": "/nowhere/w", "DISPLAY": ":65123"}, ["/nowhere/w", "X65123"])],
+)  # fmt: skip
 def test_a_display_without_a_server_is_a_problem(environ: dict[str, str], named: list[str]) -> None:
     problem = display_problem(environ) or ""
     assert [each for each in named if each in problem] == named

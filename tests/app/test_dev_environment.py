@@ -67,13 +67,11 @@ def test_the_first_call_does_everything_and_the_second_nothing(installer: Instal
 
 @pytest.mark.parametrize(
     ("change", "done"),
-    [
-        (lambda: dev_environment.LOCK.write_text("one==2\n"), ["lock", "project"]),
-        (lambda: dev_environment.PROJECT.write_text("[project]\nname = 'other'\n"), ["project"]),
-        (lambda: dev_environment.command("commonplace").unlink(), ["project"]),
-    ],
+    [(lambda: dev_environment.LOCK.write_text("one==2\n"), ["lock", "project"]),
+     (lambda: dev_environment.PROJECT.write_text("[project]\nname = 'other'\n"), ["project"]),
+     (lambda: dev_environment.command("commonplace").unlink(), ["project"])],
     ids=["new lock", "changed project", "lost launcher"],
-)
+)  # fmt: skip
 def test_only_what_changed_is_installed_again(
     installer: Installer, change: Callable[[], object], done: list[str]
 ) -> None:

@@ -27,15 +27,11 @@ def _connect() -> None:
 
 @pytest.mark.parametrize(
     ("reach", "host"),
-    [
-        (_connect, "192.0.2.1"),
-        (lambda: socket.getaddrinfo("api.example", 443), "api.example"),
-        (_send_datagram, "192.0.2.1"),
-        (lambda: httpx2.get("http://192.0.2.1/"), "192.0.2.1"),
-        (lambda: asyncio.run(_over_asyncio()), "192.0.2.1"),
-    ],
+    [(_connect, "192.0.2.1"), (lambda: socket.getaddrinfo("api.example", 443), "api.example"),
+     (_send_datagram, "192.0.2.1"), (lambda: httpx2.get("http://192.0.2.1/"), "192.0.2.1"),
+     (lambda: asyncio.run(_over_asyncio()), "192.0.2.1")],
     ids=["socket", "name", "datagram", "http", "asyncio"],
-)
+)  # fmt: skip
 def test_another_machine_cannot_be_reached(
     network: NetworkGuard, reach: Callable[[], object], host: str
 ) -> None:

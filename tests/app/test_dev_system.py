@@ -77,14 +77,12 @@ def test_what_is_missing_is_named_with_the_command(
 
 @pytest.mark.parametrize(
     ("lacks", "environ", "needs", "is_stopped"),
-    [
-        ("X11", {"DISPLAY": ":0"}, "needs_qt", False),
-        ("X11", {"DISPLAY": ":0", "WAYLAND_DISPLAY": "w"}, "needs_display", False),
-        ("X11", {"DISPLAY": ":0"}, "needs_display", True),
-        ("WAYLAND", {"DISPLAY": ":0"}, "needs_display", False),
-        ("WAYLAND", {"WAYLAND_DISPLAY": "w"}, "needs_display", True),
-    ],
-)
+    [("X11", {"DISPLAY": ":0"}, "needs_qt", False),
+     ("X11", {"DISPLAY": ":0", "WAYLAND_DISPLAY": "w"}, "needs_display", False),
+     ("X11", {"DISPLAY": ":0"}, "needs_display", True),
+     ("WAYLAND", {"DISPLAY": ":0"}, "needs_display", False),
+     ("WAYLAND", {"WAYLAND_DISPLAY": "w"}, "needs_display", True)],
+)  # fmt: skip
 def test_only_needed_libraries_are_required(
     monkeypatch: pytest.MonkeyPatch,
     lacks: str,

@@ -90,20 +90,15 @@ def test_divided_words_and_lines_of_a_paragraph_are_joined(page: str, text: str)
 
 @pytest.mark.parametrize(
     ("text", "is_unreadable"),
-    [
-        ("The quarterly report was late again, as we expected.", False),
-        ("def f(x): return {k: v for k, v in x.items() if k}", False),
-        ("月次報告は再び遅れました。" * 20, False),
-        ("| 2021 | 12.5 | 33 |\n| 2022 | 14.0 | 31 |", False),
-        ("Краткий отчёт о встрече в понедельник", False),
-        ("\ue001\ue002\ue003 \ue004\ue005 and", True),
-        ("\ufffd\ufffd\ufffd text \ufffd\ufffd", True),
-        ("bcdf ghjk lmnp qrst vwxz bcdf ghjk lmnp qrst vwxz", True),
-        ("TG9yZW0gaXBzdW0gZG9sb3Igc2l0IGFtZXQgY29uc2VjdGV0dXIgYWRpcGlzY2luZyBlbGl0" * 3, True),
-        ("._=-~*" * 30, True),
-        (" \n\t", True),
-    ],
-)
+    [("The quarterly report was late again, as we expected.", False),
+     ("def f(x): return {k: v for k, v in x.items() if k}", False), ("月次報告は再び遅れました。" * 20, False),
+     ("| 2021 | 12.5 | 33 |\n| 2022 | 14.0 | 31 |", False),
+     ("Краткий отчёт о встрече в понедельник", False),
+     ("\ue001\ue002\ue003 \ue004\ue005 and", True), ("\ufffd\ufffd\ufffd text \ufffd\ufffd", True),
+     ("bcdf ghjk lmnp qrst vwxz bcdf ghjk lmnp qrst vwxz", True),
+     ("TG9yZW0gaXBzdW0gZG9sb3Igc2l0IGFtZXQgY29uc2VjdGV0dXIgYWRpcGlzY2luZyBlbGl0" * 3, True),
+     ("._=-~*" * 30, True), (" \n\t", True)],
+)  # fmt: skip
 def test_garbage_is_told_from_text(text: str, is_unreadable: bool) -> None:
     assert is_garbage(text) is is_unreadable
 

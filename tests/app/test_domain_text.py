@@ -115,12 +115,9 @@ def test_a_derived_uid_is_deterministic() -> None:
 
 @pytest.mark.parametrize(
     ("parts", "text"),
-    [
-        (("Nothing answers at x", "Is the server running?"), "Nothing answers at x. Is the server running?"),
-        (("Wait\u2026", "Retry", ""), "Wait\u2026 Retry."),
-        (("It failed.", " "), "It failed."),
-        ((), ""),
-    ],
+    [(("Nothing answers at x", "Is the server running?"), "Nothing answers at x. Is the server running?"),
+     (("Wait\u2026", "Retry", ""), "Wait\u2026 Retry."), (("It failed.", " "), "It failed."),
+     ((), "")],
 )  # fmt: skip
 def test_each_sentence_keeps_its_own_final_punctuation(parts: tuple[str, ...], text: str) -> None:
     assert sentences(*parts) == text

@@ -256,15 +256,12 @@ def test_the_space_before_answers_until_the_new_one_covers_as_much(desk: Desk) -
 
 @pytest.mark.parametrize(
     ("choices", "shares", "answering"),
-    [
-        ([LOCAL], {"all_minilm": 0.2, "nomic": 0.2}, "nomic_embed_text_"),
-        ([LOCAL, "local:other-embed"], {"all_minilm": 1.0, "nomic": 0.3, "other": 0.1}, MINI_LM),
-        ([FAR], {"all_minilm": 1.0}, MINI_LM),
-        (["nowhere:model"], {"all_minilm": 1.0}, MINI_LM),
-        (["onnx:/no/such/folder"], {"all_minilm": 1.0}, MINI_LM),
-    ],
+    [([LOCAL], {"all_minilm": 0.2, "nomic": 0.2}, "nomic_embed_text_"),
+     ([LOCAL, "local:other-embed"], {"all_minilm": 1.0, "nomic": 0.3, "other": 0.1}, MINI_LM),
+     ([FAR], {"all_minilm": 1.0}, MINI_LM), (["nowhere:model"], {"all_minilm": 1.0}, MINI_LM),
+     (["onnx:/no/such/folder"], {"all_minilm": 1.0}, MINI_LM)],
     ids=["as poor", "second change", "no consent", "no provider", "no folder"],
-)
+)  # fmt: skip
 def test_the_space_that_covers_most_of_those_usable_answers(
     desk: Desk, choices: list[str], shares: dict[str, float], answering: str
 ) -> None:

@@ -29,13 +29,10 @@ PIECES = (
     "\u200b", "unbelievably", "ΑΒΓ", "привет", "한국어", "123.45", "\u0e01\u0e33", "<s>", "\ue000",
 )  # fmt: skip
 TEXTS = (
-    "The cat sleeps on the warm windowsill.",
-    "",
-    "A kitten is napping in the sun by the window.",
-    "The quarterly budget must be approved by the finance committee. " * 60,
-    "ok",
+    "The cat sleeps on the warm windowsill.", "", "A kitten is napping in the sun by the window.",
+    "The quarterly budget must be approved by the finance committee. " * 60, "ok",
     "Die Katze schläft. 猫が寝ている。 😺",
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -99,14 +99,11 @@ def as_numbers(entries: list[dict[str, Any]]) -> object:
 
 @pytest.mark.parametrize(
     ("model", "step"),
-    [
-        (OTHER, vectors(change=lambda entries: entries[::-1])),
-        (OTHER, vectors(change=lambda entries: [{"embedding": e["embedding"]} for e in entries])),
-        (OPENAI, vectors(1536)),
-        (OPENAI, vectors(1536, as_numbers)),
-    ],
+    [(OTHER, vectors(change=lambda entries: entries[::-1])),
+     (OTHER, vectors(change=lambda entries: [{"embedding": e["embedding"]} for e in entries])),
+     (OPENAI, vectors(1536)), (OPENAI, vectors(1536, as_numbers))],
     ids=["index", "no index", "base64", "numbers instead of base64"],
-)
+)  # fmt: skip
 def test_any_form_is_read(server: Loopback, build: Build, model: RemoteModel, step: Step) -> None:
     server.always(step)
     dimension = model.dimension or 8
@@ -180,11 +177,9 @@ def test_two_servers_never_share_a_space() -> None:
 @given(st.text(max_size=400), st.integers(10, 60))
 def test_chunks_cover_all_words_and_stay_below_the_limit(text: str, max_tokens: int) -> None:
     embedder = RemoteEmbedder(
-        Endpoint("testing", check_base_url("http://127.0.0.1:9"), lambda: None),
-        OTHER,
-        EventLoopThread("unused"),
-        RateLimiter(lambda: None),
-    )
+        Endpoint("testing", check_base_url("http://127.0.0.1:9"), lambda: None), OTHER,
+        EventLoopThread("unused"), RateLimiter(lambda: None),
+    )  # fmt: skip
     pieces = embedder.chunks(text, max_tokens, max_tokens // 10)
     covered = {at for start, end in pieces for at in range(start, end)}
     assert all(at in covered for at, letter in enumerate(text) if not letter.isspace())

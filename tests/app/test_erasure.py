@@ -53,14 +53,12 @@ def add_secret(store: Store) -> ConversationId:
     probe = {"question": CANARY, "exchange_id": exchange.id}
     store.save(
         changes.SummaryPut("conversation", here, here, CANARY, "m", "h", AT),
-        changes.TagsChanged(here, (CANARY,)),
-        changes.DraftPut(here, CANARY, AT),
+        changes.TagsChanged(here, (CANARY,)), changes.DraftPut(here, CANARY, AT),
         changes.MemoryPut(Memory(store.ids.passage(), new_uid(), CANARY, AT, *place)),
         changes.ToolSummaryPut(store.ids.passage(), *place, message, 0, CANARY, "m", AT),
-        changes.ProfilePut(profile),
-        changes.ProfileReviewPut(ProfileReview(AT, "key", profile)),
+        changes.ProfilePut(profile), changes.ProfileReviewPut(ProfileReview(AT, "key", profile)),
         changes.SettingPut("probe_questions", json.dumps(json.dumps([probe]))),
-    )
+    )  # fmt: skip
     for worker, item in (
         ("exchange_summarizer", exchange.id), ("conversation_summarizer", here),
         ("knowledge_extractor", exchange.id), ("embedding_pipeline", fact.id),

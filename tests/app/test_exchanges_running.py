@@ -88,14 +88,12 @@ def test_text_that_proves_to_be_thinking_is_stored_as_thinking(chat_with: MakeCh
 
 @pytest.mark.parametrize(
     ("script", "status", "kind"),
-    [
-        ([Finished(FinishReason.STOP)], FAILED, "empty"),
-        ([TextDelta(" \n"), Finished(FinishReason.STOP)], INTERRUPTED, "empty"),
-        ([ThinkingDelta("hm"), Finished(FinishReason.STOP)], INTERRUPTED, "empty"),
-        ([TextDelta("Half"), Finished(FinishReason.UNKNOWN)], INTERRUPTED, "unknown_end"),
-        ([TextDelta("Half"), Finished(FinishReason.LENGTH)], INTERRUPTED, "length"),
-    ],
-)
+    [([Finished(FinishReason.STOP)], FAILED, "empty"),
+     ([TextDelta(" \n"), Finished(FinishReason.STOP)], INTERRUPTED, "empty"),
+     ([ThinkingDelta("hm"), Finished(FinishReason.STOP)], INTERRUPTED, "empty"),
+     ([TextDelta("Half"), Finished(FinishReason.UNKNOWN)], INTERRUPTED, "unknown_end"),
+     ([TextDelta("Half"), Finished(FinishReason.LENGTH)], INTERRUPTED, "length")],
+)  # fmt: skip
 def test_only_a_whole_answer_is_complete(
     chat_with: MakeChat, script: list[object], status: ExchangeStatus, kind: str
 ) -> None:
@@ -286,16 +284,14 @@ def test_another_model_answers_once_and_the_conversation_keeps_its_own(chat_with
 # -- replies that do not complete
 @pytest.mark.parametrize(
     ("script", "status", "kind"),
-    [
-        ([TextDelta("Half")], INTERRUPTED, "connection_lost"),
-        ([TextDelta("Half"), ConnectionLost("Lost")], INTERRUPTED, ConnectionLost("").kind),
-        ([TextDelta("Half"), Finished(FinishReason.LENGTH)], INTERRUPTED, "length"),
-        ([TextDelta("Half"), Finished(FinishReason.REFUSED)], INTERRUPTED, "refused"),
-        ([TextDelta("Half"), ValueError("a bug")], INTERRUPTED, "bug"),
-        ([KeyMissing("No key", "Enter one.")], ExchangeStatus.FAILED, KeyMissing("").kind),
-    ],
+    [([TextDelta("Half")], INTERRUPTED, "connection_lost"),
+     ([TextDelta("Half"), ConnectionLost("Lost")], INTERRUPTED, ConnectionLost("").kind),
+     ([TextDelta("Half"), Finished(FinishReason.LENGTH)], INTERRUPTED, "length"),
+     ([TextDelta("Half"), Finished(FinishReason.REFUSED)], INTERRUPTED, "refused"),
+     ([TextDelta("Half"), ValueError("a bug")], INTERRUPTED, "bug"),
+     ([KeyMissing("No key", "Enter one.")], ExchangeStatus.FAILED, KeyMissing("").kind)],
     ids=["no end", "connection", "length", "refused", "bug", "no key"],
-)
+)  # fmt: skip
 def test_a_reply_that_fails_is_retried_in_its_exchange(
     chat_with: MakeChat, script: list[object], status: ExchangeStatus, kind: str
 ) -> None:

@@ -73,11 +73,9 @@ def add_value(store: Store) -> int:
     prompt = StoredPrompt(exchange.id, here, AT, "openai:m", 1_000, 2_000, (part,), ())
     probes = json.dumps([{"question": VALUE, "exchange_id": exchange.id}], ensure_ascii=False)
     store.save(
-        changes.MessagesAdded((call, result)),
-        changes.ExchangePut(grown),
+        changes.MessagesAdded((call, result)), changes.ExchangePut(grown),
         changes.SummaryPut("conversation", here, here, VALUE, "m", "h", AT),
-        changes.TagsChanged(here, (VALUE, "kept")),
-        changes.DraftPut(here, VALUE, AT),
+        changes.TagsChanged(here, (VALUE, "kept")), changes.DraftPut(here, VALUE, AT),
         changes.MemoryPut(Memory(store.ids.passage(), new_uid(), f"Keep {VALUE}", AT, *place)),
         changes.CoreMemoryPut(f"First\nUses {VALUE}", "user", AT),
         changes.MemoryWritePut(MemoryWrite(new_uid(), here, exchange.id, "m", AT, new=VALUE)),
@@ -87,7 +85,7 @@ def add_value(store: Store) -> int:
         changes.PromptStored(prompt),
         changes.SettingPut("system_prompt", json.dumps(f"Hide {VALUE}", ensure_ascii=False)),
         changes.SettingPut("probe_questions", json.dumps(probes, ensure_ascii=False)),
-    )
+    )  # fmt: skip
     return here
 
 

@@ -183,17 +183,14 @@ def test_a_bad_member_is_reported_and_the_rest_is_read(
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [
-        (_zip({"c.json": _GOOD}, zipfile.ZIP_BZIP2), "packed with bzip2"),
-        (_zip({"c.json": _GOOD}, zipfile.ZIP_LZMA), "packed with LZMA"),
-        (_lying_bomb(), "its size or checksum"),
-        (_wrong_checksum(), "its size or checksum"),
-        (_entry_patched(_zip({"a.json": _GOOD, "b.json": _GOOD}), 42, _size(0)), "overlap"),
-        (_with_good({}).replace(b"conversations.", b"conversationz.", 1), "name differs"),
-        (_patched(_zip({"a.json": _GOOD, "b.json": _GOOD}), b"PK\1\2", b"PK\1\3"), "damaged"),
-        *((_TRUNCATED[: len(_TRUNCATED) * share // 100], "truncated") for share in (10, 50, 99)),
-    ],
-)
+    [(_zip({"c.json": _GOOD}, zipfile.ZIP_BZIP2), "packed with bzip2"),
+     (_zip({"c.json": _GOOD}, zipfile.ZIP_LZMA), "packed with LZMA"),
+     (_lying_bomb(), "its size or checksum"), (_wrong_checksum(), "its size or checksum"),
+     (_entry_patched(_zip({"a.json": _GOOD, "b.json": _GOOD}), 42, _size(0)), "overlap"),
+     (_with_good({}).replace(b"conversations.", b"conversationz.", 1), "name differs"),
+     (_patched(_zip({"a.json": _GOOD, "b.json": _GOOD}), b"PK\1\2", b"PK\1\3"), "damaged"),
+     *((_TRUNCATED[: len(_TRUNCATED) * share // 100], "truncated") for share in (10, 50, 99))],
+)  # fmt: skip
 def test_a_damaged_zip_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     with pytest.raises(ImportRefused, match=why) as refused:
         _read(tmp_path / "a.zip", content)

@@ -121,10 +121,9 @@ def test_a_picture_that_was_made_is_kept_and_an_unknown_item_is_named(tmp_path: 
 def test_a_log_of_2025_has_items_as_they_are(tmp_path: Path) -> None:
     records = [
         {"id": _ROOT, "timestamp": "2025-05-07T17:24:21Z", "instructions": None},
-        {"record_type": "state"},
-        _said(0, "user", "Ohm?")["payload"],
+        {"record_type": "state"}, _said(0, "user", "Ohm?")["payload"],
         _said(0, "assistant", "A unit.")["payload"],
-    ]
+    ]  # fmt: skip
     (found,), skipped = _read(_rollout(tmp_path, _ROOT, records))
     assert [each.role for each in found.messages] == [Role.USER, Role.ASSISTANT]
     assert found.source_id == _ROOT

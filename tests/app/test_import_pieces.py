@@ -135,15 +135,12 @@ def test_conversations_are_found_in_every_form(text: str, events: list[type]) ->
 
 @pytest.mark.parametrize(
     ("damaged", "flaw"),
-    [
-        ('{"a": }', "it is not valid JSON"),
-        ('{"a": "b" "c"}', "it is not valid JSON"),
-        ('{"a": 01}', "it is not valid JSON"),
-        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "it is nested too deeply"),
-        ('{"a": [' + "[]," * 600_000 + "[]]}", "it is larger than 32 MB"),
-    ],
+    [('{"a": }', "it is not valid JSON"), ('{"a": "b" "c"}', "it is not valid JSON"),
+     ('{"a": 01}', "it is not valid JSON"),
+     ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "it is nested too deeply"),
+     ('{"a": [' + "[]," * 600_000 + "[]]}", "it is larger than 32 MB")],
     ids=range(5),
-)
+)  # fmt: skip
 def test_a_damaged_message_is_reported_and_the_next_one_read(damaged: str, flaw: str) -> None:
     text = '{"mapping": {"x": ' + damaged + ', "y": {"b": 2}}}'
     entries = [event for event in _events(text) if isinstance(event, MessageEntry)]

@@ -88,17 +88,15 @@ def test_an_export_is_detected_by_its_content(tmp_path: Path, name: str, start: 
 
 @pytest.mark.parametrize(
     ("files", "reports"),
-    [
-        ({"user.json": '{"id": "u"}', "message_feedback.json": "[]", "manifest.json": "{}"}, []),
-        ({"group_chats.json": '{"chats": []}', "library_files.json": '[{"id": "x"}]'}, []),
-        ({"group_chats.json": '{"chats": [{"id": "g"}]}'}, ["group chats"]),
-        ({"memories.json": '[{"conversations_memory": "boats"}]'}, ["core memory"]),
-        ({"projects.json": '[{"uuid": "p"}]', "projects/p.json": '{"docs": []}'}, ["projects"] * 2),
-        ({"other.json": '{"milk": 2}', "abc": "\0"}, ["JSON of an unknown", "1 more file"]),
-        ({"abc": "\0", "def": "\0"}, ["2 more files contain"]),
-        ({f"{number}.json": "{}" for number in range(102)}, ["JSON"] * 100 + ["2 more like these"]),
-    ],
-)
+    [({"user.json": '{"id": "u"}', "message_feedback.json": "[]", "manifest.json": "{}"}, []),
+     ({"group_chats.json": '{"chats": []}', "library_files.json": '[{"id": "x"}]'}, []),
+     ({"group_chats.json": '{"chats": [{"id": "g"}]}'}, ["group chats"]),
+     ({"memories.json": '[{"conversations_memory": "boats"}]'}, ["core memory"]),
+     ({"projects.json": '[{"uuid": "p"}]', "projects/p.json": '{"docs": []}'}, ["projects"] * 2),
+     ({"other.json": '{"milk": 2}', "abc": "\0"}, ["JSON of an unknown", "1 more file"]),
+     ({"abc": "\0", "def": "\0"}, ["2 more files contain"]),
+     ({f"{number}.json": "{}" for number in range(102)}, ["JSON"] * 100 + ["2 more like these"])],
+)  # fmt: skip
 def test_other_files_beside_an_export_are_reported_last(
     tmp_path: Path, files: dict[str, str], reports: list[str]
 ) -> None:

@@ -207,14 +207,12 @@ def waiting(store: Store) -> list[int]:
 
 @pytest.mark.parametrize(
     ("summaries", "due", "latest"),
-    [
-        ((summarised(),), [1, 0], "They spoke of colours."),
-        ((summarised(), summarised("Blue was named.", of="a0")), [0, 0], "They spoke of colours."),
-        ((summarised(days=-1), summarised("Blue.", -1, of="a0")), [1, 1], "They spoke of colours."),
-        ((summarised("Newer", 2), summarised("Older", 1)), [1, 0], "Newer"),
-        ((summarised(of="nowhere"),), [1, 1], None),
-    ],
-)
+    [((summarised(),), [1, 0], "They spoke of colours."),
+     ((summarised(), summarised("Blue was named.", of="a0")), [0, 0], "They spoke of colours."),
+     ((summarised(days=-1), summarised("Blue.", -1, of="a0")), [1, 1], "They spoke of colours."),
+     ((summarised("Newer", 2), summarised("Older", 1)), [1, 0], "Newer"),
+     ((summarised(of="nowhere"),), [1, 1], None)],
+)  # fmt: skip
 def test_imported_summaries_are_current_unless_their_source_is_newer(
     store: Store, summaries: tuple[PortableSummary, ...], due: list[int], latest: str | None
 ) -> None:

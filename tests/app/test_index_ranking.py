@@ -44,20 +44,16 @@ def made_table(*rows: Mapping[str, Any]) -> CandidateTable:
         return np.array(padded, np.int64).reshape(len(rows), NEAR)
 
     return CandidateTable(
-        parts=np.array(column("part", 0), np.int64),
-        words=np.array(column("words", 1.0), float),
+        parts=np.array(column("part", 0), np.int64), words=np.array(column("words", 1.0), float),
         context=np.array(column("context", 1.0), float),
         coverage=np.array(column("coverage", 0.5), float),
         traits=np.array([each.packed() for each in column("traits", PLAIN)], np.int64),
         labels=np.array([label_number(each) for each in column("label", "")], np.int64),
-        before=beside("before"),
-        after=beside("after"),
+        before=beside("before"), after=beside("after"),
         asked_words=np.array(column("asked_words", 0.0), float),
         asked_traits=np.array([each.packed() for each in column("asked", Traits(0))], np.int64),
-        dated=np.array(column("dated", 0.0), float),
-        weight=4.0,
-        reach=4.0,
-    )
+        dated=np.array(column("dated", 0.0), float), weight=4.0, reach=4.0,
+    )  # fmt: skip
 
 
 def order(
@@ -85,19 +81,16 @@ def column(
 
 @pytest.mark.parametrize(
     ("feature", "better", "worse", "cosines"),
-    [
-        ("words", {"words": 2.0}, {}, None),
-        ("context_words", {"context": 2.0}, {}, None),
-        ("coverage", {"coverage": 1.0}, {}, None),
-        ("answers_words", {"asked": ASKS, "asked_words": 3.0}, {"asked_words": 3.0}, None),
-        ("asking", {"traits": Traits(20, asking=1.0)}, {"traits": Traits(20)}, None),
-        ("own_side", {"traits": Traits(20, own_side=True)}, {}, None),
-        ("dated", {"dated": 1.0}, {"dated": 0.3}, None),
-        ("cosine", {}, {}, {OLD: 0.8, NEW: 0.2, OTHER: 0.1}),
-        ("context_cosine", BESIDE_NEAR, BESIDE_FAR, FAR),
-        ("answers_cosine", BESIDE_NEAR | {"asked": ASKS}, BESIDE_FAR | {"asked": ASKS}, FAR),
-    ],
-)
+    [("words", {"words": 2.0}, {}, None), ("context_words", {"context": 2.0}, {}, None),
+     ("coverage", {"coverage": 1.0}, {}, None),
+     ("answers_words", {"asked": ASKS, "asked_words": 3.0}, {"asked_words": 3.0}, None),
+     ("asking", {"traits": Traits(20, asking=1.0)}, {"traits": Traits(20)}, None),
+     ("own_side", {"traits": Traits(20, own_side=True)}, {}, None),
+     ("dated", {"dated": 1.0}, {"dated": 0.3}, None),
+     ("cosine", {}, {}, {OLD: 0.8, NEW: 0.2, OTHER: 0.1}),
+     ("context_cosine", BESIDE_NEAR, BESIDE_FAR, FAR),
+     ("answers_cosine", BESIDE_NEAR | {"asked": ASKS}, BESIDE_FAR | {"asked": ASKS}, FAR)],
+)  # fmt: skip
 def test_each_feature_tells_two_messages_apart(
     feature: str,
     better: Mapping[str, Any],
@@ -264,17 +257,14 @@ def test_context_parts_are_candidates_and_their_neighbors() -> None:
 SCORES = st.floats(0, 60) | st.just(0.0)
 ROWS = st.fixed_dictionaries(
     {
-        "words": SCORES,
-        "context": SCORES,
-        "coverage": st.floats(0, 1),
-        "asked_words": SCORES,
+        "words": SCORES, "context": SCORES, "coverage": st.floats(0, 1), "asked_words": SCORES,
         "label": st.sampled_from(["", "ana", "ben"]),
         "traits": st.builds(Traits, st.integers(0, 4095), st.floats(0, 1), *[st.booleans()] * 2),
         "asked": st.builds(Traits, st.integers(0, 4095), st.floats(0, 1)),
         "before": st.lists(st.integers(1, 9), max_size=NEAR),
         "after": st.lists(st.integers(1, 9), max_size=NEAR),
     }
-)
+)  # fmt: skip
 
 
 @given(

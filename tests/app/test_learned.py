@@ -120,16 +120,13 @@ def full(store: Store) -> tuple[ConversationRecord, ConversationRecord]:
     place = (source.conversation.id, exchange.id)
     memory = Memory(store.ids.passage(), new_uid(), "tea at five", AT, *place)
     store.save(
-        FactPut(fact),
-        passage,
+        FactPut(fact), passage,
         ExtractionDone(exchange.id, source.conversation.id, "h", BY_PATTERNS, 1, AT),
-        MemoryPut(memory),
-        CoreMemoryPut("Likes tea.", "user", AT),
+        MemoryPut(memory), CoreMemoryPut("Likes tea.", "user", AT),
         ToolSummaryPut(store.ids.passage(), *place, exchange.message_ids[0], 0, "read", "m", AT),
-        PromptStored(prompt_of(asker, source)),
-        FeedbackPut(passage_id(source), Verdict.UP, AT),
+        PromptStored(prompt_of(asker, source)), FeedbackPut(passage_id(source), Verdict.UP, AT),
         ConversationEdited(source.conversation.id, recalls=False),
-    )
+    )  # fmt: skip
     return source, asker
 
 

@@ -29,23 +29,18 @@ def page(manual: FakeManual, source: str) -> ListedDocument:
 # -- lists
 @pytest.mark.parametrize(
     ("line", "pages"),
-    [
-        ("grep (1)             - print lines", {("grep", "1"): "print lines"}),
-        ("grep(1) - print lines", {("grep", "1"): "print lines"}),
-        ("fopen, fdopen(3) - open", {("fopen", "3"): "open", ("fdopen", "3"): "open"}),
-        ("fopen(3), x(2) - open", {("fopen", "3"): "open", ("x", "2"): "open"}),
-        ("SSL_new (3ssl) - make - it", {("SSL_new", "3ssl"): "make - it"}),
-        ("File::Temp (3perl)   - a file", {("File::Temp", "3perl"): "a file"}),
-        ("[ (1)                - check", {("[", "1"): "check"}),
-        ("git-log (1) [git log] - show", {("git-log", "1"): "show"}),
-        ("../../etc/passwd (1) - a path", {}),
-        ("-Hfirefox (1)        - an option", {}),
-        ("x (1; rm -rf)        - a shell", {}),
-        ("no section           - nothing", {}),
-        (".: nothing appropriate.", {}),
-        ("", {}),
-    ],
-)
+    [("grep (1)             - print lines", {("grep", "1"): "print lines"}),
+     ("grep(1) - print lines", {("grep", "1"): "print lines"}),
+     ("fopen, fdopen(3) - open", {("fopen", "3"): "open", ("fdopen", "3"): "open"}),
+     ("fopen(3), x(2) - open", {("fopen", "3"): "open", ("x", "2"): "open"}),
+     ("SSL_new (3ssl) - make - it", {("SSL_new", "3ssl"): "make - it"}),
+     ("File::Temp (3perl)   - a file", {("File::Temp", "3perl"): "a file"}),
+     ("[ (1)                - check", {("[", "1"): "check"}),
+     ("git-log (1) [git log] - show", {("git-log", "1"): "show"}),
+     ("../../etc/passwd (1) - a path", {}), ("-Hfirefox (1)        - an option", {}),
+     ("x (1; rm -rf)        - a shell", {}), ("no section           - nothing", {}),
+     (".: nothing appropriate.", {}), ("", {})],
+)  # fmt: skip
 def test_a_line_of_the_list_is_parsed(line: str, pages: object) -> None:
     assert parse_list(line) == pages
 
@@ -132,12 +127,10 @@ def test_a_missing_man_and_an_empty_manual_are_reported(
 
 @pytest.mark.parametrize(
     ("how", "limits", "problem"),
-    [
-        ("hang", ProcessLimits(0.3, 1 << 20), "took longer"),
-        ("endless", ProcessLimits(20, 1 << 20), "wrote more than 1 MB"),
-        (None, ProcessLimits(20, 1 << 20), "man 1 bad"),
-    ],
-)
+    [("hang", ProcessLimits(0.3, 1 << 20), "took longer"),
+     ("endless", ProcessLimits(20, 1 << 20), "wrote more than 1 MB"),
+     (None, ProcessLimits(20, 1 << 20), "man 1 bad")],
+)  # fmt: skip
 def test_a_page_that_cannot_be_read_is_reported(
     manual: FakeManual, how: str | None, limits: ProcessLimits, problem: str
 ) -> None:

@@ -52,14 +52,13 @@ def recall(store: Store, source: ConversationRecord, here: ConversationRecord) -
 
 HONEST = (
     ("Please remember that I live in Oslo", "The user lives in Oslo"),
-    ("Merk dir bitte: ich wohne in Oslo", "Der Nutzer wohnt in Oslo"),
-    ("我住在奥斯陆", "用户住在奥斯陆"),
+    ("Merk dir bitte: ich wohne in Oslo", "Der Nutzer wohnt in Oslo"), ("我住在奥斯陆", "用户住在奥斯陆"),
     ("I keep bees, what do they eat in winter?", "User keeps bees."),
     ("Please save \u201cI keep bees\u201d.", "User keeps bees."),
     ("I do enjoy dry humour, and keep your answers short.", "Enjoys dry humour in short answers."),
     ("My daughter Lena turned six", "The user has a six-year-old daughter, Lena."),
     ("From now on metric units only.", "Use metric units."),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("said", "note"), HONEST)
@@ -176,18 +175,15 @@ def test_undo_brings_the_wording_before_back_also_after_a_restart(data_dir: Path
 
 @pytest.mark.parametrize(
     ("before", "old", "new"),
-    [
-        ("User likes tea and coffee", "and coffee", ""),
-        ("User likes tea and coffee\nSails", "User likes tea", ""),
-        ("Sails\nUser likes tea and coffee\nSkis", "User likes tea", ""),
-        ("Sails\nUser likes tea and coffee\nSkis", "likes tea and", ""),
-        ("Sails\nUser likes tea\nAnd coffee\nSkis", "tea\nAnd", ""),
-        ("Sails\nUser likes tea\nSkis", "Skis", ""),
-        ("Has milk\nLikes tea", "tea", "milk"),
-        ("Likes tea\nLikes tea and coffee", "and coffee", ""),
-        ("Likes tea", "tea", "rice\n\nand milk"),
-    ],
-)
+    [("User likes tea and coffee", "and coffee", ""),
+     ("User likes tea and coffee\nSails", "User likes tea", ""),
+     ("Sails\nUser likes tea and coffee\nSkis", "User likes tea", ""),
+     ("Sails\nUser likes tea and coffee\nSkis", "likes tea and", ""),
+     ("Sails\nUser likes tea\nAnd coffee\nSkis", "tea\nAnd", ""),
+     ("Sails\nUser likes tea\nSkis", "Skis", ""), ("Has milk\nLikes tea", "tea", "milk"),
+     ("Likes tea\nLikes tea and coffee", "and coffee", ""),
+     ("Likes tea", "tea", "rice\n\nand milk")],
+)  # fmt: skip
 @pytest.mark.parametrize("is_proposed", [False, True])
 def test_undo_brings_the_wording_before_back(
     services: Services, before: str, old: str, new: str, is_proposed: bool

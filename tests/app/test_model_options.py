@@ -23,27 +23,25 @@ OLDER = (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 
 @pytest.mark.parametrize(
     ("options", "temperature", "lowest", "highest"),
-    [
-        (openai_options("gpt-4o-mini"), True, None, None),
-        (openai_options("ft:gpt-4.1-mini:acme::x"), True, None, None),
-        (openai_options("gpt-5-chat-latest"), True, None, None),
-        (openai_options("o4-mini"), False, "low", "high"),
-        (openai_options("gpt-5-mini-2025-08-07"), False, "minimal", "high"),
-        (openai_options("gpt-5.1"), False, "none", "high"),
-        (openai_options("gpt-5.4-nano"), False, "none", "xhigh"),
-        (openai_options("gpt-5.4-pro"), False, "medium", "xhigh"),
-        (openai_options("gpt-6-sol"), False, "none", "max"),
-        (openai_options("something-new"), True, "none", "max"),
-        (anthropic_options("claude-3-5-haiku-latest"), False, None, None),
-        (anthropic_options("claude-3-7-sonnet-latest"), False, "none", "high"),
-        (anthropic_options("claude-sonnet-4-5-20250929"), False, "none", "high"),
-        (anthropic_options("claude-opus-4-6"), False, "none", "max"),
-        (anthropic_options("claude-haiku-5-5"), False, "none", "max"),
-        (compatible_options("qwen3:8b"), True, "none", "high"),
-        (compatible_options("openai/gpt-5.2"), False, "none", "xhigh"),
-        (compatible_options("gpt-oss:20b"), True, "low", "high"),
-    ],
-)
+    [(openai_options("gpt-4o-mini"), True, None, None),
+     (openai_options("ft:gpt-4.1-mini:acme::x"), True, None, None),
+     (openai_options("gpt-5-chat-latest"), True, None, None),
+     (openai_options("o4-mini"), False, "low", "high"),
+     (openai_options("gpt-5-mini-2025-08-07"), False, "minimal", "high"),
+     (openai_options("gpt-5.1"), False, "none", "high"),
+     (openai_options("gpt-5.4-nano"), False, "none", "xhigh"),
+     (openai_options("gpt-5.4-pro"), False, "medium", "xhigh"),
+     (openai_options("gpt-6-sol"), False, "none", "max"),
+     (openai_options("something-new"), True, "none", "max"),
+     (anthropic_options("claude-3-5-haiku-latest"), False, None, None),
+     (anthropic_options("claude-3-7-sonnet-latest"), False, "none", "high"),
+     (anthropic_options("claude-sonnet-4-5-20250929"), False, "none", "high"),
+     (anthropic_options("claude-opus-4-6"), False, "none", "max"),
+     (anthropic_options("claude-haiku-5-5"), False, "none", "max"),
+     (compatible_options("qwen3:8b"), True, "none", "high"),
+     (compatible_options("openai/gpt-5.2"), False, "none", "xhigh"),
+     (compatible_options("gpt-oss:20b"), True, "low", "high")],
+)  # fmt: skip
 def test_each_family_has_its_options(
     options: ModelOptions, temperature: bool, lowest: str | None, highest: str | None
 ) -> None:

@@ -248,17 +248,14 @@ def test_a_claim_needs_a_turn_in_which_the_user_said_something(
 
 @pytest.mark.parametrize(
     ("claim", "days", "current", "past"),
-    [
-        (said("The user lives in Rome.", op="update"), 1, {"Rome"}, {"Oslo"}),
-        (said("The user lives in Rome.", op="add"), 1, {"Rome", "Oslo"}, set()),
-        (said("The user lives in Rome.", op="update"), -1, {"Oslo"}, {"Rome"}),
-        (said("", op="end"), 1, set(), {"Oslo"}),
-        (said("", op="end"), -1, {"Oslo"}, set()),
-        (said("The user lives in Rome.", op="update", id=999_999), 1, {"Rome", "Oslo"}, set()),
-        (said("", op="none"), 1, {"Oslo"}, set()),
-        (said("The user lives in Oslo.", op="update"), 1, {"Oslo"}, set()),
-        (said("The user lives in Rome.", valid_to="2020-01-01"), 1, {"Oslo"}, {"Rome"}),
-    ],
+    [(said("The user lives in Rome.", op="update"), 1, {"Rome"}, {"Oslo"}),
+     (said("The user lives in Rome.", op="add"), 1, {"Rome", "Oslo"}, set()),
+     (said("The user lives in Rome.", op="update"), -1, {"Oslo"}, {"Rome"}),
+     (said("", op="end"), 1, set(), {"Oslo"}), (said("", op="end"), -1, {"Oslo"}, set()),
+     (said("The user lives in Rome.", op="update", id=999_999), 1, {"Rome", "Oslo"}, set()),
+     (said("", op="none"), 1, {"Oslo"}, set()),
+     (said("The user lives in Oslo.", op="update"), 1, {"Oslo"}, set()),
+     (said("The user lives in Rome.", valid_to="2020-01-01"), 1, {"Oslo"}, {"Rome"})],
     ids=["update", "add", "update from before", "end", "end from before", "unknown id", "none",
          "the same", "over already"],
 )  # fmt: skip

@@ -10,19 +10,17 @@ from app.providers.http.base_url import check_base_url, with_scheme
 
 @pytest.mark.parametrize(
     ("typed", "text", "origin", "is_loopback"),
-    [
-        ("https://api.openai.com/v1", "https://api.openai.com/v1", "https://api.openai.com", False),
-        (" https://API.OpenAI.com/v1/ \n", "https://api.openai.com/v1", "https://api.openai.com", False),
-        ("https://api.example.com:443", "https://api.example.com", "https://api.example.com", False),
-        ("HTTPS://x.example:8443/a/b", "https://x.example:8443/a/b", "https://x.example:8443", False),
-        ("http://localhost:11434/v1", "http://localhost:11434/v1", "http://localhost:11434", True),
-        ("http://127.0.0.1:80/v1", "http://127.0.0.1/v1", "http://127.0.0.1", True),
-        ("http://127.9.9.9", "http://127.9.9.9", "http://127.9.9.9", True),
-        ("http://[::1]:8080/v1", "http://[::1]:8080/v1", "http://[::1]:8080", True),
-        ("http://ollama.localhost/v1", "http://ollama.localhost/v1", "http://ollama.localhost", True),
-        ("https://xn--pi-8kc.example", "https://xn--pi-8kc.example", "https://xn--pi-8kc.example", False),
-        ("https://model_server/v1", "https://model_server/v1", "https://model_server", False),
-    ],
+    [("https://api.openai.com/v1", "https://api.openai.com/v1", "https://api.openai.com", False),
+     (" https://API.OpenAI.com/v1/ \n", "https://api.openai.com/v1", "https://api.openai.com", False),
+     ("https://api.example.com:443", "https://api.example.com", "https://api.example.com", False),
+     ("HTTPS://x.example:8443/a/b", "https://x.example:8443/a/b", "https://x.example:8443", False),
+     ("http://localhost:11434/v1", "http://localhost:11434/v1", "http://localhost:11434", True),
+     ("http://127.0.0.1:80/v1", "http://127.0.0.1/v1", "http://127.0.0.1", True),
+     ("http://127.9.9.9", "http://127.9.9.9", "http://127.9.9.9", True),
+     ("http://[::1]:8080/v1", "http://[::1]:8080/v1", "http://[::1]:8080", True),
+     ("http://ollama.localhost/v1", "http://ollama.localhost/v1", "http://ollama.localhost", True),
+     ("https://xn--pi-8kc.example", "https://xn--pi-8kc.example", "https://xn--pi-8kc.example", False),
+     ("https://model_server/v1", "https://model_server/v1", "https://model_server", False)],
 )  # fmt: skip
 def test_a_base_url_has_one_spelling(typed: str, text: str, origin: str, is_loopback: bool) -> None:
     checked = check_base_url(typed)

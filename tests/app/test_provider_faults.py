@@ -254,15 +254,12 @@ def test_a_connection_test_reports_the_problem(server: Loopback, wire: str) -> N
 
 @pytest.mark.parametrize(
     ("reply", "is_ok"),
-    [
-        (None, True),
-        (error(404, "model_not_found", message="The model `default` does not exist"), True),
-        (error(400, "invalid_request_error", message="Unknown model"), True),
-        (error(401, "invalid_api_key", message="Wrong key"), False),
-        (json_reply("404 page not found", 404), False),
-        (error(500, "x"), False),
-    ],
-)
+    [(None, True),
+     (error(404, "model_not_found", message="The model `default` does not exist"), True),
+     (error(400, "invalid_request_error", message="Unknown model"), True),
+     (error(401, "invalid_api_key", message="Wrong key"), False),
+     (json_reply("404 page not found", 404), False), (error(500, "x"), False)],
+)  # fmt: skip
 def test_a_server_without_a_list_of_models_is_tested_by_a_chat(
     server: Loopback, wire: str, reply: Step | None, is_ok: bool
 ) -> None:
@@ -283,15 +280,13 @@ def test_a_server_without_a_list_of_models_is_tested_by_a_chat(
 
 # type and code of an error event, as either vendor names them
 EVENTS = [
-    ("overloaded_error", "", errors.ServerOverloaded),
-    ("api_error", "", errors.ServerFailed),
+    ("overloaded_error", "", errors.ServerOverloaded), ("api_error", "", errors.ServerFailed),
     ("server_error", "", errors.ServerFailed),
     ("rate_limit_error", "rate_limit_exceeded", errors.RateLimited),
     ("insufficient_quota", "insufficient_quota", errors.QuotaExhausted),
     ("invalid_request_error", "context_length_exceeded", errors.ContextTooLong),
-    ("authentication_error", "", errors.KeyRejected),
-    ("brand_new_error", "", errors.ServerFailed),
-]
+    ("authentication_error", "", errors.KeyRejected), ("brand_new_error", "", errors.ServerFailed),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "code", "meaning"), EVENTS)
@@ -454,20 +449,13 @@ def test_the_server_decides_with_x_should_retry(
 
 @pytest.mark.parametrize(
     ("headers", "wait_s"),
-    [
-        ({}, None),
-        ({"retry-after": "3"}, 3.0),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after": "-7"}, 0.0),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
-        ({"retry-after": format_datetime(NOW + timedelta(seconds=40), usegmt=True)}, 40.0),
-        ({"retry-after": format_datetime(NOW - timedelta(days=1), usegmt=True)}, 0.0),
-        ({"retry-after": "Sun, 99 Foo 2026 12:00:00 GMT"}, None),
-    ],
-)
+    [({}, None), ({"retry-after": "3"}, 3.0), ({"retry-after": "0.5"}, 0.5),
+     ({"retry-after": "-7"}, 0.0), ({"retry-after": "soon"}, None), ({"retry-after": "nan"}, None),
+     ({"retry-after": "inf"}, None), ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+     ({"retry-after": format_datetime(NOW + timedelta(seconds=40), usegmt=True)}, 40.0),
+     ({"retry-after": format_datetime(NOW - timedelta(days=1), usegmt=True)}, 0.0),
+     ({"retry-after": "Sun, 99 Foo 2026 12:00:00 GMT"}, None)],
+)  # fmt: skip
 def test_both_forms_of_retry_after_are_read(headers: dict[str, str], wait_s: float | None) -> None:
     assert retry_after(headers, NOW) == wait_s
 

@@ -94,15 +94,12 @@ def test_a_vendors_own_server_needs_a_key_and_names_its_variable(name: str) -> N
 
 def test_other_servers_get_no_vendor_key(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     ambient = {
-        "OPENAI_API_KEY": "sk-o",
-        "OPENAI_ADMIN_KEY": "sk-admin",
-        "OPENAI_ORG_ID": "org-1",
+        "OPENAI_API_KEY": "sk-o", "OPENAI_ADMIN_KEY": "sk-admin", "OPENAI_ORG_ID": "org-1",
         "OPENAI_PROJECT_ID": "proj-1",
         "OPENAI_CUSTOM_HEADERS": "X-Secret: one\nAuthorization: Bearer two",
-        "ANTHROPIC_API_KEY": "sk-a",
-        "ANTHROPIC_AUTH_TOKEN": "sk-b",
+        "ANTHROPIC_API_KEY": "sk-a", "ANTHROPIC_AUTH_TOKEN": "sk-b",
         "ANTHROPIC_CUSTOM_HEADERS": "X-Other: three",
-    }
+    }  # fmt: skip
     for name, value in ambient.items():
         monkeypatch.setenv(name, value)
     server.always(text("yes"))

@@ -243,13 +243,11 @@ def test_images_of_the_user_are_sent_first_in_a_vendors_form(server: Loopback, w
 
 @pytest.mark.parametrize(
     ("said", "status"),
-    [
-        ("Invalid content type. image_url is only supported by certain models.", 400),
-        ("No endpoints found that support image input", 404),
-        ("image input is not supported - hint: you may need to provide the mmproj", 500),
-        ("messages[0].content must be a string", 400),
-    ],
-)
+    [("Invalid content type. image_url is only supported by certain models.", 400),
+     ("No endpoints found that support image input", 404),
+     ("image input is not supported - hint: you may need to provide the mmproj", 500),
+     ("messages[0].content must be a string", 400)],
+)  # fmt: skip
 def test_a_refusal_of_images_says_so_and_is_kept(server: Loopback, said: str, status: int) -> None:
     server.always(json_reply({"error": {"message": said}}, status))
     asked = request(message(Role.USER, Image("b.png", "image/png", "copy")), images=IMAGES)

@@ -95,17 +95,13 @@ def test_an_imported_sdk_does_not_wait_for_another_import() -> None:
 
 @pytest.mark.parametrize(
     ("entry", "sees"),
-    [
-        ({"architecture": {"input_modalities": ["text", "image"]}}, True),
-        ({"architecture": {"input_modalities": ["text"]}}, False),
-        ({"capabilities": {"vision": False}}, False),
-        ({"capabilities": {"image_input": {"supported": True}}}, True),
-        ({"type": "vlm"}, True),
-        ({"type": "llm"}, False),
-        ({"type": "model", "capabilities": ["completion"]}, None),
-        ({}, None),
-    ],
-)
+    [({"architecture": {"input_modalities": ["text", "image"]}}, True),
+     ({"architecture": {"input_modalities": ["text"]}}, False),
+     ({"capabilities": {"vision": False}}, False),
+     ({"capabilities": {"image_input": {"supported": True}}}, True), ({"type": "vlm"}, True),
+     ({"type": "llm"}, False), ({"type": "model", "capabilities": ["completion"]}, None),
+     ({}, None)],
+)  # fmt: skip
 def test_a_list_may_say_that_models_see_images(entry: dict[str, object], sees: bool | None) -> None:
     (model,) = listed_models("p", {"data": [{"id": "m", **entry}]})
     assert model.sees_images is sees

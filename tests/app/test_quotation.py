@@ -44,15 +44,12 @@ def test_a_text_is_divided_into_sentences_rows_and_lines() -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "expected"),
-    [
-        ("The harbour", "The harbour is old. …"),
-        ("Dr. Brandt", "… Dr. Brandt lives there, e.g. in winter!\n…"),
-        ("| south", "…\n| Ferry | Price |\n|---|---|\n…\n| south | 9 euros |\n…"),
-        ("Sit left", "… Sit left.\n…"),
-        ("ferry --south", "…\n```sh\n…\nferry --south\n```\n…"),
-        ("値段", "…値段は十二ユーロです。"),
-    ],
-)
+    [("The harbour", "The harbour is old. …"),
+     ("Dr. Brandt", "… Dr. Brandt lives there, e.g. in winter!\n…"),
+     ("| south", "…\n| Ferry | Price |\n|---|---|\n…\n| south | 9 euros |\n…"),
+     ("Sit left", "… Sit left.\n…"), ("ferry --south", "…\n```sh\n…\nferry --south\n```\n…"),
+     ("値段", "…値段は十二ユーロです。")],
+)  # fmt: skip
 def test_an_excerpt_keeps_structure_and_marks_what_is_left_out(chosen: str, expected: str) -> None:
     units = units_for(TEXT)
     place = next(at for at, each in enumerate(units) if each.text.startswith(chosen))

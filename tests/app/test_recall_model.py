@@ -171,12 +171,9 @@ def test_turns_of_one_conversation_are_grouped_best_first() -> None:
 
 @pytest.mark.parametrize(
     ("title", "shown"),
-    [
-        ("[click](http://evil.example)", r"\[click\](http://evil.example)"),
-        ("<img src=x>", r"\<img src=x\>"),
-        ("**bold** `code`", r"\*\*bold\*\* \`code\`"),
-    ],
-)
+    [("[click](http://evil.example)", r"\[click\](http://evil.example)"),
+     ("<img src=x>", r"\<img src=x\>"), ("**bold** `code`", r"\*\*bold\*\* \`code\`")],
+)  # fmt: skip
 def test_markdown_of_the_user_is_escaped(title: str, shown: str) -> None:
     assert shown in answer(replace(RESULT, conversation_title=title))
     assert shown in answer(replace(RESULT, user_question=title))

@@ -35,15 +35,13 @@ CONVERSATIONS = (
 )  # fmt: skip
 QUESTION = "Which bolt does the saddle of my bicycle need?"
 TRIED: tuple[dict[str, SettingValue], ...] = (
-    {},
-    {"rag_min_similarity": 0.0},
+    {}, {"rag_min_similarity": 0.0},
     {"rag_min_similarity": 0.0, "rag_conversation_limit": 1, "rag_history_limit": 5},
     {"rag_min_similarity": 0.2, "rag_exchange_limit_per_conversation": 1, "rag_fact_limit": 1},
     {"rag_min_similarity": 0.0, "rag_max_tokens": 260, "rag_fact_limit": 0},
     {"rag_min_similarity": 0.0, "rag_history_limit": 0, "rag_conversation_limit": 9},
-    {"rag_min_similarity": 0.0, "rag_recency_half_life_days": 1.0},
-    {"rag_enabled": False},
-)
+    {"rag_min_similarity": 0.0, "rag_recency_half_life_days": 1.0}, {"rag_enabled": False},
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -309,15 +309,11 @@ ABOUT_THE_CAT = SegmentContext(recent=(RecentTurn(WHO, "I do not know. What is s
 
 @pytest.mark.parametrize(
     ("question", "segment", "titles"),
-    [
-        ("And when is that?", ABOUT_THE_CAT, ["Minka"]),
-        ("And when is that?", SegmentContext(), []),
-        ("Thanks, that is all.", ABOUT_THE_CAT, []),
-        ("Done. What next?", ABOUT_THE_CAT, []),
-        ("What does a mortgage broker charge?", ABOUT_THE_CAT, ["charge"]),
-        ("How long does sourdough proof in a cold kitchen?", ABOUT_THE_CAT, ["kitchen"]),
-    ],
-)
+    [("And when is that?", ABOUT_THE_CAT, ["Minka"]), ("And when is that?", SegmentContext(), []),
+     ("Thanks, that is all.", ABOUT_THE_CAT, []), ("Done. What next?", ABOUT_THE_CAT, []),
+     ("What does a mortgage broker charge?", ABOUT_THE_CAT, ["charge"]),
+     ("How long does sourdough proof in a cold kitchen?", ABOUT_THE_CAT, ["kitchen"])],
+)  # fmt: skip
 def test_a_follow_up_is_searched_with_what_it_refers_to_and_a_new_subject_is_not(
     library: RecallLibrary, question: str, segment: SegmentContext, titles: list[str]
 ) -> None:

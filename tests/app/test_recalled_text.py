@@ -45,14 +45,10 @@ def test_a_cut_text_fits_and_has_an_ellipsis(text: str, most_bytes: int, questio
 
 @pytest.mark.parametrize(
     ("room", "cut"),
-    [
-        (200, "Tea is fine. The gate code is 4711! Bring milk.\nAnd bread."),
-        (43, "… The gate code is 4711! Bring milk. …"),
-        (30, "… The gate code is 4711! …"),
-        (20, "The gate code is…"),
-        (2, ""),
-    ],
-)
+    [(200, "Tea is fine. The gate code is 4711! Bring milk.\nAnd bread."),
+     (43, "… The gate code is 4711! Bring milk. …"), (30, "… The gate code is 4711! …"),
+     (20, "The gate code is…"), (2, "")],
+)  # fmt: skip
 def test_the_sentence_nearest_to_the_question_is_kept(room: int, cut: str) -> None:
     text = "Tea is fine. The gate code is 4711! Bring milk.\nAnd bread."
     assert cut_at_sentence(text, room, "What was the gate code?") == cut

@@ -398,13 +398,11 @@ def test_tables_are_read_in_full_after_an_unclean_end_and_once_in_a_while(
 
 @pytest.mark.parametrize(
     "error",
-    [
-        duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate"),
-        duckdb.IOException("IO Error: Cannot open file: Too many open files"),
-        duckdb.IOException("IO Error: Could not write file: No space left on device"),
-    ],
+    [duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate"),
+     duckdb.IOException("IO Error: Cannot open file: Too many open files"),
+     duckdb.IOException("IO Error: Could not write file: No space left on device")],
     ids=["memory", "open files", "room"],
-)
+)  # fmt: skip
 def test_lack_of_resources_is_not_damage(
     library: Library, monkeypatch: pytest.MonkeyPatch, error: duckdb.Error
 ) -> None:

@@ -43,10 +43,8 @@ class Window:
         self.server = CommandServer(
             self.services.paths,
             lambda argv, terminal: entry.execute(self.services, argv, terminal),
-            self.bring_to_front,
-            self.services.serve_mcp,
-            self.bring_to_front,
-        )
+            self.bring_to_front, self.services.serve_mcp, self.bring_to_front,
+        )  # fmt: skip
 
     def bring_to_front(self) -> bool:
         self.raised.set()
@@ -409,21 +407,15 @@ def test_a_window_that_dies_in_the_middle_is_an_error(paths: DataPaths) -> None:
 # -- hostile lines
 
 HOSTILE = {
-    "nothing": b"",
-    "an empty line": b"\n",
-    "no JSON": b"hello\n",
-    "no UTF-8": b"\xff\xfe\n",
-    "a list": b"[]\n",
-    "a number": b"12\n",
-    "an empty object": b"{}\n",
+    "nothing": b"", "an empty line": b"\n", "no JSON": b"hello\n", "no UTF-8": b"\xff\xfe\n",
+    "a list": b"[]\n", "a number": b"12\n", "an empty object": b"{}\n",
     "no words": b'{"argv": null, "cwd": "/", "input": ""}\n',
     "numbers for words": b'{"argv": [1, 2], "cwd": "/", "input": ""}\n',
     "a number for a folder": b'{"argv": ["list"], "cwd": 7, "input": ""}\n',
     "a list for input": b'{"argv": ["ask", "-"], "cwd": "/", "input": []}\n',
-    "deep": b"[" * 100_000 + b"\n",
-    "a text for raise": b'{"raise": "please"}\n',
+    "deep": b"[" * 100_000 + b"\n", "a text for raise": b'{"raise": "please"}\n',
     "cut off": b'{"argv": ["list"], "cwd": "/", "inp',
-}
+}  # fmt: skip
 UNTYPEABLE = [("import", "a\0b"), ("import", "\ud800"), ("search", "\ud800 x"), ("ask", "\ud800")]
 
 

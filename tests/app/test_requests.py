@@ -224,12 +224,10 @@ def test_what_words_find_is_sent_when_meaning_takes_too_long(
 
 @pytest.mark.parametrize(
     ("retrieval", "notice"),
-    [
-        ({"error": IndexUnavailable("The index is gone", "It is rebuilt.")}, "The index is gone"),
-        ({"error": ZeroDivisionError()}, "Recall could not be read: ZeroDivisionError"),
-        ({"found": RetrievalResult(notice="The embedder is gone.")}, "The embedder is gone"),
-    ],
-)
+    [({"error": IndexUnavailable("The index is gone", "It is rebuilt.")}, "The index is gone"),
+     ({"error": ZeroDivisionError()}, "Recall could not be read: ZeroDivisionError"),
+     ({"found": RetrievalResult(notice="The embedder is gone.")}, "The embedder is gone")],
+)  # fmt: skip
 def test_a_search_that_fails_is_noted(
     asker_with: Callable[..., Asker], retrieval: dict[str, Any], notice: str
 ) -> None:

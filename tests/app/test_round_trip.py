@@ -97,13 +97,11 @@ def _varied(
         problem = Problem("offline", "No network", "Try again.")
         exchanges.append(
             replace(
-                each,
-                segment_number=segment,
-                status=status,
+                each, segment_number=segment, status=status,
                 usage=Usage(9, 5, 3, 0.25, "p", duration_ms=7) if draw.random() < 0.5 else None,
                 problem=None if status is ExchangeStatus.COMPLETED else problem,
             )
-        )
+        )  # fmt: skip
         if draw.random() < 0.3:
             blocks = (Thinking("Hm"), *messages[2 * place + 1].blocks)
             messages[2 * place + 1] = replace(messages[2 * place + 1], blocks=blocks)

@@ -45,32 +45,19 @@ def _planted(seed: int) -> list[str]:
 
     upper = string.ascii_uppercase + "234567"
     values = [
-        f"sk-proj-{draw(74)}T3BlbkFJ{draw(74)}",
-        f"sk-ant-api03-{draw(93)}AA",
-        f"AKIA{draw(16, upper)}",
-        f"ghp_{draw(36)}",
-        f"github_pat_{draw(22)}_{draw(59)}",
-        f"glpat-{draw(20)}",
-        f"xoxb-{draw(12, string.digits)}-{draw(12, string.digits)}-{draw(24)}",
-        f"sk_live_{draw(24)}",
-        f"AIza{draw(35)}",
-        f"hf_{draw(34)}",
-        f"gsk_{draw(52)}",
-        f"npm_{draw(36)}",
-        f"pypi-AgEIcHlwaS5vcmc{draw(70)}",
+        f"sk-proj-{draw(74)}T3BlbkFJ{draw(74)}", f"sk-ant-api03-{draw(93)}AA",
+        f"AKIA{draw(16, upper)}", f"ghp_{draw(36)}", f"github_pat_{draw(22)}_{draw(59)}",
+        f"glpat-{draw(20)}", f"xoxb-{draw(12, string.digits)}-{draw(12, string.digits)}-{draw(24)}",
+        f"sk_live_{draw(24)}", f"AIza{draw(35)}", f"hf_{draw(34)}", f"gsk_{draw(52)}",
+        f"npm_{draw(36)}", f"pypi-AgEIcHlwaS5vcmc{draw(70)}",
         f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{draw(43)}",
         f"-----BEGIN RSA PRIVATE KEY-----\n{draw(64)}\n{draw(64)}\n-----END RSA PRIVATE KEY-----",
-        f"{draw(9, string.digits)}:AA{draw(33)}",
-        f"SG.{draw(22)}.{draw(43)}",
-        f"dop_v1_{draw(64, _HEX)}",
-        f"AccountKey={draw(86)}==",
-        f"https://deploy:{password()}@example.org/x",
-        f"DB_PASSWORD={password()}{draw(6)}",
-        f'password = "{password()}"',
-        f"Mein Passwort ist {password()}",
-        f"my password is {password()}",
-        f"Authorization: Bearer {draw(40)}",
-    ]
+        f"{draw(9, string.digits)}:AA{draw(33)}", f"SG.{draw(22)}.{draw(43)}",
+        f"dop_v1_{draw(64, _HEX)}", f"AccountKey={draw(86)}==",
+        f"https://deploy:{password()}@example.org/x", f"DB_PASSWORD={password()}{draw(6)}",
+        f'password = "{password()}"', f"Mein Passwort ist {password()}",
+        f"my password is {password()}", f"Authorization: Bearer {draw(40)}",
+    ]  # fmt: skip
     return [f"Here it is: {value} and that was all." for value in values]
 
 

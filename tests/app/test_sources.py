@@ -438,14 +438,12 @@ def test_a_damaged_file_is_left_alone_until_it_changes(followed: Followed) -> No
 
 @pytest.mark.parametrize(
     ("name", "file", "place"),
-    [
-        (SourceName.CODEX, "codex", ".codex"),
-        (SourceName.GEMINI_CLI, "gemini_cli", ".gemini/tmp/h/chats"),
-        (SourceName.CURSOR, "cursor", ".config/Cursor/User/globalStorage"),
-        (SourceName.GOOSE, "goose", ".local/share/goose/sessions"),
-        (SourceName.OPENCODE, "opencode", ".local/share/opencode"),
-    ],
-)
+    [(SourceName.CODEX, "codex", ".codex"),
+     (SourceName.GEMINI_CLI, "gemini_cli", ".gemini/tmp/h/chats"),
+     (SourceName.CURSOR, "cursor", ".config/Cursor/User/globalStorage"),
+     (SourceName.GOOSE, "goose", ".local/share/goose/sessions"),
+     (SourceName.OPENCODE, "opencode", ".local/share/opencode")],
+)  # fmt: skip
 def test_sessions_are_found_where_each_program_keeps_them(
     followed: Followed, clean_home: Path, name: SourceName, file: str, place: str
 ) -> None:

@@ -90,12 +90,10 @@ def test_states(state: WorkerState, enabled: bool, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [
-        (WorkerName.EXCHANGE_SUMMARIZER, "2 waiting: the conversation is open"),
-        (WorkerName.CONVERSATION_SUMMARIZER, "2 waiting: the conversation is open"),
-        (WorkerName.EMBEDDING_PIPELINE, ""),
-    ],
-)
+    [(WorkerName.EXCHANGE_SUMMARIZER, "2 waiting: the conversation is open"),
+     (WorkerName.CONVERSATION_SUMMARIZER, "2 waiting: the conversation is open"),
+     (WorkerName.EMBEDDING_PIPELINE, "")],
+)  # fmt: skip
 def test_why_an_idle_worker_has_not_done_everything(name: WorkerName, text: str) -> None:
     status = replace(WORKING, name=name, state=WorkerState.IDLE, done=54, total=58, abandoned=2)
     assert worker_text(status).counts.partition(DOT)[2] == text
@@ -108,15 +106,13 @@ def test_why_an_idle_worker_has_not_done_everything(name: WorkerName, text: str)
 
 @pytest.mark.parametrize(
     ("changes", "text"),
-    [
-        ({}, "Background: 1,197 left"),
-        ({"done": 3, "total": 5, "abandoned": 1}, "Background: 1 left"),
-        ({"done": 4, "total": 5, "abandoned": 1}, "Background: working"),
-        ({"state": WorkerState.BLOCKED}, "Background waiting"),
-        ({"state": WorkerState.IDLE}, "Background idle"),
-        ({"state": WorkerState.STOPPED, "enabled": False}, "Background off"),
-    ],
-)
+    [({}, "Background: 1,197 left"),
+     ({"done": 3, "total": 5, "abandoned": 1}, "Background: 1 left"),
+     ({"done": 4, "total": 5, "abandoned": 1}, "Background: working"),
+     ({"state": WorkerState.BLOCKED}, "Background waiting"),
+     ({"state": WorkerState.IDLE}, "Background idle"),
+     ({"state": WorkerState.STOPPED, "enabled": False}, "Background off")],
+)  # fmt: skip
 def test_the_activity_of_all_workers(changes: dict[str, object], text: str) -> None:
     assert activity_text([replace(WORKING, **changes)]) == text  # type: ignore[arg-type]
 

@@ -415,12 +415,9 @@ def test_a_backlog_is_indexed_by_another_process_and_what_it_lost_is_indexed_aga
 
 @pytest.mark.parametrize(
     ("program", "reason"),
-    [
-        (None, None),
-        ("import sys; sys.exit('no module')", None),
-        ("import sys; sys.exit('pyo3_runtime.PanicException: x')", RebuildReason.DAMAGED),
-    ],
-)
+    [(None, None), ("import sys; sys.exit('no module')", None),
+     ("import sys; sys.exit('pyo3_runtime.PanicException: x')", RebuildReason.DAMAGED)],
+)  # fmt: skip
 def test_without_a_process_this_one_indexes_and_does_not_try_again_at_once(
     store: Store,
     sync_of: SyncOf,

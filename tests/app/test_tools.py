@@ -95,11 +95,9 @@ def caller(data_dir: Path) -> Iterator[Caller]:
 
 def basil(caller: Caller, **more: object) -> ConversationRecord:
     return add_conversation(
-        caller.store,
-        ("How do I keep basil alive on a windowsill?", "Water it from below."),
-        ("And the mint beside it?", "Mint survives anything."),
-        **{"title": "Herbs", **more},
-    )
+        caller.store, ("How do I keep basil alive on a windowsill?", "Water it from below."),
+        ("And the mint beside it?", "Mint survives anything."), **{"title": "Herbs", **more},
+    )  # fmt: skip
 
 
 # -- conversations
@@ -266,24 +264,19 @@ def test_missing_and_null_arguments_take_their_default() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("{}", "The argument 'query' is missing"),
-        ('{"query": null}', "'query' is missing"),
-        ('{"query": "a"}', "2 to 20 characters"),
-        ('{"query": "%s"}' % ("a" * 21), "2 to 20 characters"),
-        ('{"query": "cats", "limit": 0}', "'limit' cannot be 0. Give a whole number from 1 to 50."),
-        ('{"query": "cats", "limit": 51}', "cannot be 51"),
-        ('{"query": "cats", "limit": "five"}', 'cannot be "five"'),
-        ('{"query": "cats", "limit": true}', "a whole number"),
-        ('{"query": "cats", "whole": 1}', "Give true or false."),
-        ('{"query": "cats", "limt": 1}', "Did you mean 'limit'?"),
-        ('{"query": "ca', "valid JSON"),
-        ('"cats"', "Send one JSON object"),
-        ("[" * 100_000, "valid JSON"),
-        ("x" * 200_000, "Send at most"),
-    ],
+    [("{}", "The argument 'query' is missing"), ('{"query": null}', "'query' is missing"),
+     ('{"query": "a"}', "2 to 20 characters"),
+     ('{"query": "%s"}' % ("a" * 21), "2 to 20 characters"),
+     ('{"query": "cats", "limit": 0}', "'limit' cannot be 0. Give a whole number from 1 to 50."),
+     ('{"query": "cats", "limit": 51}', "cannot be 51"),
+     ('{"query": "cats", "limit": "five"}', 'cannot be "five"'),
+     ('{"query": "cats", "limit": true}', "a whole number"),
+     ('{"query": "cats", "whole": 1}', "Give true or false."),
+     ('{"query": "cats", "limt": 1}', "Did you mean 'limit'?"), ('{"query": "ca', "valid JSON"),
+     ('"cats"', "Send one JSON object"), ("[" * 100_000, "valid JSON"),
+     ("x" * 200_000, "Send at most")],
     ids=lambda text: text[:40],
-)
+)  # fmt: skip
 def test_a_refusal_names_argument_and_value(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_arguments(text, SCHEMA)

@@ -72,15 +72,12 @@ def test_the_same_question_is_searched_for_once() -> None:
 
 @pytest.mark.parametrize(
     ("change", "searches"),
-    [
-        (ChangeSet(passages=True), 2),
-        (ChangeSet(memory=True), 2),
-        (ChangeSet(settings=frozenset({"embedder"})), 2),
-        (ChangeSet(conversations=frozenset({ConversationId(60)})), 2),
-        (ChangeSet(conversations=frozenset({ConversationId(50)})), 2),
-        (ChangeSet(conversations=frozenset({HERE}), messages_in=frozenset({HERE})), 1),
-    ],
-)
+    [(ChangeSet(passages=True), 2), (ChangeSet(memory=True), 2),
+     (ChangeSet(settings=frozenset({"embedder"})), 2),
+     (ChangeSet(conversations=frozenset({ConversationId(60)})), 2),
+     (ChangeSet(conversations=frozenset({ConversationId(50)})), 2),
+     (ChangeSet(conversations=frozenset({HERE}), messages_in=frozenset({HERE})), 1)],
+)  # fmt: skip
 def test_a_result_is_dropped_when_what_it_quotes_may_have_changed(
     change: ChangeSet, searches: int
 ) -> None:
@@ -127,12 +124,9 @@ class Slow(Counted):
 
 @pytest.mark.parametrize(
     ("change", "searches"),
-    [
-        (None, 1),
-        (ChangeSet(conversations=frozenset({HERE})), 1),
-        (ChangeSet(conversations=frozenset({ConversationId(60)})), 2),
-    ],
-)
+    [(None, 1), (ChangeSet(conversations=frozenset({HERE})), 1),
+     (ChangeSet(conversations=frozenset({ConversationId(60)})), 2)],
+)  # fmt: skip
 def test_sending_waits_for_the_search_under_way(change: ChangeSet | None, searches: int) -> None:
     asking, changed, waits = Slow(), threading.Event(), threading.Event()
     typed = asking.call(changed.is_set)

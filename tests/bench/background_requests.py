@@ -27,10 +27,9 @@ from tests.fakes.summarizers import go_on
 
 SAMPLE = Path(__file__).parents[2] / "resources" / "samples" / "sample-archive.json"
 NAMES = (
-    WorkerName.CONVERSATION_SUMMARIZER,
-    WorkerName.EXCHANGE_SUMMARIZER,
+    WorkerName.CONVERSATION_SUMMARIZER, WorkerName.EXCHANGE_SUMMARIZER,
     WorkerName.KNOWLEDGE_EXTRACTOR,
-)
+)  # fmt: skip
 QUESTION = "And which of the two would you take with you on the train?"
 
 

@@ -62,13 +62,11 @@ def figures_of(model: Path, given: Namespace) -> Figures:
     return {
         "texts": len(texts),
         "tokens": sum(len(token_spans(embedder._model().tokenizer, text)) for text in texts),
-        "threads": given.threads,
-        "load_ms": round(load_ms, 1),
-        "resident_mb": memory_mb,
+        "threads": given.threads, "load_ms": round(load_ms, 1), "resident_mb": memory_mb,
         "query_ms": latency([timed(partial(embedder.embed, [text])).ms for text in texts[:200:2]]),
         "embedder": _beside(bare, lambda: embedder.embed(texts), given.rounds),
         "pipeline": _pipeline(model, texts, given.rounds),
-    }
+    }  # fmt: skip
 
 
 def _beside(bare: Callable[[], Any], ours: Callable[[], Any], rounds: int) -> Figures:

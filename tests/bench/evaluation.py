@@ -432,15 +432,10 @@ def _imported(
         summaries = (PortableSummary(session.summary, _SOURCE, ended),)
     date = f"{begun.day} {begun:%B %Y}" if begun else ""
     return ImportedConversation(
-        _SOURCE,
-        f"{evaluation.name}/{talk.id}/{session.id}",
-        session.title or ", ".join(part for part in (talk.title, date) if part),
-        tuple(messages),
-        visible_leaf=parent,
-        created_at=begun,
-        updated_at=ended,
-        summaries=summaries,
-    )
+        _SOURCE, f"{evaluation.name}/{talk.id}/{session.id}",
+        session.title or ", ".join(part for part in (talk.title, date) if part), tuple(messages),
+        visible_leaf=parent, created_at=begun, updated_at=ended, summaries=summaries,
+    )  # fmt: skip
 
 
 # -- how good a ranking is

@@ -14,12 +14,10 @@ from tests.fakes.loopback_script import Step, slow, stall, text, usage, vectors
 
 _ANSWER = {
     "summary": "They asked how it is done, and it was explained step by step.",
-    "title": "How it is done",
-    "tags": ["explanation"],
+    "title": "How it is done", "tags": ["explanation"],
     "turns": [{"number": number, "line": "It was explained."} for number in range(1, 61)],
-    "facts": [],
-    "lines": [],
-}
+    "facts": [], "lines": [],
+}  # fmt: skip
 _DIMENSION = 384
 _DELAY_MS = 5.0
 _CHARS_A_TOKEN = 4

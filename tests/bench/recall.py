@@ -285,16 +285,14 @@ def injected(selection: Selection, question: Question, evidence: frozenset[Excha
     turns = [each for each in items if each.layer in _TURNS]
     right = {each.exchange_id for each in turns} & evidence
     return Injected(
-        turns=len(turns),
-        right=len(right),
+        turns=len(turns), right=len(right),
         found_share=len(right) / len(evidence) if evidence else 0.0,
         in_prompt=not evidence.isdisjoint(each.exchange_id for each in items if each.exchange_id),
         facts=sum(each.layer is RecallLayer.FACT for each in items),
         talks=sum(each.layer is RecallLayer.CONVERSATION for each in items),
-        tokens=selection.tokens,
-        took_ms=0.0,
+        tokens=selection.tokens, took_ms=0.0,
         answer_words=_answer_words(question, "".join(part.text for part in selection.parts)),
-    )
+    )  # fmt: skip
 
 
 def _answer_words(question: Question, block: str) -> float | None:

@@ -174,18 +174,16 @@ def _measure(
         memory_mb = resident_mb()
         taken(search, 20)
         figures = {
-            "open_s": round(opened_s, 2),
-            "until_meaning_answers_s": round(ready_s, 2),
+            "open_s": round(opened_s, 2), "until_meaning_answers_s": round(ready_s, 2),
             "search_ms": taken(search),
             "words_alone_ms": taken(lambda each: search(each, by_meaning=False)),
             "with_date_filter_ms": taken(lambda each: search(each + after), 50),
             "retrieval_ms": taken(lambda each: retrieved(services, each)),
             "embedding_ms": taken(lambda each: embedder.embed([each])),
-            "memory_ready_mb": memory_mb,
-            "memory_after_searches_mb": resident_mb(),
+            "memory_ready_mb": memory_mb, "memory_after_searches_mb": resident_mb(),
             "memory_peak_mb": round(peak_mb()),
             "visible_after_ms": latency([visible_ms(services, number) for number in range(10)]),
-        }
+        }  # fmt: skip
     parts = {
         "database": [paths.database, paths.wal], "journal": [paths.journal],
         "text_index": [paths.index], "backups": [paths.backups],

@@ -83,19 +83,14 @@ def _flipped_journal(paths: DataPaths, chance: random.Random) -> None:
 
 
 KINDS: Mapping[str, Damage] = {
-    "torn metadata": _torn_metadata,
-    "zeroed pages": _zeroed_pages,
-    "swapped pages": _swapped_pages,
+    "torn metadata": _torn_metadata, "zeroed pages": _zeroed_pages, "swapped pages": _swapped_pages,
     "flipped bits": lambda paths, chance: flip_bits(paths.database, chance, chance.randint(1, 9)),
     "cut file": lambda paths, chance: cut(paths.database, chance),
     "missing file": lambda paths, _: paths.database.unlink(),
     "missing log": lambda paths, _: paths.wal.unlink(),
-    "cut log": lambda paths, chance: cut(paths.wal, chance),
-    "flipped log": _flipped_log,
-    "noise for a log": _noise_for_log,
-    "file and newest backup": _broken_backup_too,
+    "cut log": lambda paths, chance: cut(paths.wal, chance), "flipped log": _flipped_log,
+    "noise for a log": _noise_for_log, "file and newest backup": _broken_backup_too,
     "no backups": lambda paths, _: shutil.rmtree(paths.backups),
-    "torn journal end": _torn_journal_end,
-    "flipped journal": _flipped_journal,
+    "torn journal end": _torn_journal_end, "flipped journal": _flipped_journal,
     "no journal": _lost_journal,
-}
+}  # fmt: skip

@@ -141,18 +141,13 @@ class _ChatGptConversation:
         for turn in range(self._shape.turns):
             self._turn(turn)
         return {
-            "title": _topic(self._random),
-            "create_time": begun,
-            "update_time": self._at,
-            "mapping": self._mapping,
-            "moderation_results": [],
-            "current_node": self._last,
+            "title": _topic(self._random), "create_time": begun, "update_time": self._at,
+            "mapping": self._mapping, "moderation_results": [], "current_node": self._last,
             "conversation_id": f"conversation-{self._shape.seed}-{self._number}",
-            "default_model_slug": "gpt-4o",
-            "is_archived": self._number % 11 == 5,
+            "default_model_slug": "gpt-4o", "is_archived": self._number % 11 == 5,
             "is_starred": self._number % 13 == 4,
             "id": f"conversation-{self._shape.seed}-{self._number}",
-        }
+        }  # fmt: skip
 
     def _turn(self, turn: int) -> None:
         self._say("user", f"u{turn}", self._text())

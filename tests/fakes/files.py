@@ -33,9 +33,8 @@ def pdf(*texts: str, protected: bool = False) -> bytes:
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-        "<< /Font << /F1 3 0 R >> >>",
-    ]
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>", "<< /Font << /F1 3 0 R >> >>",
+    ]  # fmt: skip
     for number, text in enumerate(pages):
         lines = " ".join(f"({line}) Tj T*" for line in text.split("\n"))
         drawn = f"BT /F1 12 Tf 14 TL 72 700 Td {lines} ET" if text else "0 0 100 100 re f"

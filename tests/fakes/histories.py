@@ -131,18 +131,15 @@ class History:
         origins = st.sampled_from([None, *TitleOrigin])
         flags = st.sampled_from([None, True, False])
         edit = ConversationEdited(
-            self.some_conversation().id,
-            title=self.word() if titled else None,
+            self.some_conversation().id, title=self.word() if titled else None,
             title_origin=self.draw(origins) if titled else None,
             visible_leaf_id=self.draw(st.none() | st.integers(0, 3).map(MessageId)),
-            updated_at=self.draw(st.none() | _MOMENTS),
-            pinned=self.draw(flags),
+            updated_at=self.draw(st.none() | _MOMENTS), pinned=self.draw(flags),
             model=self.draw(st.sampled_from([None, "", "p:m"])),
             preset=self.draw(st.sampled_from([None, "", "x"])),
             project=self.draw(st.sampled_from([None, "", "x"])),
-            deleted_at=self.draw(st.none() | _MOMENTS),
-            restored=self.draw(st.booleans()),
-        )
+            deleted_at=self.draw(st.none() | _MOMENTS), restored=self.draw(st.booleans()),
+        )  # fmt: skip
         return (edit,)
 
     def put_again(self) -> Record:

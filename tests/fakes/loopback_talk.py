@@ -27,14 +27,12 @@ _LIST = """1. First, *look* at what is there.
 _MATH = "The area is $A = \\pi r^2$, and\n\n$$\\int_0^1 x^2\\,dx = \\tfrac13$$"
 _PARAGRAPH = "A commonplace book gathers what its reader wants to find again: a phrase, a proof. "
 _TOPICS = {
-    r"code|python|function": _CODE,
-    r"table|compare": _TABLE,
-    r"list|steps|plan": _LIST,
+    r"code|python|function": _CODE, r"table|compare": _TABLE, r"list|steps|plan": _LIST,
     r"math|formula": _MATH,
     r"all|everything|markdown": f"{_CODE}\n\n{_TABLE}\n\n{_LIST}\n\n{_MATH}",
     r"emoji|unicode": "Ça va? 你好, привет, こんにちは, 👩‍🔬🏴\U000e0067\U000e0062\U000e007f é.",
     r"long|essay": "\n\n".join([_PARAGRAPH * 8] * 20),
-}
+}  # fmt: skip
 
 
 def answer(body: dict[str, Any]) -> list[Step]:

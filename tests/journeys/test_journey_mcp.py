@@ -45,11 +45,9 @@ def _open_library(root: Path) -> Iterator[Services]:
         add_conversation(store, f"The token of the Heron gateway is {_KEY}", title="Gateway")
     services = build(DataPaths(root), RunMode.WINDOW)
     server = CommandServer(
-        services.paths,
-        lambda argv, terminal: entry.execute(services, argv, terminal),
-        lambda: True,
-        services.serve_mcp,
-    )
+        services.paths, lambda argv, terminal: entry.execute(services, argv, terminal),
+        lambda: True, services.serve_mcp,
+    )  # fmt: skip
     services.index_sync.catch_up()
     yield services
     server.close()
@@ -144,23 +142,16 @@ def test_private_conversations_and_trash_are_never_read(allowed: Services) -> No
 
 @pytest.mark.parametrize(
     ("tool", "arguments"),
-    [
-        ("nonsense", {}),
-        ("search", None),
-        ("search", {"query": 5}),
-        ("search", {"query": "x" * 5000}),
-        ("search", {"query": "basil", "more": 1}),
-        ("fetch", {"id": "commonplace://999999/0"}),
-        ("fetch", {"id": "fact:99999999999999999999"}),
-        ("fetch", {"id": "../../etc/passwd"}),
-        ("get_turns", {"conversation": 1, "turn": 99}),
-        ("get_turns", {"conversation": -1, "turn": 0}),
-        ("recall", {"question": "basil", "max_tokens": 0}),
-        ("search_conversations", {"query": "basil", "after": "not a date"}),
-        ("search_conversations", {"query": "basil", "project": "nowhere"}),
-        ("remember", {"text": "I like basil"}),
-    ],
-)
+    [("nonsense", {}), ("search", None), ("search", {"query": 5}),
+     ("search", {"query": "x" * 5000}), ("search", {"query": "basil", "more": 1}),
+     ("fetch", {"id": "commonplace://999999/0"}), ("fetch", {"id": "fact:99999999999999999999"}),
+     ("fetch", {"id": "../../etc/passwd"}), ("get_turns", {"conversation": 1, "turn": 99}),
+     ("get_turns", {"conversation": -1, "turn": 0}),
+     ("recall", {"question": "basil", "max_tokens": 0}),
+     ("search_conversations", {"query": "basil", "after": "not a date"}),
+     ("search_conversations", {"query": "basil", "project": "nowhere"}),
+     ("remember", {"text": "I like basil"})],
+)  # fmt: skip
 def test_wrong_arguments_get_an_error(allowed: Services, tool: str, arguments: Any) -> None:
     assert allowed.mcp_tools.call(tool, arguments, _NAME).is_error
 
@@ -208,14 +199,11 @@ def test_without_a_window_the_library_is_open_and_given_up_when_one_starts(data_
 
 @pytest.mark.parametrize(
     ("tool", "arguments"),
-    [
-        ("search", {"query": "token of the Heron gateway"}),
-        ("fetch", {"id": "commonplace://3/0"}),
-        ("get_turns", {"conversation": 3, "turn": 0}),
-        ("recall", {"question": "token of the Heron gateway"}),
-        ("search_conversations", {"query": "token of the Heron gateway"}),
-    ],
-)
+    [("search", {"query": "token of the Heron gateway"}), ("fetch", {"id": "commonplace://3/0"}),
+     ("get_turns", {"conversation": 3, "turn": 0}),
+     ("recall", {"question": "token of the Heron gateway"}),
+     ("search_conversations", {"query": "token of the Heron gateway"})],
+)  # fmt: skip
 def test_keys_in_memory_are_hidden(allowed: Services, tool: str, arguments: Any) -> None:
     result = allowed.mcp_tools.call(tool, arguments, _NAME)
     assert "gateway" in result.text

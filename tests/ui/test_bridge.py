@@ -178,21 +178,16 @@ def test_workers_start_when_the_first_screen_cannot_be_loaded(
             raise error
 
     window = SimpleNamespace(
-        conversation_id=None,
-        scroll_position=None,
-        begin=lambda: None,
+        conversation_id=None, scroll_position=None, begin=lambda: None,
         memory=SimpleNamespace(knowledge=SimpleNamespace(isVisible=lambda: False)),
-    )
+    )  # fmt: skip
     presenters: Any = SimpleNamespace(
-        _window=window,
-        _banner=banner,
-        _bridge=bridge,
+        _window=window, _banner=banner, _bridge=bridge,
         _services=SimpleNamespace(store=SimpleNamespace(notices=()), maintenance=SimpleNamespace()),
         conversation=SimpleNamespace(begin=partial(step, "begin")),
         conversations=SimpleNamespace(load=partial(step, "load")),
-        dashboard=SimpleNamespace(start=lambda: calls.append("start")),
-        ready=asyncio.Event(),
-    )
+        dashboard=SimpleNamespace(start=lambda: calls.append("start")), ready=asyncio.Event(),
+    )  # fmt: skip
     run(Presenters._begin(presenters))
     assert (calls, reported) == (["begin", "load", "start"], [error])
     assert presenters.ready.is_set()

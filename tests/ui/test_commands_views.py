@@ -223,13 +223,10 @@ def test_output_is_shown_and_text_is_taken_unless_it_is_kept(slash: Slash) -> No
 
 @pytest.mark.parametrize(
     ("action", "place"),
-    [
-        (OpenTurn(TALK, ExchangeId(5)), ("turn", TALK, 5, None)),
-        (OpenDocument("man:tar.1", "tar(1)"), ("page", "man:tar.1", "tar(1)")),
-        (ImportFiles(()), ("import_files", [])),
-        (AskExport(TALK), ("export", [TALK])),
-    ],
-)
+    [(OpenTurn(TALK, ExchangeId(5)), ("turn", TALK, 5, None)),
+     (OpenDocument("man:tar.1", "tar(1)"), ("page", "man:tar.1", "tar(1)")),
+     (ImportFiles(()), ("import_files", [])), (AskExport(TALK), ("export", [TALK]))],
+)  # fmt: skip
 def test_an_action_of_a_command_is_carried_out(slash: Slash, action: Any, place: Any) -> None:
     slash.run("/open 1", Outcome(action=action))
     assert slash.parts.went == [place]

@@ -524,14 +524,11 @@ def test_a_recall_answer_is_shown_from_its_beginning(compose: Compose) -> None:
 
 @pytest.mark.parametrize(
     ("path", "calls"),
-    [
-        ((exchange(1), exchange(2, 1), exchange(3, 2)), ["extend"]),
-        ((exchange(1), exchange(2, 1, message_ids=(MessageId(20),))), ["extend", "provide"]),
-        ((exchange(1), exchange(2, 1)), []),
-        ((exchange(1), exchange(9, 1)), []),
-    ],
+    [((exchange(1), exchange(2, 1), exchange(3, 2)), ["extend"]),
+     ((exchange(1), exchange(2, 1, message_ids=(MessageId(20),))), ["extend", "provide"]),
+     ((exchange(1), exchange(2, 1)), []), ((exchange(1), exchange(9, 1)), [])],
     ids=["new turn", "changed turn", "same", "another branch"],
-)
+)  # fmt: skip
 def test_changes_made_elsewhere_are_shown(
     compose: Compose, path: tuple[Exchange, ...], calls: list[str]
 ) -> None:

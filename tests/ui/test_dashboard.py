@@ -17,11 +17,10 @@ BUSY, WAITING, IDLE, OFF = (
     WorkerName.CONVERSATION_SUMMARIZER,
 )  # fmt: skip
 STATUSES = (
-    WorkerStatus(OFF, False, WorkerState.IDLE),
-    WorkerStatus(IDLE, True, WorkerState.IDLE),
+    WorkerStatus(OFF, False, WorkerState.IDLE), WorkerStatus(IDLE, True, WorkerState.IDLE),
     WorkerStatus(WAITING, True, WorkerState.BLOCKED, blocked_by="a key"),
     WorkerStatus(BUSY, True, WorkerState.RUNNING, completed=2),
-)
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -325,10 +325,9 @@ def test_a_preview_that_is_left_stores_nothing(imports: Imports) -> None:
 
 def test_past_imports_are_listed_and_undone(imports: Imports, qtbot: QtBot) -> None:
     past = [
-        PastImport(3, AT, ("c.zip",), 0, 5),
-        PastImport(2, AT, ("b.zip",), 3),
+        PastImport(3, AT, ("c.zip",), 0, 5), PastImport(2, AT, ("b.zip",), 3),
         PastImport(1, AT, ("a.zip",), 0),
-    ]
+    ]  # fmt: skip
     imports.history = Recorder(listed=past, undo=Undone([ConversationId(1)]))
     imports.presenter._history = cast(Any, imports.history)
     imports.presenter.show_past()

@@ -42,11 +42,10 @@ def place(
 
 
 PLACES = (
-    place(1, RecallLayer.FACT, text="It is an M8."),
-    place(2, RecallLayer.CONVERSATION),
+    place(1, RecallLayer.FACT, text="It is an M8."), place(2, RecallLayer.CONVERSATION),
     place(3, RecallLayer.EXCHANGE),
     place(4, RecallLayer.HISTORY, dropped_by="rag_min_similarity is 0.9"),
-)
+)  # fmt: skip
 SPENT = (
     BudgetUse("rag_max_tokens", 120, 1200), BudgetUse("auto_rag_max_tokens", 0, 400),
     BudgetUse("core_memory_max_tokens", 20, 500), BudgetUse("profile_max_tokens", 30, 500),

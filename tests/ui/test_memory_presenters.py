@@ -102,12 +102,10 @@ def test_a_summary_that_begins_at_the_first_turn_is_not_marked(recall: Recall) -
 
 @pytest.mark.parametrize(
     ("change", "place"),
-    [
-        ({}, ("turn", ConversationId(7), ExchangeId(4), None)),
-        ({"kind": PassageKind.FACT, "exchange_id": None}, ("fact", PassageId(4))),
-        ({"kind": PassageKind.MEMORY, "conversation_id": None}, ("memory", PassageId(4))),
-    ],
-)
+    [({}, ("turn", ConversationId(7), ExchangeId(4), None)),
+     ({"kind": PassageKind.FACT, "exchange_id": None}, ("fact", PassageId(4))),
+     ({"kind": PassageKind.MEMORY, "conversation_id": None}, ("memory", PassageId(4)))],
+)  # fmt: skip
 def test_sources_are_opened(recall: Recall, change: dict[str, Any], place: tuple[Any, ...]) -> None:
     given, shown = dict(change), source(4)
     details = shown.place

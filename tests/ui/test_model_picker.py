@@ -17,9 +17,8 @@ from ui.widgets.model_rows import ModelGroup, ModelRow, model_name, model_row, w
 GROUPS = (
     ModelGroup("Recent", (ModelRow("a:one", "one"),)),
     ModelGroup("A", (ModelRow("a:one", "one"), ModelRow("a:two", "two"))),
-    ModelGroup("B", (ModelRow("b:two", "two"),)),
-    ModelGroup("C", note="No answer"),
-)
+    ModelGroup("B", (ModelRow("b:two", "two"),)), ModelGroup("C", note="No answer"),
+)  # fmt: skip
 SCREEN = QRect(0, 0, 900, 600)
 
 

@@ -57,22 +57,16 @@ def test_tags_in_a_line_are_rendered_without_their_attributes() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("a<br>b<BR/>c<br />d", ["a\u2028b\u2028c\u2028d"]),
-        ("| a<br>b |\n|-|", ["", "a\u2028b", ""]),
-        ("<sub>never closed", ["<sub>never closed"]),
-        ("closed</sub> only", ["closed</sub> only"]),
-        ("`<sub>x</sub>` <b>x</b> <a href='x'>y</a>", ["<sub>x</sub> <b>x</b> <a href='x'>y</a>"]),
-        ("<img src=x onerror=y>\n\n<script>z</script>", ["<img src=x onerror=y>", "<script>z</script>"]),
-        ("<subx>a</subx>", ["<subx>a</subx>"]),
-        ("    <details>\n", ["", "<details>"]),
-        ("a\n</details>\nb", ["a", "b"]),
-        ("<details>\n\nno summary", ["Details", "no summary"]),
-        ("in a line <details> is text", ["in a line <details> is text"]),
-        ("> <details>\n> <summary>q</summary>\n> a\n> </details>\n> b", ["q", "a", "b"]),
-        ("a <details>` b", ["a <details>` b"]),
-        ("<details><summary>s</summary>`</details>` and\n</details>\nb", ["s", "</details> and", "b"]),
-    ],
+    [("a<br>b<BR/>c<br />d", ["a\u2028b\u2028c\u2028d"]), ("| a<br>b |\n|-|", ["", "a\u2028b", ""]),
+     ("<sub>never closed", ["<sub>never closed"]), ("closed</sub> only", ["closed</sub> only"]),
+     ("`<sub>x</sub>` <b>x</b> <a href='x'>y</a>", ["<sub>x</sub> <b>x</b> <a href='x'>y</a>"]),
+     ("<img src=x onerror=y>\n\n<script>z</script>", ["<img src=x onerror=y>", "<script>z</script>"]),
+     ("<subx>a</subx>", ["<subx>a</subx>"]), ("    <details>\n", ["", "<details>"]),
+     ("a\n</details>\nb", ["a", "b"]), ("<details>\n\nno summary", ["Details", "no summary"]),
+     ("in a line <details> is text", ["in a line <details> is text"]),
+     ("> <details>\n> <summary>q</summary>\n> a\n> </details>\n> b", ["q", "a", "b"]),
+     ("a <details>` b", ["a <details>` b"]),
+     ("<details><summary>s</summary>`</details>` and\n</details>\nb", ["s", "</details> and", "b"])],
 )  # fmt: skip
 def test_other_html_is_text(text: str, expected: list[str]) -> None:
     assert lines(compose(text).document) == expected

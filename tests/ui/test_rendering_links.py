@@ -95,15 +95,13 @@ def test_everything_else_is_refused_with_a_reason(target: str) -> None:
 
 @pytest.mark.parametrize(
     ("targets", "answer", "asked", "opened"),
-    [
-        (["https://a.example/1", "https://a.example/2", "https://b.example/"], True, 2, 3),
-        (["https://a.example/", "https://mybank.com@a.example/"], True, 2, 2),
-        (["https://a.example/", "http://a.example/", "https://a.example:444/"], True, 3, 3),
-        (["https://a.example/", "https://a.example/"], False, 2, 0),
-        (["https://a.example/"], None, 1, 0),
-    ],
+    [(["https://a.example/1", "https://a.example/2", "https://b.example/"], True, 2, 3),
+     (["https://a.example/", "https://mybank.com@a.example/"], True, 2, 2),
+     (["https://a.example/", "http://a.example/", "https://a.example:444/"], True, 3, 3),
+     (["https://a.example/", "https://a.example/"], False, 2, 0),
+     (["https://a.example/"], None, 1, 0)],
     ids=["once per site", "deceptive", "scheme and port", "no is not remembered", "unanswered"],
-)
+)  # fmt: skip
 def test_consent_is_asked_for_and_remembered_by_site(
     targets: list[str], answer: bool | None, asked: int, opened: int
 ) -> None:

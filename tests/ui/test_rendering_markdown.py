@@ -30,26 +30,22 @@ def of_run(run: tuple[Any, ...], name: Property) -> object:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("one\ntwo\n\nthree", ["one two", "three"]),
-        ("one  \ntwo\\\nthree", ["one\u2028two\u2028three"]),
-        ("```python\nx = 1\n\n    y\n```\nafter", ["python", "x = 1", "", "    y", "after"]),
-        ("between $5 and $10 a day", ["between $5 and $10 a day"]),
-        ("![a *nice* view](https://a.x/v.png)", ["[image: a nice view — https://a.x/v.png]"]),
-        ("![](https://a.x/v.png)", ["[image: image — https://a.x/v.png]"]),
-        ("a &lt;b&gt; &copy;", ["a <b> ©"]),
-        ("<b>bold</b>\n\n<script>x</script>", ["<b>bold</b>", "<script>x</script>"]),
-        ("<!-- hidden -->", ["<!-- hidden -->"]),
-        ("- [x] done\n- [ ] open\n- none\n-", ["done", "open", "none", ""]),
-        ("[a][a] [two]\n\n[a]: https://a.x\n\nmore\n\n[two]: <b> 'T'", ["a two", "more"]),
-        ("$$\nunclosed", ["$$ unclosed"]),
-        ("$$x^2$$", [OBJECT]),
-        ("\\[a\\] b \\( \\)", [f"{OBJECT} b ( )"]),
-        ("a $\\foo{x}$ b", ["a $\\foo{x}$ b"]),
-        ("$$\nx^\n$$", ["$$x^$$"]),
-        ("|" + "a|" * 61 + "\n|" + "-|" * 61, ["|" + "a|" * 61 + " |" + "-|" * 61]),
-    ],
-)
+    [("one\ntwo\n\nthree", ["one two", "three"]),
+     ("one  \ntwo\\\nthree", ["one\u2028two\u2028three"]),
+     ("```python\nx = 1\n\n    y\n```\nafter", ["python", "x = 1", "", "    y", "after"]),
+     ("between $5 and $10 a day", ["between $5 and $10 a day"]),
+     ("![a *nice* view](https://a.x/v.png)", ["[image: a nice view — https://a.x/v.png]"]),
+     ("![](https://a.x/v.png)", ["[image: image — https://a.x/v.png]"]),
+     ("a &lt;b&gt; &copy;", ["a <b> ©"]),
+     ("<b>bold</b>\n\n<script>x</script>", ["<b>bold</b>", "<script>x</script>"]),
+     ("<!-- hidden -->", ["<!-- hidden -->"]),
+     ("- [x] done\n- [ ] open\n- none\n-", ["done", "open", "none", ""]),
+     ("[a][a] [two]\n\n[a]: https://a.x\n\nmore\n\n[two]: <b> 'T'", ["a two", "more"]),
+     ("$$\nunclosed", ["$$ unclosed"]), ("$$x^2$$", [OBJECT]),
+     ("\\[a\\] b \\( \\)", [f"{OBJECT} b ( )"]), ("a $\\foo{x}$ b", ["a $\\foo{x}$ b"]),
+     ("$$\nx^\n$$", ["$$x^$$"]),
+     ("|" + "a|" * 61 + "\n|" + "-|" * 61, ["|" + "a|" * 61 + " |" + "-|" * 61])],
+)  # fmt: skip
 def test_the_text_of_each_block(text: str, expected: list[str]) -> None:
     document = compose(text).document
     assert lines(document) == expected
@@ -181,12 +177,10 @@ def test_the_properties_of_each_block(text: str, name: Property, expected: list[
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("```python\nx = 1\n\n    y\n```\nafter", ("python", "x = 1\n\n    y\n", 1)),
-        ("text\n\n    x = 1\n    y = 2\n", ("", "x = 1\ny = 2\n", 2)),
-        ("```\na\n\nb", ("", "a\n\nb", 1)),
-    ],
-)
+    [("```python\nx = 1\n\n    y\n```\nafter", ("python", "x = 1\n\n    y\n", 1)),
+     ("text\n\n    x = 1\n    y = 2\n", ("", "x = 1\ny = 2\n", 2)),
+     ("```\na\n\nb", ("", "a\n\nb", 1))],
+)  # fmt: skip
 def test_a_code_block_has_language_and_source(text: str, expected: tuple[str, str, int]) -> None:
     (block,) = compose(text).writer.code_blocks
     assert (block.language, block.source, block.first_block) == expected

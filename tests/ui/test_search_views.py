@@ -127,19 +127,14 @@ def test_back_shows_results_and_the_note_above_them(sidebar: Sidebar) -> None:
 # -- the line under the box
 @pytest.mark.parametrize(
     ("change", "coverage", "is_embedding", "shown", "will_change"),
-    [
-        ({"by_meaning": True}, 1.0, True, "", False),
-        ({}, None, True, "", False),
-        ({"by_meaning": True, "covered_share": 0.874}, 1.0, True, "87%", True),
-        ({"by_meaning": True, "covered_share": 0.9999}, 1.0, True, "99%", True),
-        ({"notice": "The server is gone."}, 0.43, True, "The server is gone.", False),
-        ({}, 0.43, True, "43%", True),
-        ({}, 0.43, False, "43%", False),
-        ({}, 1.0, True, "being loaded", True),
-        ({"by_meaning": True}, 0.43, True, "43%", False),
-        ({"by_meaning": True}, 0.43, False, "meaning is off", False),
-    ],
-)
+    [({"by_meaning": True}, 1.0, True, "", False), ({}, None, True, "", False),
+     ({"by_meaning": True, "covered_share": 0.874}, 1.0, True, "87%", True),
+     ({"by_meaning": True, "covered_share": 0.9999}, 1.0, True, "99%", True),
+     ({"notice": "The server is gone."}, 0.43, True, "The server is gone.", False),
+     ({}, 0.43, True, "43%", True), ({}, 0.43, False, "43%", False),
+     ({}, 1.0, True, "being loaded", True), ({"by_meaning": True}, 0.43, True, "43%", False),
+     ({"by_meaning": True}, 0.43, False, "meaning is off", False)],
+)  # fmt: skip
 def test_the_line_under_the_box_shows_what_the_answer_leaves_out(
     change: dict[str, Any],
     coverage: float | None,
@@ -251,11 +246,9 @@ def test_the_probes_show_where_they_stand_and_are_opened_removed_and_run() -> No
     dialog.show_places([place(1, 1, 5), place(2, None, 3), place(3, 2, 2), gone])
     assert on_screen(dialog).splitlines() == [
         "1 of 4 found first, 2 among the first ten. Since the previous run 1 rose and 1 fell.",
-        "question 1 | Talk 1, turn 1 | 1 ↑ | 5",
-        "question 2 | Talk 2, turn 1 | not found ↓ | 3",
-        "question 3 | Talk 3, turn 1 | 2 | 2",
-        "old | A deleted turn | cannot be asked | –",
-    ]
+        "question 1 | Talk 1, turn 1 | 1 ↑ | 5", "question 2 | Talk 2, turn 1 | not found ↓ | 3",
+        "question 3 | Talk 3, turn 1 | 2 | 2", "old | A deleted turn | cannot be asked | –",
+    ]  # fmt: skip
     assert "nothing has moved" in summary([place(3, 2, 2)])
     wished: list[object] = []
     dialog.run_requested.connect(lambda: wished.append("run"))

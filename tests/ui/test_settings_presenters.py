@@ -344,14 +344,12 @@ def test_a_variable_does_not_follow_to_another_address(providers: Any) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "shown"),
-    [
-        (ProviderFields("x", base_url="nonsense"), "'nonsense'"),
-        (ProviderFields("openai", base_url="http://localhost:1/v1"), "'openai' already"),
-        (ProviderFields("", base_url="http://localhost:1/v1"), "name"),
-        (ProviderFields("x", base_url="http://localhost:1/v1", timeout="soon"), "'soon'"),
-        (ProviderFields("x", base_url="http://far.example/v1"), "unencrypted"),
-    ],
-)
+    [(ProviderFields("x", base_url="nonsense"), "'nonsense'"),
+     (ProviderFields("openai", base_url="http://localhost:1/v1"), "'openai' already"),
+     (ProviderFields("", base_url="http://localhost:1/v1"), "name"),
+     (ProviderFields("x", base_url="http://localhost:1/v1", timeout="soon"), "'soon'"),
+     (ProviderFields("x", base_url="http://far.example/v1"), "unencrypted")],
+)  # fmt: skip
 def test_invalid_fields_are_refused(providers: Any, fields: ProviderFields, shown: str) -> None:
     providers.presenter.open("")
     providers.form.submitted.emit(fields, True)

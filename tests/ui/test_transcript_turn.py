@@ -174,11 +174,9 @@ def test_attachments_are_chips_and_images_have_a_thumbnail(show: Show) -> None:
     picture = QImage(40, 30, QImage.Format.Format_RGB32)
     picture.fill(Qt.GlobalColor.red)
     blocks = (
-        Text("See"),
-        Attachment("report.pdf", "application/pdf", 183_000, content_hash="aa11"),
-        Image("lost.png", "image/png"),
-        Image("a.png", "image/png", "cc33"),
-    )
+        Text("See"), Attachment("report.pdf", "application/pdf", 183_000, content_hash="aa11"),
+        Image("lost.png", "image/png"), Image("a.png", "image/png", "cc33"),
+    )  # fmt: skip
     thumbnails = Thumbnails()
     wanted: list[str] = []
     thumbnails.wanted.connect(wanted.append)
@@ -229,12 +227,10 @@ def test_no_text_is_rich_text(show: Show) -> None:
 @pytest.mark.parametrize("problem", [Problem("rate", "Too many requests", "Wait 20 s"), None])
 @pytest.mark.parametrize(
     ("status", "said", "button", "signal"),
-    [
-        (ExchangeStatus.FAILED, "Half", "Retry", "retry_requested"),
-        (ExchangeStatus.INTERRUPTED, "Half", "Continue", "continue_requested"),
-        (ExchangeStatus.INTERRUPTED, "", "Retry", "continue_requested"),
-    ],
-)
+    [(ExchangeStatus.FAILED, "Half", "Retry", "retry_requested"),
+     (ExchangeStatus.INTERRUPTED, "Half", "Continue", "continue_requested"),
+     (ExchangeStatus.INTERRUPTED, "", "Retry", "continue_requested")],
+)  # fmt: skip
 def test_a_reply_that_did_not_end_shows_why_and_what_to_do(
     qtbot: QtBot, show: Show, status: ExchangeStatus, said: str, button: str, signal: str,
     problem: Problem | None,

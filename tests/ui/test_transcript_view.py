@@ -490,18 +490,16 @@ def test_a_divider_below_the_last_turn_stays_until_the_next_one(qtbot: QtBot, sh
     assert line.mapTo(last, QPoint(0, line.height())).y() <= last.height()
     assert line.mapTo(view.viewport(), QPoint(0, line.height())).y() <= view.viewport().height()
     keeps: list[Callable[[], object]] = [
-        lambda: view.show_segment_end(True),
-        lambda: view.set_theme(Theme(dark=True, colors=DARK)),
+        lambda: view.show_segment_end(True), lambda: view.set_theme(Theme(dark=True, colors=DARK)),
         lambda: view.provide(59, turn(59, "Question", "Another answer")),
-    ]
+    ]  # fmt: skip
     for change in keeps:
         change()
         qtbot.waitUntil(lambda: len(dividers()) == 1)
     ends: list[Callable[[], object]] = [
-        lambda: view.show_segment_end(False),
-        shown.add_reply,
+        lambda: view.show_segment_end(False), shown.add_reply,
         lambda: view.show_conversation(shown.heads),
-    ]
+    ]  # fmt: skip
     for change in ends:
         view.show_segment_end(True)
         qtbot.waitUntil(lambda: len(dividers()) == 1)
