@@ -4,24 +4,23 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
+from app.domain.ids import ConversationId
 from app.domain.ports import Embedder
 from app.domain.workers import UsageTotals, WorkerName
+from app.storage.engine.store import Store
 from app.storage.engine.times import now
+from app.storage.tables.settings import Settings
 from app.storage.work.queue import Tally
+from app.storage.work.summary_work import SummaryWork
 
 if TYPE_CHECKING:
     from app.workers.jobs import JobParts
-from datetime import timedelta
 
-from app.domain.ids import ConversationId
-from app.storage.engine.store import Store
-from app.storage.tables.settings import Settings
-from app.storage.work.summary_work import SummaryWork
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

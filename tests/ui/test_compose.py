@@ -45,6 +45,7 @@ from ui.presenters.compose import ComposePresenter
 from ui.presenters.composer import QueuePresenter
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.turns import RunningReplies
+from ui.views.chat_pane import ChatPane
 from ui.widgets.banner import NoteCard
 from ui.widgets.composer import Composer
 from ui.widgets.memory_switch import MemoryUse
@@ -123,6 +124,7 @@ class Pane(QWidget):
     """The pane of the conversation, with a real composer."""
 
     restore_requested = Signal()
+    show_state: Any = ChatPane.show_state
 
     def __init__(self) -> None:
         super().__init__()

@@ -16,7 +16,6 @@ from app.domain.changes import ChangeSet
 from app.domain.conversations import Conversation, Draft, Exchange, Message
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from app.domain.translation import tr
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from ui.presenters.drafts import Drafts
@@ -26,18 +25,13 @@ from ui.presenters.turns import (
     ConversationReader,
     Position,
     RunningReplies,
+    changed_turns,
     content_of,
-    differ,
     headers_of,
 )
 from ui.views.chat_pane import ChatPane
 from ui.widgets.transcript.view import TranscriptView
 
-_IN_TRASH = tr("This conversation is in the trash. Restore it to write here.")
-_OTHER_BRANCH = tr(
-    "This is another branch of the conversation, not the current one. A message sent here continues "
-    "this branch."
-)
 _PAUSE_S = 0.005  # between two turns: for keys, the mouse and turns just outside the screen
 
 
@@ -275,13 +269,7 @@ class ConversationPresenter(Presenter):
         self.is_private, self.recalls, self.project = private, True, self.listed_project
         self._transcript.show_conversation(())
         if private:
-            self._pane.show_notice(
-                tr("A private conversation"),
-                tr(
-                    "It is never indexed, summarized, recalled or used for facts. When you leave it, "
-                    "you can keep it or discard it."
-                ),
-            )
+            self._pane.show_private()
         else:
             self._pane.show_welcome()
         self._pane.show_title("", private=private, editable=False)
@@ -313,21 +301,15 @@ class ConversationPresenter(Presenter):
 
     def show_state(self) -> None:
         """Say above the composer why nothing can be sent, or that it goes to another branch."""
-        view, pane = self.view, self._pane
-        if view is None or (not self.is_read_only and self._is_on_current_branch(view)):
-            pane.state.show_note("")
-        elif self.is_read_only:
-            pane.state.show_note(_IN_TRASH, tr("Restore"), pane.restore_requested.emit)
-        else:
-            current = partial(self.open, view.conversation.id)
-            pane.state.show_note(_OTHER_BRANCH, tr("Show the current branch"), current)
+        view, show_current = self.view, None
+        if view is not None and not self._is_on_current_branch(view):
+            show_current = partial(self.open, view.conversation.id)
+        self._pane.show_state(show_current, in_trash=self.is_read_only)
 
     def _is_on_current_branch(self, view: ConversationView) -> bool:
-        reply = self._replies.of(view.conversation.id)
-        newest = reply.plan.exchange.id if reply is not None else self._growing.ending
         # While a reply runs the record is ahead of the path shown.
-        runs_here = newest is not None and self.turn_of(newest) is not None
-        return view.is_visible_branch or runs_here
+        newest = self._growing.newest(view.conversation.id)
+        return view.is_visible_branch or (newest is not None and self.turn_of(newest) is not None)
 
     # -- contents of turns
 
@@ -360,16 +342,12 @@ class ConversationPresenter(Presenter):
         if (conversation_id := self.conversation_id) is None:
             return
         is_edited = conversation_id in changed.conversations
-        is_own = self._has_own_reply(conversation_id)
-        is_own = is_own or (not is_edited and changed.exchanges == {self._growing.ended})
+        is_shown = not is_edited and changed.exchanges == {self._growing.ended}
+        is_own = is_shown or self._growing.is_of(conversation_id)
         if conversation_id in changed.messages_in and not is_own:
             self.refresh(conversation_id)
         elif is_edited:
             self._bridge.start("update", self._update_record(conversation_id))
-
-    def _has_own_reply(self, conversation_id: ConversationId) -> bool:
-        """Return whether a reply of this window is running or being finished."""
-        return self._replies.of(conversation_id) is not None or self._growing.ending is not None
 
     def refresh(self, conversation_id: ConversationId) -> None:
         """Show changes made elsewhere, as by a command line; keep the position and the draft."""
@@ -385,15 +363,10 @@ class ConversationPresenter(Presenter):
         if self.conversation_id != conversation_id or self.view is None:
             return
         self._show_record(fresh.conversation)
-        shown, now = self.view.path, fresh.path
-        is_same_branch = [each.id for each in now[: len(shown)]] == [each.id for each in shown]
-        changed = [
-            turn
-            for turn, (was, each) in enumerate(zip(shown, now, strict=False))
-            if differ(was, each)
-        ]
-        has_news = bool(changed) or len(now) > len(shown)
-        if not is_same_branch or not has_news or self._has_own_reply(conversation_id):
+        shown = self.view.path
+        changed = changed_turns(shown, fresh.path)
+        has_news = bool(changed) or len(fresh.path) > len(shown)
+        if changed is None or not has_news or self._growing.is_of(conversation_id):
             return
         self.view = fresh
         self.show_state()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from app.chat.reply import Reply
 from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, Exchange, Role
-from app.domain.ids import ExchangeId
+from app.domain.ids import ConversationId, ExchangeId
 from app.domain.turn_text import RECALL_MODEL
 from app.storage.tables.exchanges import Exchanges
 from ui.presenters.presenter import Presenter
@@ -42,6 +42,15 @@ class GrowingReply(Presenter):
         self._replies.grew.connect(self._on_reply_grew)
         self._replies.status_changed.connect(self._on_reply_status_changed)
         self._replies.ended.connect(self._on_reply_ended)
+
+    def is_of(self, conversation_id: ConversationId) -> bool:
+        """Return whether a reply is running in a conversation, or any is being finished."""
+        return self._replies.of(conversation_id) is not None or self.ending is not None
+
+    def newest(self, conversation_id: ConversationId) -> ExchangeId | None:
+        """Return the exchange of the reply that is running or being finished, if there is one."""
+        reply = self._replies.of(conversation_id)
+        return reply.plan.exchange.id if reply is not None else self.ending
 
     async def show(self, reply: Reply) -> None:
         """Show a turn that is growing: its question and the reply so far."""

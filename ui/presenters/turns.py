@@ -74,9 +74,15 @@ def content_of(
     )
 
 
-def differ(shown: Exchange, stored: Exchange) -> bool:
-    """Return whether a turn must be drawn again."""
-    return (shown.status, shown.message_ids) != (stored.status, stored.message_ids)
+def changed_turns(shown: Sequence[Exchange], stored: Sequence[Exchange]) -> list[int] | None:
+    """Return the turns of a path that must be drawn again; None if another branch is stored."""
+    if [each.id for each in stored[: len(shown)]] != [each.id for each in shown]:
+        return None
+    return [
+        turn
+        for turn, (was, now) in enumerate(zip(shown, stored, strict=False))
+        if (was.status, was.message_ids) != (now.status, now.message_ids)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,18 @@
 """The conversation pane: title, transcript, welcome page or a notice, composer in the column of the text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QApplication, QGridLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QGridLayout,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.domain.translation import tr
 from ui.theme import COLUMN_EM, PADDING_EM, current_theme
@@ -14,17 +21,17 @@ from ui.widgets.composer import Composer
 from ui.widgets.controls import button, column_in, filled, row_of
 from ui.widgets.elided_edit import ElidedEdit
 from ui.widgets.on_screen import stops_in
-from ui.widgets.plain_label import PlainLabel
+from ui.widgets.plain_label import PlainLabel, plain_label
 
 if TYPE_CHECKING:
     from ui.views.welcome import Welcome
     from ui.widgets.search_box import FindBar
-from collections.abc import Callable
 
-from PySide6.QtWidgets import QPushButton
-
-from ui.widgets.plain_label import plain_label
-
+_IN_TRASH = tr("This conversation is in the trash. Restore it to write here.")
+_OTHER_BRANCH = tr(
+    "This is another branch of the conversation, not the current one. A message sent here continues "
+    "this branch."
+)
 _PANEL_GAP_PX = 8
 _WIDE_PX = 640  # for a button that the menu has too
 _EDGE_PX = 16
@@ -145,6 +152,25 @@ class ChatPane(QWidget):
         """Show a notice in place of the conversation, such as a startup error."""
         self.notice.show_text(title, text, actions)
         self._stack.setCurrentWidget(self.notice)
+
+    def show_private(self) -> None:
+        """Show what a private conversation is, before it begins."""
+        self.show_notice(
+            tr("A private conversation"),
+            tr(
+                "It is never indexed, summarized, recalled or used for facts. When you leave it, "
+                "you can keep it or discard it."
+            ),
+        )
+
+    def show_state(self, show_current: Callable[[], object] | None, *, in_trash: bool) -> None:
+        """Say that it is in the trash, or on another branch than the current one, for `show_current`."""
+        if in_trash:
+            self.state.show_note(_IN_TRASH, tr("Restore"), self.restore_requested.emit)
+        elif show_current is not None:
+            self.state.show_note(_OTHER_BRANCH, tr("Show the current branch"), show_current)
+        else:
+            self.state.show_note("")
 
     def show_title(self, title: str, *, private: bool, editable: bool) -> None:
         """Show a conversation's title, unless it is being edited."""
