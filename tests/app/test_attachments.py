@@ -151,9 +151,7 @@ def test_only_files_can_be_attached(files: AttachmentFiles, tmp_path: Path) -> N
             attach_path(files, path)
 
 
-def test_a_program_that_exceeds_its_time_is_ended(
-    files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_program_is_ended(files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.system.file_programs._SECONDS", 0.0)
     content_hash = files.put(pdf("Slow", "page"))
     with pytest.raises(UnreadableFile):
@@ -268,9 +266,7 @@ def test_files_in_use_or_of_a_damaged_database_stay(store: Store, files: Attachm
     assert remove_unreferenced(store) == 0
 
 
-def test_check_names_a_missing_or_altered_file_and_a_backup_repairs_it(
-    store: Store, files: AttachmentFiles
-) -> None:
+def test_a_backup_repairs_a_missing_or_altered_file(store: Store, files: AttachmentFiles) -> None:
     image, text = attach(files, png(), "a.png").file, attach(files, b"words", "b.txt").file
     say(store, image, text)
     path = files.path(image.content_hash or "")
@@ -459,9 +455,7 @@ def test_a_truncated_image_is_not_whole(whole: bytes) -> None:
 
 
 @pytest.mark.parametrize("kept_bytes", [10, len(png()) - 20])
-def test_a_damaged_picture_of_an_export_is_reported_and_named(
-    store: Store, tmp_path: Path, kept_bytes: int
-) -> None:
+def test_a_damaged_picture_is_reported(store: Store, tmp_path: Path, kept_bytes: int) -> None:
     message = {"id": "m", "author": {"role": "user"}, "content": PICTURE}
     row = {"id": "c", "title": "A", "mapping": {"m": {"id": "m", "message": message}}}
     (tmp_path / "conversations.json").write_text(json.dumps([row]))

@@ -231,9 +231,7 @@ def test_invalid_json_is_asked_for_once_more_and_both_answers_are_paid_for(bench
      ([text("Leaves in"), finish("length")], None),
      ([text("Leaves in"), finish("brand_new_reason")], None), ([text("")], None)],
 )  # fmt: skip
-def test_only_a_whole_answer_without_thinking_is_used(
-    bench: Bench, steps: list[Step], answer: str | None
-) -> None:
+def test_only_whole_answers_are_used(bench: Bench, steps: list[Step], answer: str | None) -> None:
     bench.server.reply(*steps, usage(10, 5))
     if answer is not None or (
         bench.configs[0].kind == "openai" and finish("brand_new_reason") in steps
@@ -352,9 +350,7 @@ def test_a_connection_lost_before_the_answer_may_have_been_paid_for(bench: Bench
     assert bench.reserved() == 0
 
 
-def test_nothing_is_sent_if_the_reservation_cannot_be_stored(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_sent_without_reservation(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise DiskFull("The disk is full")
 

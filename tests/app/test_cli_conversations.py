@@ -107,9 +107,7 @@ def test_archived_and_deleted_conversations_leave_list_and_search(cli: Console) 
     assert (cli.titles(), hits(cli, "basil")) == (["Herbs", "Secret"], ["Herbs"])
 
 
-def test_a_forgotten_conversation_is_in_no_file(
-    data_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forgotten_text_is_in_no_file(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(herbs(), data_dir)
     cli = CommandLine(data_dir, capsys)
     assert hits(cli, "basil windowsill") == ["Herbs"]
@@ -184,9 +182,7 @@ def test_tags(cli: Console) -> None:
 
 
 @pytest.mark.parametrize("command", ["archive", "delete"])
-def test_nothing_is_changed_when_one_conversation_does_not_exist(
-    unchanged: Console, command: str
-) -> None:
+def test_one_unknown_conversation_changes_nothing(unchanged: Console, command: str) -> None:
     assert unchanged(command, 1, 99, 2).code == 1
     assert unchanged.titles() == ["Bicycle", "Herbs", "Secret"]
 

@@ -206,9 +206,7 @@ def frozen(data_dir: Path) -> Iterator[Path]:
     data_dir.chmod(0o700)
 
 
-def test_a_read_only_data_directory_is_left_as_it_is(
-    frozen: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_read_only_directory_is_left(frozen: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(frozen.rglob("*"))
     for words in (("list",), ("ask", "Hello"), ("restore", __file__)):
         ran = CommandLine(frozen, capsys)(*words)
@@ -239,9 +237,7 @@ def test_a_recovery_is_reported(program: CommandLine) -> None:
     assert "The database file was missing." in ran.err
 
 
-def test_a_directory_that_another_program_holds(
-    program: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_directory_in_use(program: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = InstanceLock(DataPaths(program.data_dir))
     monkeypatch.setattr("app.cli.entry.time.sleep", lambda _seconds: lock.release())
     assert program("list").code == 0, "it is waited for"
@@ -308,9 +304,7 @@ def test_closing_goes_on_after_a_step_that_fails(
 
 
 # -- failures and the window
-def test_a_bug_is_reported_in_a_line_and_logged(
-    program: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_is_told_and_logged(program: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("division by zero")
 

@@ -112,9 +112,7 @@ def test_paths_that_cannot_be_imported(
         import_files(empty.services.store, [chatgpt])
 
 
-def test_a_full_disk_during_an_import(
-    empty: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk(empty: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     export = write_chatgpt_export(tmp_path / "many.json", Shape(80, 1, 5))
     real = Store.commit
     written = 0

@@ -331,9 +331,7 @@ def test_tags(desk: Desk) -> None:
         desk.run("/tag remove sea")
 
 
-def test_a_conversation_is_exported_and_a_file_replaced_after_a_confirmation(
-    desk: Desk, tmp_path: Path
-) -> None:
+def test_a_conversation_is_exported_and_a_file_replaced_on_yes(desk: Desk, tmp_path: Path) -> None:
     talk = desk.write("cranes")
     assert desk.run("/export").action == AskExport(talk.conversation.id)
     path = tmp_path / "a talk.json"

@@ -103,9 +103,7 @@ def test_the_past_of_a_short_one_is_not_read(store: Store, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("error", "model"), [(None, "friend:m"), (Cancelled("Stopped"), "extractive")]
 )
-def test_the_background_model_is_used_until_it_fails(
-    store: Store, error: KnownError | None, model: str
-) -> None:
+def test_a_model_is_used_until_it_fails(store: Store, error: KnownError | None, model: str) -> None:
     last = long_conversation(store, 7_500).exchanges[-1].id
     Compactor(store, Settings(store), FakeModel(error)).prepare(last)
     (row,) = tables(store)["summary"]

@@ -32,9 +32,7 @@ def test_all_tests_run_in_a_process_more_than_cores_within_reason(
         assert dev.test_processes([argument]) == []
 
 
-def test_files_are_kept_in_memory_only_where_there_is_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_holds_files_if_it_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert dev.memory_folder(tmp_path / "missing") is None
     monkeypatch.setattr(dev, "MEMORY_BYTES", 1)
     assert dev.memory_folder(tmp_path) == tmp_path

@@ -32,9 +32,7 @@ def _connect() -> None:
      (lambda: asyncio.run(_over_asyncio()), "192.0.2.1")],
     ids=["socket", "name", "datagram", "http", "asyncio"],
 )  # fmt: skip
-def test_another_machine_cannot_be_reached(
-    network: NetworkGuard, reach: Callable[[], object], host: str
-) -> None:
+def test_no_machine_but_this(network: NetworkGuard, reach: Callable[[], object], host: str) -> None:
     with pytest.raises(NetworkForbidden, match=re.escape(host)):
         reach()
     assert network.refused == [host]

@@ -206,8 +206,7 @@ def test_a_removed_document_is_gone_from_prompts_that_quoted_any_version(
 ) -> None:
     services, store = library.services, library.services.store
     exchange = stored_prompt(library)
-    kept = Prompts(store).of(exchange)
-    assert ANSWER in kept.parts[0].text
+    assert ANSWER in Prompts(store).of(exchange).parts[0].text
     services.back_up()
     if before == "edited":
         (library.folder / "telescopes.pdf").write_bytes(pdf("Nothing about it."))

@@ -149,8 +149,7 @@ def test_a_passage_has_its_exchange_and_hash() -> None:
 
 def test_turns_that_are_incomplete_or_have_no_text() -> None:
     broken = replace(EXCHANGE, status=ExchangeStatus.INTERRUPTED)
-    passage = turn_passage(PassageId(9), broken, (said(Role.USER, Text("Why?")),))
-    assert passage.tokens == 0
+    assert turn_passage(PassageId(9), broken, (said(Role.USER, Text("Why?")),)).tokens == 0
     results = (said(Role.TOOL, ToolResult("1", "grep", "found")),)
     assert turn_passage(PassageId(9), EXCHANGE, results) is not None
     for nothing in ((), (said(Role.ASSISTANT, Thinking("hm")),)):

@@ -143,9 +143,7 @@ def test_the_multilingual_model_has_a_card_and_a_license(multilingual: LocalEmbe
 @pytest.mark.parametrize(
     "question", ["Where does the cat sleep?", "猫在哪里睡觉？", "Где спит кошка?"]
 )
-def test_a_question_is_nearest_to_its_answer_in_another_language(
-    multilingual: LocalEmbedder, question: str
-) -> None:
+def test_a_question_finds_its_answer_translated(multilingual: LocalEmbedder, question: str) -> None:
     (asked,) = multilingual.embed([question], as_queries=True)
     answers = multilingual.embed(["Die Katze schläft auf dem Fensterbrett.", "Die Miete steigt."])
     assert asked @ answers[0] > asked @ answers[1] + 0.03
@@ -168,9 +166,7 @@ def test_questions_and_passages_get_their_prefixes(
     assert seen == ["passage: tea", "query: tea", "tea", "tea"]
 
 
-def test_chunks_leave_room_for_the_prefix_and_blank_texts_have_none(
-    multilingual: LocalEmbedder,
-) -> None:
+def test_chunks_leave_prefixes_room_and_blank_texts_have_none(multilingual: LocalEmbedder) -> None:
     text = "Eine Wanderung durch die Berge. 我们去爬山。 " * 100
     pieces = multilingual.chunks(text, 10_000, 0)
     tokenizer = multilingual._model().tokenizer

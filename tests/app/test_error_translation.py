@@ -140,8 +140,7 @@ def test_an_error_in_an_error_is_translated_too() -> None:
 
 @pytest.mark.usefixtures("language")
 def test_a_name_in_an_error_stays_though_the_window_has_a_word_like_it() -> None:
-    error = NotFound("There is no project 'Documents'")
-    assert error.title == "Es gibt kein Projekt „Documents“"
+    assert NotFound("There is no project 'Documents'").title == "Es gibt kein Projekt „Documents“"
 
 
 @pytest.mark.usefixtures("language")

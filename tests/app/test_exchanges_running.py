@@ -102,9 +102,7 @@ def test_only_a_whole_answer_is_complete(
 
 
 @pytest.mark.parametrize("round_first", [False, True])
-def test_a_request_refused_as_too_long_is_planned_again_once(
-    chat_with: MakeChat, round_first: bool
-) -> None:
+def test_a_request_that_is_too_long_is_planned_anew(chat_with: MakeChat, round_first: bool) -> None:
     refusal = refused(4096)
     rounds = [calls(("c", "find", "{}"))] if round_first else []
     chat = chat_with(

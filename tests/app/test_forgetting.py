@@ -332,9 +332,7 @@ def known(book: Book) -> tuple[Fact, Fact, Memory]:
     return learned, written, memory
 
 
-def test_only_what_is_forgotten_is_redacted_in_recalls_answer(
-    book: Book, known: tuple[Fact, Fact, Memory]
-) -> None:
+def test_only_the_forgotten_part_is_redacted(book: Book, known: tuple[Fact, Fact, Memory]) -> None:
     learned, written, memory = known
     texts = book.forget(learned)
     assert not book.holds(learned.text)

@@ -73,9 +73,7 @@ def test_a_title_that_the_exporter_gives_by_itself_is_none(title: str, kept: str
         ({"content_type": "of_the_future", "a": "b"}, ""),
     ],
 )
-def test_what_a_tool_of_chatgpt_returned_is_kept_or_named(
-    content: dict[str, Any], kept: str | None
-) -> None:
+def test_results_of_chatgpt_are_kept_or_named(content: dict[str, Any], kept: str | None) -> None:
     asked = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Ohm?"]}}
     tool = {"author": {"role": "tool", "name": "web"}, "content": content}
     nodes = {"u": {"message": asked}, "t": {"message": tool, "parent": "u"}}

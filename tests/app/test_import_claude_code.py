@@ -65,8 +65,7 @@ def test_results_of_calls_at_the_same_time_are_on_the_path(tmp_path: Path) -> No
     )  # fmt: skip
     kinds = [type(each) for each in _path(found)]
     assert kinds == [Text, ToolCall, ToolCall, ToolResult, Image, ToolResult, Text]
-    results = [each.text for each in _path(found) if isinstance(each, ToolResult)]
-    assert results == ["one", "two"]
+    assert [each.text for each in _path(found) if isinstance(each, ToolResult)] == ["one", "two"]
 
 
 def _queued(text: str) -> dict[str, Any]:

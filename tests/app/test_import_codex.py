@@ -112,8 +112,7 @@ def test_a_picture_that_was_made_is_kept_and_an_unknown_item_is_named(tmp_path: 
     records = [*_SESSION[:2], made, _item(3, type="tool_search_call", call_id="c", arguments={}),
                _item(4, type="novelty"), _item(5, type="compaction", encrypted_content="x")]  # fmt: skip
     (found,), _ = _read(_rollout(tmp_path, _ROOT, records))
-    kinds = [type(each) for each in _path(found)]
-    assert kinds == [Text, Image, ToolCall]
+    assert [type(each) for each in _path(found)] == [Text, Image, ToolCall]
     assert found.messages[-1].file_keys == ("data:image/png;base64,aGk=",)
     assert len(found.skipped) == 1
 

@@ -157,9 +157,7 @@ def test_a_turn_that_was_rolled_back_is_a_branch(tmp_path: Path) -> None:
     ("name", "change"),
     [("claude_code", {"promptSource": "sdk"}), ("codex", {"originator": "codex_exec"})],
 )
-def test_a_run_of_one_turn_by_a_program_is_skipped(
-    name: str, change: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_run_of_one_turn_is_skipped(name: str, change: dict[str, str], tmp_path: Path) -> None:
     log = log_records(name)
     for each in log:
         target = each["payload"] if each["type"] == "session_meta" else each
@@ -262,8 +260,7 @@ def test_a_chunk_of_ai_studio_dates_its_message_and_the_conversation(tmp_path: P
         {"role": "model", "text": ANSWER, "createTime": "2026-03-04T10:00:05Z"},
     ]
     path = tmp_path / "About ohms"
-    prompt = {"runSettings": {}, "chunkedPrompt": {"chunks": chunks}}
-    path.write_text(json.dumps(prompt), "utf-8")
+    path.write_text(json.dumps({"runSettings": {}, "chunkedPrompt": {"chunks": chunks}}), "utf-8")
     [talk], _ = _read(path)
     asked, answered = (datetime(2026, 3, 4, 10, 0, second, tzinfo=UTC) for second in (0, 5))
     assert talk.created_at == asked

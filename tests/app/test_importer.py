@@ -163,9 +163,7 @@ def trees(draw: st.DrawFn) -> tuple[list[ImportedMessage], int]:
     max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(trees())
-def test_growing_comes_to_the_same_as_coming_whole(
-    store: Store, tree: tuple[list[ImportedMessage], int]
-) -> None:
+def test_growing_is_like_being_whole(store: Store, tree: tuple[list[ImportedMessage], int]) -> None:
     messages, first = tree
     name = f"talk-{store.ids.conversation()}"
     imported(store, conversation(*messages[:first], source_id=name))

@@ -109,9 +109,7 @@ def test_each_feature_tells_two_messages_apart(
     [("ana", QUESTION), ("", QUESTION), ("", parse_question(STATED)), ("", KEYWORDS)],
     ids=["talk", "chat", "statement", "keywords"],
 )
-def test_no_weight_says_that_a_better_match_is_worse(
-    label: str, question: ParsedQuestion, by_meaning: bool
-) -> None:
+def test_better_matches_weigh_more(label: str, question: ParsedQuestion, by_meaning: bool) -> None:
     found = weights(question, said_by(*[label] * 3), by_meaning=by_meaning)
     own = dict(zip(FEATURES, found, strict=True))
     assert own.pop("asking") <= 0

@@ -240,9 +240,7 @@ def test_a_context_is_made_of_short_neighbors_also_of_other_turns(index: Tantivy
      ("rake on 2 May 2024", [0.0, 0.7, 0.3, 0.0]), ("rake on 30 May 2024", [0.0, 0.4, 0.475, 0.0]),
      ("rake in May 2023", [0.0] * 4), ("rake", [0.0] * 4)],
 )  # fmt: skip
-def test_the_table_has_the_nearness_of_dates(
-    index: TantivyTextIndex, query: str, expected: list[float]
-) -> None:
+def test_the_table_has_nearness(index: TantivyTextIndex, query: str, expected: list[float]) -> None:
     fill(index, *(turn(month, "rake", month=month) for month in (4, 5, 6, 8)))
     ids = [part_id(month, 0) for month in (4, 5, 6, 8)]
     table = index.candidate_table(parse_query(query), ids)

@@ -126,9 +126,7 @@ def test_terms_are_stems_without_grammar_and_pairs_where_words_are_not_spaced() 
 
 
 @pytest.mark.parametrize(("messages", "title"), CASES["titles"])
-def test_a_title_is_the_first_words_without_greeting_and_markup(
-    messages: list[str], title: str
-) -> None:
+def test_a_title_is_the_first_words_after_a_greeting(messages: list[str], title: str) -> None:
     assert first_words(messages) == title
 
 

@@ -17,9 +17,7 @@ ROME = "I live in Rome."
 
 
 @pytest.mark.parametrize(("said", "facts", "kinds"), CASES["stated"])
-def test_explicit_statements_are_facts_in_the_user_s_words(
-    said: str, facts: str, kinds: str
-) -> None:
+def test_explicit_statements_are_facts_in_users_words(said: str, facts: str, kinds: str) -> None:
     found = extract_statements(said)
     assert [each.text for each in found] == facts.split("|")
     assert [each.subject or each.category for each in found] == kinds.split("|")

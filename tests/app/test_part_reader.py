@@ -129,9 +129,7 @@ def test_a_new_turn_is_sent_alone_with_the_summary_so_far(bench: Bench) -> None:
     [((CONVERSATIONS,), {"summary", "title", "tags"}), ((EXCHANGES,), {"turns"}),
      ((FACTS,), {"facts"}), ((EXCHANGES, FACTS), {"turns", "facts"})],
 )  # fmt: skip
-def test_a_worker_that_is_off_is_not_asked_for(
-    bench: Bench, on: Sequence[WorkerName], asked: set[str]
-) -> None:
+def test_only_workers_on_are_asked(bench: Bench, on: Sequence[WorkerName], asked: set[str]) -> None:
     add_conversation(bench.store, "I sail.", "Often.")
     bench.asker.otherwise = part_answer(said("The user sails."))
     statuses = bench.run(*on)

@@ -44,9 +44,7 @@ def chat(store: Store) -> Iterator[Chat]:
         yield made
 
 
-def test_a_library_begins_with_the_built_in_preset_and_a_copy_has_a_free_name(
-    presets: Presets,
-) -> None:
+def test_a_library_has_the_built_in_preset_and_a_copy_a_free_name(presets: Presets) -> None:
     assert presets.listed() == (BUILT_IN_PRESET,)
     assert presets.default() == presets.named("commonplace") == BUILT_IN_PRESET
     terse = presets.save(TERSE)

@@ -350,8 +350,7 @@ def test_a_proposal_stored_after_its_fact_was_forgotten_does_not_keep_it(library
     library.services.fact_service.forget(home.id)
     library.profile.propose(lines, "scripted:1", "key")
     assert [line.text for line in library.profile.state().diff.added] == [NAME]
-    review = ProfileRows(library.store).review()
-    assert review.facts_key == "", "to be repeated"
+    assert ProfileRows(library.store).review().facts_key == "", "to be repeated"
 
 
 def test_a_prompt_stored_after_the_forgetting_does_not_keep_the_line(library: Library) -> None:
@@ -435,9 +434,7 @@ def test_a_line_beyond_its_facts_is_replaced_by_them(library: Library, planted: 
      ("Wohnt in Köln, trinkt Tee", ["Ich wohne in Köln", "Trinkt gern Tee"]),
      ("住在北京", ["我住在北京"])],
 )  # fmt: skip
-def test_a_shorter_line_in_the_words_of_its_facts_is_taken(
-    library: Library, text: str, facts: list[str]
-) -> None:
+def test_a_shorter_line_of_its_facts_is_kept(library: Library, text: str, facts: list[str]) -> None:
     assert is_grounded(text, library.learn(*facts))
 
 
@@ -451,16 +448,14 @@ def test_without_a_usable_line_the_facts_are_proposed(library: Library) -> None:
     library.learn(NAME, HOME, TEA)
     with_model(library, ("Nobody said this", [99_999]))
     assert library.proposed() == {NAME, HOME, TEA}
-    proposal = library.profile.state().proposal
-    assert proposal.author == "extractive"
+    assert library.profile.state().proposal.author == "extractive"
     assert count_rows(library.store, "spend", "purpose = 'profile_writer'") == 1
 
 
 def test_a_model_brings_back_nothing_that_was_rejected(library: Library) -> None:
     name, home, _tea = library.learn(NAME, HOME, TEA)
     library.run()
-    proposal = library.profile.state().proposal
-    library.profile.set(NAME, proposal.made_at)
+    library.profile.set(NAME, library.profile.state().proposal.made_at)
     library.next_day()
     rice, maps, _fog = library.learn("I prefer rice", "I prefer maps", "I prefer fog")
     with_model(

@@ -115,8 +115,7 @@ def test_a_key_is_bound_to_the_origin_of_its_base_url(server: Loopback) -> None:
     configs = [compatible("local", server.v1)]
     built = ProviderRegistry(lambda: configs, KeyStore({}), environ={})
     assert built.save_key("local", " sk-1 \n") is KeyLocation.SESSION
-    found = built.find_key("local")
-    assert found.secret.reveal() == "sk-1"
+    assert built.find_key("local").secret.reveal() == "sk-1"
     server.always(text("yes"))
     hear(provider(built, "local"))
     assert server.posts[0].headers["authorization"] == "Bearer sk-1"

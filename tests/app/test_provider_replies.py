@@ -194,9 +194,7 @@ def test_what_follows_thinking_that_the_server_reports_is_text(server: Loopback,
 
 
 @pytest.mark.parametrize("unit", ["(", "I do not know.\n"], ids=["letter", "sentence"])
-def test_a_reply_that_repeats_itself_without_end_is_stopped(
-    server: Loopback, wire: str, unit: str
-) -> None:
+def test_an_endlessly_repeating_reply_is_stopped(server: Loopback, wire: str, unit: str) -> None:
     heard = ask(server, wire, text(f"It is {unit * 4_000}", chunks=400))
     assert isinstance(heard.error, Repeating)
     assert 2_000 < len(heard.text) < 10_000

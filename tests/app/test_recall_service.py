@@ -204,9 +204,7 @@ def raising(error: Exception) -> Callable[..., object]:
     return fail
 
 
-def test_words_and_meaning_stand_in_for_each_other(
-    library: RecallLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_or_meaning_suffice(library: RecallLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     library.vector_search.is_there, library.vector_search.problem = (
         False,
         "The embedder does not answer.",

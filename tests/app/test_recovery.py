@@ -193,9 +193,7 @@ LOSSES: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.mark.parametrize(("lose", "notice"), LOSSES.values(), ids=LOSSES)
-def test_nothing_is_lost_with_part_of_the_files(
-    library: Library, lose: Damage, notice: str
-) -> None:
+def test_nothing_is_lost_with_parts_of_files(library: Library, lose: Damage, notice: str) -> None:
     lose(library)
     notices = library.opens()
     assert notice in " ".join(notices) if notice else notices == ()

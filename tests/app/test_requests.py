@@ -270,9 +270,7 @@ def test_settings_limit_what_is_sent(asker_with: Callable[..., Asker]) -> None:
     assert asker.retrieval.asked[0][3].rag_fact_limit == 0
 
 
-def test_a_private_conversation_recalls_and_takes_its_record_with_it(
-    asker_with: Callable[..., Asker],
-) -> None:
+def test_a_private_conversation_recalls_without_a_trace(asker_with: Callable[..., Asker]) -> None:
     asker = asker_with()
     exchange = asker.chat.say(ASKED, private=True)
     assert recalled(asker.chat.model.requests[0])

@@ -411,9 +411,7 @@ def test_side_results_take_half_of_the_places_and_weak_ones_displace_nothing() -
     assert len(merge_side_results(turns[:3], [weak], 8)) == 7
 
 
-def test_the_command_line_lists_facts_with_their_place(
-    data_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_facts_are_listed_with_places(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with opened(data_dir) as store:
         library = Library(store)
         whole = add_conversation(store, "What of quinces?", title="Garden")

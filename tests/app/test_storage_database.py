@@ -117,9 +117,7 @@ def test_the_gate_is_shut_at_once_only_when_nobody_is_inside() -> None:
 
 
 # -- settings and errors
-def test_the_settings_are_locked_and_no_other_file_can_be_reached(
-    database: Database, tmp_path: Path
-) -> None:
+def test_settings_are_locked_and_no_other_file_reached(database: Database, tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
     for statement in (
         f"SELECT * FROM '{tmp_path}/secret.csv'",

@@ -151,9 +151,7 @@ def test_short_sessions_get_their_backup_too(store: Store, time_: FakeClock) -> 
     assert 2 <= backup_count(store) <= 3
 
 
-def test_a_command_that_ends_backs_up_and_empties_the_trash_once_a_day(
-    store: Store, time_: FakeClock
-) -> None:
+def test_ending_commands_back_up_and_empty_the_trash_daily(store: Store, time_: FakeClock) -> None:
     maintenance = Maintenance(store, time_.clock())
     gone = add_conversation(store, "x", title="Old").conversation.id
     maintenance.finish_command()
@@ -182,9 +180,7 @@ def test_a_clock_set_back_does_not_delay_backups(store: Store, time_: FakeClock)
     assert backups_of(store.paths.backups, store.uid)[0].position == 2
 
 
-def test_the_trash_is_emptied_after_thirty_days(
-    store: Store, maintenance: Maintenance, time_: FakeClock
-) -> None:
+def test_the_trash_lasts_30_days(store: Store, maintenance: Maintenance, time_: FakeClock) -> None:
     whole = add_conversation(store, "one", title="Old")
     add_conversation(store, "two", title="Stays")
     store.save(ConversationEdited(whole.conversation.id, deleted_at=time_.now()))
@@ -277,9 +273,7 @@ def test_a_full_disk_is_reported_once_until_there_is_space(
     assert len(reported) == 1
 
 
-def test_nothing_is_written_where_the_data_directory_was_until_it_is_back(
-    store: Store, time_: FakeClock
-) -> None:
+def test_nothing_is_written_until_the_directory_is_back(store: Store, time_: FakeClock) -> None:
     told: list[KnownError] = []
     maintenance = Maintenance(store, time_.clock())
     maintenance.notify = told.append

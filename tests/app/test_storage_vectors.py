@@ -89,9 +89,7 @@ def test_stored_vectors_are_loaded_unchanged(store: Store, vectors: Vectors) -> 
 
 
 @pytest.mark.parametrize("is_clock_set_back", [False, True])
-def test_loading_continues_where_it_ended(
-    store: Store, vectors: Vectors, is_clock_set_back: bool
-) -> None:
+def test_loading_goes_on_later(store: Store, vectors: Vectors, is_clock_set_back: bool) -> None:
     add_conversation(store, LONG, LONG + "!")
     vectors.put(SMALL, [chunks(store, 2, 1)])
     if is_clock_set_back:

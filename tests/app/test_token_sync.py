@@ -65,9 +65,7 @@ def bench(store: Store) -> Iterator[TokenBench]:
 
 
 # -- what the pipeline puts
-def test_what_is_embedded_gets_tokens_in_the_same_pass_or_those_of_its_twin(
-    bench: TokenBench,
-) -> None:
+def test_what_is_embedded_gets_tokens_in_the_pass_or_those_of_its_twin(bench: TokenBench) -> None:
     add_conversation(bench.store, long("tea"))
     add_conversation(bench.store, long("milk"))
     status = bench.run()
@@ -123,9 +121,7 @@ def test_a_library_embedded_before_gets_its_tokens_after_all_else(store: Store) 
     bench.sync.stop()
 
 
-def test_a_deleted_cache_is_filled_again_and_deleted_vectors_take_their_tokens_along(
-    bench: TokenBench,
-) -> None:
+def test_a_deleted_cache_is_filled_and_deleted_vectors_take_tokens_along(bench: TokenBench) -> None:
     add_conversation(bench.store, long("tea"))
     bench.run()
     bench.sync.clear()

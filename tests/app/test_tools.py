@@ -326,9 +326,7 @@ def conversations(draw: st.DrawFn) -> tuple[Message, ...]:
 
 
 @given(conversations(), st.data())
-def test_no_wire_sends_a_call_without_its_result(
-    path: tuple[Message, ...], data: st.DataObject
-) -> None:
+def test_no_wire_sends_a_call_alone(path: tuple[Message, ...], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(path) - 1))
     sent = truncate_results(path, 100)[start : data.draw(st.integers(start + 1, len(path)))]
     called = {b.call_id for m in sent for b in m.blocks if isinstance(b, ToolCall)}

@@ -48,9 +48,7 @@ def ids(records: list[ConversationRecord]) -> set[ConversationId]:
 
 
 # -- finding
-def test_conversations_about_one_subject_share_a_topic_that_a_new_one_joins(
-    library: TopicLibrary,
-) -> None:
+def test_conversations_on_one_subject_share_a_topic_new_ones_join(library: TopicLibrary) -> None:
     made = library.fill()
     topics = library.service.topics()
     assert sorted(each.conversations for each in topics) == [8, 8, 8]
@@ -111,9 +109,7 @@ def topic_names(asker: ScriptedAsker) -> None:
     asker.before = answer
 
 
-def test_a_model_names_each_topic_once_until_a_conversation_of_it_is_forgotten(
-    store: Store,
-) -> None:
+def test_a_model_names_each_topic_once_until_one_of_it_is_forgotten(store: Store) -> None:
     asker = ScriptedAsker()
     topic_names(asker)
     library = TopicLibrary(store, asker)
@@ -168,9 +164,7 @@ def test_where_the_model_fails_words_name_topics_until_a_change(store: Store) ->
 
 
 # -- decisions
-def test_a_renamed_topic_keeps_its_conversations_and_a_name_has_a_limit(
-    library: TopicLibrary,
-) -> None:
+def test_a_renamed_topic_keeps_conversations_and_names_have_limits(library: TopicLibrary) -> None:
     made = library.fill()
     topic = library.topic_of(made["heron"][0])
     assert library.service.rename(topic.id, "  The  bird ").name == "The bird"
@@ -235,9 +229,7 @@ def test_decisions_survive_kills_and_rebuilding(library: TopicLibrary, tmp_path:
 
 
 # -- search
-def test_a_search_is_filtered_by_topic_and_a_hidden_one_is_listed_on_request(
-    library: TopicLibrary,
-) -> None:
+def test_a_search_is_filtered_by_topic_and_hidden_ones_are_listed(library: TopicLibrary) -> None:
     made = library.fill()
     topic = library.topic_of(made["tomato"][0])
     found = Library(library.store)

@@ -78,9 +78,7 @@ def test_the_same_question_is_searched_for_once() -> None:
      (ChangeSet(conversations=frozenset({ConversationId(50)})), 2),
      (ChangeSet(conversations=frozenset({HERE}), messages_in=frozenset({HERE})), 1)],
 )  # fmt: skip
-def test_a_result_is_dropped_when_what_it_quotes_may_have_changed(
-    change: ChangeSet, searches: int
-) -> None:
+def test_a_result_is_dropped_when_its_quotes_may_differ(change: ChangeSet, searches: int) -> None:
     asking = Counted()
     asking.ask()
     asking.store.tell(change)

@@ -139,9 +139,7 @@ def test_short_turns_private_and_deleted_conversations_are_skipped(bench: Pipeli
     assert bench.run().done == 2
 
 
-def test_a_batch_has_at_most_the_set_number_of_texts_and_never_more_than_100(
-    bench: PipelineBench,
-) -> None:
+def test_a_batch_has_at_most_the_set_number_of_texts_or_100(bench: PipelineBench) -> None:
     add_conversation(bench.store, *(long(number) for number in range(110)))
     for setting, most in ((2048, 100), (7, 7)):
         bench.settings.set("embedding_batch_size", setting)

@@ -308,9 +308,7 @@ def test_a_drain_ends_in_an_outage_after_seven_probes(store: Store, clock: Jumpi
     assert len(watched.job.made) >= 7
 
 
-def test_time_limits_of_three_items_in_a_row_are_an_outage(
-    store: Store, clock: JumpingClock
-) -> None:
+def test_timeouts_of_three_items_in_a_row_are_an_outage(store: Store, clock: JumpingClock) -> None:
     watched = Watched(store, range(9), clock=clock)
     watched.job.poison = dict.fromkeys(range(9), TimedOut("No answer in time"))
     with watched.hosted():
@@ -504,9 +502,7 @@ def test_workers_pause_between_items_while_the_user_is_active(
         assert begun_at == [0.0] * 10
 
 
-def test_neither_a_stopped_worker_nor_the_window_itself_waits(
-    clock: JumpingClock, priority: UiPriority
-) -> None:
+def test_stopped_workers_and_windows_never_wait(clock: JumpingClock, priority: UiPriority) -> None:
     stop = threading.Event()
     priority.user_active()
     stop.set()
@@ -545,9 +541,7 @@ def test_work_pings_the_window_every_5_ms(clock: JumpingClock, priority: UiPrior
     assert 15 <= len(pings) <= 20
 
 
-def test_work_pauses_for_a_late_window_but_not_for_a_hanging_one(
-    clock: JumpingClock, priority: UiPriority
-) -> None:
+def test_work_pauses_for_late_windows_only(clock: JumpingClock, priority: UiPriority) -> None:
     pings = list[int]()
     priority.ping_gui = lambda: pings.append(1)
     assert pause_after(priority, clock, 0.001) == 0.0

@@ -50,9 +50,7 @@ def test_a_damaged_directory_opens_whole(original: Path, tmp_path: Path, damage:
         assert check(store).problems == ()
 
 
-def test_a_damaged_file_on_a_full_disk_waits_for_room_and_loses_nothing(
-    original: Path, disk: SmallDisk
-) -> None:
+def test_a_damaged_file_on_a_full_disk_waits_for_room(original: Path, disk: SmallDisk) -> None:
     library = Library(DataPaths(disk.root / "data"))
     shutil.copytree(original, library.paths.root)
     library.tear_metadata()

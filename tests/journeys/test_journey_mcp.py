@@ -248,8 +248,7 @@ def test_memory_is_served_over_http_with_its_key_alone(library: Services) -> Non
         assert "windowsill" in _value(anyio.run(ask, mode))["results"][0]["text"]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         library.settings.set("mcp_http_port", taken.getsockname()[1])
-        now = library.mcp_http.access()
-        assert now.problem
+        assert library.mcp_http.access().problem
     library.mcp_http.switch(is_on=False)
     assert library.mcp_http.access() is None
     until(lambda: _status(port, "wrong") is None)

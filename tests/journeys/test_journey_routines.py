@@ -183,9 +183,7 @@ async def test_a_limit_stops_a_run_before_it_sends(user: User, server: Loopback)
     await user.until_so(_ended(4, Outcome.COMPLETED))
 
 
-async def test_a_run_uses_tools_on_always_and_no_others(
-    user: User, server: Loopback, tmp_path: Path
-) -> None:
+async def test_a_run_uses_tools_on_always(user: User, server: Loopback, tmp_path: Path) -> None:
     await user.start_with_model(server.v1)
     calls = tmp_path / "calls"
     command = (sys.executable, tool_server.__file__, "good", str(calls))

@@ -84,8 +84,7 @@ async def test_memory_is_shown_chosen_and_mentioned_in_the_composer(
     await user.answered(2, "Behind the church.")
     assert "old mill" in sent(server)
     opened_id = user.presenters.conversation.conversation_id
-    view = user.presenters.conversation.view
-    last = view.path[-1].id
+    last = user.presenters.conversation.view.path[-1].id
     found = await user.ask(lambda services: services.inspector.inspect(last))
     layers = {each.place.item.layer for each in found.sources if each.place.item.injected}
     assert RecallLayer.MENTION in layers

@@ -105,9 +105,7 @@ async def test_a_provider_is_added_tested_and_a_model_chosen(user: User, server:
     assert user.window.chat.model.model == LOOPBACK_MODEL
 
 
-async def test_a_stopped_reply_is_kept_and_continued_also_while_another_is_read(
-    user: User, server: Loopback
-) -> None:
+async def test_a_stopped_reply_is_kept_and_continued_later(user: User, server: Loopback) -> None:
     server.reply(text("The first half", chunks=3), Stall()).reply(text(", and"), Stall())
     server.reply(text("the second."))
     await user.start_with_model(server.v1)

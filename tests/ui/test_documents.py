@@ -59,9 +59,7 @@ def model(qtmodeltester: ModelTester) -> DocumentTableModel:
 
 
 # -- the list
-def test_folders_come_first_in_any_order_and_rows_are_found_by_any_text(
-    model: DocumentTableModel,
-) -> None:
+def test_folders_come_first_and_rows_are_found_by_any_text(model: DocumentTableModel) -> None:
     assert names(model) == ["/d", "/usb", "b.md", "sub/a.pdf", "sub/c.txt", "x.txt"]
     model.sort(DocumentColumn.SIZE, Qt.SortOrder.DescendingOrder)
     assert names(model) == ["/d", "/usb", "sub/a.pdf", "b.md", "sub/c.txt", "x.txt"]
@@ -150,9 +148,7 @@ def test_nothing_is_added_without_consent_where_texts_are_sent_elsewhere(screen:
         assert len(screen.calls("add")) == count
 
 
-def test_an_error_is_shown_until_the_next_try_and_what_is_selected_removed_after_a_yes(
-    screen: Screen,
-) -> None:
+def test_an_error_is_shown_until_the_next_try_and_a_selection_is_removed(screen: Screen) -> None:
     dialog = screen.presenter.open()
     screen.added.error = InvalidInput("No", "Choose another folder.")
     dialog.dropped.emit([Path("/a")])

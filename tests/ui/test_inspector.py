@@ -383,9 +383,7 @@ CITED = replace(CONVERSATION, cited=True)
     ],
     ids=["one per turn", "only citation", "turn cited", "conversation", "fact"],
 )  # fmt: skip
-def test_sources_become_one_chip_per_place(
-    sources: tuple[Source, ...], chips: list[tuple[int, str]]
-) -> None:
+def test_one_chip_per_place(sources: tuple[Source, ...], chips: list[tuple[int, str]]) -> None:
     shown = sources_of(Contribution(sources, "slow"))
     assert [(each.number, each.text) for each in shown.chips] == chips
     assert shown.notice == "slow."

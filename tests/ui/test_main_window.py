@@ -248,8 +248,7 @@ def test_the_memory_pane_opens_and_closes_from_the_header_too(window: MainWindow
     next(each for each in window.chat.findChildren(QPushButton) if each.text() == "Memory").click()
     assert (window.memory_dock.isVisible(), checked(window)) == (True, ["sources"])
     window.memory.knowledge.facts.box.setFocus()
-    title = window.memory_dock.titleBarWidget()
-    close = title.findChild(QToolButton)
+    close = window.memory_dock.titleBarWidget().findChild(QToolButton)
     close.click()
     assert window.memory_dock.isHidden()
     assert window.focusWidget() is window.chat.composer.box, "not the title, which is edited then"

@@ -36,9 +36,7 @@ class Page:
         parts.qtbot.waitUntil(lambda: self.page.log.count() == 1)
 
 
-def test_the_page_switches_sources_decides_access_opens_turns_and_copies_settings(
-    parts: Parts,
-) -> None:
+def test_the_page_switches_sources_decides_access_opens_turns_and_copies(parts: Parts) -> None:
     shown = Page(parts)
     (choice,) = shown.page.findChildren(QComboBox)
     assert choice.currentData() == Access.ASK

@@ -202,9 +202,7 @@ def test_selected_conversations_are_dropped_on_a_row(screen: Screen, ids: list[i
     assert got == [(ids, screen.garden.uid), (ids, "")]
 
 
-def test_the_only_project_is_removed_while_its_row_has_the_focus(
-    screen: Screen, qtbot: QtBot
-) -> None:
+def test_the_only_project_is_removed_while_its_row_has_focus(screen: Screen, qtbot: QtBot) -> None:
     window = QWidget()
     column_in(window, screen.list, QLineEdit(window))
     window.show()

@@ -84,9 +84,7 @@ def test_a_long_failure_leaves_room_for_name_and_schedule(screen: Screen) -> Non
         assert widths(column) > dialog.fontMetrics().horizontalAdvance(row.text(column)) + 20
 
 
-def test_the_box_of_a_routine_switches_it_and_one_that_runs_cannot_be_started(
-    screen: Screen,
-) -> None:
+def test_the_box_of_a_routine_switches_it_and_one_that_runs_cannot_start(screen: Screen) -> None:
     dialog = screen.presenter.open()
     row = dialog.table.topLevelItem(1)
     row.setCheckState(0, Qt.CheckState.Checked)

@@ -81,9 +81,7 @@ def test_a_question_that_is_cancelled_forgets_nothing(secrets: Secrets) -> None:
 @pytest.mark.parametrize(
     "outcome", [{}, NotFound("Nothing has it"), StorageError("The disk is full")]
 )
-def test_a_text_that_is_nowhere_or_cannot_be_counted_is_said_in_the_dialog(
-    secrets: Secrets, outcome: object
-) -> None:
+def test_the_dialog_says_that_a_text_is_nowhere(secrets: Secrets, outcome: object) -> None:
     if isinstance(outcome, Exception):
         secrets.values.error = outcome
     else:

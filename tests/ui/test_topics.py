@@ -73,9 +73,7 @@ def test_topics_are_listed_below_wider_ones(screen: Screen) -> None:
     assert not top.child(0).isHidden()
 
 
-def test_tab_into_the_list_selects_the_first_topic_that_is_shown(
-    screen: Screen, qtbot: QtBot
-) -> None:
+def test_tab_into_the_list_selects_the_first_topic_shown(screen: Screen, qtbot: QtBot) -> None:
     dialog = screen.dialog()
     dialog.activateWindow()
     dialog.box.setFocus()

@@ -73,9 +73,7 @@ def test_an_empty_conversation_accepts_every_key(qtbot: QtBot) -> None:
     assert shown.view.visible_items == (0, -1)
 
 
-def test_the_text_stays_on_screen_where_it_is_when_a_row_above_it_comes_or_goes(
-    shown: Shown, qtbot: QtBot
-) -> None:
+def test_the_text_stays_where_it_is_when_a_row_comes_or_goes(shown: Shown, qtbot: QtBot) -> None:
     window, row, view = QWidget(), QLabel("Find"), shown.view
     row.hide()
     column_in(window, row, (view, 1))
@@ -98,9 +96,7 @@ def test_the_text_stays_on_screen_where_it_is_when_a_row_above_it_comes_or_goes(
     assert top() == before
 
 
-def test_a_view_begins_where_it_was_left_wherever_its_window_shows_it(
-    shown: Shown, qtbot: QtBot
-) -> None:
+def test_a_view_begins_where_it_was_left_in_any_window(shown: Shown, qtbot: QtBot) -> None:
     window, view = QWidget(), shown.view
     pages = QStackedWidget()
     pages.addWidget(QLabel("Welcome"))

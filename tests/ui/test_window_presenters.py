@@ -113,9 +113,7 @@ def test_a_command_changes_the_open_conversation_and_some_can_be_undone(
     assert commands.shown.calls == opened
 
 
-def test_a_command_of_the_menu_is_about_its_conversation_and_a_failure_is_shown(
-    commands: Commands,
-) -> None:
+def test_a_menu_command_is_about_its_conversation_and_shows_failures(commands: Commands) -> None:
     commands.presenter.rename("Nothing is open")
     commands.presenter.show_opened(conversation())
     menu = dict(commands.presenter.menu_of([conversation(OTHER, pinned=True, archived=True)]))
@@ -283,9 +281,7 @@ def test_leaving_a_private_conversation_is_asked_about(
     assert (privacy.left, privacy.forgotten) == (left, forgotten)
 
 
-def test_opening_another_one_offers_to_discard_a_private_one_and_others_are_just_left(
-    privacy: Privacy,
-) -> None:
+def test_only_a_private_conversation_can_be_discarded_when_it_is_left(privacy: Privacy) -> None:
     privacy.parts.open.left.emit(conversation())
     assert privacy.parts.banner.messages == []
     for _ in range(2):  # it is said once
@@ -354,9 +350,7 @@ def test_an_external_link_is_opened_after_a_yes_and_a_hidden_one_refused(
 
 
 # -- maintenance
-def test_a_backup_is_restored_once_the_user_has_agreed(
-    parts: Parts, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_a_backup_is_restored_once_agreed_to(parts: Parts, tmp_path: Path, qtbot: QtBot) -> None:
     backups = [
         Backup(tmp_path / name, datetime(2026, 3, day, tzinfo=UTC), day, "x")
         for name, day in (("new", 2), ("old", 1))
