@@ -148,15 +148,13 @@ def mentions(store: Store) -> Mentions:
     return Mentions(store)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("What of @Tea in Kyoto?", ["@Tea in Kyoto"]),
-     ("@tea, and @TEA IN KYOTO", ["@tea", "@TEA IN KYOTO"]), ("me@tea.example and @teapot", []),
-     ("\u300c@\u8336\u306e\u6e6f\u300d\u306e\u7d9a\u304d", ["@\u8336\u306e\u6e6f"]),
-     ("@Tea secrets", ["@Tea"]), ("@ Tea", [])],
-)  # fmt: skip
-def test_the_longest_title_is_mentioned(mentions: Mentions, text: str, expected: list[str]) -> None:
-    assert [text[each.start : each.end] for each in mentions.in_text(text)] == expected
+def test_the_longest_title_is_mentioned(mentions: Mentions) -> None:
+    for text, *expected in (
+        ("What of @Tea in Kyoto?", "@Tea in Kyoto"), ("me@tea.example and @teapot",), ("@ Tea",),
+        ("@tea, and @TEA IN KYOTO", "@tea", "@TEA IN KYOTO"), ("@Tea secrets", "@Tea"),
+        ("\u300c@\u8336\u306e\u6e6f\u300d\u306e\u7d9a\u304d", "@\u8336\u306e\u6e6f"),
+    ):  # fmt: skip
+        assert [text[each.start : each.end] for each in mentions.in_text(text)] == expected, text
 
 
 def test_of_equal_titles_the_chosen_one_is_mentioned(mentions: Mentions, store: Store) -> None:

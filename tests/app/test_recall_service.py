@@ -116,11 +116,11 @@ def test_the_own_conversation_and_hidden_ones_are_left_out(library: RecallLibrar
         library.edit(library.about_cat, **show)
 
 
-@pytest.mark.parametrize("text", ["ok", "yes, please go on", "谢谢！", "👍", "", "?"])
-def test_small_talk_finds_nothing(library: RecallLibrary, text: str) -> None:
-    add_conversation(library.store, text or "nothing", title="The same again")
-    found = library.recall(text, segment=segment_of(library.about_cat))
-    assert replace(found, took_ms=0.0) == RetrievalResult()
+def test_small_talk_finds_nothing(library: RecallLibrary) -> None:
+    for text in ("ok", "yes, please go on", "谢谢！", "👍", "", "?"):
+        add_conversation(library.store, text or "nothing", title="The same again")
+        found = library.recall(text, segment=segment_of(library.about_cat))
+        assert replace(found, took_ms=0.0) == RetrievalResult(), text
 
 
 REQUESTS = (
