@@ -8,13 +8,13 @@ import contextlib
 import logging
 import os
 import shutil
-import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from app.domain.errors import KnownError
 from app.domain.text import clean, one_line
@@ -207,12 +207,16 @@ class _Connection:
         await asyncio.wait([self.task], timeout=_START_LIMIT_S)
 
     async def _hold(self) -> None:
+        with tempfile.TemporaryFile() as errors:  # what a program that ends has said last
+            await self._connect(errors)
+
+    async def _connect(self, errors: IO[bytes]) -> None:
         try:
             with _failures(self.address):
                 from mcp import Client
 
                 async with (
-                    _transport(self.address, self._network) as transport,
+                    _transport(self.address, self._network, errors) as transport,
                     asyncio.timeout(_START_LIMIT_S) as limit,
                     Client(transport) as client,
                 ):
@@ -223,7 +227,11 @@ class _Connection:
             self.ends.set()
             if not self.ready.done():
                 is_known = isinstance(error, KnownError)
-                self.ready.set_exception(error if is_known else _not_started(self.address))
+                failed = error if is_known else _not_started(self.address)
+                errors.seek(0)
+                if said := errors.read().decode(errors="replace").strip():
+                    failed = _failed(self.address, said.splitlines()[-1])
+                self.ready.set_exception(failed)
                 self.ready.exception()  # nobody may wait for it any more
 
 
@@ -242,8 +250,10 @@ def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _transport(address: ServerAddress, network: Network) -> AsyncIterator[Any]:
-    """Yield the SDK's transport to a server."""
+async def _transport(
+    address: ServerAddress, network: Network, errors: IO[bytes]
+) -> AsyncIterator[Any]:
+    """Yield the SDK's transport to a server; a program writes the end of its errors to `errors`."""
     if address.url:
         from mcp.client.streamable_http import streamable_http_client
 
@@ -271,7 +281,7 @@ async def _transport(address: ServerAddress, network: Network) -> AsyncIterator[
             cwd=address.folder or None,
             encoding_error_handler="replace",
         ),
-        errlog=subprocess.DEVNULL,  # type: ignore[arg-type]  # it goes to the process as it is
+        errlog=errors,  # type: ignore[arg-type]  # it goes to the process as it is
     )
 
 
@@ -287,12 +297,15 @@ def _failures(address: ServerAddress) -> Iterator[None]:
         cause: BaseException = error
         while isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
-        said = one_line(clean(str(cause)), _MESSAGE_CHARS)
-        raise ToolServerFailed(
-            f"The tool server '{address.name}' failed: {said or type(cause).__name__}",
-            "Check it in Settings, Tools.",
-            log_text=f"The tool server '{address.name}' failed",
-        ) from error
+        raise _failed(address, str(cause) or type(cause).__name__) from error
+
+
+def _failed(address: ServerAddress, said: str) -> ToolServerFailed:
+    return ToolServerFailed(
+        f"The tool server '{address.name}' failed: {one_line(clean(said), _MESSAGE_CHARS)}",
+        "Check it in Settings, Tools.",
+        log_text=f"The tool server '{address.name}' failed",
+    )
 
 
 def _not_started(address: ServerAddress) -> ToolServerFailed:

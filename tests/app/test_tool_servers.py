@@ -215,6 +215,9 @@ def test_a_server_that_cannot_be_started_says_so(make: Any) -> None:
     tools = make()
     with pytest.raises(ToolServerFailed):
         tools.service.look_at(ToolServer("none", ("/no/such/program",)))
+    with pytest.raises(ToolServerFailed) as failed:
+        tools.service.look_at(ToolServer("none", (sys.executable, "/no/such/server.py")))
+    assert "No such file" in failed.value.title
     with pytest.raises(InvalidInput):
         tools.service.look_at(replace(tools.server, name="a b"))
     with pytest.raises(InvalidInput):

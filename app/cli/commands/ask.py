@@ -1,5 +1,6 @@
 """`ask`: send a message and stream the answer."""
 
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -33,6 +34,7 @@ from app.storage.tables.prompts import Prompts
 from app.transfer.attaching import attach_path
 
 _POLL_S = 0.2
+_SLOW_TOOL_S = 3.0
 _TITLES, _TITLE_CHARS, _NAME_CHARS = 3, 60, 60
 
 
@@ -117,6 +119,7 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
     """Print the answer as it arrives, and the tools called; return the whole answer."""
     parts: list[str] = []
     in_text, waits_for = False, ""
+    called, called_s = "", 0.0
     while True:
         ended = reply.done.done()
         for event in reply.drain():
@@ -132,8 +135,9 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
                 parts.clear()
                 terminal.err("\nThe text so far was the model's thinking; its answer follows.")
             elif isinstance(event, ToolCallReady):
-                in_text = False
+                in_text, called, called_s = False, event.name, time.monotonic()
             elif isinstance(event, ToolCompleted):
+                called = ""
                 terminal.err(_tool_line(event.result))
             elif isinstance(event, RecallCompleted):
                 if event.notice:
@@ -143,6 +147,9 @@ def _follow(reply: Reply, terminal: Terminal) -> str:
                 terminal.err(f"{waits_for}; trying again")
         if ended:
             return "".join(parts)
+        if called and time.monotonic() - called_s > _SLOW_TOOL_S:
+            terminal.err(f"{called} has not answered; an open window may ask whether it may run.")
+            called = ""
         if terminal.cancelled():
             reply.stop()
         reply.wait(_POLL_S)
