@@ -181,7 +181,9 @@ def _waiting(status: WorkerStatus) -> str:
     if not status.enabled:
         return tr("{left} waiting").format(left=format_number(left))
     if status.state is WorkerState.IDLE and WORKERS[status.name].skips_open:
-        return tr("{left} waiting: the conversation is open").format(left=format_number(left))
+        return tr("{left} waiting: the conversation is open or is being read").format(
+            left=format_number(left)
+        )
     return ""
 
 

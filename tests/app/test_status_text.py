@@ -90,8 +90,8 @@ def test_states(state: WorkerState, enabled: bool, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [(WorkerName.EXCHANGE_SUMMARIZER, "2 waiting: the conversation is open"),
-     (WorkerName.CONVERSATION_SUMMARIZER, "2 waiting: the conversation is open"),
+    [(WorkerName.EXCHANGE_SUMMARIZER, "2 waiting: the conversation is open or is being read"),
+     (WorkerName.CONVERSATION_SUMMARIZER, "2 waiting: the conversation is open or is being read"),
      (WorkerName.EMBEDDING_PIPELINE, "")],
 )  # fmt: skip
 def test_why_an_idle_worker_has_not_done_everything(name: WorkerName, text: str) -> None:
