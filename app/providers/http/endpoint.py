@@ -20,7 +20,7 @@ from app.system.keys import FoundKey
 if TYPE_CHECKING:
     import httpx2
 
-ENTER_KEY = tr_noop("Enter one in Settings, Models")
+ENTER_KEY = tr_noop("Enter one in Settings, Models, or with 'commonplace provider key'")
 _QUOTE_CHARS = 200
 _SHORT_KEY_CHARS = 8
 
