@@ -212,13 +212,14 @@ async def shows_what_is_stored(user: User) -> None:
         card = user.window.memory.dashboard.card(name)
         want = await user.ask(lambda services, name=name: card_texts(services, name))  # type: ignore[misc]
 
-        def shown(card: Any = card) -> tuple[str, str, str]:
-            spent = card.spent.text().rpartition("in all: ")[2]
-            return card.counts.text().split(DOT)[0], spent, card.retries.text()
-
-        await user.until(lambda shown=shown, want=want: shown() == want, f"{name}: {want}")  # type: ignore[misc]
         done, total = want[0].split(" of ") if want[0] else ("0", "0")
-        assert (card.bar.value(), card.bar.maximum()) == (int(done), max(1, int(total)))
+        expected = (*want, int(done), max(1, int(total)))
+
+        def shown(card: Any = card) -> tuple[str, str, str, int, int]:
+            texts = (card.counts.text().split(DOT)[0], card.spent.text().rpartition("in all: ")[2])
+            return (*texts, card.retries.text(), card.bar.value(), card.bar.maximum())
+
+        await user.until(lambda shown=shown, all_=expected: shown() == all_, f"{name}: {expected}")  # type: ignore[misc]
     await user.until_so(lambda services: totals(services) == shown_totals(user))
 
 
