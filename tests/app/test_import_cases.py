@@ -105,3 +105,18 @@ def test_files_of_claude_with_the_same_name_are_all_kept() -> None:
     kinds = [type(each) for each in found.messages[0].blocks]
     assert kinds == [ToolResult, Image, Attachment, Attachment, Image, Image]
     assert "a.docx" in str(found.messages[0].blocks[0])
+
+
+def test_files_of_claude_that_an_attachment_does_not_repeat_are_kept() -> None:
+    pasted = [{"file_name": "", "extracted_content": "one"}, {"file_name": "a.png"}]
+    names = ("", "a.png", "a.png")
+    files = [
+        {"file_kind": "image", "file_uuid": f"f{number}", "file_name": name}
+        for number, name in enumerate(names)
+    ]
+    message = {"uuid": "m", "sender": "human", "attachments": pasted, "files": files}
+    export = json.dumps([{"uuid": "c", "chat_messages": [message]}]).encode()
+    (found,) = read_claude(io.BytesIO(export), "conversations.json")
+    assert isinstance(found, ImportedConversation)
+    kinds = [type(each) for each in found.messages[0].blocks]
+    assert kinds == [Attachment, Image, Image, Image]

@@ -81,6 +81,16 @@ def test_a_rollout_continues_the_one_that_it_names_from_there(tmp_path: Path) ->
     assert len(skipped) == 1
 
 
+def test_a_rollout_whose_beginning_cannot_be_opened_is_read_from_there(tmp_path: Path) -> None:
+    base = {"thread_id": _ROOT, "end_ordinal_exclusive": 3, "end_byte_offset": 1}
+    records = [_meta(3, _ROOT, history_base=base), _said(4, "user", "Ampere?")]
+    part = _rollout(tmp_path, f"{_ROOT}_{_REVISION}", records)
+    (part.parent / f"rollout-2026-09-01T10-00-00-{_ROOT}.jsonl").write_bytes(b"PK\x03\x04")
+    (found,), skipped = _read(part)
+    assert _path(found) == [Text("Ampere?")]
+    assert len(skipped) == 1
+
+
 def test_a_thread_that_a_rollout_has_is_not_read_again_from_the_database(tmp_path: Path) -> None:
     write("codex_app", tmp_path)
     assert [each.source_id for each in _read(tmp_path)[0]] == ["s1"]
@@ -115,6 +125,23 @@ def test_a_picture_that_was_made_is_kept_and_an_unknown_item_is_named(tmp_path: 
     assert [type(each) for each in _path(found)] == [Text, Image, ToolCall]
     assert found.messages[-1].file_keys == ("data:image/png;base64,aGk=",)
     assert len(found.skipped) == 1
+
+
+def test_an_empty_request_and_a_picture_without_content_add_nothing(tmp_path: Path) -> None:
+    asked = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\n"
+    made = _item(3, type="image_generation_call", status="failed", revised_prompt="A heron")
+    records = [*_SESSION[:2], _said(2, "user", asked), made]
+    (found,), _ = _read(_rollout(tmp_path, _ROOT, records))
+    assert _path(found) == [Text("Ohm?"), Text("A heron")]
+    path = write("codex_app", tmp_path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "UPDATE thread_items SET item_json = ?"
+            " WHERE item_id = (SELECT max(item_id) FROM thread_items)",
+            (json.dumps({"type": "imageGeneration", "result": ""}),),
+        )
+    (found,), _ = _read(path)
+    assert not any(message.file_keys for message in found.messages)
 
 
 def test_a_log_of_2025_has_items_as_they_are(tmp_path: Path) -> None:

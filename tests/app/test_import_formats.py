@@ -236,6 +236,24 @@ def test_a_session_of_opencode_may_be_many_files(tmp_path: Path) -> None:
     assert "unpack" in _read(packed)[1][0].why
 
 
+def test_an_exported_session_of_opencode_is_read(tmp_path: Path) -> None:
+    info = {"id": "ses_1", "projectID": "p", "directory": "/a/heron", "title": "About ohms",
+            "version": "1.2", "time": {"created": 1772618400000, "updated": 1772618401000}}  # fmt: skip
+    messages = [
+        {"info": {"id": f"msg_{role}", "sessionID": "ses_1", "role": role,
+                  "time": {"created": 1772618400000, "completed": 1772618401000}},
+         "parts": [{"id": "prt_1", "messageID": "msg_1", "sessionID": "ses_1", "type": "text", "text": text}]}
+        for role, text in (("user", QUESTION), ("assistant", ANSWER))
+    ]  # fmt: skip
+    path = tmp_path / "session.json"
+    path.write_text(json.dumps({"info": info, "messages": messages}, indent=2), "utf-8")
+    (found,), skipped = _read(path)
+    assert (found.source, found.source_id, found.tags) == ("opencode", "ses_1", ("heron",))
+    assert _path(found) == [(Role.USER, QUESTION), (Role.ASSISTANT, ANSWER)]
+    assert found.created_at == datetime(2026, 3, 4, 10, tzinfo=UTC)
+    assert not skipped
+
+
 def test_a_transcript_of_cursor_has_the_times_that_its_questions_say(tmp_path: Path) -> None:
     stamp = "<timestamp>Wednesday, Sep 9, 2026, 12:52 PM (UTC+5:30)</timestamp>"
     asked = f"{stamp}\n<user_query>\n{QUESTION}\n</user_query>"

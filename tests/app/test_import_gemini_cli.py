@@ -74,6 +74,19 @@ def test_a_history_that_is_logged_again_is_not_doubled(tmp_path: Path) -> None:
     assert len(found.messages) == len(_SAID) + 1
 
 
+def test_a_kept_message_that_repeats_the_words_of_an_older_one_stays_where_it_is(
+    tmp_path: Path,
+) -> None:
+    said = ("start", "plan", "continue", "did 1", "continue", "did 2", "thanks", "bye")
+    kinds = ("user", "gemini") * 4
+    talk = [_message(f"m{n}", *each) for n, each in enumerate(zip(kinds, said, strict=True))]
+    snapshot = _message("s", "user", "<state_snapshot>All.</state_snapshot>")
+    agreed = _message("g", "gemini", "Got it. Thanks for the additional context!")
+    found = _read(tmp_path, [_HEADER, *talk, _history(snapshot, agreed, *talk[4:])])
+    assert [text for _, text in _path(found)] == list(said)
+    assert len(found.messages) == len(said)
+
+
 def test_a_rewind_begins_a_branch(tmp_path: Path) -> None:
     found = _read(tmp_path, [*_TALK, {"$rewindTo": "u3"}, _message("u4", "user", "Volt?")])
     assert _path(found) == [*_SAID[:4], (Role.USER, "Volt?")]

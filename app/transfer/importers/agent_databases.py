@@ -22,7 +22,16 @@ from app.transfer.importers.agent_logs import (
     without_automatic,
 )
 from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import ROLES, Format, Part, Thread, databases, json_of, tables
+from app.transfer.importers.formats import (
+    ROLES,
+    Format,
+    Part,
+    Thread,
+    databases,
+    documents,
+    json_of,
+    tables,
+)
 from app.transfer.importers.values import an_object, identity, moment, objects, text_of
 
 _CURSOR_USER = 1
@@ -114,10 +123,6 @@ def read_opencode_storage(file: NamedStream) -> Imported:
         )
         return
     record, name = an_object(json_of(file.stream.read())), file.path.stem
-    times = an_object(record.get("time"))
-    session = {"id": name, "title": record.get("title"), "directory": record.get("directory"),
-               "parent_id": record.get("parentID"), "time_created": times.get("created"),
-               "time_updated": times.get("updated"), "time_archived": times.get("archived")}  # fmt: skip
     storage = file.path.parents[2]
     messages = (
         (
@@ -127,7 +132,24 @@ def read_opencode_storage(file: NamedStream) -> Imported:
         )
         for each in _files(storage, "message", name)
     )
-    yield _opencode_session(session, messages, file.name)
+    yield _opencode_session(_opencode_row(record, name), messages, file.name)
+
+
+def _opencode_export(value: Any, where: str) -> Imported:
+    """Yield the session that the command `opencode export` wrote."""
+    record = an_object(value)
+    info, messages = an_object(record.get("info")), objects(record.get("messages"))
+    told = ((an_object(each.get("info")), objects(each.get("parts"))) for each in messages)
+    named = ((identity(about.get("id")), about, parts) for about, parts in told)
+    yield _opencode_session(_opencode_row(info, info.get("id")), named, where)
+
+
+def _opencode_row(record: dict[str, Any], name: object) -> dict[str, Any]:
+    """Return a session that is JSON as the row of it in the database."""
+    times = an_object(record.get("time"))
+    return {"id": name, "title": record.get("title"), "directory": record.get("directory"),
+            "parent_id": record.get("parentID"), "time_created": times.get("created"),
+            "time_updated": times.get("updated"), "time_archived": times.get("archived")}  # fmt: skip
 
 
 def _files(storage: Path, *folders: str) -> list[Path]:
@@ -137,7 +159,7 @@ def _files(storage: Path, *folders: str) -> list[Path]:
 def _opencode_session(
     session: Mapping[str, Any], messages: Iterable[tuple[str, object, list[Any]]], where: str
 ) -> ImportedConversation | Skipped:
-    """Return a session; of each message there are its id, its JSON and that of its parts."""
+    """Return a session; of each message there are its id, its JSON and that of its parts, read or not."""
     thread, is_open = Thread("opencode", where), False
     for name, text, parts in messages:
         content = an_object(thread.json(name, text))
@@ -184,11 +206,7 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
     rows = connection.execute(
         "SELECT key, value FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;'"
     )
-    known = tables(connection)
-    listed_in = {}
-    if "composerHeaders" in known:
-        for header in connection.execute("SELECT * FROM composerHeaders"):
-            listed_in[header["composerId"]] = an_object(json_of(header["value"])) | header
+    listed_in = _composer_headers(connection)
     for row in rows:
         record = an_object(json_of(row["value"]))
         name = identity(record.get("composerId")) or text_of(row["key"]).partition(":")[2]
@@ -229,8 +247,16 @@ def _cursor(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConv
             archived=bool(record.get("isArchived")),
             tags=project_tag(folder) + ((SUBAGENT_TAG,) if record.get("subagentInfo") else ()),
         )
-    if "ItemTable" in known:
+    if "ItemTable" in tables(connection):
         yield from _cursor_tabs(connection, where)
+
+
+def _composer_headers(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
+    """Return what Cursor's newer versions keep of conversations in a table of its own, by id."""
+    if "composerHeaders" not in tables(connection):
+        return {}
+    rows = connection.execute("SELECT * FROM composerHeaders")
+    return {row["composerId"]: an_object(json_of(row["value"])) | row for row in rows}
 
 
 def _cursor_tabs(
@@ -295,6 +321,12 @@ OPENCODE_FORMAT = Format(
     "opencode", "OpenCode", databases(_opencode), tables="session message part"
 )
 OPENCODE_STORAGE_FORMATS = (
+    Format(
+        "opencode",
+        "OpenCode",
+        documents(_opencode_export),
+        ("info messages projectID directory",),
+    ),
     Format("opencode", "OpenCode", read_opencode_storage, ("projectID directory title time",)),
     Format(
         "opencode",

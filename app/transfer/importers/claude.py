@@ -1,6 +1,7 @@
 """The Claude importer: `conversations.json` with messages under `chat_messages`, a list or, since 2026, a tree."""
 
 import json
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
@@ -166,8 +167,14 @@ def _text(part: dict[str, Any]) -> str:
 
 def _files(attachments: list[dict[str, Any]], files: list[dict[str, Any]]) -> list[Block]:
     """Return attachments and files; one that is in both lists is returned once."""
-    attached = {text_of(each.get("file_name")) for each in attachments}
-    listed = [each for each in files if text_of(each.get("file_name")) not in attached]
+    attached = Counter(filter(None, (text_of(each.get("file_name")) for each in attachments)))
+    listed = []
+    for file in files:
+        name = text_of(file.get("file_name"))
+        if attached[name]:
+            attached[name] -= 1
+        else:
+            listed.append(file)
     found: dict[tuple[str, ...], Block] = {}
     for file in attachments + listed:
         name = text_of(file.get("file_name"))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from app.domain.conversations import Role, Text
+from app.domain.errors import KnownError
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import Meter, NamedStream, open_export
 from app.transfer.importers.agent_logs import (
@@ -87,6 +88,7 @@ _BY_PROGRAM = ("codex_exec", "exec")
 _ENDS = ("task_complete", "turn_aborted")
 _REPLY = ("reasoning", "image_generation_call")
 _PARTS_MAX = 100
+_BEFORE_ID_CHARS = len("rollout-2026-09-01T10-00-00-")
 
 
 def read_codex(file: NamedStream) -> Imported:
@@ -99,7 +101,10 @@ def read_codex(file: NamedStream) -> Imported:
             continue
         rollout.add(record)
         if number == 1 and (base := _base(record)):
-            continued = list(_continued(file.path, base))
+            try:
+                continued = list(_continued(file.path, base))
+            except KnownError:
+                continued = []
             for each in continued:
                 rollout.add(each)
             if not continued:
@@ -204,9 +209,7 @@ class _Rollout(Thread):
             for part in objects(payload.get("summary")) or objects(payload.get("content")):
                 self._reply += thinking_block(part.get("text"))
         elif kind == "image_generation_call":
-            data = f"data:image/png;base64,{text_of(payload.get('result'))}"
-            self._reply += text_block(payload.get("revised_prompt"))
-            self._reply.append(file_part("image.png", "image/png", data))
+            self._reply += text_block(payload.get("revised_prompt")) + _picture(payload)
         elif kind in _CALLS:
             name = payload.get("name") or kind.removesuffix("_call")
             arguments = payload.get("arguments", payload.get("input", payload.get("action")))
@@ -253,9 +256,18 @@ def _typed(blocks: list[Part]) -> list[Part]:
         each for each in blocks if not getattr(each, "text", "").lstrip().startswith(_NOT_TYPED)
     ]
     return [
-        Text(_REQUEST.sub("", each.text, count=1)) if isinstance(each, Text) else each
+        part
         for each in kept
+        for part in (
+            text_block(_REQUEST.sub("", each.text, count=1)) if isinstance(each, Text) else [each]
+        )
     ]
+
+
+def _picture(item: dict[str, Any]) -> list[Part]:
+    """Return the picture that a model made, none when making it failed."""
+    data = text_of(item.get("result"))
+    return [file_part("image.png", "image/png", f"data:image/png;base64,{data}")] if data else []
 
 
 def _home(path: Path) -> Path:
@@ -298,7 +310,10 @@ def _threads(
 ) -> Iterable[ImportedConversation | Skipped]:
     """Yield the threads of the app's database; those that a rollout has are read from it."""
     path = database_file(connection)
-    rollouts = [each.name for each in path.parent.glob("*sessions/**/rollout-*")]
+    rollouts = {
+        each.name.partition(".")[0][_BEFORE_ID_CHARS:]
+        for each in path.parent.glob("*sessions/**/rollout-*")
+    }
     titles = _titles(path)
     turns: dict[object, Row] = {}
     if "thread_turns" in tables(connection):
@@ -308,7 +323,7 @@ def _threads(
         "SELECT * FROM thread_items ORDER BY thread_id, rollout_ordinal, rowid"
     )
     for name, rows in groupby(items, lambda row: identity(row["thread_id"])):
-        if any(f"{name}." in each for each in rollouts):
+        if name in rollouts:
             continue
         thread = Thread(SOURCE, f"{where}, thread {name}")
         for row in rows:
@@ -344,11 +359,7 @@ def _said(kind: str, item: dict[str, Any]) -> list[Part]:
     if kind in ("agentMessage", "plan"):
         return text_block(item.get("text"))
     if kind == "imageGeneration":
-        return [
-            file_part(
-                "image.png", "image/png", f"data:image/png;base64,{text_of(item.get('result'))}"
-            )
-        ]
+        return _picture(item)
     return [] if kind in _APP_SILENT else [UnknownPart(kind)]
 
 

@@ -101,22 +101,37 @@ class _Chat:
         self._records[name] = record
 
     def _replace_history(self, history: list[dict[str, Any]]) -> None:
-        """Read a history that was compressed or shortened; in it, old messages often have new ids."""
-        given = {self._name(each.get("id")) for each in history}
-        said: dict[tuple[str, str], str] = {}
-        for name in self._path:
+        """Read a history that was compressed or shortened; in it, old messages often have new ids.
+
+        From its end they are found again in their order, so that equal words are not confused. A program
+        that sets a history without ids has just appended all of it, and repeats what was there.
+        """
+        names = [self._name(each.get("id")) for each in history]
+        is_appended, given = names == self._path[-len(names) :], set(names)
+        places: dict[tuple[str, str], list[int]] = {}
+        for place, name in enumerate(self._path):
             if name not in given:
-                said.setdefault(_said(self._records[name]), name)
-        for record in history:
-            name, text = identity(record.get("id")), _said(record)
-            known = said.get(text) if text[1] else None
-            if known is not None:
-                self._known_as[name] = known
-                if name in self._path:  # it was repeated just before
-                    self._path.remove(name)
-                    del self._records[name]
-            elif text[1] and name not in self._records:
-                self._add(record)
+                places.setdefault(_said(self._records[name]), []).append(place)
+        end, old, new = len(self._path), dict[str, str](), list[dict[str, Any]]()
+        for name, record in zip(reversed(names), reversed(history), strict=True):
+            said = _said(record)
+            if not said[1] or (name in self._records and not is_appended):
+                continue
+            found = places.get(said, [])
+            while found and found[-1] >= end:
+                found.pop()
+            if found:
+                end = found.pop()
+                old[name] = self._path[end]
+            elif name in self._records:
+                is_appended = False
+            else:
+                new.append(record)
+        self._known_as |= old
+        self._path = [name for name in self._path if name not in old]
+        self._records = {key: each for key, each in self._records.items() if key not in old}
+        for record in reversed(new):
+            self._add(record)
 
     def conversation(self, file: NamedStream) -> ImportedConversation | Skipped:
         """Return the conversation."""

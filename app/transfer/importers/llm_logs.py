@@ -132,12 +132,14 @@ def _threads(
 ) -> Iterator[ImportedConversation | Skipped]:
     """Yield the conversations of the newer tables, in which a message names the one before it."""
     turns = connection.execute("SELECT * FROM turns ORDER BY id").fetchall()
+    of_thread: dict[object, list[Row]] = {}
+    for turn in turns:
+        of_thread.setdefault(turn["thread_id"], []).append(turn)
     by_tip = {turn["tip_message_hash"]: turn for turn in turns}
     beside = _Beside(connection)
     for row in connection.execute("SELECT * FROM threads"):
         thread = Thread(SOURCE, f"{where}, conversation {row['id']}")
-        own = (turn for turn in turns if turn["thread_id"] == row["id"])
-        for turn in (*own, row):
+        for turn in (*of_thread.get(row["id"], ()), row):
             for message in _chain(connection, turn["tip_message_hash"], thread.nodes):
                 name = identity(message["hash"])
                 parent = identity(message["parent_hash"]) or None
