@@ -3,8 +3,10 @@
 Each evaluation set is stored as two libraries with half of its conversations each. Both are asked
 all questions, so those of the other half have no answer. Sets whose speakers have names are stored
 once more with all speakers renamed to the same two: in a real library a name tells little. Small
-libraries of 1 to 5 conversations are drawn as well. Sets in scripts that the built-in embedder does
-not know are asked with the multilingual one too.
+libraries of 1 to 5 conversations are drawn as well. If a set has questions without evidence, each
+of its people gets a library, with the embedder for their language, and is asked all of theirs and as
+many of the others'. Sets in scripts that the built-in embedder does not know are asked with the
+multilingual one too.
 """
 
 import random
@@ -22,6 +24,7 @@ from app.domain.ids import MessageId, PassageId, passage_id_of
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked, rank
 from app.index.relevance import lacks, signals
+from app.language.languages import is_english
 from app.memory.embedders import MULTILINGUAL
 from app.memory.search import RankingInput
 from app.memory.search_scope import SearchScope
@@ -43,6 +46,7 @@ ASKED_KINDS = {"question": "question_tokens", "keywords": "keywords_meaning"}  #
 DRAWN = {1: 6, 2: 3, 5: 2}  # conversations of a small library: libraries
 MOST_ASKED = 400  # questions of a set, in a library of half of it
 ASKED = 25  # questions of either kind in a small library
+LARGE = 1_000  # messages; in a smaller set few have the same words
 TURNS = 8  # that a prompt quotes at most, by the default settings
 
 
@@ -67,8 +71,18 @@ class Asked:
 
 
 def asked_of(folder: Path, file: Path) -> Iterator[Asked]:
-    """Yield the questions of a set, asked in libraries of every kind."""
+    """Yield the questions of a set, asked in libraries of every kind.
+
+    A small set tells nothing of words alone, nor of keywords.
+    """
     plain = read_evaluation(file)
+    messages = sum(len(session.turns) for talk in plain.talks for session in talk.sessions)
+    for each in _asked_of(folder, plain):
+        if messages >= LARGE or (each.asked == "question" and "nearest" in each.signals):
+            yield each
+
+
+def _asked_of(folder: Path, plain: Evaluation) -> Iterator[Asked]:
     of_kind = {"halves": plain}
     if _names_speakers(plain, renamed(plain)):
         of_kind["renamed"] = renamed(plain)
@@ -79,6 +93,16 @@ def asked_of(folder: Path, file: Path) -> Iterator[Asked]:
             other = _halves(folder, whole, plain.name, f"{kind}, {MULTILINGUAL}", MULTILINGUAL)
             yield from (each for each in other if "nearest" in each.signals)
     drawing = random.Random(7)
+    if not all(question.evidence for _, question in plain.asked):
+        for talk in plain.talks:
+            others = [pair for pair in plain.asked if pair[0] is not talk and pair[1].evidence]
+            drawn = [(talk, question) for question in talk.questions]
+            drawn += drawing.sample(others, min(len(others), len(drawn)))
+            own = replace(plain, talks=(talk,))
+            first = " ".join(session.turns[0].text for session in talk.sessions)
+            embedder = MULTILINGUAL if is_english(first) is False else None
+            place = folder / f"{plain.name}-{talk.id}"
+            yield from _asked_in(place, own, drawn, plain.name, "each", embedder)
     for count, libraries in DRAWN.items():
         for _ in range(libraries):
             few = few_of(plain, count, drawing)
@@ -136,7 +160,7 @@ def _asked_in(
         for talk, question in asked:
             own = stored.talks.get(talk.id)
             evidence = own.evidence(question) if own else frozenset()
-            if own and not evidence:
+            if own and question.evidence and not evidence:
                 continue
             right = {stored.exchange_of[each] for each in evidence}
             for found in _inputs(services, question):
