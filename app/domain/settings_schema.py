@@ -258,7 +258,7 @@ _ALL = (
            "The maximum number of turns of each related conversation.", maximum=20),
     _share("rag_min_similarity", 0.7, _P.RECALL, "Minimum relevance",
            "Conversations, turns and facts below this relevance are not quoted."),
-    _share("rag_hint_similarity", 0.15, _P.RECALL, "Minimum relevance of hints",
+    _share("rag_hint_similarity", 0.2, _P.RECALL, "Minimum relevance of hints",
            "At most three items from this relevance on that are not quoted are added as one line each."),
     _count("rag_fact_limit", 3, _P.RECALL, "Facts", "The maximum number of facts.",
            minimum=0, maximum=50),

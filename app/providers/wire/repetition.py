@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from app.domain.chat import StreamEvent, TextDelta, ThinkingDelta
 
-_TAIL_CHARS = 2_000
+_TAIL_CHARS = 12_000  # a table of zeros may be shorter
 _UNIT_CHARS = 250  # the longest text whose repetition is detected
 _STEP_CHARS = 250  # between two checks
 
@@ -17,7 +17,7 @@ class RepetitionGuard:
         self._unchecked = 0
 
     def repeats(self, events: Sequence[StreamEvent]) -> bool:
-        """Add events; return whether the last 2,000 characters are one text again and again.
+        """Add events; return whether the last 12,000 characters are one text again and again.
 
         Text that comes in one piece of that size is not checked: there is nothing to stop.
         """
