@@ -184,7 +184,8 @@ def test_a_file_that_is_no_backup_does_not_verify(tmp_path: Path) -> None:
     with Connection(duckdb.connect(str(tmp_path / "recipes.duckdb"))) as other:
         other.execute("CREATE TABLE recipes (name VARCHAR)")
     (tmp_path / "noise.duckdb").write_bytes(os.urandom(9000))
-    for name, why in (("recipes", "not a database"), ("noise", "damaged"), ("none", "damaged")):
+    foreign = "not a database"
+    for name, why in (("recipes", foreign), ("noise", foreign), ("none", "damaged")):
         with pytest.raises(StorageError, match=why):
             image.verify(tmp_path / f"{name}.duckdb")
 
@@ -275,7 +276,7 @@ def test_a_backup_before_a_large_change_is_made_only_when_something_changed(stor
 def histories(draw: st.DrawFn) -> list[Backup]:
     """Backups at any times, newest first."""
     ages = draw(st.lists(st.integers(0, 60 * 24 * 60), max_size=80, unique=True))
-    return [Backup(Path(f"{age}"), NOW - timedelta(minutes=age), 0, "") for age in sorted(ages)]
+    return [Backup(Path(f"{age}"), NOW - timedelta(minutes=age), 0, "", 1) for age in sorted(ages)]
 
 
 @given(histories(), st.integers(0, 100), st.integers(1, 10))

@@ -79,6 +79,23 @@ async def test_a_restored_backup_is_what_the_next_start_shows(user: User) -> Non
     await user.until(lambda: user.titles() == before)
 
 
+async def test_a_backup_that_cannot_be_restored_is_named_before_the_window_comes_back(
+    user: User, tmp_path: Path
+) -> None:
+    await user.start()
+    await user.say("The quince is planted")
+    await user.until(lambda: user.titles() and not user.transcript.is_streaming)
+    before = user.titles()
+    damaged = tmp_path / "damaged.duckdb"
+    damaged.write_bytes(b"no database")
+    user.window.restore_requested.emit(damaged)
+    await user.sees(damaged.name)
+    user.click("Close")
+    await user.gone()
+    await user.start()
+    await user.until(lambda: user.titles() == before)
+
+
 async def test_a_killed_window_comes_back_with_the_reply_it_was_reading(
     user: User, server: Loopback, data_dir: Path
 ) -> None:

@@ -23,6 +23,7 @@ from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId
 from app.domain.projects import Project
 from app.domain.transfer import ExportReport
+from app.domain.translation import format_size
 from app.privacy import ConnectionRow, ConnectionState
 from app.storage.safety.backup import Backup
 from tests.fakes.screens import (
@@ -352,7 +353,7 @@ def test_an_external_link_is_opened_after_a_yes_and_a_hidden_one_refused(
 # -- maintenance
 def test_a_backup_is_restored_once_agreed_to(parts: Parts, tmp_path: Path, qtbot: QtBot) -> None:
     backups = [
-        Backup(tmp_path / name, datetime(2026, 3, day, tzinfo=UTC), day, "x")
+        Backup(tmp_path / name, datetime(2026, 3, day, tzinfo=UTC), day, "x", 2_000_000)
         for name, day in (("new", 2), ("old", 1))
     ]
     restored: list[Path] = []
@@ -365,6 +366,7 @@ def test_a_backup_is_restored_once_agreed_to(parts: Parts, tmp_path: Path, qtbot
     assert dialog.table.current is backups[0]
     older = dialog.table.topLevelItem(1)
     assert older is not None
+    assert older.text(1) == format_size(2_000_000)
     dialog.table.setCurrentItem(older)
     for place in (dialog.table, dialog.restore):  # Enter does not answer the question it opens
         QTest.keyClick(place, Qt.Key.Key_Return)

@@ -27,6 +27,7 @@ from ui.errors import ReportDialog, crash_report, error_text, install_exception_
 from ui.main.composition import Presenters
 from ui.rendering import formulas, highlight
 from ui.theme import Appearance
+from ui.views.dialogs.confirm import inform
 from ui.views.main_window import MainWindow
 from ui.widgets.transcript.view import TranscriptView
 
@@ -36,10 +37,10 @@ _FINISH_POOLS_MS = 3_000
 _SIGNAL_CHECK_MS = 200
 _OPEN_ATTEMPTS = 20
 _RETRY_S = 0.25
-_INTERVAL_MS = 1_000
-_YOUNG_MIN = 700  # new objects below which it does nothing; Python's own threshold
-_PER_OLDER = 10  # collections of a generation before one of the next older; Python's own, too
-_EXAMINED_MAX = 20_000  # objects: as many as are examined in 8 ms
+_COLLECT_INTERVAL_MS = 1_000
+_COLLECT_YOUNG_MIN = 700  # new objects below which nothing is done; Python's own threshold
+_COLLECT_PER_OLDER = 10  # collections before one of the next older generation; Python's own, too
+_COLLECT_MAX = 20_000  # objects: as many as are examined in 8 ms
 
 
 class DesktopApplication:
@@ -211,8 +212,10 @@ class DesktopApplication:
         await self.bridge.settle(_FINISH_TASKS_S)
         try:
             await self.bridge.run(self._close)
-        except Exception:  # noqa: BLE001 - the window must close in any case
+        except Exception as error:  # noqa: BLE001 - the window must close in any case
             _log.exception("the shutdown failed")
+            if self.restored is not None:
+                await self._tell_of_failed_restore(error)
         self.bridge.wait_for_pools(_FINISH_POOLS_MS)
         self.window.close_now()
         self.window.deleteLater()
@@ -229,6 +232,13 @@ class DesktopApplication:
             if self.restored is not None:
                 with locked(self._paths):
                     restore_backup(self._paths, self.restored)
+
+    async def _tell_of_failed_restore(self, error: Exception) -> None:
+        """Show why a backup was not restored, until the user closes it."""
+        closed = asyncio.Event()
+        box = inform(self.window, tr("Restore a backup"), *error_text(error))
+        box.finished.connect(lambda _: closed.set())
+        await closed.wait()
 
     def _on_report_finished(self) -> None:
         if self._shown_report is not None:
@@ -328,7 +338,7 @@ class GarbageCollector(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._timer = QTimer(self, interval=_INTERVAL_MS)
+        self._timer = QTimer(self, interval=_COLLECT_INTERVAL_MS)
         self._timer.timeout.connect(self.collect)
         self._timer.start()
 
@@ -339,15 +349,15 @@ class GarbageCollector(QObject):
     def collect(self) -> None:
         """Collect young objects, sometimes older ones; at most about 20,000 each time."""
         young, middle, old = gc.get_count()
-        if young < _YOUNG_MIN:
+        if young < _COLLECT_YOUNG_MIN:
             return
-        if young > _EXAMINED_MAX:
+        if young > _COLLECT_MAX:
             gc.freeze()
-        elif middle < _PER_OLDER:
+        elif middle < _COLLECT_PER_OLDER:
             gc.collect(0)
-        elif old < _PER_OLDER:
+        elif old < _COLLECT_PER_OLDER:
             gc.collect(1)
-        elif len(gc.get_objects(generation=2)) > _EXAMINED_MAX:
+        elif len(gc.get_objects(generation=2)) > _COLLECT_MAX:
             gc.freeze()
         else:
             gc.collect()

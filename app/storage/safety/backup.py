@@ -10,7 +10,7 @@ import re
 import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -46,6 +46,7 @@ class Backup:
     made_at: datetime
     position: int
     owner: str
+    size_bytes: int = field(compare=False)  # another one after a deletion
 
 
 def list_backups(folder: Path) -> list[Backup]:
@@ -54,7 +55,9 @@ def list_backups(folder: Path) -> list[Backup]:
     for path in folder.glob("commonplace-*.duckdb"):
         if match := _NAME.fullmatch(path.name):
             made_at = datetime.strptime(match[1], _STAMP).replace(tzinfo=UTC)
-            found.append(Backup(path, made_at, int(match[2]), match[3]))
+            with suppress(FileNotFoundError):  # one that expired
+                size_bytes = path.stat().st_size
+                found.append(Backup(path, made_at, int(match[2]), match[3], size_bytes))
     return sorted(found, key=lambda backup: (backup.made_at, backup.position), reverse=True)
 
 
@@ -132,7 +135,10 @@ def name_backup(verified: Path, position: int, database_uid: str) -> Backup:
     fsync_path(verified)
     verified.rename(finished)
     fsync_folder(finished.parent)
-    return Backup(finished, made_at.replace(microsecond=0), position, _owner(database_uid))
+    size_bytes = finished.stat().st_size
+    return Backup(
+        finished, made_at.replace(microsecond=0), position, _owner(database_uid), size_bytes
+    )
 
 
 def copy_backup(backup: Backup, target: Path) -> int:
@@ -160,7 +166,7 @@ def copy_backup(backup: Backup, target: Path) -> int:
 def delete_expired(folder: Path, database_uid: str, cap_bytes: int = SIZE_CAP_BYTES) -> None:
     """Delete the backups of a database that `backups_to_keep` does not return."""
     backups = backups_of(folder, database_uid)
-    kept = backups_to_keep(backups, [backup.path.stat().st_size for backup in backups], cap_bytes)
+    kept = backups_to_keep(backups, [backup.size_bytes for backup in backups], cap_bytes)
     for backup in backups:
         if backup.path not in kept:
             image.remove(backup.path)

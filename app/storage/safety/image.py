@@ -88,8 +88,12 @@ def verify(path: Path, counts: dict[str, int] | None = None) -> DatabaseIdentity
 
 
 def _is_database(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(12)[8:] == b"DUCK"  # duckdb.org/docs/stable/internals/storage
+    """Return whether a file begins as one of DuckDB, or cannot be read at all."""
+    try:
+        with path.open("rb") as file:
+            return file.read(12)[8:] == b"DUCK"  # duckdb.org/docs/stable/internals/storage
+    except OSError:
+        return True
 
 
 def _foreign(path: Path) -> StorageError:

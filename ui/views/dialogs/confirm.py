@@ -79,8 +79,11 @@ def inform(
     more: str = "",
     action: str = "",
     act: Callable[[], object] = lambda: None,
-) -> None:
-    """Show a result, `more` of it on request, and an optional action beside Close, the default."""
+) -> QMessageBox:
+    """Show a result, `more` of it on request, and an optional action beside Close, the default.
+
+    Return the box at once.
+    """
     box = _box(parent, title, text, details)
     _show_icon(box, "info", Ink.Accent)
     box.setDetailedText(more)
@@ -88,6 +91,7 @@ def inform(
         box.addButton(action, QMessageBox.ButtonRole.ActionRole).clicked.connect(act)
     box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Close))
     box.open()
+    return box
 
 
 def _box(parent: QWidget, title: str, text: str, details: str) -> QMessageBox:

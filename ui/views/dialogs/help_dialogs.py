@@ -140,8 +140,7 @@ class BackupsDialog(Dialog):
 
 
 def _backup_texts(backup: Backup) -> Sequence[str]:
-    size = backup.path.stat().st_size if backup.path.exists() else 0
-    return format_moment(backup.made_at), format_size(size)
+    return format_moment(backup.made_at), format_size(backup.size_bytes)
 
 
 def _texts(row: ConnectionRow) -> Sequence[str]:
