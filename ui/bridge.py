@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import KnownError
@@ -129,8 +130,8 @@ class Bridge(QObject):
     def start(self, name: str, work: Work, on_error: OnError | None = None) -> "asyncio.Task[Any]":
         """Run a coroutine as the task `name`, after cancelling the one of that name.
 
-        A `KnownError` goes to `on_error`, if given; others become `task_failed`, which the window
-        shows. After `settle` the task is cancelled before it begins.
+        A `KnownError` goes to `on_error`, if given and not of a dialog that is gone; others become
+        `task_failed`, which the window shows. After `settle` the task is cancelled before it begins.
         """
         if (earlier := self._tasks.pop(name, None)) is not None:
             earlier.cancel()
@@ -153,10 +154,16 @@ class Bridge(QObject):
         show: Callable[[T], object],
         on_error: OnError | None = None,
     ) -> None:
-        """Call `read` on the pool, then `show` with its result, as the task `name`."""
+        """Call `read` on the pool, then `show` with its result, as the task `name`.
+
+        Nothing happens with a method of a dialog that is gone.
+        """
 
         async def work() -> None:
-            show(await self.run(read))
+            if _is_there(show):
+                found = await self.run(read)
+                if _is_there(show):
+                    show(found)
 
         self.start(name, work(), on_error)
 
@@ -169,7 +176,9 @@ class Bridge(QObject):
         """Submit a write; call `then` with its result once it has succeeded."""
 
         async def work() -> None:
-            then(await self.write(write))
+            done = await self.write(write)
+            if _is_there(then):
+                then(done)
 
         self.submit(work(), on_error)
 
@@ -275,7 +284,7 @@ class Bridge(QObject):
             del self._tasks[task.get_name()]
         if task.cancelled() or (error := task.exception()) is None:
             return
-        if on_error is not None and isinstance(error, KnownError):
+        if on_error is not None and isinstance(error, KnownError) and _is_there(on_error):
             on_error(error)
             return
         if not isinstance(error, KnownError):
@@ -309,6 +318,12 @@ class Refresh(QTimer):
             self.start()
         else:
             self._bridge.start(self._name, self._work())
+
+
+def _is_there(call: Callable[..., object]) -> bool:
+    """Return whether a function is no method of a widget that was deleted."""
+    owner = getattr(call, "__self__", None)
+    return not isinstance(owner, QObject) or isValid(owner)
 
 
 async def _shielded(future: "Future[T]") -> T:

@@ -12,6 +12,7 @@ import pytest
 import qasync
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from shiboken6 import delete
 
 from app.domain.changes import ChangeSet
 from app.domain.errors import StorageError
@@ -19,6 +20,7 @@ from app.domain.ids import ConversationId
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from ui.bridge import Bridge
 from ui.main.composition import Presenters
+from ui.widgets.dialog import Dialog
 
 Run = Callable[[Any], Any]
 
@@ -118,6 +120,26 @@ def test_a_failed_task_is_reported_unless_its_error_is_expected(bridge: Bridge, 
     run(story())
     assert [str(each) for each in failures] == ["gone", "unhandled"]
     assert [str(each) for each in expected] == ["full"]
+
+
+def test_nothing_is_shown_in_a_dialog_that_is_gone(bridge: Bridge, run: Run) -> None:
+    reported: list[BaseException] = []
+    bridge.task_failed.connect(reported.append)
+    dialog = Dialog("Past imports", (300, 200), None)
+    refusal = StorageError("The disk is full")
+
+    def refuse() -> None:
+        raise refusal
+
+    async def story() -> None:
+        bridge.load("list", lambda: refusal, dialog.show_error)
+        bridge.save(refuse, on_error=dialog.show_error)
+        delete(dialog)
+        await bridge.settle(5)
+        await asyncio.sleep(0)
+
+    run(story())
+    assert reported == [refusal]  # of the change, since what was read is of no use any more
 
 
 def test_a_flood_of_changes_arrives_as_few_on_the_gui_thread(bridge: Bridge, qtbot: QtBot) -> None:

@@ -203,7 +203,7 @@ class FilesPresenter(Presenter):
     def _show_image(self, image: Image) -> None:
         viewer = self.viewer = ImageViewer(image.name, self._banner.window())
         viewer.save_requested.connect(lambda: self._save(image, viewer))
-        self._open_dialog(viewer)
+        self._open_dialog(viewer, "image viewer")
         path = self._files.path(image.content_hash or "")
         self._bridge.load(
             "image viewer", lambda: load_image(path), viewer.show_image, viewer.show_error

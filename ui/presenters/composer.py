@@ -24,11 +24,11 @@ from ui.presenters.presenter import Presenter
 from ui.widgets.composer import Composer
 from ui.widgets.memory_switch import MemoryItem
 
-_PAUSE_MS = 300
+_RECALL_PAUSE_MS = 300
 _RECALL = "recall while typing"
 _TITLE_CHARS, _SENTENCE_CHARS = 28, 220  # as much as the list is wide
 _TEXT_KINDS = (PassageKind.FACT, PassageKind.MEMORY)
-_MOST = 8
+_MENTIONS_SHOWN = 8
 _COST_PAUSE_MS = 700
 _COST = "message cost"
 _SHOWN_CHARS = 120
@@ -46,7 +46,7 @@ class TypedRecallPresenter(Presenter):
     _is_on: Callable[[], bool]
 
     def _set_up(self) -> None:
-        self._pause = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self._pause = QTimer(self, singleShot=True, interval=_RECALL_PAUSE_MS)
         self._pause.timeout.connect(self._search)
         self._is_changed = threading.Event()  # of the last text that was searched for
         self._composer.box.textChanged.connect(self._on_text_changed)
@@ -128,7 +128,7 @@ class MentionPresenter(Presenter):
         here = self._conversation.conversation_id
         self._bridge.load(
             "mentions",
-            lambda: self._mentions.matching(typed, _MOST, here),
+            lambda: self._mentions.matching(typed, _MENTIONS_SHOWN, here),
             lambda found: self._show(typed, found),
             lambda _: None,
         )

@@ -148,7 +148,7 @@ class SecretsPresenter(Presenter):
         )
         dialog.finished.connect(lambda _: closed.set())
         self._load(dialog, closed)
-        return self._open_dialog(dialog)
+        return self._open_dialog(dialog, "secrets", "value places")
 
     def _load(self, dialog: SecretsDialog, closed: threading.Event) -> None:
         dialog.begin()

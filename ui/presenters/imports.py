@@ -115,6 +115,7 @@ class ImportPresenter(Presenter):
         if self.dialog is dialog:
             self.dialog = None
             self._cache.close()
+        self._bridge.cancel("import to undo")
         dialog.deleteLater()
 
     def show_past(self) -> None:
@@ -124,7 +125,7 @@ class ImportPresenter(Presenter):
             lambda past: self._ask_to_undo(past, dialog, lambda _: self._load_past(dialog))
         )
         self._load_past(dialog)
-        self._open_dialog(dialog)
+        self._open_dialog(dialog, "past imports")
 
     def _load_past(self, dialog: PastImportsDialog) -> None:
         self._bridge.load("past imports", self._history.listed, dialog.show_imports)

@@ -25,8 +25,8 @@ from ui.widgets.search_box import FindBar
 from ui.widgets.transcript.values import FindMark, searchable_text
 from ui.widgets.transcript.view import TranscriptView
 
-_MOST = 100
-_TASK = "find"
+_PLACES_KEPT = 100
+_FIND_TASK = "find"
 _MARKS_LIMIT = 10_000
 _BATCH_TURNS = 500
 
@@ -70,7 +70,7 @@ class HistoryPresenter(Presenter):
 
     def _on_jumping(self) -> None:
         self._behind.append(self._here())
-        del self._behind[:-_MOST]
+        del self._behind[:-_PLACES_KEPT]
         self._ahead.clear()
 
     def _here(self) -> Place:
@@ -125,7 +125,9 @@ class FindPresenter(Presenter):
     def _on_words_changed(self, words: str) -> None:
         if (view := self._conversation.view) is not None and words.strip():
             self._bridge.load(
-                _TASK, lambda: self._matches(view, words), lambda marks: self._show_in(view, marks)
+                _FIND_TASK,
+                lambda: self._matches(view, words),
+                lambda marks: self._show_in(view, marks),
             )
         else:
             self._clear()
@@ -149,7 +151,7 @@ class FindPresenter(Presenter):
         return marks[:_MARKS_LIMIT]
 
     def _clear(self) -> None:
-        self._bridge.cancel(_TASK)
+        self._bridge.cancel(_FIND_TASK)
         self._show([])
 
     def _show(self, marks: list[FindMark]) -> None:

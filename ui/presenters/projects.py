@@ -276,7 +276,7 @@ class ProposalsPresenter(Presenter):
             lambda each: self._change(lambda: self._proposals.dismiss(each), dialog)
         )
         self._load(dialog)
-        return self._open_dialog(dialog)
+        return self._open_dialog(dialog, "proposals")
 
     def _load(self, dialog: ProposalsDialog) -> None:
         self._bridge.load(

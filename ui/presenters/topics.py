@@ -65,7 +65,7 @@ class TopicsPresenter(Presenter):
         dialog.project_requested.connect(lambda topic: self._ask_for_project(topic, dialog))
         dialog.finished.connect(self._on_finished)
         self._load(dialog)
-        return self._open_dialog(dialog)
+        return self._open_dialog(dialog, "topics")
 
     def _load(self, dialog: TopicsDialog) -> None:
         hidden = dialog.hidden.isChecked()
