@@ -115,7 +115,7 @@ class ImportPresenter(Presenter):
         if self.dialog is dialog:
             self.dialog = None
             self._cache.close()
-        self._bridge.cancel("import to undo")
+        self._bridge.cancel("undo preview")
         dialog.deleteLater()
 
     def show_past(self) -> None:
@@ -133,7 +133,7 @@ class ImportPresenter(Presenter):
     def undo(self, number: int, dialog: ImportDialog) -> None:
         """Undo an import once the user agrees, and show that in its dialog."""
         self._bridge.load(
-            "import to undo",
+            "undo preview",
             lambda: self._history.get(number),
             lambda past: self._ask_to_undo(past, dialog, dialog.show_undone, dialog.show_error),
         )
