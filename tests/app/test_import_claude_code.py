@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from app.domain.conversations import Block, Image, Role, Text, ToolCall, ToolResult
+from app.domain.conversations import Image, Role, Text, ToolCall, ToolResult
 from app.domain.transfer import ImportedConversation
 from app.transfer.importers import read_export
+from tests.fakes.export_files import shown_blocks
 
 
 def _record(kind: str, name: str, parent: str | None, **more: object) -> dict[str, Any]:
@@ -34,15 +35,6 @@ def _read(folder: Path, *records: dict[str, Any]) -> ImportedConversation:
     return found
 
 
-def _path(found: ImportedConversation) -> list[Block]:
-    by_id = {message.source_id: message for message in found.messages}
-    name, path = found.visible_leaf, list[Block]()
-    while name is not None:
-        path[:0] = by_id[name].blocks
-        name = by_id[name].parent
-    return path
-
-
 def _call(number: int) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {}}
 
@@ -51,7 +43,7 @@ def _result(number: int, content: object) -> list[dict[str, Any]]:
     return [{"type": "tool_result", "tool_use_id": f"t{number}", "content": content}]
 
 
-def test_results_of_calls_at_the_same_time_are_on_the_path(tmp_path: Path) -> None:
+def test_results_of_calls_at_the_same_time_are_on_theshown_blocks(tmp_path: Path) -> None:
     image = {
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": "aGk="},
@@ -63,9 +55,12 @@ def test_results_of_calls_at_the_same_time_are_on_the_path(tmp_path: Path) -> No
         _asked("r1", "a1", _result(1, [text, image])), _asked("r2", "a2", _result(2, "two")),
         _reply("a3", "r2", "m2", {"type": "text", "text": "Done."}),
     )  # fmt: skip
-    kinds = [type(each) for each in _path(found)]
+    kinds = [type(each) for each in shown_blocks(found)]
     assert kinds == [Text, ToolCall, ToolCall, ToolResult, Image, ToolResult, Text]
-    assert [each.text for each in _path(found) if isinstance(each, ToolResult)] == ["one", "two"]
+    assert [each.text for each in shown_blocks(found) if isinstance(each, ToolResult)] == [
+        "one",
+        "two",
+    ]
 
 
 def _queued(text: str) -> dict[str, Any]:
@@ -82,7 +77,7 @@ def test_a_prompt_that_was_queued_is_kept_between_the_records_of_a_reply(tmp_pat
         _asked("r2", "a2", _result(2, "two")),
         _reply("a3", "r2", "m2", {"type": "text", "text": "Units."}),
     )  # fmt: skip
-    texts = [getattr(each, "text", "") for each in _path(found)]
+    texts = [getattr(each, "text", "") for each in shown_blocks(found)]
     assert texts == ["Ohm?", "And the volt?", "", "", "one", "Ampere?", "two", "Units."]
 
 
@@ -93,7 +88,7 @@ def test_what_the_program_writes_is_neither_the_users_nor_the_models(tmp_path: P
         _asked("u3", "u2", "<bash-stdout>a.txt</bash-stdout><bash-stderr></bash-stderr>"),
         _reply("a1", "u3", "m1", {"type": "text", "text": "API Error"}, model="<synthetic>"),
     )  # fmt: skip
-    assert _path(found) == [Text(said), Text("! ls")]
+    assert shown_blocks(found) == [Text(said), Text("! ls")]
     assert all(each.role is Role.USER for each in found.messages)
     assert len(found.skipped) == 1
 

@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from app.domain.conversations import Block, Image, Role, Text, ToolCall
+from app.domain.conversations import Image, Role, Text, ToolCall
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers import read_export
-from tests.fakes.export_files import write
+from tests.fakes.export_files import shown_blocks, write
 
 _ROOT, _REVISION = "019a0000-0000-7000-8000-000000000001", "019a0000-0000-7000-8000-000000000002"
 
@@ -46,15 +46,6 @@ def _read(path: Path) -> tuple[list[ImportedConversation], list[Skipped]]:
     )
 
 
-def _path(found: ImportedConversation) -> list[Block]:
-    by_id = {message.source_id: message for message in found.messages}
-    name, path = found.visible_leaf, list[Block]()
-    while name is not None:
-        path[:0] = by_id[name].blocks
-        name = by_id[name].parent
-    return path
-
-
 _SESSION = [
     _meta(0, _ROOT), _said(1, "user", "Ohm?"), _said(2, "assistant", "A unit."),
     _said(3, "user", "Volt?"), _said(4, "assistant", "Another."),
@@ -71,13 +62,13 @@ def test_a_rollout_continues_the_one_that_it_names_from_there(tmp_path: Path) ->
     )
     (first,), _ = _read(whole)
     (found,), skipped = _read(part)
-    assert _path(found) == [Text("Ohm?"), Text("A unit."), Text("Ampere?")]
+    assert shown_blocks(found) == [Text("Ohm?"), Text("A unit."), Text("Ampere?")]
     assert found.source_id == first.source_id
     assert {m.source_id for m in found.messages[:2]} <= {m.source_id for m in first.messages}
     assert not skipped
     whole.unlink()
     (alone,), skipped = _read(part)
-    assert _path(alone) == [Text("Ampere?")]
+    assert shown_blocks(alone) == [Text("Ampere?")]
     assert len(skipped) == 1
 
 
@@ -87,7 +78,7 @@ def test_a_rollout_whose_beginning_cannot_be_opened_is_read_from_there(tmp_path:
     part = _rollout(tmp_path, f"{_ROOT}_{_REVISION}", records)
     (part.parent / f"rollout-2026-09-01T10-00-00-{_ROOT}.jsonl").write_bytes(b"PK\x03\x04")
     (found,), skipped = _read(part)
-    assert _path(found) == [Text("Ampere?")]
+    assert shown_blocks(found) == [Text("Ampere?")]
     assert len(skipped) == 1
 
 
@@ -114,7 +105,7 @@ def test_what_the_program_adds_to_a_message_is_not_what_was_typed(tmp_path: Path
     picture = _said(4, "user", '<image name="[Image #1]">', "</image>", "See?")
     path = _rollout(tmp_path, _ROOT, [_meta(0, _ROOT), _said(1, "user", asked), aborted, picture])
     (found,), _ = _read(path)
-    assert _path(found) == [Text("Ohm?"), Text("See?")]
+    assert shown_blocks(found) == [Text("Ohm?"), Text("See?")]
 
 
 def test_a_picture_that_was_made_is_kept_and_an_unknown_item_is_named(tmp_path: Path) -> None:
@@ -122,7 +113,7 @@ def test_a_picture_that_was_made_is_kept_and_an_unknown_item_is_named(tmp_path: 
     records = [*_SESSION[:2], made, _item(3, type="tool_search_call", call_id="c", arguments={}),
                _item(4, type="novelty"), _item(5, type="compaction", encrypted_content="x")]  # fmt: skip
     (found,), _ = _read(_rollout(tmp_path, _ROOT, records))
-    assert [type(each) for each in _path(found)] == [Text, Image, ToolCall]
+    assert [type(each) for each in shown_blocks(found)] == [Text, Image, ToolCall]
     assert found.messages[-1].file_keys == ("data:image/png;base64,aGk=",)
     assert len(found.skipped) == 1
 
@@ -132,7 +123,7 @@ def test_an_empty_request_and_a_picture_without_content_add_nothing(tmp_path: Pa
     made = _item(3, type="image_generation_call", status="failed", revised_prompt="A heron")
     records = [*_SESSION[:2], _said(2, "user", asked), made]
     (found,), _ = _read(_rollout(tmp_path, _ROOT, records))
-    assert _path(found) == [Text("Ohm?"), Text("A heron")]
+    assert shown_blocks(found) == [Text("Ohm?"), Text("A heron")]
     path = write("codex_app", tmp_path)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 from backports.zstd import compress
 
+from app.domain.conversations import Block
+from app.domain.transfer import ImportedConversation
+
 QUESTION, ANSWER = "What is the ohm?", "A unit."
 _DATA = Path(__file__).parents[1] / "data" / "exports"
 
@@ -104,3 +107,13 @@ def log_records(name: str) -> list[dict[str, Any]]:
 def with_trait(trait: str) -> list[str]:
     """Return the names of the files that have a trait."""
     return [name for name, file in FILES.items() if trait in file.traits.split()]
+
+
+def shown_blocks(found: ImportedConversation) -> list[Block]:
+    """Return the blocks of the messages on the path that is shown, in order."""
+    by_id = {message.source_id: message for message in found.messages}
+    name, path = found.visible_leaf, list[Block]()
+    while name is not None:
+        path[:0] = by_id[name].blocks
+        name = by_id[name].parent
+    return path
