@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from datetime import date
 from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, QTimer, Signal, Slot
@@ -27,6 +28,7 @@ _log = logging.getLogger(__name__)
 _POOL_THREADS = 4
 _LONG_CALLS = 4
 _GATHER_MS = 50
+_DATE_CHECK_MS = 30_000  # a timer to midnight would be late after a suspend
 
 
 class _Work(QRunnable):
@@ -59,18 +61,26 @@ class Bridge(QObject):
 
     Signals, all emitted on the GUI thread:
         changed: A `ChangeSet`, the union of all changes since the last one.
+        day_began: Nothing; a new local day, within half a minute of it.
         worker_changed: A `WorkerStatus`, the newest one of each worker that changed.
         task_failed: The exception of a failed task, unless its `on_error` took it.
     """
 
     changed = Signal(object)
+    day_began = Signal()
     worker_changed = Signal(object)
     task_failed = Signal(object)
     _event_posted = Signal()
     _call_posted = Signal(object)
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(
+        self, parent: QObject | None = None, today: Callable[[], date] = date.today
+    ) -> None:
         super().__init__(parent)
+        self._today, self._day = today, today()
+        self.date_check = QTimer(self, interval=_DATE_CHECK_MS)
+        self.date_check.timeout.connect(self._on_date_check)
+        self.date_check.start()
         self._pool = QThreadPool(self)
         self._pool.setMaxThreadCount(_POOL_THREADS)
         self._writes_pool = QThreadPool(self)
@@ -268,6 +278,12 @@ class Bridge(QObject):
     def _on_event_posted(self) -> None:
         if not self._gather.isActive():
             self._gather.start()
+
+    @Slot()
+    def _on_date_check(self) -> None:
+        before, self._day = self._day, self._today()
+        if self._day != before:
+            self.day_began.emit()
 
     @Slot()
     def _on_gather_timeout(self) -> None:

@@ -185,7 +185,7 @@ def totals(services: Services) -> dict[str, str]:
     shown["Found by exact words"] = "100%"
     paths = (services.paths.database, services.paths.wal)
     shown["Database"] = format_size(sum(each.stat().st_size for each in paths if each.exists()))
-    today = NOW.astimezone().date()
+    today = datetime.now().astimezone().date()  # the run may have begun the day before
     spend = [
         (at.replace(tzinfo=UTC).astimezone().date(), usd)
         for at, usd in rows(services, "SELECT spent_at, cost_usd FROM spend")

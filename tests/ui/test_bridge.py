@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from datetime import date
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -173,6 +174,17 @@ def test_only_the_newest_status_of_each_worker_arrives(bridge: Bridge, qtbot: Qt
         )
     qtbot.waitUntil(lambda: bool(seen))
     assert [each.done for each in seen] == [99]
+
+
+def test_a_new_day_is_told_once(qtbot: QtBot) -> None:
+    days = iter((date(2026, 3, 18), date(2026, 3, 18), date(2026, 3, 19), date(2026, 3, 19)))
+    bridge = Bridge(today=lambda: next(days))
+    with qtbot.assertNotEmitted(bridge.day_began):
+        bridge.date_check.timeout.emit()
+    with qtbot.waitSignal(bridge.day_began):
+        bridge.date_check.timeout.emit()
+    with qtbot.assertNotEmitted(bridge.day_began):
+        bridge.date_check.timeout.emit()
 
 
 def test_another_thread_s_call_runs_on_the_gui_thread(bridge: Bridge, qtbot: QtBot) -> None:

@@ -222,7 +222,8 @@ def test_the_list_follows_folder_and_data(parts: Parts, commands: Commands, qtbo
     parts.bridge.changed.emit(ChangeSet(messages_in=frozenset({TALK})))
     qtbot.waitUntil(lambda: sidebar.conversations.row_of(TALK).isValid())
     stored.results["listed"] = [conversation(OTHER)]
-    presenter.refresh()
+    parts.bridge.day_began.emit()  # "Today" is "Yesterday" now
+    qtbot.waitUntil(lambda: sidebar.conversations.row_of(OTHER).isValid())
     sidebar.conversation_list.setCurrentIndex(sidebar.conversations.row_of(OTHER))
     presenter.refresh()  # the open conversation is in another folder: the chosen row stays
     chosen = sidebar.conversations.value_at(sidebar.conversation_list.currentIndex())

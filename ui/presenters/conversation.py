@@ -91,6 +91,7 @@ class ConversationPresenter(Presenter):
             self._bridge, self._exchanges, self._pane, self._transcript, self._replies, self
         )
         self._bridge.subscribe(self._on_changed, "messages_in", "conversations")
+        self._bridge.day_began.connect(self._transcript.update)  # its days are named anew
         self._transcript.content_requested.connect(self._on_content_requested)
 
     @property

@@ -38,6 +38,7 @@ class ConversationListPresenter(Presenter):
         rows = Refresh(self, self._bridge, "conversations", _REFRESH_MS, self._load_rows)
         names = Refresh(self, self._bridge, "folders", _REFRESH_MS, self._load_folders)
         self._bridge.subscribe(lambda _: rows.request(), "conversations", "messages_in", "projects")
+        self._bridge.day_began.connect(rows.request)
         self._bridge.subscribe(lambda _: names.request(), "conversations", "projects")
         self._sidebar.conversation_chosen.connect(lambda each: self._open_conversation(each.id))
         self._sidebar.folder_chosen.connect(self._on_folder_chosen)

@@ -49,6 +49,7 @@ class DashboardPresenter(Presenter):
         dashboard.shown.connect(self._totals.run)
         bridge.worker_changed.connect(self._on_worker_changed)
         bridge.changed.connect(self._totals.request)
+        bridge.day_began.connect(self._totals.request)
         workers.subscribe(bridge.post_status)
 
     def start(self) -> None:

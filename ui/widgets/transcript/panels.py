@@ -105,12 +105,19 @@ def _button(label: str, tip: str, clicked: Callable[[], None]) -> QPushButton:
 
 
 class Divider(QWidget):
-    """A horizontal line with text in its middle: a new day, a new segment."""
+    """A horizontal line with text in its middle: a new segment, or the name of a day as it is now."""
 
-    def __init__(self, context: RenderContext, text: str) -> None:
+    def __init__(self, context: RenderContext, about: str | date) -> None:
         super().__init__()
-        self._context, self._text = context, text
-        self.setAccessibleName(text)
+        self._context, self._about = context, about
+        self.setAccessibleName(self.text)
+
+    @property
+    def text(self) -> str:
+        """The text, which for a day changes at midnight."""
+        if isinstance(self._about, str):
+            return self._about
+        return day_label(self._about, datetime.now().astimezone().date())
 
     def height_for(self, _width: int) -> int:
         """Return the height, the same for any width."""
@@ -122,23 +129,23 @@ class Divider(QWidget):
         """Paint the text and the line on both sides of it."""
         painter, colors = QPainter(self), self._context.theme.colors
         painter.setFont(self._context.theme.small_font())
-        text_width = painter.fontMetrics().horizontalAdvance(self._text)
+        text_width = painter.fontMetrics().horizontalAdvance(self.text)
         text_width += 2 * self._context.px(0.8)
         painter.setPen(QColor(colors.muted))
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._text)
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.text)
         painter.setPen(QPen(QColor(colors.border), 1))
         middle, half = self.height() // 2, (self.width() - text_width) // 2
         painter.drawLine(0, middle, half, middle)
         painter.drawLine(self.width() - half, middle, self.width(), middle)
 
 
-def dividers_above(headers: Sequence[TurnHeader], index: int) -> Iterator[str]:
-    """Yield the text of the dividers above a turn: the first of a day, the first of a segment."""
+def dividers_above(headers: Sequence[TurnHeader], index: int) -> Iterator[str | date]:
+    """Yield what the dividers above a turn are about: the first of a day, the first of a segment."""
     header = headers[index]
     previous = headers[index - 1] if index else None
     day = header.started_at.astimezone().date()
     if previous is None or previous.started_at.astimezone().date() != day:
-        yield day_label(day, datetime.now().astimezone().date())
+        yield day
     if previous is not None and previous.segment_number != header.segment_number:
         yield NEW_SEGMENT_TEXT
 

@@ -1,6 +1,7 @@
 """Turn widget: question and answer of one turn, or a placeholder until its content is loaded."""
 
 from collections.abc import Iterable
+from datetime import date
 
 from PySide6.QtCore import QEasingCurve, QRect, Qt, QVariantAnimation
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
@@ -45,7 +46,7 @@ class TurnWidget(Root):
         context: RenderContext,
         index: int,
         header: TurnHeader,
-        dividers: Iterable[str],
+        dividers: Iterable[str | date],
         estimated_height: int,
     ) -> None:
         super().__init__()
@@ -63,8 +64,8 @@ class TurnWidget(Root):
         self._above, self._below = Column(self), Column(self)
         self._column = Column(self, gap=context.px(0.35))
         self.changed.connect(self._on_changed)
-        for text in dividers:
-            self._column.add(Divider(context, text))
+        for about in dividers:
+            self._column.add(Divider(context, about))
         self._fade = QVariantAnimation(self)
         self._fade.setDuration(HIGHLIGHT_MS)
         self._fade.setStartValue(1.0)
