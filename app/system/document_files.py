@@ -30,6 +30,7 @@ _ENDINGS = {".htm": ".html", ".xhtml": ".html", ".markdown": ".md", ".mdx": ".md
 _OFFICE, _EPUB, _EMAIL = "application/vnd.office", "application/epub+zip", "message/rfc822"
 _NOTEBOOK = "application/x-ipynb+json"
 _WORKBOOK, _CSV, _TSV = "application/vnd.workbook", "text/csv", "text/tab-separated-values"
+_RTF, _RTF_START = "application/rtf", b"{\\rtf"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Excel before 2007; Office files with a password
 _SUFFIX_KINDS = {
     **dict.fromkeys((".docx", ".docm", ".pptx", ".pptm", ".odt", ".odp"), _OFFICE),
@@ -42,6 +43,7 @@ _OF_TEXT = (".eml", ".ipynb")  # a text by its content: only the name tells its 
 _PROGRAM_KINDS = {
     _PDF: "pdf", _HTML: "html", _OFFICE: "office", _EPUB: "epub", _EMAIL: "email", _WORKBOOK: "workbook",
     _CSV: "csv", _TSV: "csv", _NOTEBOOK: "notebook",
+    _RTF: "rtf",
 }  # fmt: skip
 _TABLES = (_WORKBOOK, _CSV, _TSV)
 _LEGACY_KINDS = {".html": _HTML, ".csv": _CSV, ".tsv": _TSV}
@@ -176,6 +178,8 @@ def _kind_of(path: Path) -> tuple[str, int]:
         (b"<!doctype html", b"<html")
     ):
         kind = _HTML
+    if head.startswith(_RTF_START):
+        kind = _RTF
     if kind == "application/octet-stream" and _is_legacy_text(head):
         kind = _LEGACY_KINDS.get(_ENDINGS.get(suffix, suffix), "text/plain")
     if kind == "application/zip" or (is_text(kind) and suffix in _OF_TEXT) or head.startswith(_OLE):

@@ -1,4 +1,4 @@
-"""Texts of office files, web pages, books and e-mails, in the process of `document_program`."""
+"""Texts of office and rich text files, web pages, books and e-mails, in the process of `document_program`."""
 
 import re
 import sys
@@ -204,6 +204,13 @@ def _email_file(path: Path) -> Iterator[str]:
     yield "\n\n".join((*head, html_text(text.encode()) if is_html else text))
 
 
+def _rich_text_file(path: Path) -> Iterator[str]:
+    """Yield the text of a file in Rich Text Format, in the code pages that it states."""
+    from striprtf.striprtf import rtf_to_text
+
+    yield rtf_to_text(path.read_bytes().decode("latin-1"), errors="replace")
+
+
 def _notebook_file(path: Path) -> Iterator[str]:
     """Yield the text, code and printed results of a notebook (Jupyter, nbformat 3 and 4), images left out."""
     import json
@@ -229,4 +236,5 @@ READERS: Mapping[str, Callable[[Path], Iterator[str]]] = {
     "epub": _epub_file,
     "email": _email_file,
     "notebook": _notebook_file,
+    "rtf": _rich_text_file,
 }

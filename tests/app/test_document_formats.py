@@ -56,6 +56,16 @@ def test_an_open_document_is_read(tmp_path: Path) -> None:
     assert text_of(path) == [("## Tides\n\nHigh water\nat noon", "Tides", None)]
 
 
+def test_rich_text_is_read_without_its_control_words(tmp_path: Path) -> None:
+    path = tmp_path / "a.rtf"
+    path.write_bytes(
+        rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0\froman\fcharset0 Times;}}{\*\generator Writer;}"
+        rb"{\info{\title Hidden}}\pard\f0\b Der Hafen\b0\par Ebbe um \'fcber zw\u246\'3flf.\par"
+        rb"{\pict\pngblip 89504e470d0a1a0a}\trowd Boot\cell Ziel\cell\row}"
+    )
+    assert text_of(path) == [("Der Hafen\nEbbe um über zwölf.\nBoot|Ziel|", "", None)]
+
+
 def test_slides_are_pages_in_their_order(tmp_path: Path) -> None:
     slide = '<p:s xmlns:p="p" xmlns:a="a"><a:p><a:r><a:t>Slide {}</a:t></a:r></a:p></p:s>'
     parts = {f"ppt/slides/slide{number}.xml": slide.format(number) for number in (10, 2, 1)}

@@ -223,7 +223,7 @@ class _StateDelegate(QStyledItemDelegate):
 
 
 _WELCOME = tr(
-    "Nothing was added yet. Add files or folders, or drop them here: text, Markdown, HTML, code, PDF, Office, "
+    "Nothing was added yet. Add files or folders, or drop them here: text, Markdown, HTML, code, PDF, Office, RTF, "
     "EPUB and e-mail. They are read on this computer, searched with your conversations and quoted in answers. "
     "Folders are followed: what changes in them is read again."
 )

@@ -33,7 +33,7 @@ _DOT = " \N{MIDDLE DOT} "
 # Others are code or formatted for a terminal, as manual pages are.
 _PROSE = frozenset(
     (".pdf", ".md", ".markdown", ".mdx", ".rst", ".txt", ".htm", ".html", ".xhtml", ".docx", ".docm", ".pptx",
-     ".pptm", ".odt", ".odp", ".epub", ".eml", "")
+     ".pptm", ".odt", ".odp", ".rtf", ".epub", ".eml", "")
 )  # fmt: skip
 _NOTICES = {
     FileState.SAME: "",
