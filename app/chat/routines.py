@@ -244,26 +244,25 @@ class Routines:
         )
 
 
+def outcome_word(run: RoutineRun) -> str:
+    """Return what a run came to without the reason, in the language in force."""
+    words = {
+        Outcome.COMPLETED: tr("Completed"),
+        Outcome.FAILED: tr("Failed"),
+        Outcome.INTERRUPTED: tr("Interrupted"),
+        Outcome.SKIPPED: trn("{count} time skipped", "{count} times skipped", run.missed),
+    }
+    return tr("Running\u2026") if run.outcome is None else words[run.outcome]
+
+
 def outcome_text(run: RoutineRun) -> str:
-    """Return what a run came to, in the language in force."""
-    why = translate_lines(run.why)
-    match run.outcome:
-        case None:
-            return tr("Running\u2026")
-        case Outcome.COMPLETED:
-            return tr("Completed")
-        case Outcome.FAILED:
-            return tr("Failed. {why}").format(why=why)
-        case Outcome.INTERRUPTED:
-            return tr("Interrupted. {why}").format(why=why)
-    count = trn("{count} time skipped.", "{count} times skipped.", run.missed)
-    return f"{count} {why}"
+    """Return what a run came to and why, in the language in force."""
+    return ". ".join(filter(None, (outcome_word(run), translate_lines(run.why))))
 
 
 def run_text(run: RoutineRun) -> str:
     """Return when a run ended and what it came to, in the language in force."""
-    at = run.finished_at or run.started_at or run.due_at
-    return f"{format_moment(at)}: {outcome_text(run)}"
+    return f"{format_moment(run.ended_at)}: {outcome_text(run)}"
 
 
 def next_times(cron: str) -> tuple[datetime, ...]:

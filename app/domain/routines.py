@@ -78,6 +78,11 @@ class RoutineRun:
     exchange_id: ExchangeId | None = None
     is_manual: bool = False
 
+    @property
+    def ended_at(self) -> datetime:
+        """When it finished; of others when it started, or was due."""
+        return self.finished_at or self.started_at or self.due_at
+
 
 def routine_problem(routine: Routine) -> str:
     """Return why a routine cannot be stored as a phrase that follows "it", "" if it can."""

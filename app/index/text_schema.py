@@ -19,7 +19,7 @@ from app.language.analyzer import AnalyzedText, analyze, compounds_in
 from app.language.date_terms import date_terms
 from app.language.languages import language_of
 
-FORMAT = 9  # increase it with every change of fields or analysis: older indexes are rebuilt
+FORMAT = 10  # increase it with every change of fields or analysis: older indexes are rebuilt
 
 BODY = "body"
 CONTEXT = "context"

@@ -7,7 +7,7 @@ from functools import partial
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal, SignalInstance
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QSplitter, QTreeWidgetItem, QWidget
 
-from app.chat.routines import RoutineState, outcome_text, run_text
+from app.chat.routines import RoutineState, outcome_text, outcome_word
 from app.domain.presets import MAX_NAME_CHARS
 from app.domain.routines import MAX_CAP_USD, Routine, RoutineRun
 from app.domain.translation import format_moment, tr, trn
@@ -71,7 +71,7 @@ class RoutinesDialog(Dialog):
                 (tr("Remove\u2026"), self.removal_requested),
             )
         )
-        self.table = RecordTable(self, tr("Routines"), _COLUMNS, narrow=(2,), selects_first=True)
+        self.table = RecordTable(self, tr("Routines"), _COLUMNS, narrow=(2, 3), selects_first=True)
         self.runs = RecordTable(
             self, tr("History"), _RUN_COLUMNS, narrow=(0, 1), selects_first=True
         )
@@ -145,12 +145,17 @@ class RoutinesDialog(Dialog):
 
 def _texts(state: RoutineState) -> Sequence[str]:
     routine = state.routine
-    last = tr("Never") if state.last is None else run_text(state.last)
+    if state.is_running:
+        last = tr("Running\u2026")
+    elif state.last is None:
+        last = tr("Never")
+    else:
+        last = f"{format_moment(state.last.ended_at)}: {outcome_word(state.last)}"
     return (
         routine.name,
         schedule_text(routine.cron),
         tr("Off") if state.next_at is None else format_moment(state.next_at),
-        tr("Running\u2026") if state.is_running else last,
+        last,
     )
 
 
