@@ -133,6 +133,15 @@ def test_a_table_scrolls_only_if_columns_are_squeezed(qtbot: QtBot, text: str, c
     shown.settle()
 
 
+def test_a_wide_table_breaks_no_bold_word(qtbot: QtBot) -> None:
+    heads = ("Name", "Version", "License", "Platform", "First release", *"abcdefghijklmn")
+    text = f"|{'|'.join(heads)}|\n{'|-' * len(heads)}|\n|{'cell|' * len(heads)}"
+    _, view = answer(qtbot, text)
+    assert len(bars(view)) == 1
+    for head in heads:
+        assert view.builder.document.find(head).block().layout().lineCount() == 1
+
+
 def test_the_wheel_scrolls_a_table_sideways_and_the_transcript_up_and_down(qtbot: QtBot) -> None:
     _, text = answer(qtbot, TABLE)
     (bar,) = bars(text)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QKeySequence, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QFocusEvent, QKeySequence, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTextBrowser, QWidget
 from pytestqt.qtbot import QtBot
@@ -45,6 +45,19 @@ def test_the_mouse_leaves_the_box_its_focus_and_a_second_stop_sends_nothing(qtbo
         return len(sent) > 1
 
     qtbot.waitUntil(sends)
+
+
+def test_the_frame_shows_the_focus_after_a_list_gave_it_back(qtbot: QtBot) -> None:
+    composer = Composer()
+    qtbot.addWidget(composer)
+    composer.show()
+    composer.activateWindow()
+    composer.box.setFocus()
+    frame = composer.box.parentWidget()
+    assert frame is not None
+    qtbot.waitUntil(lambda: frame.property("active") is True)
+    QApplication.sendEvent(composer.box, QFocusEvent(QEvent.Type.FocusAboutToChange))
+    assert frame.property("active") is True
 
 
 def test_the_wheel_changes_no_choice() -> None:

@@ -36,7 +36,7 @@ from ui.views.actions import add_actions
 from ui.views.memory.dashboard import Dashboard, Totals
 from ui.views.settings.background_page import BackgroundPage
 from ui.views.settings.models_page import ModelsPage
-from ui.views.settings.provider_form import ProviderFields
+from ui.views.settings.provider_form import ProviderFields, ProviderForm
 from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.plain_label import PlainLabel
 
@@ -306,11 +306,11 @@ def test_a_test_of_a_slow_server_is_cancelled_saving_nothing(providers: Any, des
     assert form.cancel.isHidden()
     desk.bridge.hold()
     form.save.click()
-    assert not form.save.isEnabled()
+    assert not form.cancel.isHidden()
     form.cancel.setFocus()
     form.cancel.click()
     assert form.window().focusWidget() is form.save
-    assert (form.save.isEnabled(), form.cancel.isHidden()) == (True, True)
+    assert form.cancel.isHidden()
     assert not desk.bridge.is_running("test provider")
     desk.bridge.release()
     assert models.configs == {}
@@ -346,7 +346,7 @@ def test_a_variable_does_not_follow_to_another_address(providers: Any) -> None:
     ("fields", "shown"),
     [(ProviderFields("x", base_url="nonsense"), "'nonsense'"),
      (ProviderFields("openai", base_url="http://localhost:1/v1"), "'openai' already"),
-     (ProviderFields("", base_url="http://localhost:1/v1"), "name"),
+     (ProviderFields(base_url="http://[::1]:1/v1"), "name"),
      (ProviderFields("x", base_url="http://localhost:1/v1", timeout="soon"), "'soon'"),
      (ProviderFields("x", base_url="http://far.example/v1"), "unencrypted")],
 )  # fmt: skip
@@ -355,6 +355,25 @@ def test_invalid_fields_are_refused(providers: Any, fields: ProviderFields, show
     providers.form.submitted.emit(fields, True)
     assert shown in providers.form.outcome.text()
     assert providers.models.tried == []
+
+
+def test_a_server_without_a_name_is_named_by_its_address(providers: Any) -> None:
+    providers.presenter.open("")
+    providers.form.submitted.emit(ProviderFields(base_url="LocalHost:8123"), True)
+    assert [config.name for config, _ in providers.models.tried] == ["localhost-8123"]
+
+
+def test_a_test_moves_the_focus_to_no_button_that_removes(qtbot: QtBot) -> None:
+    form = ProviderForm()
+    qtbot.addWidget(form)
+    form.show()
+    form.activateWindow()
+    for can_cancel in (True, False):
+        form.save.setFocus()
+        form.show_busy("Connecting", can_cancel=can_cancel)
+        assert form.focusWidget() is not form.remove
+        form.show_outcome("No answer", "error", can_skip_test=True)
+        assert form.focusWidget() is form.save
 
 
 def test_a_provider_is_edited_and_removed_after_a_yes(providers: Any, desk: Desk) -> None:

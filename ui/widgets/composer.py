@@ -333,7 +333,7 @@ class Composer(QWidget):
         self.completer.follow()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Show the focus of the box."""
+        """Show the focus of the box, which a list that closes only announces."""
         if isinstance(event, QFocusEvent):
-            self._show_focus(has_focus=event.type() == QEvent.Type.FocusIn)
+            self._show_focus(has_focus=self.box.hasFocus())
         return super().eventFilter(watched, event)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelCard, ModelDirectory, ProviderState
@@ -233,8 +234,9 @@ class ProvidersPresenter(Presenter):
 
         A variable that was not entered for a new address does not go there with its key.
         """
-        name = self._page.form.name or "-".join(fields.name.casefold().split())
         fields = replace(fields, base_url=with_scheme(fields.base_url))
+        address = urlsplit(fields.base_url).netloc.replace(":", "-")
+        name = self._page.form.name or "-".join((fields.name or address).casefold().split())
         if not self._page.form.name and (name in self._states or name in vendors()):
             raise InvalidInput(
                 f"There is a provider '{name}' already",

@@ -80,11 +80,12 @@ class ProviderForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.name, self._kind = "", "compatible"
+        self._is_busy = False
         self.back = button(self, tr("\u2039 All providers"), self.closed, kind="quiet")
         self.title = PlainLabel(self, tone="title")
         self._about = PlainLabel(self, wordWrap=True, tone="small")
         self._card = card = Card(tr("Connection"), self)
-        self.provider_name = line_edit(card, "my-server", name=tr("Name"))
+        self.provider_name = line_edit(card, tr("optional"), name=tr("Name"))
         self.base_url = line_edit(card, "http://127.0.0.1:8000/v1", name=tr("Address"))
         self.key = key_edit(card, "", tr("API key"))
         self.passphrase = key_edit(card, "", tr("Passphrase"))
@@ -175,8 +176,8 @@ class ProviderForm(QWidget):
 
     def show_outcome(self, text: str, tone: str, *, can_skip_test: bool = False) -> None:
         """Show the result of the last action; `can_skip_test` offers to save without a test."""
-        self.save.setEnabled(True)
-        if self.window().focusWidget() is self.cancel:
+        self._is_busy = False
+        if self.window().focusWidget() in (self.cancel, self.untested):
             self.save.setFocus()  # Qt would pass it to Remove
         self.cancel.hide()
         self.untested.setVisible(can_skip_test)
@@ -185,7 +186,7 @@ class ProviderForm(QWidget):
     def show_busy(self, text: str, *, can_cancel: bool = False) -> None:
         """Show what is under way; nothing can be submitted meanwhile."""
         self.show_outcome(text, "muted")
-        self.save.setEnabled(False)
+        self._is_busy = True  # disabled, the button would lose the focus
         self.cancel.setVisible(can_cancel)
 
     @property
@@ -203,7 +204,7 @@ class ProviderForm(QWidget):
         )
 
     def _submit(self, *, tested: bool) -> None:
-        if self.save.isEnabled():
+        if not self._is_busy:
             self.submitted.emit(self.fields, tested)
 
 

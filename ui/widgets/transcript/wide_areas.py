@@ -8,7 +8,6 @@ from typing import Protocol
 from PySide6.QtCore import QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import (
     QCursor,
-    QFontMetricsF,
     QGuiApplication,
     QTextBlock,
     QTextCursor,
@@ -21,7 +20,7 @@ from PySide6.QtWidgets import QApplication, QScrollBar, QToolTip, QWidget
 
 from app.domain.translation import format_number, tr
 from ui.rendering.decorations import code_area
-from ui.rendering.document import blocks_of, code_key, fragments_of
+from ui.rendering.document import blocks_of, code_key
 from ui.rendering.document_builder import DocumentBuilder
 from ui.rendering.formats import Formats, Property, formats_of
 from ui.rendering.tables import is_mirrored
@@ -49,7 +48,8 @@ class WideAreas:
         self._bars: list[QScrollBar] = []
 
     def update(self, document: QTextDocument, width: int) -> None:
-        """Find the areas in a document laid out for `width`, and place their scroll bars."""
+        """Find the areas in a document for `width`, and place their scroll bars."""
+        document.size()  # has Qt finish the layout, which measures the columns
         for frame in document.rootFrame().childFrames():
             if isinstance(frame, QTextTable):
                 _fit_columns(frame, self._formats, width)
@@ -189,16 +189,7 @@ def _fit_columns(table: QTextTable, formats: Formats, width: int) -> None:
 
 def _text_width(cell: QTextTableCell) -> float:
     """Return the width of a cell's widest line, in pixels."""
-    block = cell.firstCursorPosition().block()
-    text = block.text()
-    metrics = QFontMetricsF(block.charFormat().font())
-    widest = max(metrics.horizontalAdvance(line) for line in text.split("\u2028"))
-    images = (
-        (each.charFormat().toImageFormat() for each in fragments_of(block))
-        if "\ufffc" in text
-        else ()
-    )
-    return widest + sum(each.width() for each in images if each.isValid())
+    return cell.firstCursorPosition().block().layout().maximumWidth()
 
 
 def copy_text(text: str) -> None:
