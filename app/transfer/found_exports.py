@@ -1,21 +1,20 @@
-"""Exports that lie in a folder, recognized by the names in them; no conversation is read."""
+"""Exports that lie in a folder, recognized by how their conversations begin."""
 
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from app.domain.errors import KnownError
 from app.transfer.zip_reader import DAMAGE, PackedFile, open_zip
 
 _log = logging.getLogger(__name__)
 _MOST_FILES = 300  # of the folder, the newest
-_SIGNATURE_BYTES = 4_096
-_CHATGPT, _CLAUDE = "ChatGPT", "Claude"
-_CONVERSATIONS = "conversations.json"
-_MEMBERS = {"chat.html": _CHATGPT, "users.json": _CLAUDE, "projects.json": _CLAUDE}
-_KEYS = {b'"chat_messages"': _CLAUDE, b'"mapping"': _CHATGPT}
+_SIGNATURE_BYTES = 16_384
+_KEYS = {b'"chat_messages"': "Claude", b'"mapping"': "ChatGPT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class FoundExport:
 def find_exports(folder: Path) -> Sequence[FoundExport]:
     """Return the newest export of ChatGPT and of Claude directly in a folder, newest first.
 
-    Of a zip archive the list of names is read, of another file the first 4 KB. Blocking; never raises.
+    Of each, the first 16 KB of its conversations are read. Blocking; never raises.
     """
     try:
         files = [each for each in folder.iterdir() if each.suffix.casefold() in (".zip", ".json")]
@@ -52,24 +51,23 @@ def _program_of(path: Path) -> str | None:
     try:
         if not path.is_file():
             return None
-        if path.suffix.casefold() == ".json":
-            return _by_signature(path)
         with path.open("rb") as file:
+            if path.suffix.casefold() == ".json":
+                return _by_signature(file) if _holds_conversations(path.name) else None
             archive, _ = open_zip(PackedFile(file))
             with archive:
-                names = {PurePosixPath(each).name for each in archive.namelist()}
-    except (OSError, KnownError, *DAMAGE):
+                name = next(filter(_holds_conversations, sorted(archive.namelist())))
+                with archive.open(name) as member:
+                    return _by_signature(member)
+    except (OSError, KnownError, StopIteration, *DAMAGE):
         return None
-    if _CONVERSATIONS not in names:
-        return None
-    return next((program for name, program in _MEMBERS.items() if name in names), None)
 
 
-def _by_signature(path: Path) -> str | None:
-    if not path.name.startswith("conversations"):
-        return None
-    with path.open("rb") as file:
-        start = file.read(_SIGNATURE_BYTES)
-    if not start.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"["):
-        return None
+def _holds_conversations(name: str) -> bool:
+    """Return whether a name is that of a file of conversations, whole or one of several."""
+    return fnmatch(PurePosixPath(name).name, "conversations*.json")
+
+
+def _by_signature(file: IO[bytes]) -> str | None:
+    start = file.read(_SIGNATURE_BYTES)
     return next((program for key, program in _KEYS.items() if key in start), None)

@@ -29,9 +29,11 @@ def pack(path: Path, at: int, **members: str) -> Path:
 
 
 def test_the_newest_export_of_each_program_is_found(tmp_path: Path) -> None:
-    pack(tmp_path / "old.zip", 1_000, conversations_json="[]", chat_html="")
-    chatgpt = pack(tmp_path / "chat.ZIP", 3_000, conversations_json="[]", chat_html="")
-    claude = pack(tmp_path / "data.zip", 2_000, conversations_json="[]", users_json="[]")
+    one, other = '[{"title": "a", "mapping": {}}]', '[{"uuid": "a", "chat_messages": []}]'
+    pack(tmp_path / "old.zip", 1_000, conversations_json=one)
+    parts = {"conversations-000_json": one, "conversations-001_json": one}
+    chatgpt = pack(tmp_path / "chat.ZIP", 3_000, chat_html="", **parts)
+    claude = pack(tmp_path / "data.zip", 2_000, conversations_json=other, users_json="[]")
     found = find_exports(tmp_path)
     assert [(each.path, each.program) for each in found] == [
         (chatgpt, "ChatGPT"),
@@ -51,7 +53,7 @@ def test_an_unpacked_export_is_recognized(tmp_path: Path, key: str, program: str
 
 def test_anything_else_is_left_alone(tmp_path: Path) -> None:
     pack(tmp_path / "photos.zip", 1, a_png="")
-    pack(tmp_path / "other.zip", 1, conversations_json="[]")
+    pack(tmp_path / "other.zip", 1, conversations_json="[]", chat_html="")
     (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04 and nothing else")
     (tmp_path / "folder.zip").mkdir()
     (tmp_path / "notes.json").write_text('[{"mapping": {}}]')

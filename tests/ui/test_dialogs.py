@@ -1,6 +1,7 @@
 """Questions: one kind of message box, whose default never loses anything."""
 
 import ast
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,16 +9,29 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QListWidget, QMessageBox, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QLineEdit,
+    QListWidget,
+    QMessageBox,
+    QProgressBar,
+    QPushButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
+from app.domain.ids import ConversationId
+from app.domain.transfer import AddedConversation, ImportProgress, ImportReport
 from ui.presenters.presenter import ask_for_text
 from ui.theme import Theme, ThemeChoice, style_sheet, theme_for
 from ui.views.dialogs.confirm import Confirmation, confirm, confirm_unsaved
+from ui.views.dialogs.import_dialog import ImportDialog
 from ui.views.settings.settings_dialog import SettingsDialog
 from ui.widgets.controls import column_in, saving_buttons
 
 UI = Path(__file__).parents[2] / "ui"
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 LOSES = {"Forget", "Delete", "Remove", "Restore", "Discard", "Empty", "Replace"}
 
 
@@ -125,3 +139,24 @@ def test_settings_pages_are_listed_below_each_other(qtbot: QtBot, theme: ThemeCh
         app.setStyleSheet(before)
     assert all(above.bottom() < below.top() for above, below in pairwise(rows))
     assert min(each.height() for each in rows) >= names.fontMetrics().height()
+
+
+def test_an_import_counts_what_its_preview_counted_and_cuts_no_question(qtbot: QtBot) -> None:
+    dialog = ImportDialog("conversations.json")
+    qtbot.addWidget(dialog)
+    dialog.show()
+    report = ImportReport(4, 20, 40, new=(AddedConversation(ConversationId(1), "One", NOON),))
+    dialog.show_preview(report)
+    preview = dialog.size()
+    dialog.begin(reads_only=False)
+    assert dialog.height() < preview.height()
+    dialog.show_progress(ImportProgress(1, 10, bytes_read=900, bytes_total=900))
+    (bar,) = dialog.findChildren(QProgressBar)
+    assert bar.value() / bar.maximum() == 0.25
+    dialog.show_report(report)
+    asked = ["Short?", "What should I remember of " + "the garden & " * 4 + "?", "word " * 400]
+    dialog.show_questions(asked)
+    shown = [each for each in dialog.findChildren(QPushButton) if each.accessibleName() in asked]
+    assert len(shown) == 3
+    assert all(each.width() >= each.sizeHint().width() for each in shown)
+    assert dialog.width() <= dialog.screen().availableSize().width()

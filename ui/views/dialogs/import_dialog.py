@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -31,6 +31,7 @@ from ui.widgets.plain_label import plain_label
 
 _STEPS = 1000
 _SHOWN = 500
+_WIDEST = 0.6  # of the screen, for a question
 _CLOSE = QDialogButtonBox.StandardButton.Close
 
 
@@ -53,6 +54,7 @@ class ImportDialog(QDialog):
         self.setWindowTitle(tr("Import"))
         self.setMinimumWidth(460)
         self._names = names
+        self._expected = 0  # messages, once the preview has counted them
         self._headline = plain_label(self, "heading", selectable=False)
         self._bar = QProgressBar(self)
         self._bar.setRange(0, 0)
@@ -78,12 +80,14 @@ class ImportDialog(QDialog):
         self._bar.setRange(0, 0)
         self.list.hide()
         self.words.clear()
+        self.adjustSize()
 
     def show_preview(self, report: ImportReport) -> None:
         """Show what an import would add, and offer it; nothing is stored yet."""
         self._end(QDialogButtonBox.StandardButton.Cancel)
         self._headline.setText(tr("Import {names}?").format(names=self._names))
         self._bar.hide()
+        self._expected = report.messages
         self.words.setText(_report_text(report))
         skipped = _skipped(report)  # below the line that counts them
         self._show_list([*skipped, *[""] * bool(skipped), *_titles(report.new)])
@@ -94,9 +98,12 @@ class ImportDialog(QDialog):
 
     def show_progress(self, progress: ImportProgress) -> None:
         """Show the progress."""
-        if progress.bytes_total:
+        done, total = progress.bytes_read, progress.bytes_total
+        if self._expected:  # the bytes were read for the preview
+            done, total = progress.messages, self._expected
+        if total:
             self._bar.setRange(0, _STEPS)
-            self._bar.setValue(round(progress.bytes_read / progress.bytes_total * _STEPS))
+            self._bar.setValue(round(done / total * _STEPS))
         conversations = trn("{count} conversation", "{count} conversations", progress.conversations)
         self.words.setText(
             tr("{conversations}, {messages} so far").format(
@@ -124,12 +131,14 @@ class ImportDialog(QDialog):
         if questions:
             heading = plain_label(self, "heading", tr("Ask something about it"), selectable=False)
             filled(self._questions, 6, heading)
+        room = round(self.screen().availableSize().width() * _WIDEST)
         for each in questions:
-            made = button(self, each.replace("&", "&&"))
+            text = self.fontMetrics().elidedText(each, Qt.TextElideMode.ElideMiddle, room)
+            made = button(self, text.replace("&", "&&"), tip=each, name=each)
             made.clicked.connect(lambda _=False, each=each: self._choose(each))
             self._questions.addWidget(made)
+            made.show()  # a hidden button has no size, and cannot have the focus
             if each == questions[0]:
-                made.show()  # a hidden button cannot have the focus
                 made.setFocus()
         if self.list.isHidden():
             self.adjustSize()
