@@ -261,6 +261,7 @@ def _add_transfer(command: _Adder) -> None:
     import_.flag("--dry-run", "read everything, store nothing")
     own_help = "it is of your own library: take core memory, settings, providers and spend too"
     import_.flag("--own", own_help)
+    import_.flag("--memories", "take what another program remembers of you as facts")
     import_.flag("--restore-forgotten", "bring back what was forgotten here")
     imports = command("imports", "what earlier imports added, and undoing one")
     imports.actions({"list": "", "undo": "N"})

@@ -99,7 +99,7 @@ class ImportedConversation:
 
     `source` is the importer's name ("chatgpt", "claude", "commonplace"); `visible_leaf` is the source
     id of the last visible message. `skipped` lists messages that could not be read. An empty `title`
-    means none. One that `is_undated` has the time of its file, of which uids are not derived. Only exports of
+    means none. `statements` are what its program remembers of the user, offered as facts. One that `is_undated` has the time of its file, of which uids are not derived. Only exports of
     Commonplace contain `uid`, `title_origin`, `first_source` (the source of an earlier import), `facts`,
     `recalls`, `preset` (a uid, "" for the default), `project` (a uid, "" for none), `origins` and `turns`; `library`, `presets`, `profile` and facts that the user wrote
     come in a conversation without messages.
@@ -117,6 +117,7 @@ class ImportedConversation:
     private: bool = False
     model: str | None = None
     tags: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()
     uid: str = ""
     is_undated: bool = False
     skipped: tuple[Skipped, ...] = ()
@@ -176,7 +177,8 @@ class ImportReport:
     counts new ones, which no imported conversation uses. `forgotten` counts conversations that were
     forgotten here and so left out. `left_out` names what is taken only from an export of one's own. `new` are
     the conversations that are counted, `in_trash` counts known ones that stay in the trash, `restored` those of
-    an import that was undone, which are taken out of it. `number` is that of the import history, 0 where
+    an import that was undone, which are taken out of it. `offered` counts statements about the user that are
+    taken as facts if that is asked for. `number` is that of the import history, 0 where
     nothing was added.
     """
 
@@ -193,4 +195,5 @@ class ImportReport:
     new: tuple[AddedConversation, ...] = ()
     in_trash: int = 0
     restored: int = 0
+    offered: int = 0
     number: int = 0

@@ -10,15 +10,17 @@ from datetime import datetime
 from typing import Any
 
 from app.domain.changes import Change, FactPut
-from app.domain.facts import Fact, FactVersion
-from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
-from app.domain.transfer import PortableFact, PortableFactVersion
+from app.domain.facts import BY_IMPORT, Fact, FactCategory, FactVersion
+from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, derived_uid
+from app.domain.transfer import ImportedConversation, PortableFact, PortableFactVersion
 from app.domain.turn_text import content_hash
 from app.storage.engine.store import Store
+from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts, fact_changes
 from app.storage.tables.forgotten import forgotten_uids
+from app.transfer.existing import created_at_of, uid_of
 
 _BATCH_FACTS = 200
 _CACHED_CONVERSATIONS = 16
@@ -49,6 +51,22 @@ def portable_facts(store: Store, conversation_id: int | None) -> tuple[PortableF
         )
         for fact in found
         if fact.id in versions
+    )
+
+
+def new_statements(store: Store, found: ImportedConversation) -> tuple[PortableFact, ...]:
+    """Return the statements of a conversation about the user as facts that are not known here. Blocking."""
+    if not found.statements:
+        return ()
+    source = uid_of(found, created_at_of(found))
+    texts = {derived_uid(f"{source} {text}", 0): text for text in found.statements}
+    facts, at = Facts(store), now()
+    known = {*facts.by_uid(texts), *forgotten_uids(store, texts)}
+    current = dict(facts.holding(texts.values()))
+    return tuple(
+        PortableFact(uid, PortableFactVersion(text, FactCategory.OTHER, BY_IMPORT, at, at, source))
+        for uid, text in texts.items()
+        if uid not in known and text not in current
     )
 
 

@@ -27,7 +27,7 @@ from app.storage.safety.attachments import AttachmentFiles
 from app.storage.safety.backup import back_up_first
 from app.storage.tables.conversations import Conversations
 from app.transfer.existing import ConversationKey, key_of
-from app.transfer.facts import FactImporter
+from app.transfer.facts import FactImporter, new_statements
 from app.transfer.files_beside import FilesBeside, with_files
 from app.transfer.import_history import ImportHistory
 from app.transfer.importer import ConversationImporter, ImportCounts, PendingImport
@@ -50,6 +50,7 @@ def import_files(
     dry_run: bool = False,
     restore_forgotten: bool = False,
     own: bool = False,
+    memories: bool = False,
     read: Callable[..., Iterator[ImportedConversation | Skipped]] = read_export,
 ) -> ImportReport:
     """Import exports one after the other and return a report. Blocking.
@@ -57,7 +58,8 @@ def import_files(
     A conversation is durable once it is counted. `on_progress` is called on this thread after every
     batch, the store's `throttle` every few milliseconds of work. A `dry_run` stores nothing.
     Conversations and facts that were forgotten here are left out unless they are to be restored. From an
-    export of one's `own` library come also core memory, settings, providers, spend and presets in use.
+    export of one's `own` library come also core memory, settings, providers, spend and presets in use. With
+    `memories` what another program remembers of the user becomes facts.
     `read` reads a path: `ExportCache.read` reads for a dry run and the import after it only once.
 
     Raises NotFound for a path that does not exist, before anything is stored; ImportRefused when
@@ -78,6 +80,7 @@ def import_files(
     finally:
         try:
             run.close()
+            run.facts += run.offered if memories else ()
             presets, left_out = run.store_loose(own=own, restore_forgotten=restore_forgotten)
         finally:
             added = [*(each.id for each in run.new), *run.restored]
@@ -89,7 +92,7 @@ def import_files(
     return ImportReport(
         **run.counts._asdict(), skipped=tuple(run.skipped), cancelled=run.is_cancelled,
         refused=len(run.refusals), presets=presets, left_out=left_out, new=tuple(run.new),
-        number=number,
+        offered=0 if memories else len(run.offered), number=number,
     )  # fmt: skip
 
 
@@ -128,6 +131,7 @@ class _ImportRun:
         skipped: What could not be imported.
         refusals: The paths of which nothing, or not all, could be read.
         is_cancelled: Whether it was stopped before all of them were.
+        offered: Facts from what other programs remember of the user.
         facts: Imported facts; they are stored last, because they refer to conversations.
         presets: Imported presets.
         profile: The lines of imported profiles.
@@ -158,6 +162,7 @@ class _ImportRun:
         self._new_keys: set[ConversationKey] = set()
         self.skipped: list[Skipped] = []
         self.refusals: list[ImportRefused] = []
+        self.offered: list[PortableFact] = []
         self.facts: list[PortableFact] = []
         self.presets: list[Preset] = []
         self.profile: list[PortableProfileLine] = []
@@ -210,6 +215,7 @@ class _ImportRun:
             found = with_files(each, self._beside, self._files)
             self.skipped.extend(found.skipped)
             self.facts.extend(found.facts)
+            self.offered.extend(new_statements(self._store, found))
             self.presets.extend(found.presets)
             self.profile.extend(found.profile)
             if found.library is not None:

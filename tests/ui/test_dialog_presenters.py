@@ -247,8 +247,10 @@ class Imports:
         on_progress: Callable[[ImportProgress], None],
         read: object,
         dry_run: bool = False,
+        memories: bool = False,
     ) -> ImportReport:
         self.dry_runs.append(dry_run)
+        self.memories = memories
         self.readers.append(read)
         on_progress(ImportProgress(1, 2, bytes_read=5, bytes_total=10))
         if isinstance(self.outcome, Exception):
@@ -313,6 +315,20 @@ def test_what_an_import_would_add_is_shown_first_and_can_be_undone(imports: Impo
     assert imports.history.calls == [("get", 4), ("undo", 4)]
     assert "2 conversations" in dialog.words.text()
     assert dialog.list.isHidden(), "what was skipped is of the import"
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_statements_of_another_program_are_kept_as_facts_if_chosen(
+    imports: Imports, wanted: bool
+) -> None:
+    imports.preview = ImportReport(offered=3)  # an earlier import brought all else
+    imports.presenter.start([Path("export.zip")])
+    dialog = imports.presenter.dialog
+    assert dialog.memories.isVisible()
+    dialog.memories.setChecked(wanted)
+    click(dialog, "Import")
+    assert (imports.dry_runs, imports.memories) == ([True, False], wanted)
+    assert dialog.memories.isHidden()
 
 
 def test_a_preview_that_is_left_stores_nothing(imports: Imports) -> None:

@@ -190,18 +190,23 @@ class ImportPresenter(Presenter):
         self._refresh.stop()
         if report.cancelled:
             dialog.show_report(report)
-        elif report.messages:
+        elif report.messages or report.offered:
             dialog.show_preview(report)
         else:
             self._begin(paths, dialog, reads_only=False)
 
     async def _run(self, paths: list[Path], dialog: ImportDialog) -> None:
         cancelled, background, read = self._cancelled, self._background, self._cache.read
+        memories = dialog.memories.isChecked()
         try:
             consents = await self._bridge.write(background.revoke_consents)
             report = await self._bridge.run(
                 lambda: self._import_files(
-                    paths, cancelled=cancelled.is_set, on_progress=self._take_progress, read=read
+                    paths,
+                    cancelled=cancelled.is_set,
+                    on_progress=self._take_progress,
+                    memories=memories,
+                    read=read,
                 )
             )
             plan = await self._bridge.run(background.plan) if report.turns else None

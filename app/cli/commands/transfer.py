@@ -49,6 +49,7 @@ def import_(
             dry_run=given.dry_run,
             restore_forgotten=given.restore_forgotten,
             own=given.own,
+            memories=given.memories,
         )
     except StorageError:
         if progress.stored:
@@ -192,6 +193,11 @@ def _remarks(report: ImportReport) -> list[str]:
         )
     if report.left_out:
         remarks.append(f"not taken without --own: {', '.join(report.left_out)}")
+    if report.offered:
+        remarks.append(
+            f"{format_count(report.offered, 'statement')} about you can be taken as facts: import with "
+            "--memories"
+        )
     if report.cancelled:
         remarks.append("The import was stopped; what was stored by then stays.")
     return remarks

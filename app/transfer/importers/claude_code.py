@@ -4,7 +4,6 @@ A conversation is known by its first record and not by file or session: a resume
 another file that begins with the same records, and continues the conversation here as a branch.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -24,7 +23,7 @@ from app.transfer.importers.agent_logs import (
     without_automatic,
 )
 from app.transfer.importers.building import Imported, Node
-from app.transfer.importers.formats import Format, Part, Thread, keys_of, lines
+from app.transfer.importers.formats import Format, Part, Thread, keys_of, lines, text_name
 from app.transfer.importers.values import an_object, identity, moment, text_of, title
 
 SOURCE = "claude_code"
@@ -89,7 +88,7 @@ class _SessionLog:
         name = identity(record.get("uuid"))
         if not name and kind == "attachment":
             said = json.dumps([record.get("timestamp"), record.get("attachment")])
-            name = hashlib.sha256(said.encode()).hexdigest()[:32]
+            name = text_name(said)
         if not name:
             return
         parent = identity(record.get("parentUuid")) or None

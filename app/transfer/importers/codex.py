@@ -4,7 +4,6 @@ Items of a log have no ids. A message is known by all that precedes it, so that 
 with a copy of its parent's, continues the parent's conversation here as a branch.
 """
 
-import hashlib
 import json
 import re
 import sqlite3
@@ -46,6 +45,7 @@ from app.transfer.importers.formats import (
     lines,
     open_database,
     tables,
+    text_name,
 )
 from app.transfer.importers.values import (
     an_object,
@@ -233,7 +233,7 @@ class _Rollout(Thread):
         if not known:
             return
         said = json.dumps([parent, role, [str(block) for block in known]])
-        name = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        name = text_name(said)
         if name not in self.nodes:  # said again after a rollback
             kept = [each for each in blocks if not isinstance(each, UnknownPart)]
             super().add(name, parent, role, kept, self._at, model)

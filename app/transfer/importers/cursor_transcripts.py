@@ -4,7 +4,6 @@ They have no times but those in the user's messages, else that of the file. They
 derived from it and what precedes it.
 """
 
-import hashlib
 import json
 import re
 from contextlib import suppress
@@ -14,7 +13,7 @@ from app.domain.conversations import Role, Text
 from app.transfer.archive import NamedStream
 from app.transfer.importers.agent_logs import blocks_of
 from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import ROLES, Part, Thread, file_time, lines
+from app.transfer.importers.formats import ROLES, Part, Thread, file_time, lines, text_name
 from app.transfer.importers.values import an_object, text_of
 
 _TYPED = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
@@ -43,7 +42,7 @@ def read_transcript(file: NamedStream) -> Imported:
         role = ROLES.get(text_of(record.get("role")), Role.ASSISTANT)
         parts = blocks_of(an_object(record.get("message")).get("content"))
         said = json.dumps([thread.last, record.get("role"), record.get("message")])
-        name = hashlib.sha256(said.encode()).hexdigest()[:32]
+        name = text_name(said)
         at = next(filter(None, map(_time, parts)), at) if role is Role.USER else at
         began = began or at
         thread.append(name, role, map(_typed, parts) if role is Role.USER else parts, at)

@@ -1,5 +1,6 @@
 """Import formats: what tells one from another, and how its files are read as lines, JSON or a database."""
 
+import hashlib
 import io
 import json
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from app.domain.conversations import Block, File, Role
+from app.domain.conversations import Block, File, Role, Text
 from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.building import ConversationTree, Imported
@@ -183,6 +184,25 @@ class Thread(ConversationTree):
         if isinstance(made, Skipped) and not made.where:
             return Skipped(self.where, made.why)
         return made
+
+
+def text_name(text: str) -> str:
+    """Return an id for a text that has none: the same on every import."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def remembered(
+    thread: Thread, name: str, program: str, texts: Iterable[str], statements: Iterable[str]
+) -> ImportedConversation | Skipped:
+    """Return what a program remembers of its user as a conversation; `statements` are offered as facts."""
+    for text in dict.fromkeys(filter(None, map(str.strip, texts))):
+        thread.append(text_name(text), Role.ASSISTANT, [Text(text)])
+    return thread.finished(
+        name,
+        f"What {program} remembers",
+        is_undated=True,
+        statements=tuple(dict.fromkeys(statements)),
+    )
 
 
 def keys_of(parts: Iterable[Part]) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """The importer of Gemini's app: Google Takeout's activity, Workspace's conversations and AI Studio's prompts."""
 
-import hashlib
 import html
 import re
 from collections.abc import Iterable, Iterator
@@ -21,7 +20,7 @@ from app.transfer.importers.agent_logs import (
     thinking_block,
 )
 from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import Format, Part, Thread, documents, file_time
+from app.transfer.importers.formats import Format, Part, Thread, documents, file_time, text_name
 from app.transfer.importers.values import an_object, moment, objects, strings, text_of
 
 SOURCE = "gemini"
@@ -59,7 +58,7 @@ def _activity(value: Any, where: str) -> Iterable[ImportedConversation | Skipped
             thread, began = Thread(SOURCE, where), None
         began, before = began or at, at
         prompt = _prompt(entry)
-        name = hashlib.sha256(f"{at.isoformat()}\0{prompt}".encode()).hexdigest()[:32]
+        name = text_name(f"{at.isoformat()}\0{prompt}")
         if name in thread.nodes:
             continue
         blocks = text_block(prompt)
@@ -113,7 +112,7 @@ def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skippe
             thread.append(f"{number}/answer", Role.ASSISTANT, blocks)
     created = text_of(record.get("creation_time"))
     heading = text_of(record.get("title"))
-    name = hashlib.sha256(f"{created}\0{heading}".encode()).hexdigest()[:32]
+    name = text_name(f"{created}\0{heading}")
     ended = moment(record.get("last_modification_time"))
     yield thread.finished(name, heading, created, ended)
 
@@ -155,7 +154,7 @@ def _studio(
         (n.message for n in thread.nodes.values() if n.message and n.message.role is Role.USER),
         None,
     )
-    identity = hashlib.sha256(f"{name}\0{asked.blocks if asked else ''}".encode()).hexdigest()[:32]
+    identity = text_name(f"{name}\0{asked.blocks if asked else ''}")
     yield thread.finished(identity, name, began, is_undated=True)
 
 

@@ -28,6 +28,7 @@ from app.transfer.importers.formats import (
     columns,
     databases,
     json_of,
+    remembered,
     tables,
 )
 from app.transfer.importers.pieces import ConversationEnd, MessageEntry, Truncated, iter_events
@@ -187,9 +188,12 @@ def _database(
     if has_users and connection.execute(users).fetchone()["users"] > 1:
         yield Skipped(where, "it has chats of several users; all were imported")
     if "memory" in tables(connection):
-        count = connection.execute("SELECT count(*) AS n FROM memory").fetchone()["n"]
-        if count:
-            yield Skipped(where, f"its memories of you ({count:,}) are not imported")
+        rows = connection.execute("SELECT * FROM memory ORDER BY created_at").fetchall()
+        texts = [text_of(row.get("content")).strip() for row in rows]
+        if any(texts):
+            yield remembered(
+                Thread(SOURCE, where), "memories", "Open WebUI", texts, filter(None, texts)
+            )
     rows = connection.execute("SELECT * FROM folder") if "folder" in tables(connection) else ()
     folders = {row["id"]: one_line(text_of(row.get("name")), 40) for row in rows}
     for record in connection.execute("SELECT * FROM chat ORDER BY created_at"):

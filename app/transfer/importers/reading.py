@@ -29,6 +29,7 @@ from app.transfer.importers import (
 from app.transfer.importers.building import Imported
 from app.transfer.importers.chatgpt import read_chatgpt
 from app.transfer.importers.claude import read_claude
+from app.transfer.importers.claude_extras import read_memories, read_projects
 from app.transfer.importers.commonplace import read_commonplace
 from app.transfer.importers.formats import HEAD_BYTES, Format, has_members, is_database, tables_of
 from app.transfer.importers.pieces import ConversationStart, iter_events
@@ -244,16 +245,10 @@ def detect(file: NamedStream) -> Detected:
 def _other_json(body: bytes, name: str) -> Detected:
     stem = name.rpartition("/")[2].rpartition(".")[0].lower()
     if b'"conversations_memory"' in body:
-        return Detected(
-            ignored="it contains Claude's memories of you, not conversations; they are not imported, "
-            "but you can paste what you want to keep into core memory"
-        )
+        return Detected(read_memories)
     is_project = "/projects/" in f"/{name}" and has_members(body, ("docs",))
     if b'"prompt_template"' in body or stem == "projects" or is_project:
-        return Detected(
-            ignored="it contains Claude projects (instructions and documents), not conversations; they "
-            "are not imported, but you can attach their documents where you need them"
-        )
+        return Detected(read_projects)
     if stem.endswith(".meta") and has_members(body, ("agentType",)):
         return Detected(ignored="")  # of a subagent of Claude Code
     if stem == "group_chats":

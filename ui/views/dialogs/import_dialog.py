@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
+    QCheckBox,
     QDialog,
     QDialogButtonBox,
     QPlainTextEdit,
@@ -38,6 +39,9 @@ _CLOSE = QDialogButtonBox.StandardButton.Close
 class ImportDialog(QDialog):
     """Shows one import, from its preview to its report.
 
+    Attributes:
+        memories: Whether to take what another program remembers of the user as facts.
+
     Signals:
         cancel_requested: Cancel the import; what is stored by then stays.
         import_requested: Import what was shown. undo_requested: Undo the import.
@@ -63,11 +67,12 @@ class ImportDialog(QDialog):
         self.list = QPlainTextEdit(self)
         self.list.setReadOnly(True)
         self.list.setAccessibleName(tr("What is new, and what was skipped and why"))
+        self.memories = QCheckBox(self)
         self._buttons = QDialogButtonBox(self)
         self._buttons.rejected.connect(self.reject)
         self._questions = filled(QVBoxLayout(), spacing=6)
-        parts = (self._headline, self._bar, self.words, self.list, self._questions, self._buttons)
-        column_in(self, *parts)
+        shown = (self._headline, self._bar, self.words, self.list, self.memories)
+        column_in(self, *shown, self._questions, self._buttons)
         self.begin(reads_only=True)
 
     def begin(self, *, reads_only: bool) -> None:
@@ -79,6 +84,7 @@ class ImportDialog(QDialog):
         self._bar.show()
         self._bar.setRange(0, 0)
         self.list.hide()
+        self.memories.hide()
         self.words.clear()
         self.adjustSize()
 
@@ -91,6 +97,14 @@ class ImportDialog(QDialog):
         self.words.setText(_report_text(report))
         skipped = _skipped(report)  # below the line that counts them
         self._show_list([*skipped, *[""] * bool(skipped), *_titles(report.new)])
+        self.memories.setVisible(report.offered > 0)
+        self.memories.setText(
+            trn(
+                "Keep {count} statement about you as a fact",
+                "Keep {count} statements about you as facts",
+                report.offered,
+            )
+        )
         choice = button(self, tr("Import"), self.import_requested, kind="primary")
         self._buttons.addButton(choice, QDialogButtonBox.ButtonRole.AcceptRole)
         choice.setDefault(True)
