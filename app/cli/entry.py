@@ -105,6 +105,14 @@ def _one_line(text: str) -> str:
     return f"{folded[:_ERROR_CHARS]}… {folded[-_ERROR_END_CHARS:]}"
 
 
+def _relay_to_owner(paths: DataPaths) -> int:
+    """Copy bytes between the standard streams and the program that has the library open."""
+    from app.cli.remote import connection_to  # none of the commands, which import the whole program
+    from app.mcp.relay import relay, start_owner
+
+    return relay(lambda: connection_to(paths), lambda: start_owner(str(paths.root)))
+
+
 def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
     given = parse(words)
     if given.command is None:
@@ -118,9 +126,11 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
     if given.command == "quick":
         return _show_quick_find(paths)
     if given.command == "mcp" and given.action is None:
+        if not given.serve:
+            return _relay_to_owner(paths)
         from app.cli.commands import mcp
 
-        return mcp.serve(paths, signals.arrived) if given.serve else mcp.relay_to_owner(paths)
+        return mcp.serve(paths, signals.arrived)
     services = _open(
         paths,
         signals,

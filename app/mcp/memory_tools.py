@@ -27,8 +27,9 @@ from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, shown_path
 from app.storage.tables.passages import Passages
-from app.storage.tables.projects import stored_projects
+from app.storage.tables.projects import folders_without_project, stored_projects
 from app.storage.tables.settings import Settings
+from app.transfer.importers.agent_logs import FOLDER_SOURCES, SUBAGENT_TAG
 
 MISS = "Nothing was found. Other words may find more."
 _READ = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
@@ -104,7 +105,7 @@ _TOOLS = (
     McpTool(
         "list_projects",
         "List projects",
-        "List the names of the user's projects, for search_conversations.",
+        "List the user's projects and the folders of coding agents' sessions, for search_conversations.",
         parameters({}),
     ),
     McpTool(
@@ -288,9 +289,9 @@ class McpTools:
         return {"note": NOTE, "title": conversation.title, "turns": turns}
 
     def _projects(self, _given: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {
-            "projects": [each.name for each in stored_projects(self._store) if not each.is_bounded]
-        }
+        named = [each.name for each in stored_projects(self._store) if not each.is_bounded]
+        folders = folders_without_project(self._store, FOLDER_SOURCES, SUBAGENT_TAG)
+        return {"projects": list(dict.fromkeys([*named, *(name for name, _ in folders)]))}
 
     def _remember(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"saved": self._archive.save(given["text"]).id}

@@ -237,6 +237,19 @@ def test_a_recovery_is_reported(program: CommandLine) -> None:
     assert "The database file was missing." in ran.err
 
 
+def test_the_relay_of_mcp_starts_without_the_rest_of_the_program(tmp_path: Path) -> None:
+    """Other programs start it for each of their sessions."""
+    code = (
+        "import sys, app.mcp.relay\n"
+        "app.mcp.relay.relay = lambda *_: 0\n"
+        "from app.cli.entry import main\n"
+        f"code = main(['mcp', '--data-dir', {str(tmp_path)!r}])\n"
+        "sys.exit(code or len({'app.bootstrap', 'duckdb', 'mcp'}.intersection(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
 def test_a_directory_in_use(program: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = InstanceLock(DataPaths(program.data_dir))
     monkeypatch.setattr("app.cli.entry.time.sleep", lambda _seconds: lock.release())

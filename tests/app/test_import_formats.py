@@ -237,8 +237,9 @@ def test_a_session_of_opencode_may_be_many_files(tmp_path: Path) -> None:
 
 
 def test_an_exported_session_of_opencode_is_read(tmp_path: Path) -> None:
-    info = {"id": "ses_1", "projectID": "p", "directory": "/a/heron", "title": "About ohms",
-            "version": "1.2", "time": {"created": 1772618400000, "updated": 1772618401000}}  # fmt: skip
+    changed = {"diffs": [{"file": "a", "before": "b" * 200_000}]}  # more than what tells the format
+    info = {"id": "ses_1", "projectID": "p", "directory": "/a/heron", "summary": changed,
+            "title": "About ohms", "version": "1.2", "time": {"created": 1772618400000, "updated": 1772618401000}}  # fmt: skip
     messages = [
         {"info": {"id": f"msg_{role}", "sessionID": "ses_1", "role": role,
                   "time": {"created": 1772618400000, "completed": 1772618401000}},

@@ -7,7 +7,7 @@ import pytest
 
 from app.check import check
 from app.commands.command import ChooseProject, CommandContext, parse
-from app.domain.changes import ConversationEdited, ProjectPut, ProjectRemoved
+from app.domain.changes import ConversationEdited, ProjectPut, ProjectRemoved, TagsChanged
 from app.domain.errors import InvalidInput
 from app.domain.projects import Project, RecallRule
 from app.index.query import parse_query
@@ -57,6 +57,8 @@ def test_a_project_filter_leaves_the_conversations_of_that_project(store: Store)
     assert left("project:HOUSE") == {paint.conversation.id}
     store.save(ProjectRemoved("g"))
     assert left("project:garden") == set(), "a removed project has no conversations"
+    store.save(TagsChanged(roses.conversation.id, ("gateway",)))
+    assert left("project:Gateway") == {roses.conversation.id}, "the folder of a session"
 
 
 def test_the_command_line_adds_changes_moves_and_removes_projects(cli: Console) -> None:

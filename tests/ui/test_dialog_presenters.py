@@ -324,6 +324,7 @@ def test_statements_of_another_program_are_kept_as_facts_if_chosen(
     imports.preview = ImportReport(offered=3)  # an earlier import brought all else
     imports.presenter.start([Path("export.zip")])
     dialog = imports.presenter.dialog
+    assert dialog is not None
     assert dialog.memories.isVisible()
     dialog.memories.setChecked(wanted)
     click(dialog, "Import")

@@ -14,20 +14,12 @@ from app.domain.errors import AlreadyOpen
 from app.domain.translation import local_moment
 from app.index.text_sync import TextIndexSync
 from app.mcp.access import Access, McpAccess, as_plain
-from app.mcp.relay import relay, start_owner
 from app.memory.brief import Briefs
 from app.system.paths import DataPaths
 
 _LOG_LINES = 50
 _IDLE_S = 600.0
 _POLL_S = 0.2
-
-
-def relay_to_owner(paths: DataPaths) -> int:
-    """Copy bytes between this program's standard streams and the program that has the library open."""
-    from app.cli.remote import connection_to
-
-    return relay(lambda: connection_to(paths), lambda: start_owner(str(paths.root)))
 
 
 def serve(paths: DataPaths, cancelled: Callable[[], bool]) -> int:

@@ -262,7 +262,7 @@ def _filtered(
 
     def require(condition: str, value: object) -> None:
         conditions.append(condition)
-        values.append(value)
+        values.extend([value] * condition.count("?"))
 
     if query.pinned:
         conditions.append("c.pinned")
@@ -274,9 +274,11 @@ def _filtered(
         require("contains(lower(coalesce(e.model, c.model, '')), lower(?))", model)
     for source in query.sources:
         require("contains(lower(c.source), lower(?))", source)
-    for project in query.projects:
+    for project in query.projects:  # a tag is the folder of sessions that are in no project
         require(
-            "c.project IN (SELECT uid FROM project WHERE contains(lower(name), lower(?)))", project
+            "(c.project IN (SELECT uid FROM project WHERE contains(lower(name), lower(?))) OR "
+            "c.id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?) AND NOT automatic))",
+            project,
         )
     for topic in query.topics:
         require(IN_TOPIC, topic)

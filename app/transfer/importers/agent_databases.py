@@ -325,7 +325,7 @@ OPENCODE_STORAGE_FORMATS = (
         "opencode",
         "OpenCode",
         documents(_opencode_export),
-        ("info messages projectID directory",),
+        ("info projectID directory",),
     ),
     Format("opencode", "OpenCode", read_opencode_storage, ("projectID directory title time",)),
     Format(

@@ -188,8 +188,8 @@ def _database(
     if has_users and connection.execute(users).fetchone()["users"] > 1:
         yield Skipped(where, "it has chats of several users; all were imported")
     if "memory" in tables(connection):
-        rows = connection.execute("SELECT * FROM memory ORDER BY created_at").fetchall()
-        texts = [text_of(row.get("content")).strip() for row in rows]
+        query = "SELECT * FROM memory ORDER BY created_at"
+        texts = [text_of(row.get("content")).strip() for row in connection.execute(query)]
         if any(texts):
             yield remembered(
                 Thread(SOURCE, where), "memories", "Open WebUI", texts, filter(None, texts)
