@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -32,7 +33,7 @@ class DataPaths:
         keys: API keys encrypted with a passphrase, where the system has no keyring.
         checked: An empty file; its modification time is when every table was last read in full.
         reserve: Disk space that is released when the disk is full.
-        unclean: Exists while the database is open; at startup it means an unclean end.
+        closed: Size and time of the database at its last clean end; does not exist while it is open.
     """
 
     def __init__(self, root: Path) -> None:
@@ -52,7 +53,7 @@ class DataPaths:
         self.keys = root / "keys.json"
         self.checked = root / "checked"
         self.reserve = root / "reserve"
-        self.unclean = root / "open"
+        self.closed = root / "closed"
 
     @classmethod
     def choose(cls, given: str | None) -> "DataPaths":
@@ -60,6 +61,21 @@ class DataPaths:
         chosen = given or os.environ.get(ENVIRONMENT_VARIABLE)
         root = Path(chosen).expanduser() if chosen else user_data_path("commonplace", False)
         return cls(root.absolute())
+
+    def mark_closed(self) -> None:
+        """Record the database as it is now as that of a clean end; raises OSError."""
+        self.closed.touch(0o600)
+        self.closed.write_text(self._database_stamp())
+
+    def is_as_closed(self) -> bool:
+        """Return whether the database is the one of the last clean end, as far as size and time tell."""
+        with suppress(OSError):
+            return self.closed.read_text() == self._database_stamp()
+        return False
+
+    def _database_stamp(self) -> str:
+        found = self.database.stat()
+        return f"{found.st_size} {found.st_mtime_ns}"
 
     def make(self) -> None:
         """Create the folders and keep other users out of the root.

@@ -481,7 +481,7 @@ def test_a_signal_interrupts_a_command_that_does_not_poll(
     signals_in(monkeypatch, Conversations, "listed", number)
     ran = program("list")
     assert (ran.code, ran.out, ran.err) == (128 + number, "", "")
-    assert not (program.data_dir / "open").exists(), "it was closed in order"
+    assert (program.data_dir / "closed").exists(), "it was closed in order"
     assert signal.getsignal(number) is before
 
 
@@ -493,7 +493,7 @@ def test_opening_and_closing_are_completed(
 ) -> None:
     signals_in(monkeypatch, owner, name)
     assert program("list").code == 130
-    assert not (program.data_dir / "open").exists(), "it was closed in order"
+    assert (program.data_dir / "closed").exists(), "it was closed in order"
 
 
 def test_one_interrupt_ends_an_input(program: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

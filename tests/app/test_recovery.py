@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from unittest.mock import Mock
 
 import duckdb
 import pytest
 
+from app.check import check
 from app.domain import translation
 from app.domain.changes import TEXT_WAS_THINKING, ExchangePut, SettingPut
 from app.domain.conversations import ExchangeStatus
@@ -38,6 +40,7 @@ from app.storage.safety.recovery import open_store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.settings import Settings
 from app.system.paths import DataPaths
+from tests.fakes.damage import KINDS
 from tests.fakes.libraries import EVERYTHING, Library, left_by_a_kill, zero
 from tests.fakes.small_disk import small_disk
 from tests.fakes.stored import (
@@ -412,6 +415,18 @@ def test_lack_of_resources_is_not_damage(
     assert library.opens() == ()
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["cut file", "zeroed pages", "flipped bits"])
+def test_damage_after_a_clean_end_is_repaired_by_the_first_start(
+    library: Library, kind: str, seed: int
+) -> None:
+    library.opens()
+    KINDS[kind](library.paths, Random(seed))
+    with opened(library.paths.root) as store:
+        assert check(store).problems == ()
+        assert titles(store) == EVERYTHING | {"Fifth"}
+
+
 def test_damage_found_by_a_write_is_repaired_at_the_next_start(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -421,7 +436,7 @@ def test_damage_found_by_a_write_is_repaired_at_the_next_start(
         broken.setattr(store, "apply", Mock(side_effect=error))
         with pytest.raises(DatabaseDamaged, match="to repair it"):
             add_conversation(store, "not saved", title="Not saved")
-    assert library.paths.unclean.exists(), "so the next start reads everything"
+    assert not library.paths.closed.exists(), "so the next start reads everything"
     assert library.opens() == ()
 
 

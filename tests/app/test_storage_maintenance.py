@@ -255,7 +255,7 @@ def test_damage_is_reported_and_checked_at_the_next_start(
         maintenance.run_due()
     assert [each.kind for each in reported] == ["database_damaged"]
     store.close()
-    assert store.paths.unclean.exists(), "so the next start reads everything"
+    assert not store.paths.closed.exists(), "so the next start reads everything"
     settle(Maintenance(store, time_.clock()), time_)  # a closed store is no crash
 
 

@@ -192,7 +192,7 @@ def test_closing_completes_submitted_writes_and_refuses_later_ones(data_dir: Pat
         futures = [commit_titled(store, f"T{n}") for n in range(50)]
     assert all(future.done() and future.exception() is None for future in futures)
     assert not store.paths.wal.exists()
-    assert not store.paths.unclean.exists()
+    assert store.paths.closed.exists()
     for future in (store.commit(DARK), store.on_writer(lambda: 1)):
         assert isinstance(future.exception(timeout=1), StorageError)
     with pytest.raises(StorageError):

@@ -205,7 +205,7 @@ class Store(Queries):
             self.database.close()
         try:
             if not (self.is_suspect or self.database.is_damaged):
-                self.paths.unclean.unlink(missing_ok=True)
+                self.paths.mark_closed()
             fsync_folder(self.paths.root)
         except OSError as error:
             _log.warning("the clean end was not recorded: %s", error)

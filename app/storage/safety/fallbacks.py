@@ -105,7 +105,7 @@ def _recovery_steps(opening: OpeningState, failure: list[Exception]) -> Iterator
     known = _has_history(paths)
     if paths.database.exists():
         read_at = paths.checked.stat().st_mtime if paths.checked.exists() else time.time()
-        yield paths.unclean.exists() or time.time() - read_at > _FULL_READ_EVERY_S
+        yield not paths.is_as_closed() or time.time() - read_at > _FULL_READ_EVERY_S
         if quarantine(paths, [paths.wal]):
             opening.notices.append(_LOG_QUARANTINED)
             yield True

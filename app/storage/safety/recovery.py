@@ -84,7 +84,7 @@ def _up_to_date(opening: OpeningState, opened: OpenedDatabase) -> Store:
         opening.notices += _notices(replayed, opening.restored)
         _, *highest = database.read(read_state)
         try:
-            paths.unclean.touch(0o600)
+            paths.closed.unlink(missing_ok=True)
             fsync_folder(paths.root)
         except OSError as error:
             raise from_os_error(error, f"The data directory '{paths.root}'") from error
