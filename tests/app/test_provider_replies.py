@@ -188,6 +188,13 @@ def test_a_reply_that_was_not_streamed_is_used(server: Loopback, wire: str) -> N
     assert heard.tokens == UsageReported(30, 7)
 
 
+def test_a_whole_reply_without_a_reason_to_finish_is_complete(server: Loopback) -> None:
+    whole = whole_reply(CHAT, text("It is all here."))
+    del whole["choices"][0]["finish_reason"]
+    server.routes[PATHS[CHAT]] = json_reply(whole)
+    Reply((), "It is all here.").check(hear(provider(CHAT, address(server, CHAT))))
+
+
 def test_what_follows_thinking_that_the_server_reports_is_text(server: Loopback, wire: str) -> None:
     heard = ask(server, wire, thinking("hm"), text("It ends with\n</think>\n"))
     Reply((), "It ends with\n</think>\n", "hm").check(heard)

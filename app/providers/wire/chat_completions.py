@@ -248,8 +248,10 @@ class ChatCompletionsWire(Wire):
 
     def events_of(self, reply: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield the reply as one chunk: the reader accepts a message in place of a delta."""
-        if list_at(reply, "choices"):
+        if choices := list_at(reply, "choices"):
             yield reply
+            if mapping_at(choices[0], "message"):  # complete, even if no reason is given
+                yield {"choices": [{"finish_reason": "stop"}]}
 
     def body(self, request: ChatRequest, model: str) -> dict[str, Any]:
         """Return the request's JSON."""
