@@ -15,6 +15,15 @@ from app.domain.routines import Routine
 
 
 @dataclass(frozen=True, slots=True)
+class PortableExtraction:
+    """That a turn was read for facts, by which model; `facts` is how many it found."""
+
+    model: str
+    facts: int
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class PortableTurn:
     """The record of a turn. `messages` are uids in path order, `parent` is a turn's."""
 
@@ -28,6 +37,7 @@ class PortableTurn:
     model: str | None = None
     usage: Usage | None = None
     problem: Problem | None = None
+    extraction: PortableExtraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,8 @@ def _exported(store: Store, conversation: Conversation, _cursor: object) -> Expo
     facts = () if conversation.private else portable_facts(store, conversation.id)
     return Exported(
         conversation, messages, tags, tuple(exported), facts,
-        portable_origins(store, conversation.id, uids), portable_turns(turns, uids),
+        portable_origins(store, conversation.id, uids),
+        portable_turns(store, turns, uids),
     )  # fmt: skip
 
 

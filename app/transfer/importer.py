@@ -56,7 +56,7 @@ from app.transfer.existing import (
 from app.transfer.growth import addition_to, has_grown, may_grow
 from app.transfer.presets import known_uids
 from app.transfer.summaries import imported_summary_changes
-from app.transfer.turns import imported_exchanges, with_records
+from app.transfer.turns import imported_exchanges, imported_extractions, with_records
 
 
 class ImportCounts(NamedTuple):
@@ -251,6 +251,7 @@ class ConversationImporter:
             changes += imported_summary_changes(
                 found.summaries, conversation, exchanges, ids, self._store.ids.passage
             )
+            changes += imported_extractions(found.turns, exchanges)
         return changes, ImportCounts(1, len(exchanges), len(messages))
 
     def _update(
@@ -301,8 +302,10 @@ class ConversationImporter:
             ]
             changes.append(self._turn_passages(changed, messages, replaced))
             changes += self._newer_summaries(found, known, exchanges, ids)
-        new_turns = sum(each.id not in before for each in exchanges)
-        return changes, ImportCounts(0, new_turns, len(added), duplicates)
+        new_turns = [each for each in exchanges if each.id not in before]
+        if not conversation.private:
+            changes += imported_extractions(found.turns, new_turns)
+        return changes, ImportCounts(0, len(new_turns), len(added), duplicates)
 
     def _newer_summaries(
         self,

@@ -25,7 +25,7 @@ from app.domain.conversations import (
     ToolResult,
     Usage,
 )
-from app.domain.portable import PortableLibrary, PortableOrigin, PortableTurn
+from app.domain.portable import PortableExtraction, PortableLibrary, PortableOrigin, PortableTurn
 from app.domain.presets import Preset
 from app.domain.transfer import (
     PortableFact,
@@ -127,7 +127,7 @@ def to_plain(value: object) -> Any:
 
 def turn_from_plain(plain: dict[str, Any]) -> PortableTurn:
     """Return the record of a turn; raise ValueError when it cannot be read."""
-    nested = {"usage": Usage, "problem": Problem}
+    nested = {"usage": Usage, "problem": Problem, "extraction": PortableExtraction}
     rest = {name: value for name, value in plain.items() if name not in nested}
     turn: PortableTurn = codec.from_json_value(PortableTurn, rest)
     found = {

@@ -1,16 +1,29 @@
 """Records of turns in exports and imports: segments, states, problems and usage, which messages lack."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from app.domain.changes import ExtractionDone
 from app.domain.conversations import Exchange, ExchangeStatus, Message
 from app.domain.ids import ExchangeId, MessageId
-from app.domain.portable import PortableTurn
+from app.domain.portable import PortableExtraction, PortableTurn
+from app.storage.engine.aggregate import reader
+from app.storage.engine.store import Store
+from app.storage.work.summary_work import exchange_stamp
+
+_extraction = reader(PortableExtraction)
 
 
-def portable_turns(turns: Sequence[Exchange], uids: Mapping[MessageId, str]) -> list[PortableTurn]:
-    """Return the records of a conversation's turns; `uids` are those of all its messages."""
+def portable_turns(
+    store: Store, turns: Sequence[Exchange], uids: Mapping[MessageId, str]
+) -> list[PortableTurn]:
+    """Return the records of a conversation's turns; `uids` are those of all its messages. Blocking."""
+    columns, ids = "exchange_id, source_hash, model, facts, made_at", [each.id for each in turns]
+    extractions = {
+        (turn, stamp): _extraction(rest)
+        for turn, stamp, *rest in store.select_in("extraction", columns, ids, "exchange_id")
+    }
     uid_of = {turn.id: turn.uid for turn in turns}
     return [
         PortableTurn(
@@ -24,6 +37,7 @@ def portable_turns(turns: Sequence[Exchange], uids: Mapping[MessageId, str]) -> 
             model=turn.model,
             usage=turn.usage,
             problem=turn.problem,
+            extraction=extractions.get((turn.id, exchange_stamp(turn))),
         )
         for turn in turns
         if turn.message_ids
@@ -61,6 +75,25 @@ def imported_exchanges(
         made[turn.uid] = with_record(exchange, turn)
     is_whole = {each for turn in made.values() for each in turn.message_ids} == by_id.keys()
     return tuple(made.values()) if made and is_whole else None
+
+
+def imported_extractions(
+    turns: Sequence[PortableTurn], exchanges: Iterable[Exchange]
+) -> list[ExtractionDone]:
+    """Return that new exchanges were read for facts, so that no model is paid for it again."""
+    by_uid = {each.uid: each for each in exchanges}
+    return [
+        ExtractionDone(
+            here.id,
+            here.conversation_id,
+            exchange_stamp(here),
+            done.model,
+            done.facts,
+            done.made_at,
+        )
+        for turn in turns
+        if (done := turn.extraction) is not None and (here := by_uid.get(turn.uid)) is not None
+    ]
 
 
 def with_records(

@@ -21,7 +21,9 @@ from app.domain.projects import Project, RecallRule
 from app.domain.routines import Routine
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.passages import Passages
+from app.storage.work.summary_work import exchange_stamp
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
 from tests.fakes import stored
@@ -139,6 +141,8 @@ def _add_library(store: Store, draw: random.Random) -> None:
         )  # fmt: skip
         if not private:
             store.save(changes.SummaryPut("exchange", turn, here, f"S {number}", "m", "h", AT))
+            stamp = exchange_stamp(Exchanges(store).get(turn))
+            store.save(changes.ExtractionDone(turn, here, stamp, "m", number, AT))
     store.save(changes.SettingPut("theme", '"dark"'), changes.SettingPut("rag_fact_limit", "5"))
     store.save(changes.SettingPut("probe_questions", json.dumps("[]")))
     store.save(changes.ProviderPut("mine", "compatible", "http://127.0.0.1:9/v1", "KEY"))
@@ -152,6 +156,8 @@ def test_a_library_moves_without_loss(tmp_path: Path, seed: int) -> None:
     for one, two in zip(before["conversations"], after["conversations"], strict=True):
         assert two == one
     assert after == before
+    turns = [turn for each in after["conversations"] for turn in each["turns"]]
+    assert any("extraction" in turn for turn in turns), "so no model is paid to read them again"
 
 
 def test_an_export_of_somebody_else_sets_nothing(tmp_path: Path) -> None:
