@@ -191,6 +191,22 @@ def test_the_trash_lasts_30_days(store: Store, maintenance: Maintenance, time_: 
     assert titles(store) == {"Stays"}
 
 
+def test_a_clock_set_ahead_empties_the_trash_only_at_a_later_start(
+    store: Store, time_: FakeClock
+) -> None:
+    whole = add_conversation(store, "one", title="Old")
+    store.save(ConversationEdited(whole.conversation.id, deleted_at=time_.now()))
+    make_backup(store)
+    time_.pass_s(400 * 24 * 3600)
+    add_conversation(store, "two", title="New")
+    maintenance = Maintenance(store, time_.clock())
+    maintenance.finish_command()
+    settle(maintenance, time_)
+    assert titles(store) == {"Old", "New"}
+    settle(Maintenance(store, time_.clock()), time_)
+    assert titles(store) == {"New"}
+
+
 def test_pending_deletions_are_completed_at_the_next_start(store: Store, time_: FakeClock) -> None:
     gone = add_conversation(store, "secret", title="Gone")
     before = make_backup(store)

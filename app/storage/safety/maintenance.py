@@ -96,12 +96,14 @@ class Maintenance:
         self._thread: threading.Thread | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
         at = clock.monotonic()
-        self._written_at = at
+        self._written_at = self._started_at = at
+        newest = newest_backup(store)
+        self._last_known_time = clock.now() if newest is None else newest.made_at
         self._checkpoint = _Task(self._write_checkpoint, _NEVER, at)
         self._tasks = (
             self._checkpoint,
             _Task(self._back_up, BACKUP_EVERY_S, at + self._until_backup_s()),
-            _Task(lambda: purge_trash(store, clock.now() - TRASH_KEPT_FOR), _LOOK_EVERY_S, at + 30),
+            _Task(self._empty_trash, _LOOK_EVERY_S, at + 30),
             _Task(lambda: remove_unreferenced(store), _LOOK_EVERY_S, at + 45),
             _Task(self._read_all, _LOOK_EVERY_S, at + 60),
             _Task(self._fill_reserve, RESERVE_EVERY_S, at + RESERVE_EVERY_S),
@@ -172,7 +174,7 @@ class Maintenance:
         if is_due:
             self._store.fill_reserve().result()
             with suppress(KnownError):  # the log has it, the next command tries again
-                purge_trash(self._store, self._clock.now() - TRASH_KEPT_FOR)
+                self._empty_trash()
             try_backup(self._store)
         if is_due or (deletions_owed(self._store) and self.erases_quickly):
             with suppress(KnownError):
@@ -257,6 +259,15 @@ class Maintenance:
         newest = newest_backup(self._store)
         if self._store.read(read_state).position > (newest.position if newest else 0):
             make_backup(self._store)
+
+    def _empty_trash(self) -> None:
+        """Forget what was in the trash for 30 days before the newest backup or since this start.
+
+        A clock that was set ahead forgets nothing; after a long absence, the start after the next backup does.
+        """
+        passed = timedelta(seconds=self._clock.monotonic() - self._started_at)
+        at = min(self._clock.now(), self._last_known_time + passed)
+        purge_trash(self._store, at - TRASH_KEPT_FOR)
 
     def _until_backup_s(self) -> float:
         """Return when the first backup is due, so that a short session leaves it to the next one."""
