@@ -21,65 +21,95 @@ class SourceName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceSpec:
-    """The specification of one source.
+class SourcePlace:
+    """Where a source keeps sessions.
 
-    `folders` are where it keeps sessions, the first that exists counts; `~` is the home folder. The
-    folder that the variable `variable` names comes first. `patterns` select the files of sessions below
-    it. `deletes` says what the program deletes by itself, "" if nothing is known. `setting` is the key
-    of its switch.
+    Of `folders` the first that exists counts; `~` is the home folder. The folder that the variable `variable`
+    names comes first. `patterns` select the files of sessions below it.
     """
 
-    title: str
     folders: tuple[str, ...]
     patterns: tuple[str, ...]
     variable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """The specification of one source.
+
+    `deletes` says what the program deletes by itself, "" if nothing is known. `setting` is the key of its switch.
+    """
+
+    title: str
+    places: tuple[SourcePlace, ...]
+    setting: str
     deletes: str = ""
-    setting: str = ""
 
 
-_CODE = ("~/.config/{}/User", "~/Library/Application Support/{}/User", "~/AppData/Roaming/{}/User")
-_CURSOR = tuple(each.format("Cursor") for each in _CODE)
+_USER_DATA = ("~/.config/{}", "~/Library/Application Support/{}", "~/AppData/Roaming/{}")
+_CURSOR = tuple(each.format("Cursor/User") for each in _USER_DATA)
+_CLAUDE = tuple(each.format("Claude") for each in _USER_DATA)  # Claude Desktop's Cowork
 
 SOURCES: Mapping[SourceName, SourceSpec] = {
     SourceName.CLAUDE_CODE: SourceSpec(
         "Claude Code",
-        ("~/.claude",),
-        ("projects/**/*.jsonl",),
-        variable="CLAUDE_CONFIG_DIR",
-        deletes="It deletes sessions that were not used for 30 days, unless configured otherwise.",
-        setting="follow_claude_code",
+        (
+            SourcePlace(("~/.claude",), ("projects/**/*.jsonl",), "CLAUDE_CONFIG_DIR"),
+            SourcePlace(_CLAUDE, ("local-agent-mode-sessions/**/.claude/projects/**/*.jsonl",)),
+        ),
+        "follow_claude_code",
+        "It deletes sessions that were not used for 30 days, unless configured otherwise.",
     ),
     SourceName.CODEX: SourceSpec(
         "Codex",
-        ("~/.codex",),
         (
-            "sessions/**/rollout-*.jsonl",
-            "sessions/**/rollout-*.jsonl.zst",
-            "archived_sessions/**/rollout-*.jsonl*",
-            "thread_history_*.sqlite",
+            SourcePlace(
+                ("~/.codex",),
+                (
+                    "sessions/**/rollout-*.jsonl",
+                    "sessions/**/rollout-*.jsonl.zst",
+                    "archived_sessions/**/rollout-*.jsonl*",
+                    "thread_history_*.sqlite",
+                ),
+                "CODEX_HOME",
+            ),
         ),
-        variable="CODEX_HOME",
-        setting="follow_codex",
+        "follow_codex",
     ),
     SourceName.GEMINI_CLI: SourceSpec(
         "Gemini CLI",
-        ("~/.gemini",),
-        ("tmp/*/chats/**/*.json", "tmp/*/chats/**/*.jsonl"),
-        deletes="It can be configured to delete old sessions.",
-        setting="follow_gemini_cli",
+        (SourcePlace(("~/.gemini",), ("tmp/*/chats/**/*.json", "tmp/*/chats/**/*.jsonl")),),
+        "follow_gemini_cli",
+        "It can be configured to delete old sessions.",
     ),
     SourceName.CURSOR: SourceSpec(
-        "Cursor", _CURSOR, ("globalStorage/state.vscdb",), setting="follow_cursor"
+        "Cursor",
+        (
+            SourcePlace(_CURSOR, ("globalStorage/state.vscdb",)),
+            SourcePlace(
+                ("~/.cursor",),
+                (
+                    "projects/*/agent-transcripts/**/*.jsonl",
+                    "projects/*/agent-transcripts/**/*.txt",
+                ),
+            ),
+        ),
+        "follow_cursor",
     ),
     SourceName.GOOSE: SourceSpec(
         "Goose",
-        ("~/.local/share/goose", "~/AppData/Roaming/Block/goose/data"),
-        ("sessions/sessions.db",),
-        setting="follow_goose",
+        (
+            SourcePlace(
+                ("~/.local/share/goose", "~/AppData/Roaming/Block/goose/data"),
+                ("sessions/sessions.db",),
+            ),
+        ),
+        "follow_goose",
     ),
     SourceName.OPENCODE: SourceSpec(
-        "OpenCode", ("~/.local/share/opencode",), ("opencode*.db",), setting="follow_opencode"
+        "OpenCode",
+        (SourcePlace(("~/.local/share/opencode",), ("opencode*.db", "storage/session/*/*.json")),),
+        "follow_opencode",
     ),
 }
 
@@ -88,7 +118,7 @@ SOURCES: Mapping[SourceName, SourceSpec] = {
 class SourceState:
     """What is known of a source on this computer.
 
-    `files` and `size_bytes` are of the sessions that exist; `kept_only_here` counts files that were
+    `folder` are its folders. `files` and `size_bytes` are of the sessions that exist; `kept_only_here` counts files that were
     read and exist no longer. `read` counts those that were read as they are now.
     """
 

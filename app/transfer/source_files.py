@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from app.domain.sources import SOURCES, SourceName, SourceSpec
+from app.domain.sources import SOURCES, SourceName, SourcePlace, SourceSpec
 from app.domain.transfer import ImportedConversation
 from app.system.paths import DataPaths
 from app.transfer.importers import read_export
@@ -66,11 +66,14 @@ class FileRead:
     again_s: float = 0.0
 
 
-def folder_of(spec: SourceSpec) -> Path | None:
-    """Return the folder of a source on this computer; None when there is none. Blocking."""
-    given = os.environ.get(spec.variable) if spec.variable else None
-    candidates = [Path(each).expanduser() for each in ((given,) if given else spec.folders)]
-    return next((each for each in candidates if each.is_dir()), None)
+def folders_of(spec: SourceSpec) -> list[tuple[Path, SourcePlace]]:
+    """Return the folders of a source that exist on this computer. Blocking."""
+    found = []
+    for place in spec.places:
+        given = os.environ.get(place.variable) if place.variable else None
+        candidates = [Path(each).expanduser() for each in ((given,) if given else place.folders)]
+        found += [(each, place) for each in candidates if each.is_dir()][:1]
+    return found
 
 
 def read_file(file: SourceFile) -> FileRead:
@@ -117,7 +120,10 @@ class SourceFiles:
                         del self.files[known]
 
     def changed(self) -> list[SourceFile]:
-        """Return the files that are not read as they are now, newest first."""
+        """Return the files that are not read as they are now, newest first.
+
+        Databases come first: what a program also logs elsewhere is in them as a whole, and is known then.
+        """
         clock = time.monotonic()
         found = [
             file
@@ -126,7 +132,9 @@ class SourceFiles:
             and clock >= self._wait_until.get(path, 0.0)
             and not self._is_postponed(path, file, clock)
         ]
-        return sorted(found, key=lambda file: -file.changed_ns)
+        return sorted(
+            found, key=lambda file: (file.path.suffix not in _DATABASES, -file.changed_ns)
+        )
 
     def _is_postponed(self, path: str, file: SourceFile, clock: float) -> bool:
         stamp, at = self._again.get(path, (None, 0.0))
@@ -150,11 +158,11 @@ class SourceFiles:
 
     def kept_only_here(self, source: SourceName) -> int:
         """Return the number of files that were read and exist no longer. Blocking."""
-        folder = folder_of(SOURCES[source])
+        folders = [folder for folder, _ in folders_of(SOURCES[source])]
         return sum(
             path not in self.files and not Path(path).exists()
             for path in self._read
-            if folder is not None and Path(path).is_relative_to(folder)
+            if any(map(Path(path).is_relative_to, folders))
         )
 
     def save(self) -> None:
@@ -193,9 +201,7 @@ class SourceFiles:
 
 
 def _listed(spec: SourceSpec) -> Iterator[Path]:
-    folder = folder_of(spec)
-    if folder is None:
-        return
-    for pattern in spec.patterns:
-        with suppress(OSError):
-            yield from (path for path in folder.glob(pattern) if path.is_file())
+    for folder, place in folders_of(spec):
+        for pattern in place.patterns:
+            with suppress(OSError):
+                yield from (path for path in folder.glob(pattern) if path.is_file())

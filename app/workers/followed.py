@@ -17,7 +17,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.documents import Documents
 from app.storage.tables.settings import Settings
 from app.system.paths import DataPaths
-from app.transfer.source_files import SourceFiles, folder_of
+from app.transfer.source_files import SourceFiles, folders_of
 from app.workers.model_choice import BackgroundModelChoice
 
 _SUGGESTED = "suggested_sources"
@@ -51,16 +51,14 @@ class FollowedSources:
         files.look(list(SOURCES))
         found = []
         for name, spec in SOURCES.items():
-            folder = folder_of(spec)
+            folders = ", ".join(str(each) for each, _ in folders_of(spec))
             own = [each for each in files.files.values() if each.source is name]
             is_on = self.settings.flag(spec.setting)
             if own or is_on:
                 read, total = files.counts(name)
                 size_bytes = sum(each.size_bytes for each in own)
                 kept = files.kept_only_here(name)
-                found.append(
-                    SourceState(name, is_on, str(folder or ""), total, size_bytes, read, kept)
-                )
+                found.append(SourceState(name, is_on, folders, total, size_bytes, read, kept))
         return found
 
     def switch(self, name: SourceName, *, is_on: bool) -> str:

@@ -255,6 +255,20 @@ def test_an_exported_session_of_opencode_is_read(tmp_path: Path) -> None:
     assert not skipped
 
 
+def test_a_transcript_of_cursor_may_be_text(tmp_path: Path) -> None:
+    path = tmp_path / "home-a-heron" / "agent-transcripts" / "s1.txt"
+    path.parent.mkdir(parents=True)
+    reply = "[Thinking] Hm.\n  Deep.\n[Tool call] read\n  path=a\n[Tool result] read\n  b\nuser: is text.\n"
+    path.write_text(f"user:\n<user_query>\n{QUESTION}\n</user_query>\nassistant:\n{reply}")
+    (found,), skipped = _read(path)
+    assert (found.source_id, found.tags, skipped) == ("s1", ("home-a-heron",), [])
+    asked, answered = found.messages
+    assert asked.blocks == (Text(QUESTION),)
+    assert answered.blocks == (
+        Thinking("Hm.\nDeep."), ToolCall("", "read", "path=a"), Text("user: is text."),
+    )  # fmt: skip
+
+
 def test_a_transcript_of_cursor_has_the_times_that_its_questions_say(tmp_path: Path) -> None:
     stamp = "<timestamp>Wednesday, Sep 9, 2026, 12:52 PM (UTC+5:30)</timestamp>"
     asked = f"{stamp}\n<user_query>\n{QUESTION}\n</user_query>"

@@ -310,16 +310,6 @@ _OPEN: dict[SourceName, tuple[str, list[dict[str, Any]], dict[str, Any]]] = {
         ],
         {"timestamp": "", "type": "event_msg", "payload": {"type": "task_complete"}},
     ),
-    SourceName.GEMINI_CLI: (
-        ".gemini/tmp/h/chats/session-1.jsonl",
-        [
-            {"sessionId": "s1", "projectHash": "h"},
-            {"id": "q", "type": "user", "content": "Why?"},
-            {"id": "a", "type": "gemini", "content": "Because"},
-            {"id": "a", "type": "gemini", "content": "Because it is."},
-        ],
-        {"id": "q2", "type": "user", "content": "Thanks"},
-    ),
 }  # fmt: skip
 
 
@@ -374,6 +364,56 @@ def test_a_reply_that_was_never_ended_is_stored_when_it_no_longer_changes(
     assert following.followed.read() == 1
     assert len(following.replies()) == 1
     assert following.followed.read() == 0
+
+
+def test_tools_that_a_reply_of_gemini_calls_follow_it_when_they_have_run(
+    followed: Followed, clean_home: Path
+) -> None:
+    """It writes a reply once that is whole, and its tool calls minutes later if the user is asked."""
+    followed.settings.set(SOURCES[SourceName.GEMINI_CLI].setting, True)
+    log = clean_home / ".gemini/tmp/h/chats/session-1.jsonl"
+    log.parent.mkdir(parents=True)
+    reply: dict[str, Any] = {"id": "a", "type": "gemini", "content": "I look."}
+    records: list[dict[str, Any]] = [
+        {"sessionId": "s1", "projectHash": "h"}, {"id": "q", "type": "user", "content": "Why?"}, reply,
+    ]  # fmt: skip
+    call = {"id": "t", "name": "ls", "args": {}, "result": "notes.md"}
+    texts = []
+    for more in (
+        [],
+        [{**reply, "toolCalls": [call]}, {"id": "b", "type": "gemini", "content": "So."}],
+    ):
+        records += more
+        log.write_text(_text(records))
+        followed.read()
+        (found,) = Conversations(followed.store).listed()
+        (turn,) = shown_path(found, Exchanges(followed.store).of(found.id))
+        texts.append([each.text for each in Exchanges(followed.store).messages_of(turn)])
+    assert texts[0] == ["Why?", "I look."]
+    assert [each for each in texts[1] if each] == ["Why?", "I look.", "So."]
+    assert len(texts[1]) == 5, "with the call and its result"
+
+
+def test_a_session_that_cursor_keeps_twice_is_one_conversation(
+    followed: Followed, clean_home: Path
+) -> None:
+    followed.settings.set(SOURCES[SourceName.CURSOR].setting, True)
+    write("cursor", clean_home / ".config/Cursor/User/globalStorage")
+    folder = clean_home / ".cursor/projects/x-heron/agent-transcripts"
+    followed.read()
+    (one, *_) = before = Conversations(followed.store).listed()
+    questions = [text for title, text in followed.texts() if title == one.title]
+    (own, *_) = followed.store.rows(
+        "SELECT source_id FROM origin WHERE kind = 'conversation' AND local_id = ?", [one.id]
+    )
+    for name, text in ((own[0], questions[0]), ("only-here", "Which anchor holds?")):
+        log = folder / name / f"{name}.jsonl"
+        log.parent.mkdir(parents=True)
+        said = [{"role": "user", "message": {"content": text}}]
+        log.write_text(_text([*said, {"role": "assistant", "message": {"content": "Mine."}}]))
+    followed.read()
+    titles = [each.title for each in Conversations(followed.store).listed()]
+    assert sorted(titles) == sorted([*(each.title for each in before), "Which anchor holds?"])
 
 
 def test_a_growing_message_of_opencode_is_one_message(followed: Followed, clean_home: Path) -> None:
@@ -441,6 +481,9 @@ def test_a_damaged_file_is_left_alone_until_it_changes(followed: Followed) -> No
     [(SourceName.CODEX, "codex", ".codex"),
      (SourceName.GEMINI_CLI, "gemini_cli", ".gemini/tmp/h/chats"),
      (SourceName.CURSOR, "cursor", ".config/Cursor/User/globalStorage"),
+     (SourceName.CURSOR, "cursor_agent", ".cursor/projects/p/agent-transcripts/c1"),
+     (SourceName.CLAUDE_CODE, "claude_code",
+      ".config/Claude/local-agent-mode-sessions/a/local_b/.claude/projects/p"),
      (SourceName.GOOSE, "goose", ".local/share/goose/sessions"),
      (SourceName.OPENCODE, "opencode", ".local/share/opencode")],
 )  # fmt: skip

@@ -141,10 +141,6 @@ class _Chat:
             thread.last = ends.get(self._known_as.get(parent or "", parent))
             _append(thread, name, record)
             ends[name] = thread.last
-        last = self._path[-1] if self._path else None
-        if last is not None and self._records[last].get("type") == "gemini":
-            for each in (f"{last}/calls", f"{last}/results", last):
-                thread.leave_open(each)  # tools that it calls are added when they have run
         tags = project_tag(_folder(self._header, file))
         tags += (SUBAGENT_TAG,) if text_of(self._header.get("kind")) == "subagent" else ()
         return thread.finished(
@@ -152,7 +148,7 @@ class _Chat:
             self._header.get("summary"),
             self._header.get("startTime"),
             self._header.get("lastUpdated"),
-            leaf=ends.get(last),
+            leaf=ends.get(self._path[-1]) if self._path else None,
             tags=tags,
         )
 
@@ -169,15 +165,13 @@ def _append(thread: Thread, name: str, record: dict[str, Any]) -> None:
             said = []
         thread.append(name, Role.USER, said, at)
     elif kind == "gemini":
-        calls, blocks = objects(record.get("toolCalls")), [*_thoughts(record)]
-        answer = [] if _said(record)[1].startswith(_NOT_SAID) else _parts(record.get("content"))
-        if calls:
-            blocks += [call_block(e.get("id"), e.get("name"), e.get("args")) for e in calls]
-            thread.append(f"{name}/calls", Role.ASSISTANT, blocks, at, model)
+        said = [] if _said(record)[1].startswith(_NOT_SAID) else _parts(record.get("content"))
+        thread.append(name, Role.ASSISTANT, [*_thoughts(record), *said], at, model)
+        if calls := objects(record.get("toolCalls")):  # added when they have run
+            made = [call_block(e.get("id"), e.get("name"), e.get("args")) for e in calls]
+            thread.append(f"{name}/calls", Role.ASSISTANT, made, at, model)
             results = [result_block(e.get("id"), e.get("name"), _result(e)) for e in calls]
             thread.append(f"{name}/results", Role.TOOL, results, at)
-            blocks = []
-        thread.append(name, Role.ASSISTANT, [*blocks, *answer], at, model)
     elif kind == "error":
         thread.left_out.append((name, "it is an error message"))
 

@@ -225,6 +225,8 @@ def detect(file: NamedStream) -> Detected:
         known = tables_of(file)
         found = next((each for each in FORMATS if each.has_tables(known)), None)
         return Detected(found.read) if found else Detected(instead=_file_type(head))
+    if cursor_transcripts.is_transcript(body, str(file.path or file.name)):
+        return Detected(cursor_transcripts.read_transcript)
     if body[:1] not in (b"[", b"{"):
         return Detected(instead=_file_type(head))
     if _OWN_FORMAT.search(body):
@@ -237,8 +239,6 @@ def detect(file: NamedStream) -> Detected:
     member = next((each.member for each in starts), "")
     if read := _BY_MEMBER.get(member):
         return Detected(lambda file: read(file.stream, file.name))
-    if cursor_transcripts.is_transcript(body):
-        return Detected(cursor_transcripts.read_transcript)
     return _other_json(body, file.name)
 
 
