@@ -36,6 +36,7 @@ from app.storage.engine.times import now
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.projects import stored_projects
 from app.storage.tables.routines import RoutineRows
+from app.workers.jobs.routine_runner import ENDED
 
 _MONTH = timedelta(days=30)
 _MOST_COUNTED = 10_000
@@ -128,8 +129,15 @@ class Routines:
         )
 
     def history(self, uid: str, limit: int = 50) -> tuple[tuple[RoutineRun, int | None], ...]:
-        """Return runs with the turn number of each, the latest due time first."""
+        """Return runs with the turn number of each, the latest due time first; one that was killed is interrupted."""
         runs = self._rows.runs(uid, limit)
+        if not self._runs.is_running(uid):
+            runs = tuple(
+                replace(each, outcome=Outcome.INTERRUPTED, why=ENDED)
+                if each.outcome is None
+                else each
+                for each in runs
+            )
         turns = self._rows.turns(runs)
         return tuple((run, turns.get(run.exchange_id or 0)) for run in runs)
 

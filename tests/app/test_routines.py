@@ -61,3 +61,14 @@ def test_a_run_whose_end_is_stored_is_not_running_although_it_is_still_there(
         )
         (state,) = services.routines.listed()
     assert state.is_running is is_running
+
+
+@pytest.mark.parametrize(("is_running", "outcome"), [(True, None), (False, Outcome.INTERRUPTED)])
+def test_a_run_that_was_killed_is_not_shown_as_running(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, is_running: bool, outcome: Outcome | None
+) -> None:
+    monkeypatch.setattr(RoutineRuns, "is_running", lambda *_: is_running)
+    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
+        services.store.save(RoutinePut(DAILY), RoutineRunPut(RoutineRun("d", AT, AT)))
+        ((run, _),) = services.routines.history("d")
+    assert run.outcome == outcome

@@ -19,7 +19,7 @@ from app.storage.work.queue import Tally
 from app.workers.job import Clock, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 
-MISSED = "Commonplace was not running then"
+MISSED = "Commonplace was not running then, or the computer slept"
 ENDED = "The program ended while it ran"
 _ON_TIME = timedelta(minutes=15)
 _LATEST = timedelta(hours=24)
