@@ -558,7 +558,7 @@ def dashboard(desk: Desk) -> Any:
 
     def refresh() -> tuple[WorkerStatus, ...]:
         desk.check()
-        return statuses
+        return (WorkerStatus(EXCHANGES, True, WorkerState.RUNNING),)  # as it was then
 
     board = Recorder(
         statuses=statuses, refresh=refresh, start=lambda host: host(lambda: None),
@@ -574,8 +574,11 @@ def dashboard(desk: Desk) -> Any:
     )
 
 
-def test_the_dashboard_starts_and_steers_the_workers(dashboard: Any, desk: Desk) -> None:
+def test_the_dashboard_starts_and_steers_the_workers(
+    dashboard: Any, desk: Desk, qtbot: QtBot
+) -> None:
     dashboard.presenter.start()
+    qtbot.waitUntil(lambda: not dashboard.presenter._cards_due.isActive())
     view, bar, calls = dashboard.view, dashboard.bar, dashboard.board.calls
     assert len(desk.bridge.hosted) == 1
     assert view.card(EXCHANGES).state.text() == "idle"

@@ -61,8 +61,7 @@ class DashboardPresenter(Presenter):
 
     async def _start(self) -> None:
         await self._bridge.run(lambda: self._workers.start(self._bridge.host_worker))
-        for status in await self._bridge.run(self._workers.refresh):
-            self._on_worker_changed(status)
+        await self._bridge.run(self._workers.refresh)  # what it returns is old by now
         self._totals.run()
 
     # -- failures and regeneration
@@ -120,8 +119,7 @@ class DashboardPresenter(Presenter):
 
     async def _show_totals(self) -> None:
         if self._dashboard.isVisible():  # the counts of a stopped worker do not update themselves
-            for status in await self._bridge.run(self._workers.refresh):
-                self._on_worker_changed(status)
+            await self._bridge.run(self._workers.refresh)
         totals = await self._bridge.run(self._read_totals)
         self._dashboard.show_totals(totals)
         self._dashboard.show_warnings(self._workers.warnings())
