@@ -31,6 +31,19 @@ def test_banners_notes_and_results_are_announced(said: list[str]) -> None:
     assert said[2].startswith("Nothing found.")
 
 
+def test_messages_are_read_as_they_are_drawn(qtbot: QtBot, said: list[str]) -> None:
+    shown = Shown(qtbot, [turn(0, "Why **here**?", "> It *is* $x^2$.\n\n- one")]).settle()
+    asked, answered = shown.turn(0).frames()
+    for frame in (asked, answered):
+        frame.setFocus()
+    assert asked.accessibleDescription() == "Why **here**?"
+    assert answered.accessibleDescription() == "It is $x^2$.\n- one"
+    shown.add_reply()
+    shown.stream("> **So** it is.")
+    shown.view.finish_reply()
+    assert said[-1] == "Reply: So it is."
+
+
 def test_a_highlight_fades_unless_motion_is_reduced(qtbot: QtBot) -> None:
     shown = Shown(qtbot, [turn(0, "Q", "A")])
     assert not shown.turn(0)._context.theme.reduced_motion

@@ -217,9 +217,9 @@ class MainWindow(QMainWindow):
         self.recall_status.setText(text)
         self.recall_status.setVisible(bool(text))
         tip = f"{notice or text}".rstrip(".")
-        self.recall_status.setToolTip(
-            tooltip_html(tr("{tip}. Click to open the recall settings.").format(tip=tip))
-        )
+        tip = tr("{tip}. Click to open the recall settings.").format(tip=tip)
+        self.recall_status.setToolTip(tooltip_html(tip))
+        self.recall_status.setAccessibleDescription(tip)
 
     def close_now(self) -> None:
         """Close without asking."""

@@ -129,6 +129,7 @@ class MessageFooter(QWidget):
         self._figures.setVisible(bool(text))
         self._figures.setToolTip(tooltip_html(text))
         self._figures.setAccessibleName(text)
+        self._figures.setAccessibleDescription(text)  # else it is the tip with its tags
         remeasure(self)
 
     def show_branches(self, branches: Sequence[Branch]) -> None:

@@ -11,6 +11,7 @@ from app.domain.attachments import files_of
 from app.domain.conversations import FORGOTTEN, Forgotten, Message, Text
 from app.domain.translation import format_moment, tr
 from ui.rendering.parser import PLAIN
+from ui.rendering.plain_text import plain_selection
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.document_view import DocumentView
 from ui.widgets.transcript.layout import Panel
@@ -20,6 +21,7 @@ from ui.widgets.transcript.panels import file_row
 from ui.widgets.transcript.wide_areas import copy_text
 
 _BUBBLE_SHARE = 0.86
+_SPOKEN_CHARS = 4_000
 
 
 class MessageFrame(QGroupBox):
@@ -49,6 +51,14 @@ class MessageFrame(QGroupBox):
         switch = partial(context.events.branch_requested.emit, index)
         self.footer = MessageFooter(context, actions, switch, right=right)
         self.footer.setParent(self)
+
+    def plain_text(self) -> str:
+        """Return the text as it is drawn, to its first thousands of characters."""
+        documents = [each.builder.document for each in self.texts]
+        return "\n".join(
+            plain_selection(each, 0, min(each.characterCount(), _SPOKEN_CHARS))
+            for each in documents
+        )
 
     def update_actions(self) -> None:
         """Show the actions if the mouse or the focus is here."""
@@ -87,7 +97,8 @@ class MessageFrame(QGroupBox):
         return handled
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Keep the focus, which a group box would pass to its first child."""
+        """Keep the focus, which a group box would pass to its first child; a screen reader reads the text."""
+        self.setAccessibleDescription(self.plain_text())
         QWidget.focusInEvent(self, event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:

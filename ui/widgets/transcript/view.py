@@ -297,18 +297,19 @@ class TranscriptView(VirtualColumn):
         problem: Problem | None = None,
     ) -> None:
         """End the reply, keep what is rendered, and announce it to screen readers."""
-        live = self._live
-        if live is None:
+        if (live := self._live) is None:
             return
         content = live.finished(status, footer or Footer(), problem)
         self._data.content[live.index] = content
+        answer = answer_text(content.messages)
         if (widget := self.turn_widget(live.index)) is not None:
             widget.finish_reply(content)
+            answer = widget.frames()[-1].plain_text()
         self._live = None
         self.schedule_layout()
-        outcome = translate_filled(problem.title) if problem else answer_text(content.messages)
-        text = f"{_ANNOUNCED.get(status, tr('Reply'))}: {one_line(outcome, _ANNOUNCED_CHARS)}"
-        announce(self, text)
+        outcome = translate_filled(problem.title) if problem else answer
+        name = _ANNOUNCED.get(status, tr("Reply"))
+        announce(self, f"{name}: {one_line(outcome, _ANNOUNCED_CHARS)}")
 
     # items
 
