@@ -300,12 +300,11 @@ class TranscriptView(VirtualColumn):
         if (live := self._live) is None:
             return
         content = live.finished(status, footer or Footer(), problem)
-        self._data.content[live.index] = content
+        self._data.content[live.index], self._live = content, None
         answer = answer_text(content.messages)
         if (widget := self.turn_widget(live.index)) is not None:
             widget.finish_reply(content)
             answer = widget.frames()[-1].plain_text()
-        self._live = None
         self.schedule_layout()
         outcome = translate_filled(problem.title) if problem else answer
         name = _ANNOUNCED.get(status, tr("Reply"))
