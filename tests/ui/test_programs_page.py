@@ -1,5 +1,8 @@
 """The settings' page of other programs: sources are switched, access is decided, readings lead to turns."""
 
+import json
+import shlex
+import tomllib
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
@@ -38,7 +41,9 @@ class Page:
 
 def test_the_page_switches_sources_decides_access_opens_turns_and_copies(parts: Parts) -> None:
     shown = Page(parts)
-    (choice,) = shown.page.findChildren(QComboBox)
+    (choice,) = (
+        each for each in shown.page.findChildren(QComboBox) if each is not shown.page.program
+    )
     assert choice.currentData() == Access.ASK
     choice.setCurrentIndex(1)
     choice.activated.emit(1)
@@ -58,3 +63,17 @@ def test_the_page_switches_sources_decides_access_opens_turns_and_copies(parts: 
     assert QGuiApplication.clipboard().text() == "key-1"
     shown.page.http.click()
     parts.qtbot.waitUntil(lambda: any(each[0] == "switch" for each in shown.http.calls))
+
+
+def test_each_program_has_its_configuration_to_copy(parts: Parts) -> None:
+    page = Page(parts).page
+    copied = {}
+    for at in range(page.program.count()):
+        page.program.setCurrentIndex(at)
+        page.copy.click()
+        copied[page.program.itemText(at)] = QGuiApplication.clipboard().text()
+    server = json.loads(copied["Cursor"])["mcpServers"]["commonplace"]
+    assert tomllib.loads(copied["Codex"]) == {"mcp_servers": {"commonplace": server}}
+    added = shlex.split(copied["Claude Code"])
+    assert added[added.index("--") + 1 :] == [server["command"], *server["args"]]
+    assert server["args"][0] == "mcp"

@@ -47,7 +47,7 @@ def test_the_arrow_keys_and_enter_open_a_turn(shown: Shown) -> None:
 
 def test_copy_takes_the_text_with_its_link(shown: Shown) -> None:
     shown.type("tea")
-    QTest.keyClick(shown.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(shown.view.field, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text().endswith("commonplace://3/1")
     assert not shown.opened
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QDialog, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
@@ -46,6 +46,8 @@ class QuickFind(QDialog):
         self.list.setWordWrap(True)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.itemActivated.connect(lambda _: self._choose())
+        for each in (self.field, self.list):
+            each.installEventFilter(self)
         self.notice = plain_label(self, "small")
         self.show_results(())
         filled(QVBoxLayout(self), self.field, self.list, self.notice)
@@ -91,8 +93,20 @@ class QuickFind(QDialog):
 
     # Qt overrides
 
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Copy the selected result whatever has the focus and would take the key."""
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.KeyPress
+            and event.matches(QKeySequence.StandardKey.Copy)
+            and self.selected is not None
+        ):
+            self.copied.emit(self.selected)
+            return True
+        return super().eventFilter(watched, event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Move in the list, open or copy; the rest is the field's."""
+        """Move in the list or open; the rest is the field's."""
         key = event.key()
         steps = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}
         if key in steps:
@@ -100,8 +114,6 @@ class QuickFind(QDialog):
             self.list.setCurrentRow(max(0, min(last, self.list.currentRow() + steps[Qt.Key(key)])))
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._choose()
-        elif event.matches(QKeySequence.StandardKey.Copy) and self.selected is not None:
-            self.copied.emit(self.selected)
         else:
             super().keyPressEvent(event)
 

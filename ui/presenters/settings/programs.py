@@ -1,6 +1,5 @@
 """The pages about other programs: those that read memory or are followed, and servers with tools for models."""
 
-import json
 import shlex
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from app.domain.links import Link, parse_commonplace_link
 from app.domain.sources import SourceName
 from app.domain.translation import tr
 from app.mcp.access import Access, McpAccess
+from app.mcp.clients import configurations
 from app.mcp.http import HttpServer
 from app.mcp.tool_servers import ToolServer, ToolServers
 from app.system.keys import KeyLocation
@@ -54,15 +54,14 @@ class ProgramsPresenter(Presenter):
         self._bridge.load("programs page", self._read, self._page.show_programs)
 
     def _read(self) -> ProgramsShown:
-        arguments = ["mcp", "--data-dir", str(self._sources.paths.root)]
-        program = Path(sys.executable).with_name(_PROGRAM)
-        server = {"command": str(program) if program.exists() else _PROGRAM, "args": arguments}
-        configuration = {"mcpServers": {"commonplace": server}}
+        installed = Path(sys.executable).with_name(_PROGRAM)
+        program = str(installed) if installed.exists() else _PROGRAM
+        command = (program, "mcp", "--data-dir", str(self._sources.paths.root))
         return ProgramsShown(
             self._sources.states(),
             list(self._access.decisions().items()),
             self._access.readings(_READINGS),
-            json.dumps(configuration),
+            configurations(command),
             self._http.access(),
         )
 

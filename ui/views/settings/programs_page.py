@@ -11,6 +11,7 @@ from app.domain.sources import SOURCES, SourceState
 from app.domain.text import sentences
 from app.domain.translation import format_moment, format_size, tr, trn
 from app.mcp.access import Access, Reading
+from app.mcp.clients import ClientConfiguration
 from app.mcp.http import HttpAccess
 from ui.widgets.choice_box import SelectBox
 from ui.widgets.controls import button, column_in, refill, row_of
@@ -33,10 +34,7 @@ _ABOUT_PROGRAMS = (
 )
 _ABOUT_CONNECTING = (
     tr("Connect a program"),
-    tr(
-        "Add this to the configuration of Claude Desktop, Claude Code, Cursor or another program "
-        "that speaks MCP. ChatGPT takes servers on the internet only."
-    ),
+    tr("Programs that speak MCP start this one when they look something up."),
 )
 _CHOICES = {
     Access.ASK: tr("Not decided"),
@@ -55,7 +53,7 @@ class ProgramsShown:
     sources: Sequence[SourceState]
     programs: Sequence[tuple[str, Access]]
     readings: Sequence[Reading]
-    configuration: str
+    configurations: Sequence[ClientConfiguration]
     http: HttpAccess | None
 
 
@@ -87,6 +85,10 @@ class ProgramsPage(QWidget):
         self.log.itemActivated.connect(
             lambda item: self.link_opened.emit(item.data(Qt.ItemDataRole.UserRole))
         )
+        self.program = SelectBox(self)
+        self.program.setAccessibleName(tr("Program to connect"))
+        self.program.currentIndexChanged.connect(self._show_configuration)
+        self._place = plain_label(self, "small")
         self.configuration = plain_label(self, "code")
         self.copy = button(
             self, tr("Copy"), lambda: self.copy_requested.emit(self.configuration.text())
@@ -99,14 +101,16 @@ class ProgramsPage(QWidget):
         column_in(
             self, self.error, *self._heading(*_ABOUT_SOURCES), self._sources,
             *self._heading(*_ABOUT_PROGRAMS), self._programs, self._log_title, self.log,
-            *self._heading(*_ABOUT_CONNECTING), row_of((self.configuration, 1), self.copy), self.http,
-            row_of((self.http_address, 1), self.copy_key), None, margins=(16, 8, 16, 16), spacing=8,
+            *self._heading(*_ABOUT_CONNECTING), row_of(self.program, (self._place, 1)),
+            row_of((self.configuration, 1), self.copy), self.http, row_of((self.http_address, 1), self.copy_key), None, margins=(16, 8, 16, 16), spacing=8,
         )  # fmt: skip
 
     def show_programs(self, shown: ProgramsShown) -> None:
         """Show everything anew."""
         self.error.hide()
-        self.configuration.setText(shown.configuration)
+        if not self.program.count():
+            for each in shown.configurations:
+                self.program.addItem(each.program, each)
         self._http = http = shown.http
         self.http.setChecked(http is not None)
         self.http_address.setText(f"{http.url}  {http.problem}".strip() if http else "")
@@ -130,6 +134,11 @@ class ProgramsPage(QWidget):
 
     def _heading(self, title: str, about: str) -> tuple[int, PlainLabel, PlainLabel]:
         return 8, PlainLabel(title, self, tone="heading"), plain_label(self, "small", about)
+
+    def _show_configuration(self) -> None:
+        _, place, text = self.program.currentData()
+        self._place.setText(place)
+        self.configuration.setText(text)
 
     def _copy_key(self) -> None:
         if self._http is not None:
