@@ -183,6 +183,17 @@ def test_the_trail_leaves_with_its_conversation_and_its_topic(screen: Screen) ->
     assert screen.chat.trail.isHidden()
 
 
+def test_the_trail_of_one_conversation_never_stands_above_another(screen: Screen) -> None:
+    screen.talk.open_path(view_of(1))
+    screen.bridge.hold()
+    screen.talk.open_path(view_of(1))
+    assert not screen.chat.trail.isHidden()
+    screen.talk.open_path(view_of(1, number=8))
+    assert screen.chat.trail.isHidden()
+    assert screen.related.isHidden()
+    screen.bridge.release()
+
+
 def first_ink(part: QWidget) -> int:
     """The x of the first pixel of text in a widget, in its window."""
     window = part.window()

@@ -38,6 +38,7 @@ class TopicsPresenter(Presenter):
     def _set_up(self) -> None:
         self._dialog: TopicsDialog | None = None
         self._trail: Trail | None = None
+        self._shown_for: ConversationId | None = None
         self._conversation.opened.connect(lambda _: self._refresh_trail())
         self._chat.trail.clicked.connect(self._show_earlier)
         self._related.chosen.connect(self._conversation.open)
@@ -125,8 +126,9 @@ class TopicsPresenter(Presenter):
 
     def _refresh_trail(self) -> None:
         here = self._conversation.conversation_id
-        if here is None:
+        if here != self._shown_for:
             self._show_trail(None, here)
+        if here is None:
             return
         self._bridge.load(
             _TRAIL,
@@ -138,7 +140,7 @@ class TopicsPresenter(Presenter):
     def _show_trail(self, trail: Trail | None, here: ConversationId | None) -> None:
         if here != self._conversation.conversation_id:
             return
-        self._trail = trail
+        self._trail, self._shown_for = trail, here
         self._chat.show_trail(trail_text(trail) if trail is not None and trail.earlier else "")
         self._related.show_trail(trail)
 
