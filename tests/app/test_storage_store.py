@@ -40,7 +40,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.settings import Settings
-from tests.fakes.histories import histories
+from tests.fakes.learned_histories import learned_histories
 from tests.fakes.stored import (
     AT,
     add_conversation,
@@ -344,8 +344,8 @@ def in_batches(data: st.DataObject, records: Records) -> list[Records]:
     return [records[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
-@given(history=histories(max_size=16), data=st.data())
+@settings(max_examples=settings().max_examples // 3, suppress_health_check=list(HealthCheck))
+@given(history=learned_histories(max_size=16), data=st.data())
 def test_any_way_of_applying_a_history_gives_identical_tables(
     memory: Connection, history: list[tuple[Change, ...]], data: st.DataObject
 ) -> None:
