@@ -74,6 +74,14 @@ class Background:
         total = float(cosines.sum()) + _MEASURED_CHUNKS * self.mean
         return replace(self, mean=total / (len(cosines) + _MEASURED_CHUNKS))
 
+    def with_sample(self, cosines: "npt.NDArray[np.floating]") -> tuple[float, float]:
+        """Return mean and deviation of a question's cosines, those measured and those of a sample."""
+        mean = self.of_question(cosines).mean
+        squares = float(((cosines - mean) ** 2).sum())
+        squares += _MEASURED_CHUNKS * (self.deviation**2 + (self.mean - mean) ** 2)
+        deviation = math.sqrt(squares / (len(cosines) + _MEASURED_CHUNKS))
+        return mean, max(deviation, MIN_DEVIATION)
+
 
 def with_relevance(
     ranked: Sequence[Ranked],

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 
+import numpy as np
+
 from app.domain.ids import PassageId, part_id, passage_id_of
 from app.domain.passages import PassageKind
 from app.domain.recall import RetrievedFact
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
-from app.index.relevance import MIN_DEVIATION
 from app.memory.boundaries import Boundary
 from app.memory.query_vectors import QueryVector
 from app.memory.recall_search import PreparedQuery, best_by_passage, ranked_in, shifted
@@ -24,8 +25,9 @@ from app.storage.tables.recall_reads import RecallReads
 STATEMENT_LOG_ODDS = -1.0  # log odds: a short text matches the words of a question too easily
 _LISTED = 60  # statements that a question for all of them gets
 _CONSIDERED = 20  # facts beyond the limit: votes and age may move them up
-_STANDS_OUT = 2.6  # deviations of the background, beyond which a fact's cosine adds to that
-_SLOPE, _MOST_LOG_ODDS = 3.0, 5.0  # log odds for a deviation, and in all
+_STANDS_OUT = 2.6  # deviations of the statements, beyond which a cosine adds to the relevance
+_SLOPE = 3.0  # log odds for a deviation
+_MOST_BY_MEANING = 0.5  # relevance of what meaning alone finds: worth a hint, not a quotation
 _KINDS = (PassageKind.FACT, PassageKind.MEMORY)
 
 
@@ -114,7 +116,7 @@ class FactRecall:
         for kind in _KINDS:
             scope = SearchScope(sides[kind].without(left_out), IdSet(), kind=kind).inside(boundary)
             if len(scope.allowed or ()):
-                found_here = _weighed(
+                found_here = _with_meaning(
                     ranked_in(self._search, prepared, scope, STATEMENT_LOG_ODDS), prepared.vector
                 )
                 ranked += best_by_passage(found_here, limit + _CONSIDERED)
@@ -125,18 +127,20 @@ class FactRecall:
         return self._facts.by_ids(passage_id_of(each.part_id) for each in ranked)
 
 
-def _weighed(ranked: Sequence[Ranked], vector: QueryVector | None) -> list[Ranked]:
-    """Return short statements best first, with more relevance the farther their meaning stands out.
+def _with_meaning(ranked: Sequence[Ranked], vector: QueryVector | None) -> list[Ranked]:
+    """Return short statements best first, those whose meaning stands out at least as hints.
 
     Relevance is fitted to messages, whose sentences beside the one that answers draw their vectors
-    away from the question; a fact is nothing but that sentence.
+    away from the question; a fact is nothing but that sentence. It stands out from the other
+    statements: of many about one person all are near. Meaning alone never quotes one.
     """
-    if vector is None:
+    cosines = np.array([each.cosine for each in ranked if each.cosine is not None])
+    if vector is None or not len(cosines):
         return list(ranked)
-    mean, deviation = vector.background.mean, max(vector.background.deviation, MIN_DEVIATION)
-    weighed = []
+    mean, deviation = vector.background.with_sample(cosines)
+    raised = []
     for each in ranked:
         out = 0.0 if each.cosine is None else (each.cosine - mean) / deviation - _STANDS_OUT
-        gain = min(_MOST_LOG_ODDS, _SLOPE * max(0.0, out))
-        weighed.append(each.with_relevance(shifted(each.relevance, gain)))
-    return sorted(weighed, key=lambda each: -each.relevance)
+        by_meaning = min(_MOST_BY_MEANING, shifted(each.relevance, _SLOPE * max(0.0, out)))
+        raised.append(each.with_relevance(max(each.relevance, by_meaning)))
+    return sorted(raised, key=lambda each: -each.relevance)

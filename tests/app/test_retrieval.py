@@ -14,7 +14,7 @@ from app.domain.recall import RecallSettings, SegmentContext
 from app.domain.wording import is_mostly_latin
 from app.domain.workers import WorkerName
 from app.transfer.importing import import_files
-from tests.fakes.stored import AT, add_all, add_conversation, made, new_conversation
+from tests.fakes.stored import AT, add_all, add_conversation, learned, made, new_conversation
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "retrieval"
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "samples" / "sample-archive.json"
@@ -122,5 +122,39 @@ def test_facts_are_recalled_for_questions_that_share_no_word_with_them(tmp_path:
             assert not found.notice, question
             recalled = {each.text for each in found.facts if each.match.relevance >= floor}
             assert recalled == {FACTS[number] for number in wanted}, question
+    finally:
+        built.close()
+
+
+ABOUT_MIA = (
+    "Mia plays the cello in the town's orchestra.", "Mia's sister Ada studies law in Ghent.",
+    "Mia moved into a flat above a bakery.", "Mia gave her sister a scarf that she knitted.",
+    "Mia is afraid of flying.", "Mia works as a nurse at the children's hospital.",
+    "Mia has a tabby cat called Pepper.", "Mia runs by the canal before work.",
+    "Mia is learning Portuguese.", "Mia celebrated her birthday at a climbing hall.",
+    "Mia sold her old car to a neighbour.", "Mia's parents keep bees in the garden.",
+    "Mia paints watercolours at weekends.", "Mia broke her wrist in January.",
+    "Mia wants to walk the coast path in May.", "Mia bakes bread with rye flour.",
+    "Mia volunteers at the food bank.", "Mia's brother Jon builds boats.",
+    "Mia reads crime novels on the train.", "Mia bought a blue bicycle.",
+)  # fmt: skip
+
+
+def test_facts_about_one_person_are_not_quoted_for_what_they_do_not_say(tmp_path: Path) -> None:
+    """All of them are near in meaning; only words that tell, or one that stands out, speak for one."""
+    built = build(made(tmp_path / "data"), RunMode.COMMAND_LINE)
+    try:
+        talk = add_conversation(built.store, ("We talked about Mia for an hour.", "You did."))
+        for text in ABOUT_MIA:
+            learned(built.store, talk, text)
+        built.settings.set("embedding_batch_size", 1)
+        indexed(built)
+        least = built.settings.real("rag_min_similarity")
+        for question in (
+            "Which university did Mia go to?", "How did Mia and her husband meet?",
+            "What does Mia think of the new mayor?", "Where did Mia spend her last holiday?",
+        ):  # fmt: skip
+            found = built.recall.retrieve(question, None, SegmentContext(), RecallSettings())
+            assert [each.text for each in found.facts if each.match.relevance >= least] == []
     finally:
         built.close()

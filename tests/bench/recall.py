@@ -135,13 +135,13 @@ def library(
         stored = [each for each in before if each is not None]
         if len(stored) < len(sets):
             stored, _ = fill(services, sets, with_summaries=True, words_only=words_only)
-            if own_facts:
-                services.workers.run_until_idle(
-                    [WorkerName.KNOWLEDGE_EXTRACTOR, WorkerName.EMBEDDING_PIPELINE]
-                )
-            else:
+            if not own_facts:
                 for each, places in zip(sets, stored, strict=True):
                     _store_facts(services, each, places)
+            workers = [WorkerName.KNOWLEDGE_EXTRACTOR] * own_facts
+            if not words_only:
+                workers.append(WorkerName.EMBEDDING_PIPELINE)
+            services.workers.run_until_idle(workers)
         services.index_sync.catch_up()
         if not words_only:
             services.vector_search.start()  # as in the window: a question waits for nothing to be made ready
