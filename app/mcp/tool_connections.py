@@ -14,6 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from app.domain.errors import KnownError
@@ -32,6 +33,7 @@ _START_LIMIT_S = 30.0
 _LINE_BYTES = 4 << 20
 _PAGES = 20
 _MESSAGE_CHARS = 300
+_REFUSES_KEY = (401, 403)
 _log = logging.getLogger(__name__)
 
 
@@ -253,7 +255,7 @@ def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
 async def _transport(
     address: ServerAddress, network: Network, errors: IO[bytes]
 ) -> AsyncIterator[Any]:
-    """Yield the SDK's transport to a server; a program writes the end of its errors to `errors`."""
+    """Yield the SDK's transport to a server; to `errors` goes what a program or HTTP says last."""
     if address.url:
         from mcp.client.streamable_http import streamable_http_client
 
@@ -262,6 +264,7 @@ async def _transport(
         headers = {"Authorization": f"Bearer {address.key.reveal()}"} if address.key else {}
         base_url = check_base_url(address.url)
         async with service_client(base_url, network, headers, CALL_LIMIT_S) as http:
+            http.event_hooks["response"].append(partial(_note_refusal, errors))
             yield streamable_http_client(address.url, http_client=http)
         return
     program = shutil.which(address.command[0])
@@ -283,6 +286,14 @@ async def _transport(
         ),
         errlog=errors,  # type: ignore[arg-type]  # it goes to the process as it is
     )
+
+
+async def _note_refusal(errors: IO[bytes], response: Any) -> None:
+    """Write why a request was refused, of which the SDK says only that it was."""
+    status = response.status_code
+    if response.request.method == "POST" and response.is_error:
+        why = "it refuses the key" if status in _REFUSES_KEY else "it refuses the request"
+        errors.write(f"{why} (HTTP {status})\n".encode())
 
 
 @contextlib.contextmanager

@@ -253,8 +253,14 @@ def test_a_server_at_an_address_gets_its_key_and_nobody_else_does(make: Any) -> 
             tools.service.permit("web", "greet", Permission.ALWAYS)
 
 
+def test_a_server_that_refuses_the_key_is_not_called_broken(make: Any) -> None:
+    with _http_server([], key="sk-web") as url, pytest.raises(ToolServerFailed) as caught:
+        make().service.look_at(ToolServer("web", url=url), "sk-other")
+    assert "the key (HTTP 401)" in caught.value.title
+
+
 @contextmanager
-def _http_server(seen: list[str]) -> Iterator[str]:
+def _http_server(seen: list[str], key: str = "") -> Iterator[str]:
     """Yield the address of a server with one tool; `seen` gets the authorization of each request."""
     import uvicorn
     from mcp.server.mcpserver import MCPServer
@@ -270,6 +276,10 @@ def _http_server(seen: list[str]) -> Iterator[str]:
     async def noting(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             seen.append(dict(scope["headers"]).get(b"authorization", b"").decode())
+            if key and seen[-1] != f"Bearer {key}":
+                await send({"type": "http.response.start", "status": 401, "headers": []})
+                await send({"type": "http.response.body"})
+                return
         await app(scope, receive, send)
 
     config = uvicorn.Config(noting, port=0, log_level="error", lifespan="on")
