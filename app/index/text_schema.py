@@ -7,6 +7,7 @@ words of the messages. The numeric fields are what the ranking needs: the traits
 the parts around it.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from zlib import crc32
@@ -16,10 +17,10 @@ import tantivy
 from app.domain.passages import PassageKind, PassagePart, PassageText
 from app.index.message_traits import NEAR, Traits, context_range, message_traits
 from app.language.analyzer import AnalyzedText, analyze, compounds_in
-from app.language.date_terms import date_terms
+from app.language.date_terms import date_terms, written_date_terms
 from app.language.languages import language_of
 
-FORMAT = 10  # increase it with every change of fields or analysis: older indexes are rebuilt
+FORMAT = 11  # increase it with every change of fields or analysis: older indexes are rebuilt
 
 BODY = "body"
 CONTEXT = "context"
@@ -38,6 +39,7 @@ BEFORE = tuple(f"before_{step}" for step in range(1, NEAR + 1))
 AFTER = tuple(f"after_{step}" for step in range(1, NEAR + 1))
 
 _LANGUAGE_CHARS = 80  # shorter texts may have too few stop words to identify the language
+_WORD = re.compile(r"[^\s,;()\[\]]+")
 _BREAK = " ¶ "  # prevents phrase matches across two texts
 
 
@@ -82,10 +84,7 @@ class PassageDocuments:
         sequence = [*passage.before, *passage.parts, *passage.after]
         whole = language_of(" ".join(part.text[:400] for part in passage.parts))
         read = [self._analyzed(part, whole) for part in sequence]
-        # The dates that are written in a document say more than when its file was changed.
-        is_document = passage.kind is PassageKind.DOCUMENT
-        has_dates = is_document and any("month=" in each.said.terms for each in read)
-        dated = "" if has_dates else date_terms(passage.created_at)
+        dated = _dates_of(passage, read)
         title = analyze(passage.title, read[0].language if read else whole).terms
         first = len(passage.before)
         for at in range(first, first + len(passage.parts)):
@@ -112,6 +111,16 @@ class PassageDocuments:
             said = analyze(part.text, language)
             known = self._read[part.id] = _AnalyzedPart(part, language, said, message_traits(part))
         return known
+
+
+def _dates_of(passage: PassageText, read: list[_AnalyzedPart]) -> str:
+    """Return the terms of a passage's date. That of a file counts only without dates in its name and text."""
+    if passage.kind is not PassageKind.DOCUMENT:
+        return date_terms(passage.created_at)
+    named = [term for word in _WORD.findall(passage.title) for term in written_date_terms(word)]
+    if named or any("month=" in each.said.terms for each in read):
+        return " ".join(named)
+    return date_terms(passage.created_at)
 
 
 def _document(

@@ -29,15 +29,9 @@ def date_terms(when: datetime) -> str:
 
 
 def written_date_terms(word: str) -> Iterator[str]:
-    """Yield the terms of a date that is written in digits, as in 2026-03-14: of its month, and its day.
-
-    20.10.12, which may be a version, is found by the year too, but by no month alone.
-    """
-    ranges, may_be_version = numeric_dates(word)
-    for first, last in ranges:
-        if not may_be_version:
-            yield f"month={first.month}"
-        yield _month(first)
+    """Yield the terms of a date that is written in digits, as in 14.03.26: of its month and year, and its day."""
+    for first, last in numeric_dates(word):
+        yield from (f"month={first.month}", str(first.year), _month(first))
         if first == last:
             yield first.isoformat()
 

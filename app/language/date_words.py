@@ -18,7 +18,7 @@ language data of dateparser; `dates.txt` adds what that lacks.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, timedelta
 from functools import cache
@@ -51,7 +51,8 @@ _ORDINALS: Final = frozenset({"st", "nd", "rd", "th", "er", "re", "º", "ª", "e
 
 _UNSPACED: Final = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _SHAPE: Final = r"\d{4}([-/.])\d\d?\2\d\d?|\d{4}-\d\d|\d\d?([-/.])\d\d?\3\d{4}|\d\d([./])\d\d\4\d\d"
-# ISO 8601: a time may follow, to a file's name its ending. 2024.1.3 may be a version, also 20.10.12.
+# ISO 8601: a time may follow, to a file's name its ending. 2024.1.3 may be a version;
+# 20.10.12 hardly ever is one in what people write.
 _WRITTEN: Final = re.compile(
     r"(\d{4}([-/])\d\d?\2\d\d?|\d{4}\.\d\d\.\d\d|\d{4}-\d\d|\d\d?([-/.])\d\d?\3\d{4}|\d\d\.\d\d\.\d\d)"
     r"(?:[Tt]\d\d:.*|\.[a-z]{2,5})?",
@@ -107,14 +108,14 @@ _LEADS: Final = {
 }
 
 
-def numeric_dates(word: str) -> tuple[Sequence[tuple[date, date]], bool]:
-    """Return the first and last day of each date that a word in digits may mean, and whether it may be a version.
+def numeric_dates(word: str) -> Iterator[tuple[date, date]]:
+    """Yield the first and last day of each date that a word in digits may mean, none of another word.
 
     Names of files have them between underscores.
     """
-    matches = [match for part in word.split("_") if (match := _WRITTEN.fullmatch(part)) is not None]
-    may_be_version = any(_MAYBE_VERSION.fullmatch(match[1]) for match in matches)
-    return [each for match in matches for each in _ranges(match[1])], may_be_version
+    for part in word.split("_"):
+        if (match := _WRITTEN.fullmatch(part)) is not None:
+            yield from _ranges(match[1])
 
 
 def may_tell_time(text: str) -> bool:

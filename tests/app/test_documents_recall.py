@@ -105,6 +105,20 @@ def test_a_month_quotes_the_row_of_a_date_in_digits(library: DocumentLibrary, mo
     assert set(library.found(now)) - {"costs.csv"} == set(library.found("history gardens"))
 
 
+@pytest.mark.parametrize(
+    "question",
+    ["Rechnung vom 20. Oktober 2012", "Rechnung im Oktober 2012", "invoice of 20 October 2012"],
+)
+def test_the_date_in_the_name_of_a_file_is_understood(
+    library: DocumentLibrary, question: str
+) -> None:
+    for day in ("20.10.12", "03.02.12", "20.10.11"):
+        (library.folder / f"Rechnung {day}.txt").write_text("Betrag 42 Euro, Konto der Stadtwerke.")
+    library.look()
+    library.services.index_sync.catch_up(lambda: False)
+    assert library.found(question)[0] == "Rechnung 20.10.12.txt"
+
+
 def test_the_recall_model_quotes_documents_until_they_are_removed(library: DocumentLibrary) -> None:
     services, store = library.services, library.services.store
     here = add_conversation(store, ("Hello.", "Hello.")).conversation.id

@@ -139,17 +139,18 @@ def test_a_month_has_one_term_in_all_languages() -> None:
      ("14.03.2026", "month=3 2026-03 2026-03-14"),
      ("4/3/2026", "month=4 2026-04 2026-04-03 month=3 2026-03 2026-03-04"),
      ("2026-03", "month=3 2026-03"), ("2026-13-14", ""), ("3.11.7", ""),
-     ("20.10.12", "2012-10 2012-10-20"), ("20.10.12.pdf", "2012-10 2012-10-20"),
-     ("Strom_20.10.12.pdf", "2012-10 2012-10-20"), ("2026-03-14_Strom.pdf", "month=3 2026-03 2026-03-14"),
+     ("20.10.12", "month=10 2012-10 2012-10-20"), ("20.10.12.pdf", "month=10 2012-10 2012-10-20"),
+     ("Strom_20.10.12.pdf", "month=10 2012-10 2012-10-20"), ("2026-03-14_Strom.pdf", "month=3 2026-03 2026-03-14"),
      ("24.03.26", "month=3 2026-03 2026-03-24"), ("20.13.12", ""),
      ("2024.1.3", ""), ("2024.01.03", "month=1 2024-01 2024-01-03"), ("192.168.1.14", ""),
      ("2026-03-14-draft", "")],
 )  # fmt: skip
 def test_a_date_in_digits_has_the_terms_of_its_month_and_day(word: str, terms: str) -> None:
-    assert set(written_date_terms(word)) == set(terms.split())
+    years = {each[:4] for each in terms.split() if each[0] == "2"}
+    assert set(written_date_terms(word)) == {*terms.split(), *years}
     found = set(analyze(f"On ({word}),", "english").terms.split())
     assert set(terms.split()) <= found
-    assert ("month=" in terms) is any(each.startswith("month=") for each in found)
+    assert bool(terms) is any(each.startswith("month=") for each in found)
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the system's zone cannot be set here")
