@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from app.cli.arguments import HelpRequested, UsageError, parse
 from app.cli.terminal import KEY_PROMPT, Terminal, own_terminal, reserve_standard_streams
-from app.domain.errors import AlreadyOpen, InvalidInput, KnownError
+from app.domain.errors import AlreadyOpen, DatabaseDamaged, InvalidInput, KnownError
 from app.domain.translation import in_english
 from app.system.paths import DataPaths
 from app.system.process import display_problem, limit_malloc_retention, wait_for_threads_at_exit
@@ -32,6 +32,10 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 _OPEN_TIMEOUT_S = 3.0
 _RETRY_S = 0.05
 _ERROR_CHARS, _ERROR_END_CHARS = 900, 300
+
+
+class _Unharmed(DatabaseDamaged):
+    """The database is damaged, and the command has written nothing."""
 
 
 class _Interrupted(KeyboardInterrupt):
@@ -131,6 +135,16 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
         from app.cli.commands import mcp
 
         return mcp.serve(paths, signals.arrived)
+    try:
+        return _run(paths, words, given, terminal, signals)
+    except _Unharmed:  # opening repairs it, so that nobody has to start the command again
+        return _run(paths, words, given, terminal, signals)
+
+
+def _run(
+    paths: DataPaths, words: list[str], given: Namespace, terminal: Terminal, signals: "_Signals"
+) -> int:
+    """Run a command on the opened library; raise _Unharmed for damage that it met before it wrote anything."""
     services = _open(
         paths,
         signals,
@@ -139,6 +153,7 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
     )
     if isinstance(services, int):
         return services
+    position = services.store.journal.last_position
     try:
         for notice in services.store.notices:
             terminal.err(notice)
@@ -150,6 +165,11 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
             code = _dispatch(services, given, serving)
         services.maintenance.stop()
         services.maintenance.finish_command()
+    except DatabaseDamaged as error:
+        if services.store.journal.last_position == position:
+            raise _Unharmed(error.title, error.hint) from error
+        raise
+    else:
         return code
     finally:
         with signals.deferred():

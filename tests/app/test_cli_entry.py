@@ -17,6 +17,7 @@ from app.bootstrap import RunMode, build
 from app.cli import entry
 from app.cli.entry import main
 from app.cli.terminal import OutputFile, own_terminal
+from app.domain.errors import DatabaseDamaged
 from app.memory.search import SearchService
 from app.storage.engine import migrations
 from app.storage.engine.store import Store
@@ -457,6 +458,24 @@ def test_a_working_directory_that_was_deleted(
     monkeypatch.chdir(tmp_path / "deleted")
     (tmp_path / "deleted").rmdir()
     assert program("list").code == 0
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+def test_a_command_that_meets_damage_runs_again_once(
+    program: CommandLine, monkeypatch: pytest.MonkeyPatch, lasts: bool
+) -> None:
+    program("memory", "set", "I am Ada.")
+    listed, met = Conversations.listed, list[Conversations]()
+
+    def damaged(self: Conversations, *given: Any) -> object:
+        met.append(self)
+        if lasts or len(met) == 1:
+            raise DatabaseDamaged("The database is damaged", "Start the program again.")
+        return listed(self, *given)
+
+    monkeypatch.setattr(Conversations, "listed", damaged)
+    assert program("list").code == (1 if lasts else 0)
+    assert len(met) == 2
 
 
 # -- signals
