@@ -440,6 +440,18 @@ def test_the_key_file_is_opened_first_and_a_wrong_passphrase_saves_nothing(provi
     assert form.passphrase.text() == ""
 
 
+def test_a_locked_key_waits_in_the_field_of_its_passphrase(providers: Any, qtbot: QtBot) -> None:
+    models, form = providers.models, providers.form
+    qtbot.addWidget(providers.page)
+    providers.page.show()
+    models.configs["openai"] = ProviderConfig("openai", "openai", None, "OPENAI_API_KEY")
+    models.keys["openai"] = "sk-1"
+    for storage, field in ((KeyStorage.LOCKED, form.passphrase), (KeyStorage.FILE, form.key)):
+        models.key_file.storage = storage
+        providers.presenter.open("openai")
+        assert providers.page.focusWidget() is field
+
+
 # -- the background page
 class FakeChoice:
     """A choice of background models; `needs` is whether consent is missing."""

@@ -29,7 +29,7 @@ from app.domain.conversations import (
     ToolResult,
     Usage,
 )
-from tests.fakes.transcripts import WORDS, Shown, message, turn
+from tests.fakes.transcripts import WORDS, Shown, head, message, turn
 from ui.theme import DARK, Theme
 from ui.widgets.controls import column_in
 from ui.widgets.transcript import answer as answer_module
@@ -315,6 +315,19 @@ def test_a_button_leads_to_the_end_from_far_away_and_takes_no_focus(shown: Shown
     button.click()
     assert isinstance(shown.settle().view.anchor, AtEnd)
     assert button.isHidden()
+
+
+def test_what_is_opened_is_not_painted_before_it_is_drawn(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.widgets.transcript.message_text._FIRST_S", 0)
+    tables = "\n\n".join(["| a | b |\n|---|---|\n| 1 | 2 |", f"```python\n{WORDS}\n```"] * 9)
+    contents = {at: turn(at, "Question", tables + f"\n\nend {at}") for at in range(3)}
+    headers = [head(at, content) for at, content in contents.items()]
+    shown.view.show_conversation(headers, contents=contents)
+    for index in range(shown.view.visible_items[0], 3):
+        assert f"end {index}" in shown.turn(index).texts()[-1].builder.document.toPlainText()
+    assert isinstance(shown.view.anchor, AtEnd)
 
 
 def test_a_turn_is_shown_from_its_start_unless_the_user_has_scrolled(shown: Shown) -> None:

@@ -108,7 +108,8 @@ def key_texts(
         ).format(key_from=state.key_from)
         return KeyTexts(tr("From the environment"), text)
     hint = tr("Paste the key here") if page else tr("Most local servers need none")
-    if state is not None and state.has_saved_key:
+    has_saved_key = state is not None and state.has_saved_key
+    if has_saved_key:
         is_kept = storage is not KeyStorage.SESSION
         hint = (
             tr("Saved; enter another one to replace it")
@@ -118,7 +119,8 @@ def key_texts(
     elif template is not None and template.is_local:
         return KeyTexts(hint, "")
     note, passphrase_hint = _STORAGE_TEXTS[storage]
-    return KeyTexts(hint, note, passphrase_hint, page)
+    is_locked = has_saved_key and storage is KeyStorage.LOCKED
+    return KeyTexts(hint, note, passphrase_hint, page, is_locked)
 
 
 def origin_of(fields: ProviderFields) -> str:

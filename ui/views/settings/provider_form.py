@@ -36,12 +36,14 @@ class KeyTexts:
 
     `hint` stands in the empty key field, `note` says where the key is kept, and `passphrase_hint` stands in
     the field for the passphrase of the key file, which is hidden for "". `page` issues keys, "" for none.
+    `is_locked`: whether a saved key waits for the passphrase.
     """
 
     hint: str
     note: str
     passphrase_hint: str = ""
     page: str = ""
+    is_locked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +155,8 @@ class ProviderForm(QWidget):
         self.remove.setVisible(not content.is_new)
         self.show_outcome("", "muted")
         self.models.hide()
-        first = self.provider_name if not content.is_named else self.key
-        first.setFocus()
+        first = self.passphrase if content.key.is_locked else self.key
+        (first if content.is_named else self.provider_name).setFocus()
 
     def show_key(self, texts: KeyTexts) -> None:
         """Show where the key is kept, with empty fields."""

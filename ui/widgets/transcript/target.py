@@ -1,6 +1,7 @@
 """The target of scrolling: a point inside a turn that is reached once the turn is rendered."""
 
 from collections.abc import Callable
+from time import perf_counter
 
 from PySide6.QtCore import QPoint
 
@@ -11,7 +12,7 @@ from ui.widgets.transcript.heights import AtOffset, Centered
 from ui.widgets.transcript.turn import TurnWidget
 from ui.widgets.transcript.virtual_column import VirtualColumn
 
-_DRAWING_S = 0.12  # of a text before its first paint
+_DRAWING_S = 0.2  # before the first paint
 Locate = Callable[[TurnWidget], int | None]
 
 
@@ -37,10 +38,16 @@ class ScrollTarget:
         self._view.scroll_to_anchor(Centered(index))
 
     def draw(self) -> None:
-        """Render the turn before it is painted, and scroll to the place in it."""
-        widget = self._widget_of(self._index)
-        for text in [] if widget is None else widget.texts():
-            text.draw_now(_DRAWING_S)
+        """Render what is on screen before it is painted, and scroll to the place in the turn.
+
+        The turn comes first, then the others from the end on.
+        """
+        first, last = self._view.visible_items
+        until = perf_counter() + _DRAWING_S
+        shown = sorted(range(first, last + 1), key=lambda at: (at != self._index, -at))
+        for widget in map(self._widget_of, shown):
+            for text in [] if widget is None else reversed(widget.texts()):
+                text.draw_now(until - perf_counter())
         self._view.update_layout()
         self.follow(is_drawn=True)
 

@@ -135,7 +135,7 @@ class TranscriptView(VirtualColumn):
         self.reset(self._estimates(headers), anchor)
         if turn is not None:
             self.scroll_to_turn(turn, message_id)
-            self._target.draw()
+        self._target.draw()
 
     def provide(self, turn_index: int, content: TurnContent) -> None:
         """Set a turn's content, requested or changed; ignore turns that no longer exist."""
