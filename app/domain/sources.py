@@ -37,13 +37,15 @@ class SourcePlace:
 class SourceSpec:
     """The specification of one source.
 
-    `deletes` says what the program deletes by itself, "" if nothing is known. `setting` is the key of its switch.
+    `setting` is the key of its switch. `deletes` says what the program deletes by itself, "" if nothing is known.
+    `message` is a pattern that is found once in each message of a log, "" for databases.
     """
 
     title: str
     places: tuple[SourcePlace, ...]
     setting: str
     deletes: str = ""
+    message: str = ""
 
 
 _USER_DATA = ("~/.config/{}", "~/Library/Application Support/{}", "~/AppData/Roaming/{}")
@@ -58,7 +60,8 @@ SOURCES: Mapping[SourceName, SourceSpec] = {
             SourcePlace(_CLAUDE, ("local-agent-mode-sessions/**/.claude/projects/**/*.jsonl",)),
         ),
         "follow_claude_code",
-        "It deletes sessions that were not used for 30 days, unless configured otherwise.",
+        "Claude Code deletes sessions that were not used for 30 days, unless configured otherwise.",
+        '"type": ?"(?:user|assistant)"',
     ),
     SourceName.CODEX: SourceSpec(
         "Codex",
@@ -75,12 +78,14 @@ SOURCES: Mapping[SourceName, SourceSpec] = {
             ),
         ),
         "follow_codex",
+        message='"type": ?"message"',
     ),
     SourceName.GEMINI_CLI: SourceSpec(
         "Gemini CLI",
         (SourcePlace(("~/.gemini",), ("tmp/*/chats/**/*.json", "tmp/*/chats/**/*.jsonl")),),
         "follow_gemini_cli",
-        "It can be configured to delete old sessions.",
+        "Gemini CLI can be configured to delete old sessions.",
+        '"type": ?"(?:user|gemini)"',
     ),
     SourceName.CURSOR: SourceSpec(
         "Cursor",
@@ -119,7 +124,8 @@ class SourceState:
     """What is known of a source on this computer.
 
     `folder` are its folders. `files` and `size_bytes` are of the sessions that exist; `kept_only_here` counts files that were
-    read and exist no longer. `read` counts those that were read as they are now.
+    read and exist no longer. `read` counts those that were read as they are now. `messages` is an estimate where a
+    source is suggested, 0 if there is none.
     """
 
     name: SourceName
@@ -129,3 +135,4 @@ class SourceState:
     size_bytes: int
     read: int
     kept_only_here: int
+    messages: int = 0

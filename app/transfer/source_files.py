@@ -6,8 +6,9 @@ are known by their ids in the source.
 
 import json
 import os
+import re
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -25,6 +26,7 @@ ACTIVE_S = 86_400.0
 """Files that changed within this time are looked at whenever the source is polled."""
 
 _READ_SHARE = 20  # a file is read again after this many times what reading it took
+_COUNTED_BYTES = 16 << 20  # 0.1 s
 _NOTE = "sources.json"
 _DATABASES = frozenset((".db", ".sqlite", ".vscdb"))
 
@@ -74,6 +76,19 @@ def folders_of(spec: SourceSpec) -> list[tuple[Path, SourcePlace]]:
         candidates = [Path(each).expanduser() for each in ((given,) if given else place.folders)]
         found += [(each, place) for each in candidates if each.is_dir()][:1]
     return found
+
+
+def estimated_messages(spec: SourceSpec, files: Iterable[SourceFile]) -> int:
+    """Return about how many messages the logs of a source have, from the first megabytes. Blocking."""
+    logs = [each for each in files if spec.message and each.path.suffix.startswith(".json")]
+    pattern, found, read_bytes = re.compile(spec.message.encode()), 0, 0
+    for file in logs:
+        with suppress(OSError), file.path.open("rb") as stream:
+            data = stream.read(_COUNTED_BYTES - read_bytes)
+            found += len(pattern.findall(data))
+            read_bytes += len(data)
+    total_bytes = sum(each.size_bytes for each in logs)
+    return round(found * total_bytes / read_bytes) if read_bytes else 0
 
 
 def read_file(file: SourceFile) -> FileRead:

@@ -17,7 +17,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.documents import Documents
 from app.storage.tables.settings import Settings
 from app.system.paths import DataPaths
-from app.transfer.source_files import SourceFiles, folders_of
+from app.transfer.source_files import SourceFiles, estimated_messages, folders_of
 from app.workers.model_choice import BackgroundModelChoice
 
 _SUGGESTED = "suggested_sources"
@@ -34,20 +34,27 @@ class FollowedSources:
     settings: Settings
     background: BackgroundModelChoice
 
-    def suggestion(self) -> SourceState | None:
-        """Return a source with sessions that is off and was never suggested; None for none."""
+    def suggestions(self) -> Sequence[SourceState]:
+        """Return the sources with sessions that are off and were never suggested."""
         asked = self.settings.text(_SUGGESTED).split()
-        found = (each for each in self.states() if each.files and each.name not in asked)
-        return next((each for each in found if not each.is_on), None)
+        files = SourceFiles(self.paths)
+        found = [e for e in self._states(files) if e.files and not e.is_on and e.name not in asked]
+        return [replace(each, messages=self._messages(files, each.name)) for each in found]
 
-    def note_suggested(self, name: SourceName) -> None:
-        """Never suggest a source again. Raises StorageError."""
-        asked = dict.fromkeys((*self.settings.text(_SUGGESTED).split(), name.value))
+    def note_suggested(self, names: Iterable[SourceName]) -> None:
+        """Never suggest sources again. Raises StorageError."""
+        asked = dict.fromkeys((*self.settings.text(_SUGGESTED).split(), *names))
         self.settings.set(_SUGGESTED, " ".join(asked))
+
+    def _messages(self, files: SourceFiles, name: SourceName) -> int:
+        own = (each for each in files.files.values() if each.source is name)
+        return estimated_messages(SOURCES[name], own)
 
     def states(self) -> Sequence[SourceState]:
         """Return the sources that keep sessions here, or did, in the order of their names."""
-        files = SourceFiles(self.paths)
+        return self._states(SourceFiles(self.paths))
+
+    def _states(self, files: SourceFiles) -> list[SourceState]:
         files.look(list(SOURCES))
         found = []
         for name, spec in SOURCES.items():

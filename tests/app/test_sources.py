@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -26,6 +26,7 @@ from app.storage.tables.exchanges import Exchanges, shown_path
 from app.storage.tables.settings import Settings
 from app.transfer import open_replies, source_files
 from app.transfer.importing import import_files
+from app.workers.followed import FollowedSources
 from app.workers.job import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.source_reader import SourceReader
@@ -466,6 +467,22 @@ def test_a_source_that_is_off_is_not_looked_at(followed: Followed) -> None:
     followed.session.write_text(_text(log_records("claude_code")))
     followed.settings.set(SOURCES[SourceName.CLAUDE_CODE].setting, False)
     assert not followed.job.find(_NOW)
+
+
+def test_what_is_suggested_says_how_many_messages_there_are(
+    followed: Followed, clean_home: Path
+) -> None:
+    followed.settings.set(SOURCES[SourceName.CLAUDE_CODE].setting, False)
+    kinds = ("user", "assistant", "assistant", "file-history-snapshot")
+    message = {"type": "message", "role": "assistant"}
+    followed.session.write_text(_text([{"type": each, "message": message} for each in kinds]))
+    write("goose", clean_home / ".local/share/goose/sessions")
+    found = FollowedSources(followed.store.paths, followed.settings, cast(Any, None))
+    assert [(each.name, each.files, each.messages) for each in found.suggestions()] == [
+        (SourceName.CLAUDE_CODE, 1, 3), (SourceName.GOOSE, 1, 0),
+    ]  # fmt: skip
+    found.note_suggested([SourceName.CLAUDE_CODE])
+    assert [each.name for each in found.suggestions()] == [SourceName.GOOSE]
 
 
 def test_a_damaged_file_is_left_alone_until_it_changes(followed: Followed) -> None:

@@ -23,7 +23,10 @@ from ui.views.welcome import Welcome
 from ui.widgets.banner import Banner
 
 EMBEDDER = EmbedderSuggestion("builtin-multilingual", "40 % of your messages are not in English.")
-FOUND = SourceState(SourceName.CLAUDE_CODE, False, "/home/me/.claude", 1120, 60_000_000, 0, 0)
+FOUND = SourceState(
+    SourceName.CLAUDE_CODE, False, "/home/me/.claude", 1120, 60_000_000, 0, 0, 60_000
+)
+OTHER = SourceState(SourceName.GOOSE, False, "/home/me/goose", 1, 9_000, 0, 0)
 
 
 class Suggested:
@@ -54,12 +57,13 @@ def press(banner: Banner, name: str) -> None:
         (embedder_suggestion, {"read": EMBEDDER}, "40 %", "Switch", [("accept", EMBEDDER)]),
         (embedder_suggestion, {"read": EMBEDDER}, "40 %", "Dismiss", [("dismiss",)]),
         (
-            source_suggestion, {"suggestion": FOUND}, "1,120", "Import and follow",
-            [("note_suggested", FOUND.name), ("switch", FOUND.name, True)],
+            source_suggestion, {"suggestions": (FOUND, OTHER)}, "60,000", "Import and follow",
+            [("note_suggested", [FOUND.name, OTHER.name]), ("switch", FOUND.name, True),
+             ("switch", OTHER.name, True)],
         ),
         (
-            source_suggestion, {"suggestion": FOUND}, "1,120", "Dismiss",
-            [("note_suggested", FOUND.name)],
+            source_suggestion, {"suggestions": (FOUND, OTHER)}, "60,000", "Dismiss",
+            [("note_suggested", [FOUND.name, OTHER.name])],
         ),
     ],
 )  # fmt: skip
@@ -78,13 +82,13 @@ def test_it_is_shown_once_and_what_is_pressed_is_done(
     assert not suggested.presenter._refresh.isActive()
 
 
-@pytest.mark.parametrize("left", [FOUND, None])
+@pytest.mark.parametrize("left", [(FOUND,), ()])
 def test_the_welcome_page_offers_sessions_on_a_button_and_nothing_moves(
-    parts: Parts, left: SourceState | None
+    parts: Parts, left: tuple[SourceState, ...]
 ) -> None:
     welcome = Welcome()
     more = lambda: None, welcome.invite
-    suggested = Suggested(parts, source_suggestion, *more, suggestion=FOUND)
+    suggested = Suggested(parts, source_suggestion, *more, suggestions=(FOUND,))
     parts.qtbot.addWidget(welcome)
     welcome.resize(700, 600)
     welcome.show()
@@ -96,9 +100,9 @@ def test_the_welcome_page_offers_sessions_on_a_button_and_nothing_moves(
     assert "Claude Code" in welcome.sessions.text()
     assert suggested.banner.isHidden()
     assert welcome.drop_zone.pos() == before
-    suggested.service.results["suggestion"] = left  # another window may have imported them
+    suggested.service.results["suggestions"] = left  # another window may have imported them
     welcome.sessions.click()
-    assert ("1,120" in suggested.banner.text) is (left is FOUND)
+    assert ("1,120" in suggested.banner.text) is bool(left)
     assert not suggested.banner.isHidden()
     assert welcome.sessions.isHidden()
     welcome.hide()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.chat.project_proposals import ProjectProposals
-from app.domain.sources import SOURCES
+from app.domain.sources import SOURCES, SourceState
 from app.domain.text import sentences
 from app.domain.translation import format_size, tr, trn
 from app.mcp.access import Access, McpAccess
@@ -14,6 +14,8 @@ from app.workers.followed import FollowedSources
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
 from ui.widgets.banner import Banner
+
+_INVITED = 3  # programs named on the button
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,30 +118,42 @@ def embedder_suggestion(service: EmbedderSuggestions) -> Suggestion | None:
 
 
 def source_suggestion(sources: FollowedSources) -> Suggestion | None:
-    """Return a program whose sessions are on this computer, each once; blocking."""
-    if (state := sources.suggestion()) is None:
+    """Return the programs whose sessions are on this computer, each once; blocking."""
+    if not (found := sources.suggestions()):
         return None
-    spec, dismiss = SOURCES[state.name], partial(sources.note_suggested, state.name)
+    names = [each.name for each in found]
+    dismiss = partial(sources.note_suggested, names)
 
     def accept() -> None:
         dismiss()
-        sources.switch(state.name, is_on=True)
+        for name in names:
+            sources.switch(name, is_on=True)
 
+    specs = [SOURCES[each] for each in names]
     text = sentences(
-        tr("{program} keeps {files} ({size}) on this computer").format(
-            program=spec.title,
-            files=trn("{count} session file", "{count} session files", state.files),
-            size=format_size(state.size_bytes),
-        ),
-        tr(spec.deletes),
+        tr("Sessions on this computer: {found}").format(found="; ".join(map(_found_text, found))),
+        *(tr(each.deletes) for each in specs),
         tr("Import them, and new ones as they are written?"),
     )
+    titles = ", ".join(each.title for each in specs)
     outcome = tr(
         "The sessions of {program} are being imported. The memory pane shows the progress; "
-        "Settings, Background work switches it off."
-    ).format(program=spec.title)
-    invitation = tr("Import the sessions of {program}\u2026").format(program=spec.title)
+        "Settings, Other programs switches each off."
+    ).format(program=titles)
+    invitation = tr("Import the sessions of {program}\u2026").format(
+        program=", ".join(each.title for each in specs[:_INVITED])
+    )
     return Suggestion(text, tr("Import and follow"), outcome, accept, dismiss, invitation)
+
+
+def _found_text(state: SourceState) -> str:
+    files = trn("{count} session file", "{count} session files", state.files)
+    if state.messages:
+        messages = trn("about {count} message", "about {count} messages", state.messages)
+        files = f"{files}, {messages}"
+    return tr("{program} with {files} ({size})").format(
+        program=SOURCES[state.name].title, files=files, size=format_size(state.size_bytes)
+    )
 
 
 class McpConsentPresenter(Presenter):
