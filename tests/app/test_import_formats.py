@@ -1,6 +1,7 @@
 """The importers of other chat programs and coding agents: one file of each generation of each format."""
 
 import json
+import re
 import shutil
 import sqlite3
 import zipfile
@@ -267,6 +268,21 @@ def test_a_transcript_of_cursor_may_be_text(tmp_path: Path) -> None:
     assert answered.blocks == (
         Thinking("Hm.\nDeep."), ToolCall("", "read", "path=a"), Text("user: is text."),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_the_folder_of_a_transcript_of_cursor_is_found_on_this_computer(
+    tmp_path: Path, clean_home: Path, exists: bool
+) -> None:
+    folder = clean_home / "src" / "my-heron.io"
+    if exists:
+        folder.mkdir(parents=True)
+    dashed = re.sub(r"\W", "-", str(folder)[1:].replace("_", "-"))
+    path = tmp_path / dashed / "agent-transcripts" / "s1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"role": "user", "message": {"content": QUESTION}}) + "\n")
+    (found,), _ = _read(path)
+    assert found.tags == (("my-heron.io",) if exists else ("src-my-heron-io",))
 
 
 def test_a_transcript_of_cursor_has_the_times_that_its_questions_say(tmp_path: Path) -> None:

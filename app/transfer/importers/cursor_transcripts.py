@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from pathlib import Path, PurePath
 from textwrap import dedent
 from typing import Any
@@ -102,10 +103,31 @@ def _piece(lines_of: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _project(above: tuple[str, ...]) -> str:
-    """Return the folder of a project, in whose name all other characters are dashes, below the home folder."""
+    """Return the folder of a project, whose path is a name in which all other characters are dashes."""
     at = above.index("agent-transcripts") - 1 if "agent-transcripts" in above else -1
-    home = re.sub(r"[^A-Za-z0-9]", "-", str(Path.home())).strip("-")
-    return above[at].removeprefix(f"{home}-") if at >= 0 else ""
+    if at < 0:
+        return ""
+    home = Path.home()
+    return _folder(Path(home.anchor), above[at]) or above[at].removeprefix(
+        f"{_dashed(home).lstrip('-')}-"
+    )
+
+
+@lru_cache(maxsize=256)
+def _folder(above: Path, dashed: str) -> str:
+    """Return the name of the folder below `above` that has such a path; "" if it does not exist."""
+    with suppress(OSError):
+        for each in above.iterdir():
+            own = _dashed(each.name)
+            if dashed == own:
+                return each.name
+            if dashed.startswith(f"{own}-") and (found := _folder(each, dashed[len(own) + 1 :])):
+                return found
+    return ""
+
+
+def _dashed(path: Path | str) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "-", str(path))
 
 
 def _typed(part: Part) -> Part:
