@@ -12,7 +12,7 @@ from app.domain.changes import PassagesPut
 from app.domain.conversations import Exchange, ExchangeStatus, Message
 from app.domain.errors import Cancelled
 from app.domain.ids import PassageId
-from app.domain.turn_text import turn_passage
+from app.domain.turns import turn_passage
 from app.storage.apply import RULES
 from app.storage.engine.aggregate import Rule, read_state
 from app.storage.engine.connection import Connection

@@ -14,7 +14,7 @@ from app.domain.errors import KnownError
 from app.domain.translation import tr
 from app.mcp.tool_servers import ToolServers
 from app.providers.http.base_url import check_base_url
-from app.providers.vendors.local_servers import USUAL_PORTS
+from app.providers.vendors.model_list import USUAL_PORTS
 from app.storage.tables.settings import Settings
 
 
@@ -48,7 +48,7 @@ KINDS: Sequence[ConnectionKind] = (
         ),
         (
             "app.providers.http.client", "app.providers.http.connection",
-            "app.providers.vendors.server_window",
+            "app.providers.vendors.model_list",
         ),
     ),
     ConnectionKind(
@@ -56,7 +56,7 @@ KINDS: Sequence[ConnectionKind] = (
         tr("Look for model servers on this computer"),
         tr("When you look for local servers in Settings, Models."),
         tr("The question which models they have; nothing of yours."),
-        ("app.providers.vendors.local_servers",),
+        ("app.providers.vendors.model_list",),
     ),
     ConnectionKind(
         "tool_server",

@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, QTimer, Signal, 
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.workers import WorkerName, WorkerStatus
 

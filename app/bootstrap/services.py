@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
-from app.chat.attached_images import AttachedImages
 from app.chat.compactor import Compactor
 from app.chat.context_fetcher import ContextFetcher, RecallLimits
 from app.chat.exchange_loop import ExchangeLoop
@@ -15,13 +14,12 @@ from app.chat.library import Library
 from app.chat.message_cost import MessageCosts
 from app.chat.models import ModelDirectory
 from app.chat.presets import Presets
-from app.chat.project_proposals import ProjectProposals
-from app.chat.projects import Projects
+from app.chat.projects import ProjectProposals, Projects
 from app.chat.recall_preview import PREVIEW_LIMIT_S, RecallPreviews
-from app.chat.request_builder import RequestBuilder
+from app.chat.request_builder import AttachedImages, RequestBuilder
 from app.chat.routine_runs import RoutineRuns
 from app.chat.routines import Routines
-from app.chat.segments import SegmentBreaks
+from app.chat.sent_turns import SegmentBreaks
 from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.manual import manual_tools
 from app.chat.tools.memory import MemoryTools
@@ -50,14 +48,12 @@ from app.mcp.tool_servers import ToolServers
 from app.memory.answers import AnswerFinder
 from app.memory.brief import Briefs
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
-from app.memory.coverage import TurnCoverage
-from app.memory.embedder_suggestion import EmbedderSuggestions, choose_first_embedder
-from app.memory.embedders import EmbedderDirectory
+from app.memory.coverage import OverviewService, TurnCoverage
+from app.memory.embedders import EmbedderDirectory, EmbedderSuggestions, choose_first_embedder
 from app.memory.explain import Explainer
 from app.memory.facts import FactService
 from app.memory.memory_writes import MemoryWriteService
 from app.memory.mentions import Mentions
-from app.memory.overview import OverviewService
 from app.memory.probes import ProbeQuestions
 from app.memory.profile import ProfileService
 from app.memory.recall import RecallService

@@ -2,8 +2,8 @@
 
 exchange_loop.py      starts, runs, stops and stores exchanges on a thread of its own
 planner.py            makes the plan of an exchange: what it writes before it runs
-running_exchange.py   one exchange: request, stream, tool rounds, commits; its problems.py,
-                      exchange_usage.py (usage and cost) and reply_journal.py
+running_exchange.py   one exchange: request, stream, tool rounds, commits; reply.py: its
+                      events, usage, journal and problems
 request_builder.py    the first request of an exchange, from what context_fetcher.py finds in time
 history.py            the past turns that a request repeats; sent_turns.py: each as it was sent;
                       compactor.py prepares what stands for the oldest ones

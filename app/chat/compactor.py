@@ -13,27 +13,29 @@ from contextlib import suppress
 
 from app.chat.history import CONTEXT, compaction_text, extract, joined, markdown_of, past_position
 from app.chat.sent_turns import SentTurns
-from app.domain.changes import ChangeSet, SpendAdded, SummaryPut
+from app.domain.change_set import ChangeSet
+from app.domain.changes import SpendAdded, SummaryPut
 from app.domain.conversations import Exchange
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ExchangeId
 from app.domain.recall import PlanPartKind, StoredPrompt
-from app.domain.turn_text import TurnMarkdown, content_hash
+from app.domain.text import content_hash
+from app.domain.turns import TurnMarkdown
 from app.domain.workers import WorkerName
 from app.language.extractive import MODEL
 from app.language.sentences import shorten_middle
-from app.memory.compaction import (
+from app.memory.context_plan import (
     FULL_SHARE,
     LEFT_SHARE,
     PREPARED_SHARE,
     KeptTurns,
     compacted,
+    compaction_tokens,
     kept_tokens,
     message_tokens,
 )
-from app.memory.context_plan import compaction_tokens
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, path_to
 from app.storage.tables.prompts import Prompts

@@ -15,20 +15,21 @@ from app.domain.conversations import Exchange, Message, Role
 from app.domain.facts import BY_USER
 from app.domain.ids import PassageId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
-from app.domain.turn_text import TurnMarkdown, turn_text
+from app.domain.turns import TurnMarkdown, turn_text
 from app.language.extractive import summarize_conversation
-from app.memory.compaction import (
+from app.memory.context_plan import (
     FULL_SHARE,
     LEFT_SHARE,
     KeptTurns,
     compacted,
+    compaction_bytes,
+    compaction_part,
     kept_tokens,
     message_tokens,
 )
-from app.memory.context_plan import compaction_bytes, compaction_part
 from app.memory.recalled_text import cut_lines
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.memories import CoreMemory
 from app.storage.tables.prompts import Feedback, Prompts

@@ -32,9 +32,9 @@ from app.domain.errors import InvalidInput, KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.presets import Preset
 from app.domain.text import clean, one_line
-from app.domain.turn_text import turn_passage
+from app.domain.turns import turn_passage
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path

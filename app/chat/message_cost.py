@@ -15,9 +15,9 @@ from app.domain.chat import ModelRef, UsageReported
 from app.domain.conversations import Block, Message, Role, Text
 from app.domain.ids import ConversationId, MessageId
 from app.domain.presets import Preset
-from app.memory.compaction import message_tokens
+from app.memory.context_plan import message_tokens
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.settings import Settings
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.chat.presets import Presets
-from app.chat.segments import SegmentBreaks
+from app.chat.sent_turns import SegmentBreaks
 from app.chat.tools.results import unfinished_result
 from app.domain.attachments import FILES_MAX, files_of, hashes_of
 from app.domain.changes import (
@@ -44,9 +44,8 @@ from app.domain.text import clean, one_line
 from app.domain.translation import tr
 from app.domain.turns import is_reply
 from app.language.titles import TITLE_LIMIT_CHARS, first_words
-from app.storage.engine.ids import IdAllocator
+from app.storage.engine.ids import IdAllocator, now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path

@@ -13,7 +13,7 @@ from app.domain.ids import new_uid
 from app.domain.presets import BUILT_IN_PRESET, Preset, free_name, one_line_name, preset_problem
 from app.domain.text import clean
 from app.storage.engine.store import Store
-from app.storage.tables.presets import stored_presets
+from app.storage.tables.projects import stored_presets
 from app.storage.tables.settings import Settings
 
 _INSTRUCTIONS = Path(__file__).resolve().parents[2] / "resources/prompts/system.txt"

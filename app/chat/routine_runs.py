@@ -14,7 +14,7 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
 from app.chat.planner import ExchangePlan, NewConversation, Planner, Unattended
 from app.chat.presets import Presets
-from app.chat.problems import STOPPED
+from app.chat.reply import STOPPED
 from app.domain.changes import Change, RoutineRunPut, SpendAdded
 from app.domain.chat import ChatRequest, ModelRef, UsageReported
 from app.domain.conversations import Exchange, ExchangeStatus, Text
@@ -35,8 +35,8 @@ from app.domain.translation import in_english, month_start
 from app.domain.workers import WorkerName
 from app.providers.registry import ProviderRegistry
 from app.providers.vendors.recall import RECALL
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.routines import RoutineRows
 from app.storage.tables.settings import Settings

@@ -30,9 +30,9 @@ from app.domain.routines import (
 from app.domain.text import clean, translate_lines
 from app.domain.translation import format_moment, format_price, model_label, tr, trn
 from app.language.schedules import due_times, read_schedule
-from app.providers.pricing.estimated_tokens import estimated_tokens
+from app.providers.pricing.usage import estimated_tokens
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.projects import stored_projects
 from app.storage.tables.routines import RoutineRows

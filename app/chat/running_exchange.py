@@ -12,12 +12,18 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from app.chat.exchange_usage import ExchangeUsage
 from app.chat.models import ChatModels
 from app.chat.planner import ExchangePlan
-from app.chat.problems import CONNECTION_LOST, CUT_SHORT, EMPTY, STOPPED, too_many_rounds
-from app.chat.reply import Reply
-from app.chat.reply_journal import ReplyJournal
+from app.chat.reply import (
+    CONNECTION_LOST,
+    CUT_SHORT,
+    EMPTY,
+    STOPPED,
+    ExchangeUsage,
+    Reply,
+    ReplyJournal,
+    too_many_rounds,
+)
 from app.chat.sent_turns import with_note
 from app.chat.tools.results import failed_result, truncate_results, unfinished_result
 from app.chat.tools.toolbox import Toolbox, ToolContext
@@ -55,12 +61,12 @@ from app.domain.ids import MessageId, new_uid
 from app.domain.ports import ChatModel
 from app.domain.recall import StoredPrompt
 from app.domain.translation import in_english
-from app.domain.turn_text import turn_passage
-from app.memory.compaction import WINDOW_SHARE
-from app.providers.http.context_refusal import reply_tokens_after
+from app.domain.turns import turn_passage
+from app.memory.context_plan import WINDOW_SHARE
+from app.providers.http.error_classification import reply_tokens_after
 from app.providers.partial_reply import PartialReply
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import CHAT
 

@@ -3,22 +3,27 @@
 A turn is rebuilt from its stored messages and prompts, so that every later request repeats it byte
 for byte. Only forgetting and the verdict "never" change it: they remove what they concern from its
 block.
+
+A segment break, an exchange after which `/new` starts a new segment, is stored in the setting `clean_slates`, so it
+survives a restart before the next message and applies to every branch that continues from that exchange.
 """
 
+import json
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.chat.tools.results import shortened_results, truncate_results
 from app.domain.conversations import FORGOTTEN, Exchange, Forgotten, Message, Role, Text
-from app.domain.ids import MessageId, PassageId
+from app.domain.ids import ExchangeId, MessageId, PassageId
 from app.domain.recall import PAST_KINDS, PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.settings_schema import SETTINGS
-from app.memory.compaction import message_tokens
-from app.memory.context_plan import compaction_block, recalled_block
+from app.memory.context_plan import compaction_block, message_tokens, recalled_block
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.prompts import Feedback, Prompts
+from app.storage.tables.settings import Settings
 
 BLOCK_KINDS = (
     PlanPartKind.DATE, PlanPartKind.FACTS, PlanPartKind.RELATED, PlanPartKind.DOCUMENTS,
@@ -181,3 +186,35 @@ def _truncated(messages: Sequence[Message], runs: Sequence[StoredPrompt]) -> Ite
         if chars not in cut:
             cut[chars] = {each.id: each for each in truncate_results(messages, chars)}
         yield cut[chars][message.id]
+
+
+SEGMENT_BREAKS_KEY = "clean_slates"
+_MAX_BREAKS = 1_000  # older ones are followed by messages, which store their segment
+
+
+class SegmentBreaks:
+    """The stored breaks. Reading does not block; thread-safe."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+
+    def is_after(self, exchange_id: ExchangeId) -> bool:
+        """Return whether the next message after an exchange starts a new segment."""
+        return exchange_id in self._stored()
+
+    def begin_after(self, exchange_id: ExchangeId) -> None:
+        """Start a new segment after an exchange. Blocking; raises StorageError."""
+        with self._lock:
+            others = [each for each in self._stored() if each != exchange_id]
+            kept = [*others, exchange_id][-_MAX_BREAKS:]
+            self._settings.set(SEGMENT_BREAKS_KEY, json.dumps(kept))
+
+    def _stored(self) -> list[int]:
+        """Return exchange ids, newest last; none when the setting is damaged."""
+        try:
+            stored = json.loads(self._settings.text(SEGMENT_BREAKS_KEY))
+        except ValueError:
+            stored = None
+        listed = stored if isinstance(stored, list) else []
+        return [each for each in listed if isinstance(each, int)]

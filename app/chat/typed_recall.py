@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from app.chat.context_fetcher import FetchedContext, Retrieve
 from app.chat.planner import NewConversation, unsaved_planner
 from app.chat.request_builder import RequestBuilder
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.conversations import Draft, Text
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
@@ -25,7 +25,7 @@ from app.domain.recall import (
 )
 from app.language.analyzer import surface_words_of
 from app.memory.mentions import Mention, Mentions
-from app.memory.recall_refusals import NOT_THIS_TIME
+from app.memory.recall_items import NOT_THIS_TIME
 from app.memory.recalled_text import best_of_summary, best_sentence
 from app.storage.engine.store import Store
 from app.storage.tables.prompts import Prompts

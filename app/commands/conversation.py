@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from app.chat.library import Library
-from app.chat.segments import SegmentBreaks
+from app.chat.sent_turns import SegmentBreaks
 from app.commands.command import (
     AskExport,
     Command,

@@ -20,8 +20,8 @@ from app.domain.text import escape_markdown
 from app.domain.translation import format_moment, format_percent, tr
 from app.domain.workers import WorkerName, WorkerStatus
 from app.language.schedules import schedule_text
+from app.memory.coverage import OverviewService
 from app.memory.embedders import EmbedderDirectory
-from app.memory.overview import OverviewService
 from app.workers.board import WorkerBoard
 from app.workers.regeneration import EmbeddingRegeneration, ModelRegeneration, SummaryRegeneration
 from app.workers.status_text import worker_text

@@ -3,11 +3,11 @@
 A change contains all ids and times, so that applying it again to an older image gives the same rows.
 `app.storage.apply` applies changes, `app.domain.codec` encodes them. A new kind of change needs a class
 here and a function there. Old journals must stay readable: fields are only added, with a default, and a
-renamed class keeps its `SERIALIZED_NAME`. `ChangeSet` says what a write touched.
+renamed class keeps its `SERIALIZED_NAME`. Those that delete are in `deletions`; `change_set` says what a write touched.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -25,12 +25,6 @@ from app.domain.topics import TopicChoice
 
 class Change:
     """A change record."""
-
-    __slots__ = ()
-
-
-class Deletion(Change):
-    """A change that deletes what earlier ones wrote."""
 
     __slots__ = ()
 
@@ -286,14 +280,6 @@ class FactPut(Change):
 
 
 @dataclass(frozen=True, slots=True)
-class FactForgotten(Deletion):
-    """The deletion of a fact with all its versions; a text of that hash is not extracted again."""
-
-    fact_id: PassageId
-    text_hash: str
-
-
-@dataclass(frozen=True, slots=True)
 class ExtractionDone(Change):
     """A completed fact extraction from an exchange; `source_hash` identifies the text that was read."""
 
@@ -313,20 +299,6 @@ class MemoryPut(Change):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryForgotten(Deletion):
-    """The deletion of a saved text with its passage."""
-
-    memory_id: PassageId
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentsForgotten(Deletion):
-    """The removal of documents with their text and passages; they may be added again later."""
-
-    document_ids: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CoreMemoryPut(Change):
     """The text that is part of every prompt; the newest is current, older versions are kept.
 
@@ -336,13 +308,6 @@ class CoreMemoryPut(Change):
     text: str
     author: str
     made_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class CoreMemoryForgotten(Deletion):
-    """The deletion of earlier versions of the core memory, by their times."""
-
-    made_at: tuple[datetime, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,39 +374,6 @@ class FeedbackPut(Change):
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationForgotten(Deletion):
-    """The deletion of a conversation and everything derived from it; see `app.storage.deletion`.
-
-    Its uid is kept, so that an import does not bring it back unasked.
-    """
-
-    conversation_id: ConversationId
-
-
-@dataclass(frozen=True, slots=True)
-class MessagesForgotten(Deletion):
-    """The deletion of the content of messages and of everything derived from it.
-
-    The messages keep their places, so that links, branches and origins stay valid, unless it `removes`
-    them; then the branch of the message `shown` is shown, if the one shown so far is removed. `title`
-    replaces a title that was made from the conversation's text.
-    """
-
-    conversation_id: ConversationId
-    message_ids: tuple[MessageId, ...]
-    title: str
-    removes: bool = False
-    shown: MessageId | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ValueForgotten(Deletion):
-    """The removal of a text from wherever it is stored; see `app.storage.deletion.values`."""
-
-    value: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class UidsRestored(Change):
     """Uids of forgotten records that the user imports again; see `app.storage.tables.forgotten`."""
 
@@ -464,57 +396,3 @@ def is_background(changes: Iterable[Change]) -> bool:
     """Return whether changes come from a worker or an import, which can wait."""
     kinds = set(map(type, changes))
     return kinds == {PassagesPut} or not kinds.isdisjoint(_BY_BACKGROUND)
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeSet:
-    """Everything that one or more writes touched; empty sets mean untouched.
-
-    Attributes:
-        conversations: Rows of the conversation list: title, pin, archive, trash, tags, new ones; not
-            those that only got a message.
-        messages_in: Conversations whose tree or visible path changed.
-        turns_completed: Exchanges that have just become complete; they wake workers.
-        exchanges: Exchanges whose record changed: status, usage, problem or stored prompt.
-        settings: Keys of `appconfig`.
-        providers: Names of providers added, changed or removed.
-        presets: Uids of presets added, changed or removed.
-        projects: Uids of projects added, changed or removed.
-        routines: Uids of routines that were added, changed, removed or have a new state of a run.
-        passages: Whether passages were added or removed.
-        replaced_passages: Whether passages were replaced or changed, so that vectors are outdated.
-        vectors: Names of embedding spaces that got vectors or were emptied.
-        memory: Whether facts, memories, core memory, the profile or verdicts changed.
-        found_topics: Whether topics of conversations were found, named or chosen.
-        spend: Whether a request was recorded.
-    """
-
-    conversations: frozenset[ConversationId] = frozenset()
-    messages_in: frozenset[ConversationId] = frozenset()
-    turns_completed: frozenset[ExchangeId] = frozenset()
-    exchanges: frozenset[ExchangeId] = frozenset()
-    settings: frozenset[str] = frozenset()
-    providers: frozenset[str] = frozenset()
-    presets: frozenset[str] = frozenset()
-    projects: frozenset[str] = frozenset()
-    routines: frozenset[str] = frozenset()
-    passages: bool = False
-    replaced_passages: bool = False
-    vectors: frozenset[str] = frozenset()
-    memory: bool = False
-    found_topics: bool = False
-    spend: bool = False
-
-    @property
-    def topics(self) -> frozenset[str]:
-        """The names of the fields that are not empty, and the keys of the settings."""
-        touched = (each.name for each in fields(self) if getattr(self, each.name))
-        return self.settings.union(touched)
-
-    def __or__(self, other: "ChangeSet") -> "ChangeSet":
-        return ChangeSet(
-            *(getattr(self, each.name) | getattr(other, each.name) for each in fields(self))
-        )
-
-
-ChangeListener = Callable[[ChangeSet], None]

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.domain.ids import PassageId
-from app.domain.text import sanitize
-from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.text import content_hash, sanitize
+from app.domain.turns import estimate_tokens
 
 LINE_LIMIT_CHARS = 300
 

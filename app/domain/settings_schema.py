@@ -128,10 +128,7 @@ class Setting:
 
     def _refusal(self, value: object) -> InvalidSetting:
         shown = f"'{value}'" if isinstance(value, str) else _plain(value)
-        return InvalidSetting(
-            f"{self.key} cannot be {shown}",
-            f"Allowed: {self.allowed}",
-        )
+        return InvalidSetting(f"{self.key} cannot be {shown}", f"Allowed: {self.allowed}")
 
 
 def _number(value: float) -> str:

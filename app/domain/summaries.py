@@ -6,7 +6,7 @@ from datetime import datetime
 from app.domain.changes import PassagesPut, SummaryPut
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
-from app.domain.turn_text import text_passage
+from app.domain.turns import text_passage
 
 
 @dataclass(frozen=True, slots=True)

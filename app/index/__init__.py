@@ -1,14 +1,13 @@
 """Text index, vector index and ranking; both indexes can be rebuilt at any time.
 
-text_index        tantivy index, a document per message; `text_schema`, `text_query`,
-                  `text_snapshot`, `document_writer` and `index_folder` are its parts
+text_index        tantivy index, a document per message; `document_writer` (with the
+                  schema), `text_query`, `text_snapshot` and `index_folder` are its parts
 vector_index      all vectors of a space in memory, in blocks (`vector_block`)
 text_sync         brings the text index up to date with the database; `vector_sync` the vector
                   indexes; both run in a `follower`
-ranking           weighted features of words, context, meaning and `message_traits`
+ranking           weighted features of words, context, meaning and `message_traits`, which also recognize small talk
 relevance         calibrated likelihood that a hit answers the question
 question          parsing of questions, `named_questions` those that ask for days or for all facts; `query`
-                  parses the search language, `small_talk` recognizes messages and turns that state
-                  nothing
+                  parses the search language
 snippets          excerpts with marked words; `match_finder` finds the words
 """

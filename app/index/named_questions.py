@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
-from app.domain.wording import is_question
+from app.domain.text import is_question
 from app.index.question import without_answer_format, without_opening
 from app.language.date_phrases import Days, asked_days, is_relative
 from app.language.date_words import words_beside_dates
+from app.language.languages import STOP_WORDS, UNSPACED_STOP_WORDS, read_phrases, word_sets
 from app.language.sentences import unspaced_runs
-from app.language.word_lists import STOP_WORDS, UNSPACED_STOP_WORDS, read_phrases, word_sets
 
 _MOST_CHARS = 300  # a longer message says more
 _TALK = word_sets("talk")

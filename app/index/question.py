@@ -12,11 +12,11 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.domain.wording import count_words, is_question
-from app.index.small_talk import COURTESIES
+from app.domain.text import count_words, is_question
+from app.index.message_traits import COURTESIES
 from app.language.date_phrases import asks_for_time
+from app.language.languages import ALL_STOP_WORDS, read_phrases, word_sets
 from app.language.sentences import unspaced_runs
-from app.language.word_lists import ALL_STOP_WORDS, read_phrases, word_sets
 
 _NAME_WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.ids import PARTS_PER_PASSAGE, PartId
+from app.index.document_writer import label_number
 from app.index.message_traits import Traits
 from app.index.question import ParsedQuestion
-from app.index.text_schema import label_number
 from app.index.text_snapshot import CandidateTable, Ids
 
 FEATURES = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from app.domain.passages import SearchQuery
 from app.index.match_finder import WordMatch, word_finder
 from app.language.languages import language_of
-from app.language.plain_lines import strip_markdown
+from app.language.titles import strip_markdown
 
 SNIPPET_CHARS = 200
 

@@ -26,7 +26,15 @@ from app.domain.errors import IndexUnavailable
 from app.domain.ids import PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.translation import tr_noop
-from app.index.document_writer import PANIC, DocumentWriter, LocalWriter, ProcessWriter, WriterPanic
+from app.index.document_writer import (
+    FORMAT,
+    PANIC,
+    DocumentWriter,
+    LocalWriter,
+    ProcessWriter,
+    WriterPanic,
+    index_schema,
+)
 from app.index.index_folder import (
     IndexManifest,
     InvalidIndex,
@@ -38,7 +46,6 @@ from app.index.index_folder import (
     write_manifest,
 )
 from app.index.text_query import token_weights
-from app.index.text_schema import FORMAT, index_schema
 from app.index.text_snapshot import CandidateTable, ResolvedQuery, TextSnapshot
 
 _log = logging.getLogger(__name__)

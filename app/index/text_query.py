@@ -13,12 +13,11 @@ import numpy.typing as npt
 import tantivy
 from tantivy import Occur, Query
 
-from app.index.text_schema import BODY, COMPOUNDS, CONTEXT, KIND, PART, SURFACE, TITLE, WEIGHTS
+from app.index.document_writer import BODY, COMPOUNDS, CONTEXT, KIND, PART, SURFACE, TITLE, WEIGHTS
 from app.language.analyzer import AnalyzedWord, chunk_spans, chunk_terms, is_unspaced
 from app.language.date_terms import month_term
-from app.language.languages import COMPOUNDING, DEFAULT_LANGUAGE
+from app.language.languages import COMPOUNDING, DEFAULT_LANGUAGE, UNSPACED_STOP_WORDS
 from app.language.word_forms import normalize, written_form
-from app.language.word_lists import UNSPACED_STOP_WORDS
 
 _COMPOUND_WEIGHT = 0.5
 _PREFIX_WEIGHT = 0.4

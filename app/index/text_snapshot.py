@@ -12,8 +12,8 @@ from tantivy import Query
 
 from app.domain.ids import PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
+from app.index.document_writer import AFTER, BEFORE, KIND, LABEL, LEADS, PART, PASSAGE, TRAITS
 from app.index.text_query import QueryBuilder, QueryTerm
-from app.index.text_schema import AFTER, BEFORE, KIND, LABEL, LEADS, PART, PASSAGE, TRAITS
 from app.language.analyzer import query_languages, query_words, surface_words_of
 from app.language.date_terms import near_dates
 

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.passages import PassageText
 from app.index.follower import Follower, IsCancelled

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import StorageError
 from app.domain.ids import PassageId, part_id, part_number
 from app.domain.passages import Space

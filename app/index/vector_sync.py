@@ -12,7 +12,7 @@ from datetime import datetime
 
 import numpy as np
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import IndexUnavailable, StorageError
 from app.domain.ids import PARTS_PER_PASSAGE
 from app.domain.passages import Space

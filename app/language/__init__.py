@@ -1,13 +1,11 @@
 """Analysis of natural language: pure functions of text, without models and without storage.
 
-analyzer        words of any language as index terms (`word_forms`, `languages`)
+analyzer        words of any language as index terms (`word_forms`, `languages` with stop words)
 date_words      words of dates in ten languages, and texts as their symbols
 date_phrases    dates that a question names; whether a text tells or asks for a time
 date_terms      dates as index terms, and those near the dates of a query
-plain_lines     Markdown as plain text on one line
 sentences       plain sentences and weighted terms of Markdown text
-word_lists      stop words and function words, read from resources/language
 extractive      summaries made of a text's own sentences
-titles          the first words of a conversation, without its greeting
+titles          the first words of a conversation, without its greeting; plain text on one line
 statements      facts found by patterns in what users write about themselves
 """

@@ -19,7 +19,13 @@ from functools import cache
 from itertools import islice, pairwise
 
 from app.language.date_terms import month_term, written_date_terms
-from app.language.languages import COMPOUNDING, DEFAULT_LANGUAGE, is_stop_word, language_of
+from app.language.languages import (
+    COMPOUNDING,
+    DEFAULT_LANGUAGE,
+    UNSPACED_STOP_WORDS,
+    is_stop_word,
+    language_of,
+)
 from app.language.word_forms import (
     MAX_TERM_CHARS,
     normalize,
@@ -27,7 +33,6 @@ from app.language.word_forms import (
     surface_words,
     written_form,
 )
-from app.language.word_lists import UNSPACED_STOP_WORDS
 
 SLICE_CHARS = 32_768  # at most 64 KB of Latin, Greek or Cyrillic; about 3 ms
 COMPOUND_CHARS = 9  # words at least this long may be compounds ("Haustüren" is 9)

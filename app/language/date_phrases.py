@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from app.language.date_words import Symbol, may_tell_time, read_symbols, words_with_symbols
-from app.language.word_lists import word_sets
+from app.language.languages import word_sets
 
 Days = tuple[date, date]
 

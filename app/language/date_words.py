@@ -24,7 +24,7 @@ from datetime import date, timedelta
 from functools import cache
 from typing import Final, NamedTuple
 
-from app.language.word_lists import read_words
+from app.language.languages import read_words
 
 _CALENDAR: Final = read_words("calendar")
 _ADDED: Final = read_words("dates")

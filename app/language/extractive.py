@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.domain.text import one_line
-from app.domain.turn_text import TurnMarkdown
+from app.domain.turns import TurnMarkdown
+from app.language.languages import read_phrases
 from app.language.sentences import content_terms, shorten_middle, split_sentences
-from app.language.word_lists import read_phrases
 
 MODEL = "extractive"
 SENTENCE_LIMIT = 300

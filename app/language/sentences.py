@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from app.language.date_words import MONTHS
-from app.language.word_lists import FUNCTION_CHARACTERS, FUNCTION_WORDS, word_sets
+from app.language.languages import FUNCTION_CHARACTERS, FUNCTION_WORDS, word_sets
 
 # A regular expression keeps the interpreter locked while it runs, so strings are short.
 _LINE_LIMIT_CHARS = 2_000

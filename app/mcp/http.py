@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.translation import tr
 from app.mcp.memory_tools import McpTools
 from app.mcp.server import memory_server

@@ -8,7 +8,7 @@ from app.domain.conversations import Role
 from app.domain.passages import PassageKind
 from app.domain.recall import QuoteUnit
 from app.domain.results import FoundAnswer, SearchResult
-from app.domain.wording import is_question
+from app.domain.text import is_question
 from app.memory.quotation import CUT, excerpt
 from app.memory.recall_search import PreparedQuery, prepare
 from app.memory.retrieved import quotable

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.storage.engine.store import Store
 
 K = TypeVar("K")

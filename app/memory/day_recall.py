@@ -14,9 +14,9 @@ from app.domain.recall import RetrievedConversation, Verdict
 from app.index.query import within_days
 from app.index.ranking import Ranked
 from app.language.date_phrases import Days
+from app.memory.boundaries import SearchScope
 from app.memory.recall_search import PreparedQuery
 from app.memory.retrieved import SURE, named_conversation, retrieved_exchanges
-from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages
 from app.storage.tables.recall_reads import PassageHeader, RecallReads

@@ -1,6 +1,9 @@
 """Embedder selection: the embedders that the settings name, for new vectors and for questions.
 
 A choice is `builtin`, `builtin-multilingual`, `onnx:FOLDER` or `PROVIDER:MODEL`.
+
+The multilingual one is suggested where the English one cannot read the library. A new library has it from the start
+if the user's system is not in English.
 """
 
 import math
@@ -16,17 +19,24 @@ from app.domain.errors import ConsentMissing, EmbedderUnavailable, KnownError, S
 from app.domain.passages import Space
 from app.domain.ports import Embedder
 from app.domain.settings_schema import setting_for
-from app.domain.translation import tr
+from app.domain.translation import ENGLISH, format_percent, system_language, tr
+from app.language.languages import is_english
 from app.providers.configuration import ProviderConfig
 from app.providers.embedders.local import LocalEmbedder
-from app.providers.embedders.rate_limiter import RateLimiter
-from app.providers.embedders.remote import BATCH_LIMIT_S, MAX_INPUTS, QUERY_LIMIT_S, RemoteEmbedder
+from app.providers.embedders.remote import (
+    BATCH_LIMIT_S,
+    MAX_INPUTS,
+    QUERY_LIMIT_S,
+    RateLimiter,
+    RemoteEmbedder,
+)
 from app.providers.embedders.remote_models import embedding_models, remote_model
 from app.providers.http.base_url import BaseUrl
 from app.providers.http.loop_thread import EventLoopThread
 from app.providers.pricing.prices import OwnPrices, PriceList
 from app.providers.registry import ProviderRegistry
 from app.storage.engine.store import Store
+from app.storage.tables.passages import Passages
 from app.storage.tables.settings import Settings
 
 BUILT_IN = "builtin"
@@ -313,3 +323,60 @@ def _folder(value: str) -> Path:
             "Enter an absolute path, such as onnx:/home/me/models/my-model.",
         )
     return folder
+
+
+_SAMPLE = 400  # exchanges; the share is then within .05 of the truth
+_FEWEST_MESSAGES = 20  # of known language, before a share says anything
+_FOREIGN_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSuggestion:
+    """An embedder that suits the library better, and why."""
+
+    choice: str
+    reason: str
+
+
+class EmbedderSuggestions:
+    """Suggests an embedder until the user has dismissed that. Blocking."""
+
+    def __init__(
+        self, settings: Settings, embedders: EmbedderDirectory, passages: Passages
+    ) -> None:
+        self._settings = settings
+        self._embedders = embedders
+        self._passages = passages
+
+    def read(self) -> EmbedderSuggestion | None:
+        """Return what to suggest now; None if the embedder suits or the user dismissed it.
+
+        Judged by a sample of the messages, in some 30 ms.
+        """
+        is_wanted = self._settings.flag("suggest_embedder")
+        if not is_wanted or self._settings.text("embedder") != BUILT_IN:
+            return None
+        judged = [is_english(text) for text in self._passages.sample_messages(_SAMPLE)]
+        known = [each for each in judged if each is not None]
+        share = known.count(False) / max(1, len(known))
+        if len(known) < _FEWEST_MESSAGES or share < _FOREIGN_SHARE:
+            return None
+        reason = tr(
+            "{share} of your messages are not in English, but search by meaning uses a model that reads only English. Another one, which reads some 100 languages, is built in."
+        ).format(share=format_percent(share))
+        return EmbedderSuggestion(MULTILINGUAL, reason)
+
+    def accept(self, suggestion: EmbedderSuggestion) -> None:
+        """Make the suggested embedder the chosen one; raises StorageError."""
+        self._embedders.choose(suggestion.choice)
+
+    def dismiss(self) -> None:
+        """Suggest no embedder any more; raises StorageError."""
+        self._settings.set("suggest_embedder", value=False)
+
+
+def choose_first_embedder(settings: Settings) -> None:
+    """Choose the embedder of a new library by the language of the user's system."""
+    if system_language() != ENGLISH:
+        for key in ("embedder", "embedder_before"):
+            settings.set(key, MULTILINGUAL)

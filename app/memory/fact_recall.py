@@ -10,13 +10,11 @@ from app.domain.passages import PassageKind
 from app.domain.recall import RetrievedFact
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
-from app.memory.boundaries import Boundary
+from app.memory.boundaries import Boundary, SearchScope
 from app.memory.query_vectors import QueryVector
 from app.memory.recall_search import PreparedQuery, best_by_passage, ranked_in, shifted
-from app.memory.retrieval import SPARE, Retrieval, refused
-from app.memory.retrieved import match_score
+from app.memory.retrieved import SPARE, Retrieval, match_score, refused
 from app.memory.search import SearchService
-from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts, KnownFact
 from app.storage.tables.memories import ArchivalMemories

@@ -16,7 +16,7 @@ from app.domain.recall import (
 )
 from app.language.sentences import content_terms
 from app.memory import recalled_text
-from app.memory.fact_matching import may_be_same
+from app.memory.facts import may_be_same
 from app.memory.recalled_text import size_of
 from app.memory.token_budget import TokenBudget
 

@@ -10,11 +10,10 @@ from app.domain.passages import PassageKind
 from app.domain.recall import RetrievedConversation, Verdict
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
-from app.memory.boundaries import Boundary
+from app.memory.boundaries import Boundary, SearchScope
 from app.memory.recall_search import PreparedQuery, ranked_in
 from app.memory.retrieved import SURE, named_conversation, retrieved_exchanges
 from app.memory.search import SearchService
-from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages import Passages

@@ -15,7 +15,7 @@ from app.domain.recall import (
     RetrievedMessage,
     SegmentContext,
 )
-from app.memory.retrieval import SPARE, with_spare
+from app.memory.retrieved import SPARE, with_spare
 
 _T = TypeVar(
     "_T",

@@ -16,8 +16,8 @@ from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
 from app.domain.ids import ExchangeId
 from app.index.query import parse_query
 from app.memory.explain import Explainer
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.settings import Settings

@@ -23,11 +23,11 @@ from app.domain.profile import (
     supported_lines,
     text_key,
 )
-from app.domain.turn_text import content_hash
+from app.domain.text import content_hash
 from app.memory.profile_lines import LASTING, ProfileBasis, lines_of_text
 from app.memory.user_texts import later_than, version_at
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.facts import Facts
 from app.storage.tables.profile import ProfileRows
 from app.storage.tables.projects import stored_projects

@@ -22,7 +22,7 @@ from app.domain.profile import (
 )
 from app.domain.text import clean
 from app.language.sentences import content_terms, split_words
-from app.memory.fact_matching import distinguishing_words
+from app.memory.facts import distinguishing_words
 
 LASTING = (
     FactCategory.IDENTITY,

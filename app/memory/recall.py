@@ -29,11 +29,10 @@ from app.domain.results import FoundAnswer, SearchResult
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
 from app.memory.answers import quoted_answers
-from app.memory.boundaries import Boundary
-from app.memory.document_recall import DocumentRecall
+from app.memory.boundaries import Boundary, SearchScope
 from app.memory.fact_recall import STATEMENT_LOG_ODDS, FactRecall
 from app.memory.mentions import MentionReader
-from app.memory.named_recall import NamedRecall
+from app.memory.named_recall import DocumentRecall, NamedRecall
 from app.memory.recall_search import (
     PreparedQuery,
     best_by_passage,
@@ -44,10 +43,18 @@ from app.memory.recall_search import (
     with_feedback_and_age,
 )
 from app.memory.results import ResultBuilder
-from app.memory.retrieval import SPARE, Retrieval, refused, with_pins, with_spare
-from app.memory.retrieved import match_score, quotable, retrieved_exchanges, retrieved_messages
+from app.memory.retrieved import (
+    SPARE,
+    Retrieval,
+    match_score,
+    quotable,
+    refused,
+    retrieved_exchanges,
+    retrieved_messages,
+    with_pins,
+    with_spare,
+)
 from app.memory.search import SearchService
-from app.memory.search_scope import SearchScope
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages import Passages

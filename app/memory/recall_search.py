@@ -17,18 +17,18 @@ from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
 from app.domain.ids import PassageId, part_number, passage_id_of
 from app.domain.passages import PassageKind, PassageText, SearchQuery
 from app.domain.recall import RecentTurn, Verdict
+from app.domain.text import question_share
 from app.domain.translation import format_percent, tr_noop
-from app.domain.wording import question_share
 from app.index.id_set import IdSet
+from app.index.message_traits import is_non_answer, is_small_talk
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked
 from app.index.relevance import answer_log_odds, sigmoid
-from app.index.small_talk import is_non_answer, is_small_talk
 from app.language.analyzer import is_one_character_word, surface_words_of
 from app.language.sentences import content_terms, ends_with_question_mark
+from app.memory.boundaries import CANDIDATES, SearchScope
 from app.memory.query_vectors import QueryVector
 from app.memory.search import SearchService, with_any_word
-from app.memory.search_scope import CANDIDATES, SearchScope
 from app.storage.tables.passages import Passages
 
 _MESSAGES_A_PASSAGE = 2

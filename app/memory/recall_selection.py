@@ -30,20 +30,20 @@ from app.memory.growing_quotation import (
     quotation_of_summary,
     quotation_of_turn,
 )
-from app.memory.recall_budget import budget_share
-from app.memory.recall_items import ItemList, Source
-from app.memory.recall_refusals import (
+from app.memory.recall_items import (
     IN_PROMPT,
     LEFT_OUT,
     NOT_THIS_TIME,
     QUOTED,
     SUMMARY_ALONE,
+    ItemList,
     Refusals,
     SelectionContext,
+    Source,
     is_by_summary,
 )
 from app.memory.recalled_text import cut_at_sentence, size_of
-from app.memory.token_budget import RecallRoom, TokenBudget, tokens_of
+from app.memory.token_budget import RecallRoom, TokenBudget, budget_share, tokens_of
 
 _MIN_EXCERPT_BYTES = 80  # of an earlier message; less than a sentence says nothing
 _MAX_HINTS = 3

@@ -19,12 +19,16 @@ from app.index.relevance import Background, with_relevance
 from app.index.text_index import TantivyTextIndex
 from app.index.text_snapshot import CandidateTable
 from app.index.text_sync import TextIndexSync
-from app.memory.boundaries import Boundaries, Boundary
+from app.memory.boundaries import Boundaries, Boundary, PassagePools, SearchScope, read_pools
 from app.memory.cached_reads import CachedReads
 from app.memory.query_vectors import QueryTokens, QueryVector
-from app.memory.result_merging import SIDE_KINDS, fused_with_cosine, merge_side_results, side_limit
-from app.memory.results import ResultBuilder
-from app.memory.search_scope import PassagePools, SearchScope, read_pools
+from app.memory.results import (
+    SIDE_KINDS,
+    ResultBuilder,
+    fused_with_cosine,
+    merge_side_results,
+    side_limit,
+)
 from app.memory.vector_search import VectorSearch
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages

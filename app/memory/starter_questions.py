@@ -6,10 +6,9 @@ from functools import cache
 
 from app.domain.conversations import Conversation, TitleOrigin
 from app.domain.ids import ConversationId
+from app.domain.text import is_question
 from app.domain.translation import language
-from app.domain.wording import is_question
-from app.language.languages import DEFAULT_LANGUAGE, language_of
-from app.language.word_lists import read_lines
+from app.language.languages import DEFAULT_LANGUAGE, language_of, read_lines
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.recall_reads import RecallReads

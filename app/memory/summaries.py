@@ -11,8 +11,8 @@ from app.domain.errors import InvalidInput
 from app.domain.facts import BY_USER
 from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.memory.user_texts import checked_text, later_than, version_at
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.passages import Passages

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import Cancelled, IndexUnavailable, KnownError
 from app.domain.passages import Space
 from app.domain.ports import Embedder, TokenVectors, token_embedder
@@ -20,8 +20,8 @@ from app.index.space_traits import SpaceTraits
 from app.index.token_sync import TokenIndexSync
 from app.index.vector_index import ExactVectorIndex
 from app.index.vector_sync import VectorIndexSync
+from app.memory.coverage import EmbeddingCoverage
 from app.memory.embedders import EmbedderDirectory
-from app.memory.overview import EmbeddingCoverage
 from app.memory.query_vectors import QueryTokens, QueryVector, QuestionEmbedder
 from app.memory.space_measurements import MEASURE_LIMIT_S, SpaceMeasurements
 from app.providers.embedders.local import LocalEmbedder

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.providers.vendors.local_servers import USUAL_PORTS
+from app.providers.vendors.model_list import USUAL_PORTS
 
 _LOCAL_TITLES = {
     "ollama": "Ollama", "lm-studio": "LM Studio", "llama.cpp": "llama.cpp", "vllm": "vLLM",

@@ -16,7 +16,7 @@ from app.domain.chat import UNKNOWN_WINDOW_TOKENS, ModelRef
 from app.domain.errors import ContextTooLong, InvalidInput, KnownError, NotFound, Unreachable
 from app.providers.http.json_fields import json_object
 from app.providers.registry import ProviderRegistry
-from app.providers.vendors.server_window import ServerWindow, server_window
+from app.providers.vendors.model_list import ServerWindow, server_window
 from app.storage.tables.settings import Settings
 
 _OWN, _REFUSED = "own_windows", "refused_windows"

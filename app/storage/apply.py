@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from app.domain import codec
-from app.domain.changes import (
-    Change,
+from app.domain.changes import Change
+from app.domain.deletions import (
     ConversationForgotten,
     CoreMemoryForgotten,
     Deletion,
@@ -47,9 +47,8 @@ from app.storage.tables.fact_visibility import (
 from app.storage.tables.forgotten import FORGOTTEN_UIDS, keep_uids, keep_uids_of_conversations
 from app.storage.tables.memories import MEMORIES, delete_wordings
 from app.storage.tables.passage_rows import PASSAGES
-from app.storage.tables.presets import PRESETS
 from app.storage.tables.profile import PROFILES, drop_unsupported_lines
-from app.storage.tables.projects import PROJECTS
+from app.storage.tables.projects import PRESETS, PROJECTS
 from app.storage.tables.prompts import PROMPTS
 from app.storage.tables.routines import ROUTINES
 from app.storage.tables.settings import PROBES, SETTINGS_TABLES

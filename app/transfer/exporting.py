@@ -12,21 +12,20 @@ from app.domain.conversations import Conversation
 from app.domain.errors import InvalidInput, StorageError
 from app.domain.ids import new_uid
 from app.domain.transfer import ExportReport, PortableSummary
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.safety.attachments import hashes_in, names_of
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.portable_reads import portable_origins
 from app.storage.tables.summaries import Summaries, Summary
 from app.system.paths import refuse_data_directory
+from app.transfer.derived import portable_presets, portable_profile
 from app.transfer.facts import portable_facts
 from app.transfer.files_beside import write_files_beside
 from app.transfer.json_format import Exported, ExportHead, write_json
 from app.transfer.library import portable_library
 from app.transfer.markdown import write_markdown
-from app.transfer.presets import portable_presets
-from app.transfer.profile import portable_profile
 from app.transfer.turns import portable_turns
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from app.domain.changes import Change, FactPut
 from app.domain.facts import BY_IMPORT, Fact, FactCategory, FactVersion
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, derived_uid
+from app.domain.text import content_hash
 from app.domain.transfer import ImportedConversation, PortableFact, PortableFactVersion
-from app.domain.turn_text import content_hash
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts, fact_changes

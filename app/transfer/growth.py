@@ -34,9 +34,7 @@ def may_grow(
 
 
 def has_grown(
-    found: ImportedConversation,
-    known: Mapping[str, MessageId],
-    stored: Mapping[MessageId, Message],
+    found: ImportedConversation, known: Mapping[str, MessageId], stored: Mapping[MessageId, Message]
 ) -> bool:
     """Return whether any of the messages that may have grown has, or was continued before."""
     return any(

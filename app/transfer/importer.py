@@ -7,9 +7,9 @@ from itertools import chain
 from operator import add
 from typing import NamedTuple
 
+from app.domain.change_set import ChangeSet
 from app.domain.changes import (
     Change,
-    ChangeSet,
     ConversationEdited,
     ConversationPut,
     ExchangePut,
@@ -31,14 +31,14 @@ from app.domain.conversations import (
 from app.domain.ids import ConversationId, MessageId
 from app.domain.passages import PassageKind
 from app.domain.transfer import AddedConversation, ImportedConversation, ImportedMessage
-from app.domain.turn_text import turn_passage
-from app.domain.turns import calculate_exchanges
+from app.domain.turns import calculate_exchanges, turn_passage
 from app.language.titles import first_words
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.forgotten import forgotten_uids
 from app.storage.tables.passages import Passages
 from app.storage.tables.summaries import Summaries
+from app.transfer.derived import imported_summary_changes, known_uids
 from app.transfer.existing import (
     ConversationKey,
     ExistingConversation,
@@ -54,8 +54,6 @@ from app.transfer.existing import (
     visible_leaf,
 )
 from app.transfer.growth import addition_to, has_grown, may_grow
-from app.transfer.presets import known_uids
-from app.transfer.summaries import imported_summary_changes
 from app.transfer.turns import imported_exchanges, imported_extractions, with_records
 
 

@@ -29,7 +29,8 @@ from app.domain.presets import free_name
 from app.domain.projects import Project, project_problem
 from app.domain.routines import Routine, routine_problem
 from app.domain.settings_schema import SETTINGS
-from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.text import content_hash
+from app.domain.turns import estimate_tokens
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.forgotten import forgotten_uids
@@ -39,7 +40,7 @@ from app.storage.tables.projects import stored_projects
 from app.storage.tables.routines import RoutineRows
 from app.storage.tables.settings import PROBES, Settings
 from app.storage.work.queue import FACTS, SUMMARIES
-from app.transfer.topics import import_topics, portable_topics
+from app.transfer.derived import import_topics, portable_topics
 
 _ALL = 1_000_000
 _OF_THIS_LIBRARY = frozenset(

@@ -35,12 +35,11 @@ from app.providers.pricing.usage import UsageEstimator
 from app.providers.registry import OpenProviders, ProviderRegistry
 from app.providers.remote_provider import RemoteProvider
 from app.providers.windows import ModelWindows
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
 from app.workers.job import Blocked, IsCancelled
-from app.workers.json_output import Schema, find_object, strict
-from app.workers.prompts import Prompt, with_json_reminder, with_schema
+from app.workers.prompts import Prompt, Schema, find_object, strict, with_json_reminder, with_schema
 from app.workers.spend_limits import MaxUsage, Reservation, SpendLimits, may_be_paid
 
 _log = logging.getLogger(__name__)
@@ -277,8 +276,7 @@ class BackgroundModel:
             base_url = config.url()
         except (NotFound, KnownError) as error:
             raise Blocked(
-                f"'{ref}' cannot do background work: {error.title}",
-                error.hint,
+                f"'{ref}' cannot do background work: {error.title}", error.hint
             ) from error
         if lacks_consent(self._settings, ref, config):
             raise Blocked(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
 from app.domain.translation import tr, trn
@@ -16,7 +16,7 @@ from app.storage.tables.attempts import Attempts, FailedItems
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.workers.background_model import MODEL_KEYS, ModelClient
-from app.workers.job import ActiveEmbedder, Clock, Job, OpenConversation
+from app.workers.job import ActiveEmbedder, Clock, Job, OpenConversation, UiPriority
 from app.workers.jobs import JobParts, build_jobs, embedding_pipeline
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from app.workers.jobs.part_reader import READERS, NearestFacts, PartReader
@@ -24,7 +24,6 @@ from app.workers.loop import StatusListener, WorkerLoop
 from app.workers.retries import Jitter, full_jitter
 from app.workers.spend_limits import SpendLimits
 from app.workers.status_text import blocked_text, waiting_text
-from app.workers.ui_priority import UiPriority
 
 if TYPE_CHECKING:
     from app.index.token_sync import TokenIndexSync
@@ -259,8 +258,7 @@ class WorkerBoard:
     def _worker(self, name: WorkerName) -> WorkerLoop[Any, Any]:
         if (worker := self._workers.get(name)) is None:
             raise NotFound(
-                f"There is no worker '{name}'",
-                f"There are: {', '.join(self._workers)}.",
+                f"There is no worker '{name}'", f"There are: {', '.join(self._workers)}."
             )
         return worker
 

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.domain.changes import DocumentsForgotten
+from app.domain.deletions import DocumentsForgotten
 from app.domain.documents import AddedPath, DocumentStatus, ListedDocument
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.passages import PassageKind

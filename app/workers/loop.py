@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Generic
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import Cancelled, StorageError
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
 from app.storage.tables.attempts import Attempts

@@ -286,10 +286,7 @@ class BackgroundModelChoice:
             )
         config = self._registry.config(ref.provider)
         if not ref.model or any(character.isspace() for character in ref.model):
-            raise InvalidInput(
-                f"'{model}' does not name a model",
-                "Write PROVIDER:MODEL.",
-            )
+            raise InvalidInput(f"'{model}' does not name a model", "Write PROVIDER:MODEL.")
         return ref, config
 
 

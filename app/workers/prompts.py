@@ -1,12 +1,13 @@
-"""Prompts of background work: the templates in resources/prompts, with history as a quotation.
+"""Prompts of background work: the templates in resources/prompts, with history as a quotation; JSON in answers.
 
 A template has two parts separated by a line `---`: the instructions, and a reminder after the
 quotation. `$quotation` stands for the paragraph that explains quotations.
 """
 
 import json
+import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -74,3 +75,91 @@ def with_json_reminder(prompt: Prompt) -> Prompt:
 @cache
 def _file(name: str) -> str:
     return (_FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+
+
+Schema = Mapping[str, Any]
+
+_BEGINNING = re.compile(r"\{")
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_MOST_BEGINNINGS = 200
+_TYPES: Mapping[str, Callable[[object], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "null": lambda value: value is None,
+}
+
+
+def list_of(*required: str, **members: Schema) -> Schema:
+    """Return the schema of a list of objects with these members; all are required by default."""
+    row = {"type": "object", "properties": members, "required": list(required or members)}
+    return {"type": "array", "items": row}
+
+
+def list_schema(name: str, /, **members: Schema) -> Schema:
+    """Return the schema of an object whose member `name` is a list of objects with these members."""
+    return {"type": "object", "properties": {name: list_of(**members)}, "required": [name]}
+
+
+def find_object(text: str, schema: Schema) -> dict[str, Any] | None:
+    """Return the first JSON object in `text` that fits `schema`, None if there is none.
+
+    Code fences, text around it and trailing commas are ignored. Supported keywords of JSON schema:
+    type (one or several), enum, required, properties, items. Unknown members are kept.
+    """
+    for candidate in _objects(text):
+        if fits(candidate, schema):
+            return candidate
+    return None
+
+
+def fits(value: object, schema: Schema) -> bool:
+    """Return whether a value fits a schema, by the supported keywords."""
+    kinds = schema.get("type")
+    if kinds is not None:
+        names = [kinds] if isinstance(kinds, str) else kinds
+        if not any(_TYPES[name](value) for name in names):
+            return False
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    if isinstance(value, dict):
+        if not all(name in value for name in schema.get("required", ())):
+            return False
+        properties = schema.get("properties", {})
+        return all(fits(value[name], each) for name, each in properties.items() if name in value)
+    if isinstance(value, list) and "items" in schema:
+        return all(fits(each, schema["items"]) for each in value)
+    return True
+
+
+def strict(schema: Schema) -> Schema:
+    """Return a schema in the form that servers enforce: each member required, no others allowed.
+
+    Members that were optional should allow null. Source:
+    platform.openai.com/docs/guides/structured-outputs#supported-schemas.
+    """
+    made = dict(schema)
+    if "properties" in made:
+        made["properties"] = {name: strict(each) for name, each in made["properties"].items()}
+        made["required"] = list(made["properties"])
+        made["additionalProperties"] = False
+    if "items" in made:
+        made["items"] = strict(made["items"])
+    return made
+
+
+def _objects(said: str) -> Iterator[dict[str, Any]]:
+    decoder = json.JSONDecoder(strict=False)
+    for text in (said, _TRAILING_COMMA.sub(r"\1", said)):
+        for number, match in enumerate(_BEGINNING.finditer(text)):
+            if number == _MOST_BEGINNINGS:
+                break
+            try:
+                value, _ = decoder.raw_decode(text, match.start())
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                yield value

@@ -13,8 +13,8 @@ from app.domain.changes import SpendAdded, SpendReleased, SpendReserved
 from app.domain.errors import Cancelled, ConnectionLost, KnownError, StorageError, TimedOut
 from app.domain.ids import new_uid
 from app.domain.translation import day_start, month_start, next_day, next_month, tr_noop
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.workers.job import Blocked

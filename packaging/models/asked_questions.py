@@ -25,9 +25,9 @@ from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked, rank
 from app.index.relevance import lacks, signals
 from app.language.languages import is_english
+from app.memory.boundaries import SearchScope
 from app.memory.embedders import MULTILINGUAL
 from app.memory.search import RankingInput
-from app.memory.search_scope import SearchScope
 from tests.bench.evaluation import (
     Evaluation,
     Question,

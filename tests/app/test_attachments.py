@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat import attached_images
-from app.chat.attached_images import AttachedImages
+from app.chat import request_builder
 from app.chat.library import Library
+from app.chat.request_builder import AttachedImages
 from app.check import check
 from app.domain.attachments import (
     FILE_MAX_BYTES,
@@ -31,7 +31,7 @@ from app.domain.chat import ModelRef
 from app.domain.conversations import Attachment, Block, Draft, Image, Message, Role, Text
 from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId, MessageId
-from app.domain.turn_text import turn_passage
+from app.domain.turns import turn_passage
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import UNREFERENCED_FOR_S, AttachmentFiles, remove_unreferenced
@@ -480,7 +480,7 @@ def test_images_beyond_the_limit_are_left_out_in_large_steps(
     files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else each further image would change what the request before it began with."""
-    monkeypatch.setattr(attached_images, "_MAX_BYTES", 4_000)
+    monkeypatch.setattr(request_builder, "_MAX_BYTES", 4_000)
     hashes = [files.put(bytes([number]) * 1_000) for number in range(12)]
     load = AttachedImages(files, lambda _: None)
     messages = [

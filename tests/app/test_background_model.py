@@ -34,8 +34,7 @@ from app.storage.tables.spending import Spending
 from app.system.keys import KeyStore
 from app.workers.background_model import CONSENTS, Answer, BackgroundModel, UnusableAnswer
 from app.workers.job import Blocked
-from app.workers.json_output import Schema, find_object, fits
-from app.workers.prompts import Prompt, Quoted, fill_prompt, with_schema
+from app.workers.prompts import Prompt, Quoted, Schema, fill_prompt, find_object, fits, with_schema
 from tests.fakes.jobs import count_rows
 from tests.fakes.loopback import Loopback, Seen
 from tests.fakes.loopback_script import Step, error, finish, hang_up, stall, text, thinking, usage

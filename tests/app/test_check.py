@@ -8,7 +8,7 @@ import pytest
 
 from app import check as check_module
 from app.check import CheckControl, check
-from app.domain import changes
+from app.domain import changes, deletions
 from app.domain.conversations import Message, Role, Text
 from app.domain.errors import Cancelled
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory, MemoryWrite
@@ -270,11 +270,11 @@ def test_normal_use_and_branches_leave_no_problem(store: Store, tmp_path: Path) 
     store.save(changes.ConversationEdited(private.conversation.id, deleted_at=AT))
     journal_reply(store, running.exchanges[0], store.ids.message(), "Because")
     store.save(
-        changes.ConversationForgotten(new_conversation(store, "never written").conversation.id)
+        deletions.ConversationForgotten(new_conversation(store, "never written").conversation.id)
     )
     gone = add_conversation(store, "gone", "and away")
     store.save(changes.TagsChanged(gone.conversation.id, ("x",)))
-    store.save(changes.ConversationForgotten(gone.conversation.id))
+    store.save(deletions.ConversationForgotten(gone.conversation.id))
     assert check(store).problems == ()
     with opened(killed(store, tmp_path / "killed")) as again:
         assert check(again).problems == ()

@@ -33,7 +33,7 @@ from app.domain.routines import Outcome as RunOutcome
 from app.domain.routines import Routine, RoutineRun
 from app.domain.workers import WorkerName
 from app.storage.deletion.forget import value_places
-from app.storage.engine.times import now
+from app.storage.engine.ids import now
 from app.storage.tables.facts import FactFilter
 from app.storage.tables.prompts import Feedback
 from app.system.paths import DataPaths

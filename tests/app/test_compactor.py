@@ -11,10 +11,9 @@ from app.domain.changes import ExchangePut, PromptStored, SpendAdded
 from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
-from app.domain.turn_text import TurnMarkdown
+from app.domain.turns import TurnMarkdown
 from app.domain.workers import WorkerName
-from app.memory.compaction import message_tokens
-from app.memory.context_plan import compaction_part
+from app.memory.context_plan import compaction_part, message_tokens
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries

@@ -37,15 +37,19 @@ from app.domain.recall import (
 )
 from app.domain.settings_schema import SETTINGS as SETTINGS_TABLE
 from app.domain.settings_schema import SettingPage
-from app.memory.compaction import KeptTurns, compacted, kept_tokens, message_tokens, prompt_ceiling
 from app.memory.context_plan import (
     ContextPlan,
+    KeptTurns,
     PromptInput,
+    compacted,
     compaction_block,
     compaction_part,
     fixed_parts,
+    kept_tokens,
+    message_tokens,
     part_of,
     plan_context,
+    prompt_ceiling,
     recalled_block,
     system_text,
 )

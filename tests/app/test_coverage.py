@@ -15,7 +15,7 @@ from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind, SpaceUse
 from app.domain.workers import WorkerName
 from app.memory.coverage import TurnSearchStatus
-from app.storage.engine.times import now
+from app.storage.engine.ids import now
 from app.storage.tables.attempts import Attempts
 from tests.fakes.command_line import CommandLine
 from tests.fakes.jobs import until

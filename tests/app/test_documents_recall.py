@@ -19,7 +19,7 @@ from app.domain.passages import PassageKind
 from app.domain.projects import Project, RecallRule
 from app.domain.recall import PlanPartKind, RecalledItem, RecallLayer, StoredPrompt
 from app.domain.settings_schema import SettingValue
-from app.domain.turn_text import RECALL_MODEL
+from app.domain.turns import RECALL_MODEL
 from app.mcp.access import Access
 from app.memory.recalled_text import cited_items
 from app.providers.vendors.recall import RecallModel

@@ -11,13 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain import codec
-from app.domain.changes import (
-    Change,
-    MessagesAdded,
-    SettingPut,
-    SpendReleased,
-    SummaryPut,
-)
+from app.domain.changes import Change, MessagesAdded, SettingPut, SpendReleased, SummaryPut
 from app.domain.conversations import Block, Exchange, Message, Role, Text, ToolResult, Usage
 from app.domain.ids import ConversationId, MessageId
 from tests.fakes.values import values

@@ -30,14 +30,8 @@ from app.domain.ids import (
     part_number,
     passage_id_of,
 )
-from app.domain.turn_text import (
-    RECALL_MODEL,
-    content_hash,
-    estimate_tokens,
-    turn_parts,
-    turn_passage,
-    turn_text,
-)
+from app.domain.text import content_hash
+from app.domain.turns import RECALL_MODEL, estimate_tokens, turn_parts, turn_passage, turn_text
 from tests.fakes.values import TEXTS, values
 
 Placed = tuple[MessageId, int, Role, str | None, Sequence[Block]]

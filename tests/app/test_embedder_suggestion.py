@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.bootstrap import RunMode, build
-from app.memory.embedder_suggestion import EmbedderSuggestions
-from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
+from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory, EmbedderSuggestions
 from app.providers.registry import provider_registry
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from app.domain import errors
 from app.domain.passages import Space
 from app.domain.workers import UsageTotals
-from app.providers.embedders.rate_limiter import RateLimiter
-from app.providers.embedders.remote import RemoteEmbedder
+from app.providers.embedders.remote import RateLimiter, RemoteEmbedder
 from app.providers.embedders.remote_models import RemoteModel, remote_model
 from app.providers.http.base_url import check_base_url
 from app.providers.http.endpoint import Endpoint
 from app.providers.http.loop_thread import EventLoopThread
-from app.providers.pricing.estimated_tokens import estimated_spans, estimated_tokens, first_tokens
+from app.providers.pricing.usage import estimated_spans, estimated_tokens, first_tokens
 from app.system.keys import FoundKey, KeyLocation, Secret
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import KEY

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.chat.context_fetcher import FetchedContext
-from app.chat.problems import STOPPED
+from app.chat.reply import STOPPED
 from app.domain.errors import ImportRefused, KnownError, NotFound
 from app.domain.text import translate_lines
 from app.domain.translation import LANGUAGES, choose_language, in_english, tr_noop, translate_filled

@@ -8,7 +8,8 @@ import pytest
 
 from app.chat.planner import ExchangePlan
 from app.domain import codec
-from app.domain.changes import Change, ChangeSet, MessagesAdded, ReplyGrew
+from app.domain.change_set import ChangeSet
+from app.domain.changes import Change, MessagesAdded, ReplyGrew
 from app.domain.chat import (
     ChatRequest,
     Finished,

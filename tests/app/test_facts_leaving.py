@@ -5,10 +5,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from app.check import repair_rule, violations
-from app.domain.changes import ConversationEdited, FactForgotten, FactPut, PassagesPut
+from app.domain.changes import ConversationEdited, FactPut, PassagesPut
+from app.domain.deletions import FactForgotten
 from app.domain.facts import Fact
 from app.domain.passages import PassageKind
-from app.domain.turn_text import content_hash
+from app.domain.text import content_hash
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts

@@ -16,7 +16,7 @@ from app.chat.tools.conversations import ConversationTools
 from app.chat.tools.memory import MemoryTools
 from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.check import check
-from app.domain import changes
+from app.domain import changes, deletions
 from app.domain.chat import ChatRequest, TextDelta
 from app.domain.conversations import (
     FORGOTTEN,
@@ -32,7 +32,7 @@ from app.domain.facts import Fact, Memory
 from app.domain.ids import ConversationId, PassageId, new_uid
 from app.domain.passages import PassageKind
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
-from app.domain.turn_text import RECALL_MODEL, turn_passage
+from app.domain.turns import RECALL_MODEL, turn_passage
 from app.providers.vendors.recall import RecallModel
 from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints
 from app.storage.deletion.erasure import erase_bytes
@@ -153,7 +153,9 @@ class Book:
         for each in known:
             is_fact = isinstance(each, Fact)
             gone = (
-                changes.FactForgotten(each.id, "h") if is_fact else changes.MemoryForgotten(each.id)
+                deletions.FactForgotten(each.id, "h")
+                if is_fact
+                else deletions.MemoryForgotten(each.id)
             )
             self.store.save(gone, changes.PassagesPut((), (each.id,)))
         erase_bytes(self.store)
@@ -209,7 +211,7 @@ def test_every_quote_of_a_forgotten_conversation_is_redacted(book: Book, tmp_pat
     book.services.probes.add(f"Where is {CANARY}?", book.gone.exchanges[0].id)
     book.services.probes.add("coal prices", book.stays.exchanges[0].id)
 
-    book.store.save(changes.ConversationForgotten(book.gone.conversation.id))
+    book.store.save(deletions.ConversationForgotten(book.gone.conversation.id))
     after_kill = stored.killed(book.store, tmp_path / "killed")
     erase_bytes(book.store)
     book.services.index_sync.erase()
@@ -246,7 +248,7 @@ def test_every_quote_of_a_forgotten_conversation_is_redacted(book: Book, tmp_pat
 def test_moving_to_the_trash_and_forgetting_what_is_not_quoted_redact_nothing(book: Book) -> None:
     look_up_everything(book)
     before = book.texts()
-    book.store.save(changes.MemoryForgotten(PassageId(999_999)))
+    book.store.save(deletions.MemoryForgotten(PassageId(999_999)))
     book.store.save(changes.ConversationEdited(book.gone.conversation.id, deleted_at=AT))
     assert book.texts() == before
     assert CANARY not in book.call("conversation_search", book.asker, query="coal mine")[0].text
@@ -430,7 +432,7 @@ def test_a_late_edit_does_not_bring_a_forgotten_fact_or_memory_back(book: Book) 
     with stored.busy_writer(book.store):
         futures = [
             book.store.commit(
-                changes.FactForgotten(waiting.id, "h"), changes.PassagesPut((), (waiting.id,))
+                deletions.FactForgotten(waiting.id, "h"), changes.PassagesPut((), (waiting.id,))
             ),
             book.store.commit(*fact_changes(replace(waiting, pinned=True))),
         ]

@@ -33,11 +33,11 @@ from app.domain.recall import (
     RecallLayer,
     StoredPrompt,
 )
-from app.domain.turn_text import content_hash
+from app.domain.text import content_hash
 from app.memory.core_memory import CoreMemoryService
 from app.storage.deletion.forget import forget_messages, forget_turn
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.safety.backup import make_backup
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.passages import Passages

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from app.check import check
-from app.domain.changes import FactForgotten, PassagesPut, SummaryPut
+from app.domain.changes import PassagesPut, SummaryPut
+from app.domain.deletions import FactForgotten
 from app.domain.ids import ConversationId
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.domain.changes import ConversationEdited, ConversationForgotten, TagsChanged
+from app.domain.changes import ConversationEdited, TagsChanged
 from app.domain.conversations import Exchange, ExchangeStatus, Role, Text, TitleOrigin
+from app.domain.deletions import ConversationForgotten
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.transfer import ImportedConversation, ImportedMessage, PortableSummary

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.index.message_traits import is_non_answer, is_small_talk
 from app.index.named_questions import asks_about_user, days_asked_about, days_searched_for
 from app.index.question import parse_question, strip_request
-from app.index.small_talk import is_non_answer, is_small_talk
 from tests.fakes.language import CASES
 from tests.fakes.values import TEXTS
 

@@ -9,18 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.ids import PartId, part_id
+from app.index.document_writer import label_number
 from app.index.message_traits import NEAR, Traits
 from app.index.question import ParsedQuestion, parse_question
-from app.index.ranking import (
-    FEATURES,
-    Nearness,
-    Ranked,
-    context_parts,
-    features,
-    rank,
-    weights,
-)
-from app.index.text_schema import label_number
+from app.index.ranking import FEATURES, Nearness, Ranked, context_parts, features, rank, weights
 from app.index.text_snapshot import CandidateTable
 
 PLAIN = Traits(20)

@@ -15,11 +15,7 @@ from app.domain.errors import Cancelled
 from app.domain.ids import PartId, part_id
 from app.index.message_traits import Traits
 from app.index.ranking import Ranked
-from app.index.relevance import (
-    Background,
-    answer_log_odds,
-    with_relevance,
-)
+from app.index.relevance import Background, answer_log_odds, with_relevance
 from app.index.space_traits import SpaceTraits, measure_space, read_samples
 from app.index.text_snapshot import CandidateTable
 from app.providers.embedders.local import LocalEmbedder

@@ -10,7 +10,7 @@ from app.domain.errors import InvalidInput
 from app.domain.passages import SearchQuery
 from app.index.query import parse_query
 from app.index.snippets import SNIPPET_CHARS, Snippet, snippet
-from app.language.plain_lines import strip_markdown
+from app.language.titles import strip_markdown
 
 FILLER = "Nothing of note was said that day, only small talk. "
 

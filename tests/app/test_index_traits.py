@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.domain.conversations import Role
 from app.domain.ids import part_id
 from app.domain.passages import PassagePart
-from app.domain.wording import count_words
+from app.domain.text import count_words
 from app.index.message_traits import CONTEXT_WORDS, NEAR, Traits, context_range, message_traits
 from tests.fakes.language import CASES
 from tests.fakes.values import TEXTS

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.turn_text import TurnMarkdown
+from app.domain.turns import TurnMarkdown
 from app.language.extractive import (
     CONVERSATION_LIMIT_CHARS,
     EXCHANGE_LIMIT_CHARS,

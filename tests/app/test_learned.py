@@ -13,16 +13,15 @@ from app.domain.changes import (
     ConversationEdited,
     CoreMemoryPut,
     ExtractionDone,
-    FactForgotten,
     FactPut,
     FeedbackPut,
-    MemoryForgotten,
     MemoryPut,
     PassagesPut,
     PromptStored,
     ToolSummaryPut,
 )
 from app.domain.conversations import FORGOTTEN
+from app.domain.deletions import FactForgotten, MemoryForgotten
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory
 from app.domain.ids import MessageId, PassageId, new_uid
@@ -36,12 +35,12 @@ from app.domain.recall import (
     StoredPrompt,
     Verdict,
 )
-from app.domain.turn_text import content_hash
+from app.domain.text import content_hash
 from app.memory.core_memory import LIMIT_CHARS, ArchivalMemoryService, CoreMemoryService
 from app.memory.recalled_text import fact_piece
 from app.storage.deletion.forget import forget
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.memories import CoreMemory
 from app.storage.tables.passages import Passages

@@ -11,7 +11,8 @@ import pytest
 
 from app.bootstrap import RunMode, Services, build
 from app.check import check
-from app.domain.changes import ChangeSet, ExchangePut, MessagesAdded, PromptStored
+from app.domain.change_set import ChangeSet
+from app.domain.changes import ExchangePut, MessagesAdded, PromptStored
 from app.domain.conversations import Attachment, Block, Message, Role, ToolResult
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import MemoryWrite, WriteState

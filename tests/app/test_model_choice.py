@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.changes import ChangeSet, SpendAdded
+from app.domain.change_set import ChangeSet
+from app.domain.changes import SpendAdded
 from app.domain.chat import StoredProvider
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.topics import TopicId

@@ -14,8 +14,8 @@ from app.domain.errors import ContextTooLong, InvalidInput, NotFound
 from app.providers.configuration import ProviderConfig
 from app.providers.http.endpoint import TimeLimits
 from app.providers.registry import ProviderRegistry
-from app.providers.vendors import server_window as server_windows
-from app.providers.vendors.server_window import ServerWindow, server_window
+from app.providers.vendors import model_list
+from app.providers.vendors.model_list import ServerWindow, server_window
 from app.providers.windows import ModelWindows
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
@@ -93,8 +93,8 @@ def test_a_server_that_answers_for_minutes_is_not_waited_for(
             is_late.set()
         return json_reply({})
 
-    monkeypatch.setattr(server_windows, "_MOST_S", 1.0)
-    monkeypatch.setattr(server_windows, "_TIMES", TimeLimits(60.0, 60.0, 60.0))
+    monkeypatch.setattr(model_list, "_MOST_S", 1.0)
+    monkeypatch.setattr(model_list, "_TIMES", TimeLimits(60.0, 60.0, 60.0))
     server.routes["/props"] = answer
     try:
         assert bench.tokens() == UNKNOWN_WINDOW_TOKENS

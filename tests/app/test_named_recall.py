@@ -9,7 +9,7 @@ from app.domain.projects import Project, RecallRule
 from app.domain.recall import RecallSettings, SegmentContext, Verdict
 from app.memory.core_memory import ArchivalMemoryService
 from app.memory.narrowing import narrowed
-from app.memory.recall_refusals import SelectionContext
+from app.memory.recall_items import SelectionContext
 from app.memory.recall_selection import select_recalled
 from app.memory.token_budget import RecallRoom
 from tests.fakes.found import said_in

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from app.domain.changes import ConversationEdited, FactForgotten, SummaryPut
+from app.domain.changes import ConversationEdited, SummaryPut
+from app.domain.deletions import FactForgotten
 from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import PassageId, new_uid
+from app.domain.text import content_hash
 from app.domain.transfer import PortableFact, PortableFactVersion
-from app.domain.turn_text import content_hash
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges

@@ -18,7 +18,7 @@ from app.domain.profile import ProfileLine
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.profile_lines import is_grounded, source_of
-from app.storage.engine.times import now
+from app.storage.engine.ids import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.facts import fact_changes
 from app.storage.tables.profile import ProfileRows

@@ -2,8 +2,7 @@
 
 import pytest
 
-from app.chat.project_proposals import ProjectProposals
-from app.chat.projects import Projects
+from app.chat.projects import ProjectProposals, Projects
 from app.domain.changes import ConversationEdited, TagsChanged, TopicChosen
 from app.domain.projects import Project
 from app.domain.topics import TopicChoice, TopicId

@@ -12,9 +12,8 @@ from app.domain.chat import ModelRef, UsageReported
 from app.domain.conversations import Image, Role, Text
 from app.providers.configuration import ProviderConfig
 from app.providers.http.json_fields import member
-from app.providers.pricing.estimated_tokens import bytes_per_token
 from app.providers.pricing.prices import Cost, OwnPrice, PriceList
-from app.providers.pricing.usage import UsageEstimator
+from app.providers.pricing.usage import UsageEstimator, bytes_per_token
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import ask, message, request, user
 from tests.fakes.loopback_script import UsageSaid, text

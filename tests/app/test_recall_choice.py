@@ -18,7 +18,7 @@ from app.domain.recall import (
 )
 from app.memory.context_plan import ContextPlan, PromptInput, plan_context, recalled_block
 from app.memory.mentions import Mentions
-from app.memory.recall_refusals import NOT_THIS_TIME
+from app.memory.recall_items import NOT_THIS_TIME
 from app.storage.engine.store import Store
 from tests.fakes.found import fact, said_in, talk, turn
 from tests.fakes.searchable import CAT, RecallLibrary

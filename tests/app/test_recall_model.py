@@ -12,7 +12,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecentTurn
 from app.domain.results import FoundAnswer, SearchResult
-from app.domain.turn_text import RECALL_MODEL
+from app.domain.turns import RECALL_MODEL
 from app.providers.vendors.recall import RecallModel
 from tests.fakes.stored import AT
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.recall import RecallSettings, SegmentContext
-from app.domain.wording import is_mostly_latin
+from app.domain.text import is_mostly_latin
 from app.domain.workers import WorkerName
 from app.transfer.importing import import_files
 from tests.fakes.stored import AT, add_all, add_conversation, learned, made, new_conversation

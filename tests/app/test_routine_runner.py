@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.domain.changes import ChangeSet, RoutinePut, RoutineRemoved, RoutineRunPut
+from app.domain.change_set import ChangeSet
+from app.domain.changes import RoutinePut, RoutineRemoved, RoutineRunPut
 from app.domain.errors import Cancelled, InvalidInput
 from app.domain.routines import Outcome, Routine, RoutineRun
 from app.domain.workers import WorkerState

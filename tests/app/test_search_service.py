@@ -20,9 +20,9 @@ from app.domain.facts import BY_PATTERNS, Memory
 from app.domain.ids import PassageId, new_uid, part_id, part_number
 from app.domain.passages import Passage, PassageKind
 from app.domain.results import SearchResult
-from app.domain.turn_text import content_hash
+from app.domain.text import content_hash
 from app.memory import search
-from app.memory.result_merging import merge_side_results
+from app.memory.results import merge_side_results
 from app.storage.tables.conversations import Conversations, FilterValues
 from app.storage.tables.passages import Passages
 from tests.fakes.command_line import CommandLine

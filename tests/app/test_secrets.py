@@ -17,8 +17,8 @@ from app.domain.recall import MatchScore, RetrievedConversation
 from app.language.secrets import entropy, find_secrets, masked
 from app.memory.recalled_text import conversation_piece
 from app.memory.secrets import secret_places
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.transfer.exporting import ExportFormat, write_export
 from app.transfer.importing import import_files
 from tests.fakes.stored import add_conversation

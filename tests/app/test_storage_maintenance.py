@@ -11,7 +11,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from app.domain.changes import ConversationEdited, ConversationForgotten
+from app.domain.changes import ConversationEdited
+from app.domain.deletions import ConversationForgotten
 from app.domain.errors import DiskFull, KnownError, StorageError
 from app.storage.deletion.erasure import deletions_owed
 from app.storage.engine.store import Store

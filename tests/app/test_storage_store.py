@@ -12,11 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.domain.change_set import ChangeSet
 from app.domain.changes import (
     Change,
-    ChangeSet,
     ConversationEdited,
-    ConversationForgotten,
     ConversationPut,
     DraftPut,
     ExchangePut,
@@ -29,6 +28,7 @@ from app.domain.changes import (
     TagsChanged,
 )
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus, TitleOrigin
+from app.domain.deletions import ConversationForgotten
 from app.domain.errors import StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind

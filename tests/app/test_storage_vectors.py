@@ -12,7 +12,9 @@ import numpy.typing as npt
 import pytest
 
 from app.check import check
-from app.domain.changes import ChangeSet, ConversationEdited, ConversationForgotten, PassagesPut
+from app.domain.change_set import ChangeSet
+from app.domain.changes import ConversationEdited, PassagesPut
+from app.domain.deletions import ConversationForgotten
 from app.domain.errors import EmbedderUnavailable
 from app.domain.ids import PassageId, part_id
 from app.domain.passages import Passage, PassageKind, Space
@@ -20,8 +22,8 @@ from app.storage.deletion.erasure import erase_bytes
 from app.storage.deletion.forget import forget
 from app.storage.engine import migrations
 from app.storage.engine.connection import Connection
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.safety.backup import list_backups
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.vector_rows import (

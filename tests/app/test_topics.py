@@ -10,7 +10,8 @@ from app.chat.projects import Projects
 from app.check import check
 from app.commands.command import CommandContext, parse
 from app.commands.library import topics_command
-from app.domain.changes import ChangeSet, ConversationEdited
+from app.domain.change_set import ChangeSet
+from app.domain.changes import ConversationEdited
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId

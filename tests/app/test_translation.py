@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.problems import CONNECTION_LOST, CUT_SHORT, EMPTY, STOPPED
+from app.chat.reply import CONNECTION_LOST, CUT_SHORT, EMPTY, STOPPED
 from app.domain import translation
 from app.domain.settings_schema import SETTINGS, SettingPage
 from app.domain.sources import SOURCES

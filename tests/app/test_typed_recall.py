@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from app.chat.typed_recall import RetrievalCache
-from app.domain.changes import ChangeListener, ChangeSet
+from app.domain.change_set import ChangeListener, ChangeSet
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext
 from tests.fakes.found import fact, turn

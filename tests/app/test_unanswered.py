@@ -12,7 +12,7 @@ from app.domain.conversations import ExchangeStatus
 from app.domain.diagnostics import ObstacleCause
 from app.domain.passages import PassageKind
 from app.domain.recall import SegmentContext
-from app.domain.turn_text import turn_passage
+from app.domain.turns import turn_passage
 from app.memory.explain import Explainer
 from app.storage.engine.store import Store
 from app.storage.tables.passages import Passages

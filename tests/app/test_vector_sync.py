@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.domain.changes import ChangeSet, PassagesPut
+from app.domain.change_set import ChangeSet
+from app.domain.changes import PassagesPut
 from app.domain.errors import StorageError
 from app.domain.ids import PassageId, part_id, passage_id_of
 from app.domain.passages import Space

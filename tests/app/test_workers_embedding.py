@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from app.check import check
-from app.domain.changes import ChangeSet, ConversationEdited, PassagesPut
+from app.domain.change_set import ChangeSet
+from app.domain.changes import ConversationEdited, PassagesPut
 from app.domain.chat import StoredProvider
 from app.domain.documents import Chunk, DocumentText, manual_page, page_summary
 from app.domain.errors import Cancelled, ConsentMissing, EmbedderUnavailable, KeyMissing
@@ -29,8 +30,8 @@ from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
 from app.workers.job import Blocked, OpenConversation
 from app.workers.jobs import JobParts, chunk_vectors
+from app.workers.jobs.chunk_vectors import PageRateLimit
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
-from app.workers.jobs.limited_embedding import PageRateLimit
 from app.workers.spend_limits import MaxUsage, SpendLimits
 from tests.fakes.embedders import BagOfWords
 from tests.fakes.jobs import JumpingClock, hosted, until

@@ -7,21 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.changes import (
-    ConversationEdited,
-    ExchangePut,
-    FactForgotten,
-    FactPut,
-    MessagesAdded,
-)
+from app.domain.changes import ConversationEdited, ExchangePut, FactPut, MessagesAdded
 from app.domain.conversations import Exchange, ExchangeStatus, Message, Role, Text
+from app.domain.deletions import FactForgotten
 from app.domain.facts import BY_PATTERNS, Fact
 from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
-from app.domain.turn_text import RECALL_MODEL, content_hash
+from app.domain.text import content_hash
+from app.domain.turns import RECALL_MODEL
 from app.domain.workers import WorkerName, WorkerStatus
 from app.language.sentences import content_terms
-from app.memory.fact_matching import similar_facts
+from app.memory.facts import similar_facts
 from app.providers.embedders.local import LocalEmbedder
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store

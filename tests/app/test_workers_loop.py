@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from app.domain.changes import ChangeSet, SettingPut, SpendAdded
+from app.domain.change_set import ChangeSet
+from app.domain.changes import SettingPut, SpendAdded
 from app.domain.errors import (
     DiskFull,
     KeyRejected,
@@ -24,10 +25,9 @@ from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.spending import Spending
 from app.workers.background_model import UnusableAnswer
-from app.workers.job import Blocked, IsCancelled, Pace
+from app.workers.job import Blocked, IsCancelled, Pace, UiPriority
 from app.workers.loop import WorkerLoop
 from app.workers.retries import Backoff, blocked_wait_s
-from app.workers.ui_priority import UiPriority
 from tests.fakes.jobs import JumpingClock, ListJob, blocks_until_cancelled, until
 
 LONGEST_WAIT = float  # jitter that always takes the longest wait

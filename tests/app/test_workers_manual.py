@@ -12,7 +12,7 @@ from app.domain.errors import NotFound
 from app.domain.ids import PassageId
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
-from app.providers.pricing.estimated_tokens import estimated_tokens
+from app.providers.pricing.usage import estimated_tokens
 from app.storage.engine import migrations
 from app.storage.engine.store import Store
 from app.storage.tables.documents import Documents, DocumentTexts

@@ -16,7 +16,7 @@ from typing import Any
 from app.bootstrap import RunMode, build
 from app.domain.chat import StoredProvider
 from app.domain.workers import WorkerName
-from app.providers.pricing.estimated_tokens import estimated_tokens
+from app.providers.pricing.usage import estimated_tokens
 from app.system.paths import DataPaths
 from app.transfer.importing import import_files
 from tests.bench.shared.measuring import Figures, print_json

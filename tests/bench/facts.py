@@ -17,7 +17,7 @@ from pathlib import Path
 from app.domain.facts import Fact
 from app.domain.workers import WorkerName
 from app.language.statements.extraction import Statement
-from app.memory.fact_matching import contains_value
+from app.memory.facts import contains_value
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings

@@ -24,10 +24,10 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.recall import RecalledItem, RecallSettings, RecentTurn, SegmentContext
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.domain.workers import WorkerName
-from app.memory.recall_refusals import SelectionContext
+from app.memory.boundaries import SearchScope
+from app.memory.recall_items import SelectionContext
 from app.memory.recall_search import prepare, ranked_in
 from app.memory.recall_selection import select_recalled
-from app.memory.search_scope import SearchScope
 from app.memory.token_budget import RecallRoom
 from app.system.paths import DataPaths
 from app.transfer.importer import ConversationImporter

@@ -34,7 +34,7 @@ from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.recall import RecallLayer, RecallSettings, RetrievalResult, SegmentContext
 from app.domain.workers import WorkerName
 from app.language.sentences import content_terms
-from app.memory.recall_refusals import SelectionContext
+from app.memory.recall_items import SelectionContext
 from app.memory.recall_selection import Selection, select_recalled
 from app.memory.token_budget import RecallRoom
 from app.storage.tables.facts import fact_changes

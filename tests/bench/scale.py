@@ -29,7 +29,7 @@ from app.domain import conversations
 from app.domain.ids import PARTS_PER_PASSAGE
 from app.domain.passages import PassageKind
 from app.domain.transfer import ImportedConversation, ImportedMessage
-from app.language.word_lists import STOP_WORDS
+from app.language.languages import STOP_WORDS
 from app.storage.engine.connection import Connection
 from app.storage.tables.vectors import Vectors
 from app.system.paths import DataPaths

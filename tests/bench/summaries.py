@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from app.domain.conversations import Role
-from app.domain.turn_text import TurnMarkdown
+from app.domain.turns import TurnMarkdown
 from app.language.extractive import (
     Sentence,
     central_sentences,

@@ -11,8 +11,7 @@ from app.domain.errors import Cancelled
 from app.domain.workers import WorkerName
 from app.workers.background_model import Answer, UnusableAnswer
 from app.workers.job import IsCancelled
-from app.workers.json_output import Schema, find_object
-from app.workers.prompts import Prompt
+from app.workers.prompts import Prompt, Schema, find_object
 
 Reply = str | dict[str, Any] | Exception
 

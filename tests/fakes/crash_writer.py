@@ -21,7 +21,6 @@ from app.domain import codec
 from app.domain.changes import (
     Change,
     ConversationEdited,
-    ConversationForgotten,
     ConversationPut,
     DraftPut,
     ExchangePut,
@@ -33,8 +32,9 @@ from app.domain.changes import (
     TagsChanged,
 )
 from app.domain.conversations import ExchangeStatus, Message, Role, Text
+from app.domain.deletions import ConversationForgotten
 from app.domain.ids import new_uid
-from app.domain.turn_text import turn_passage
+from app.domain.turns import turn_passage
 from app.storage.deletion.erasure import erase_bytes
 from app.storage.engine.store import Store
 from app.storage.safety.backup import make_backup

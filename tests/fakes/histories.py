@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from app.domain.changes import (
     Change,
     ConversationEdited,
-    ConversationForgotten,
     ConversationPut,
     DraftPut,
     ExchangePut,
@@ -41,6 +40,7 @@ from app.domain.conversations import (
     Text,
     TitleOrigin,
 )
+from app.domain.deletions import ConversationForgotten
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
 from app.domain.presets import Preset

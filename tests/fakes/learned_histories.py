@@ -5,23 +5,25 @@ from dataclasses import dataclass, field, replace
 from hypothesis import strategies as st
 
 from app.domain.changes import (
-    CoreMemoryForgotten,
     CoreMemoryPut,
-    DocumentsForgotten,
     ExtractionDone,
-    FactForgotten,
     FactPut,
     FeedbackPut,
-    MemoryForgotten,
     MemoryPut,
     MemoryWritePut,
-    MessagesForgotten,
     ProfileLinesRejected,
     ProfilePut,
     ProfileReviewPut,
     PromptStored,
     ToolSummaryPut,
     UidsRestored,
+)
+from app.domain.deletions import (
+    CoreMemoryForgotten,
+    DocumentsForgotten,
+    FactForgotten,
+    MemoryForgotten,
+    MessagesForgotten,
     ValueForgotten,
 )
 from app.domain.facts import Fact, FactCategory, Memory, MemoryWrite, WriteState

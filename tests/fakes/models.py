@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from app.chat.exchange_usage import PriceOf
+from app.chat.reply import PriceOf
 from app.domain.chat import ChatRequest, Finished, FinishReason, ModelRef, StreamEvent, TextDelta
 from app.domain.errors import ContextTooLong
 from app.providers.pricing.usage import UsageEstimator

@@ -12,7 +12,7 @@ from app.domain.ids import ConversationId, new_uid
 from app.domain.passages import PassageKind
 from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext
 from app.domain.results import SearchResponse, SearchResult
-from app.domain.turn_text import turn_passage
+from app.domain.turns import turn_passage
 from app.index.relevance import Background
 from app.index.text_index import TantivyTextIndex
 from app.index.text_sync import TextIndexSync

@@ -33,7 +33,7 @@ from app.domain.conversations import (
 )
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory
 from app.domain.ids import MessageId, new_uid
-from app.domain.turn_text import turn_passage
+from app.domain.turns import turn_passage
 from app.storage.engine import migrations
 from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store

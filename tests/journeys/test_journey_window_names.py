@@ -5,13 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import (
-    QAbstractScrollArea,
-    QComboBox,
-    QLineEdit,
-    QPlainTextEdit,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractScrollArea, QComboBox, QLineEdit, QPlainTextEdit, QWidget
 
 from tests.fakes.user import User
 from tests.fakes.window_walk import dialogs, memory_pages, settings_pages, texts_of

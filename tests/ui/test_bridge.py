@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import StorageError
 from app.domain.ids import ConversationId
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus

@@ -10,10 +10,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.segments import SEGMENT_BREAKS_KEY
+from app.chat.sent_turns import SEGMENT_BREAKS_KEY
 from app.commands.command import AskExport, ImportFiles, OpenDocument, OpenTurn, Outcome
 from app.commands.table import Completion, CompletionItem
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.conversations import Draft
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ExchangeId

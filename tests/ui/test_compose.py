@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat.library import ConversationView
 from app.chat.planner import ExchangePlan
 from app.chat.reply import Reply
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.chat import Retrying, TextDelta
 from app.domain.conversations import (
     ANY_RECALL,

@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTextBrowser, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.conversations import Image, Text
 from app.domain.errors import StorageError
 from tests.fakes.screens import Parts, Recorder

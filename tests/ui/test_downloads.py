@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import ImportRefused
 from app.domain.transfer import ImportReport
 from app.transfer.found_exports import FoundExport

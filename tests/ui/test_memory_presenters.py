@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.chat.inspector import Contribution, SentSummary
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.diagnostics import Probe, ProbeDetails
 from app.domain.errors import IndexUnavailable, InvalidInput, NotFound, StorageError
 from app.domain.facts import Memory

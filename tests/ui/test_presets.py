@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.library import Library
 from app.chat.presets import Presets
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import StorageError
 from app.domain.presets import BUILT_IN_PRESET, DEFAULT_PRESET, Effort, ModelOptions, Preset
 from app.storage.engine.store import Store

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QUrl
 from pytestqt.qtbot import QtBot
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import NotFound
 from app.domain.ids import PassageId
 from app.domain.profile import FactSource, Profile, ProfileLine, profile_diff

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from PySide6.QtWidgets import QInputDialog, QPushButton
 
-from app.chat.project_proposals import ProjectProposal
+from app.chat.projects import ProjectProposal
 from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId
 from app.domain.projects import Project

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.chat.routines import RoutinePlan, RoutineState
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import ConsentMissing, InvalidInput
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.presets import BUILT_IN_PRESET

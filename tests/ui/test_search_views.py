@@ -14,7 +14,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QTreeWidget
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.diagnostics import (
     Explanation,
     FeatureScore,
@@ -28,7 +28,7 @@ from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
-from app.memory.overview import EmbeddingCoverage
+from app.memory.coverage import EmbeddingCoverage
 from tests.fakes.screens import LoopBridge, Parts, Recorder
 from ui.presenters import search as search_module
 from ui.presenters.search import SearchPresenter, completeness_of

@@ -13,15 +13,15 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.models import ModelCard, ProviderState
 from app.domain import translation
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, KeyRejected, KnownError, ProviderError, StorageError
 from app.domain.settings_schema import SETTINGS
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
-from app.memory.overview import Overview
+from app.memory.coverage import Overview
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice
-from app.providers.vendors.local_servers import LocalServer
+from app.providers.vendors.model_list import LocalServer
 from app.storage.tables.spending import Spent
 from app.system.keys import KeyStorage
 from app.workers.model_choice import BackgroundPlan

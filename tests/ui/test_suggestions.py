@@ -6,11 +6,11 @@ from typing import Any, cast
 import pytest
 from PySide6.QtWidgets import QAbstractButton
 
-from app.chat.project_proposals import ProjectProposal
-from app.domain.changes import ChangeSet
+from app.chat.projects import ProjectProposal
+from app.domain.change_set import ChangeSet
 from app.domain.sources import SourceName, SourceState
 from app.mcp.access import Access
-from app.memory.embedder_suggestion import EmbedderSuggestion
+from app.memory.embedders import EmbedderSuggestion
 from tests.fakes.screens import Parts, Recorder
 from ui.presenters.suggestions import (
     McpConsentPresenter,

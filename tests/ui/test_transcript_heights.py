@@ -5,13 +5,7 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.widgets.transcript.heights import (
-    AtEnd,
-    AtOffset,
-    Centered,
-    Heights,
-    top_for,
-)
+from ui.widgets.transcript.heights import AtEnd, AtOffset, Centered, Heights, top_for
 
 HEIGHTS = st.lists(st.integers(1, 900), max_size=60)
 CHANGES = st.lists(st.tuples(st.integers(0, 119), st.integers(1, 2000)), max_size=20)

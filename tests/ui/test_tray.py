@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from PySide6.QtWidgets import QSystemTrayIcon
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from tests.fakes.screens import Parts, press
 from ui.presenters.tray import SWITCH, TrayPresenter
 from ui.views.main_window import MainWindow

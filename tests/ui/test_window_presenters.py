@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.models import ModelCard
 from app.check import CheckReport
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId
@@ -84,12 +84,7 @@ commands = fixture_of(Commands)
         ("pin", {}, [("pin", TALK, True)], None),
         ("pin", {"pinned": True}, [("pin", TALK, False)], None),
         ("archive", {}, [("archive", [TALK], True)], ("archive", [TALK], False)),
-        (
-            "archive",
-            {"archived": True},
-            [("archive", [TALK], False)],
-            ("archive", [TALK], True),
-        ),
+        ("archive", {"archived": True}, [("archive", [TALK], False)], ("archive", [TALK], True)),
         ("delete", {}, [], ("restore", TALK)),
         ("restore", {"deleted_at": AT}, [("restore", TALK)], None),
     ],

@@ -255,6 +255,5 @@ class FilesPresenter(Presenter):
             target.write_bytes(data)
         except OSError as error:
             raise StorageError(
-                f"'{target}' cannot be written: {error.strerror or error}",
-                "Choose another place.",
+                f"'{target}' cannot be written: {error.strerror or error}", "Choose another place."
             ) from error

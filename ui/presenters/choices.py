@@ -12,7 +12,7 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import Library
 from app.chat.models import ModelCard, ModelDirectory
 from app.chat.presets import Presets
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.presets import BUILT_IN_PRESET, Preset
 from app.domain.text import sentences

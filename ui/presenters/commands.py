@@ -2,7 +2,7 @@
 
 import asyncio
 
-from app.chat.segments import SEGMENT_BREAKS_KEY, SegmentBreaks
+from app.chat.sent_turns import SEGMENT_BREAKS_KEY, SegmentBreaks
 from app.commands.command import (
     Action,
     AskExport,

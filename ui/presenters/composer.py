@@ -10,7 +10,7 @@ from app.chat.message_cost import SHOWN_FROM_USD, MessageCosts
 from app.chat.reply import Reply
 from app.chat.typed_recall import TypedContribution, TypedItem, TypedRecall
 from app.commands.table import CompletionItem
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.conversations import Draft, Exchange, ExchangeStatus, Text
 from app.domain.ids import ConversationId
 from app.domain.passages import PassageKind

@@ -12,14 +12,13 @@ from PySide6.QtCore import Signal
 
 from app.chat.library import ConversationView, Library
 from app.chat.reply import Reply
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.conversations import Conversation, Draft, Exchange, Message
 from app.domain.errors import KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
-from ui.presenters.drafts import Drafts
-from ui.presenters.growing_reply import GrowingReply
+from ui.presenters.conversation_parts import Drafts, GrowingReply
 from ui.presenters.presenter import Presenter
 from ui.presenters.turns import (
     ConversationReader,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from app.chat.inspector import InspectionService, Source
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.diagnostics import Probe, ProbeDetails
 from app.domain.ids import ExchangeId
 from app.domain.recall import Verdict

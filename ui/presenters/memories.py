@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.facts import Memory, MemoryWrite, WriteState
 from app.domain.ids import ExchangeId, PassageId

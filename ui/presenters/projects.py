@@ -7,8 +7,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QInputDialog, QMenu
 
-from app.chat.project_proposals import ProjectProposal, ProjectProposals
-from app.chat.projects import Projects
+from app.chat.projects import ProjectProposal, ProjectProposals, Projects
 from app.domain.ids import ConversationId
 from app.domain.projects import Project
 from app.domain.translation import tr, trn
@@ -18,8 +17,7 @@ from ui.views.dialogs.confirm import confirm_removal
 from ui.views.dialogs.project_dialog import ProjectDialog, ProposalsDialog
 from ui.views.project_list import ProjectList
 from ui.widgets.banner import Banner
-from ui.widgets.project_chip import ProjectChip
-from ui.widgets.project_labels import RULES
+from ui.widgets.project_labels import RULES, ProjectChip
 
 
 class ProjectsPresenter(Presenter):

@@ -7,7 +7,7 @@ from PySide6.QtCore import Signal
 
 from app.chat.inspector import Contribution, InspectionService, SentSummary, Source
 from app.chat.library import Library
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId
 from app.domain.links import name_of_document

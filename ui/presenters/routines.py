@@ -23,7 +23,7 @@ from app.domain.projects import Project
 from app.domain.routines import Outcome, Routine, RoutineRun
 from app.domain.translation import format_moment, tr, weekday_name
 from app.language.schedules import read_schedule, schedule_text
-from app.storage.engine.times import now
+from app.storage.engine.ids import now
 from ui.presenters.presenter import OpenTurn, Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm, confirm_removal
 from ui.views.dialogs.routines_dialog import RoutineForm, RoutinesDialog
@@ -132,10 +132,7 @@ class RoutinesPresenter(Presenter):
         )
 
     def _show_form(
-        self,
-        routine: Routine,
-        presets: Sequence[Preset],
-        projects: Sequence[Project],
+        self, routine: Routine, presets: Sequence[Preset], projects: Sequence[Project]
     ) -> None:
         form = RoutineForm(
             routine,

@@ -20,7 +20,7 @@ from app.domain.topics import Topic
 from app.domain.translation import format_percent, format_turn, tr
 from app.index.query import parse_query
 from app.index.snippets import marks_in
-from app.memory.overview import EmbeddingCoverage
+from app.memory.coverage import EmbeddingCoverage
 from app.memory.search import SearchService
 from app.memory.topics.service import TopicService
 from app.memory.vector_search import VectorSearch

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from app.chat.project_proposals import ProjectProposals
+from app.chat.projects import ProjectProposals
 from app.domain.sources import SOURCES, SourceState
 from app.domain.text import sentences
 from app.domain.translation import format_size, tr, trn
 from app.mcp.access import Access, McpAccess
-from app.memory.embedder_suggestion import EmbedderSuggestions
+from app.memory.embedders import EmbedderSuggestions
 from app.workers.followed import FollowedSources
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter

@@ -6,7 +6,7 @@ from functools import partial
 from PySide6.QtCore import QPoint
 
 from app.chat.projects import Projects
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.ids import ConversationId
 from app.domain.projects import Project
 from app.domain.topics import Topic, Trail

@@ -18,7 +18,7 @@ from app.domain.projects import NO_PROJECT
 from app.domain.routines import Outcome, Routine, RoutineRun
 from app.domain.translation import format_moment
 from app.language.schedules import schedule_text
-from app.storage.engine.times import now
+from app.storage.engine.ids import now
 
 _OPTIONS = ("schedule", "prompt", "model", "preset", "project", "limit_usd", "private", "name")
 _DONE = {"add": "added", "edit": "changed", "on": "switched_on", "off": "switched_off"}

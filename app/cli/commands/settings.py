@@ -1,12 +1,14 @@
-"""`config`, and the choice of the embedder and of the model for background work."""
+"""`config`, with the choice of the embedder and of the background model, and `privacy`."""
 
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 
 from app.cli.terminal import Terminal, members
 from app.domain.settings_schema import SETTINGS, SettingPage, setting_for
 from app.domain.translation import format_price, format_time
 from app.memory.embedders import ONNX, EmbedderDirectory, embedding_workload
+from app.privacy import ConnectionRow, PrivacyService
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.system.paths import note_setting
@@ -135,3 +137,17 @@ def ask_after_import(
             terminal.err(
                 f"It waits until you confirm: commonplace config set {_BACKGROUND_MODEL} {plan.model} --yes"
             )
+
+
+def privacy(service: PrivacyService, _given: Namespace, terminal: Terminal) -> None:
+    """Print the connections; the document is {"connections": [...]}."""
+    rows = service.connections()
+    terminal.show({"connections": [asdict(each) for each in rows]}, *map(_connection_lines, rows))
+    terminal.err("There are no others: no telemetry and no search for updates.")
+
+
+def _connection_lines(row: ConnectionRow) -> str:
+    where = "another computer" if row.leaves_computer else "this computer"
+    state = row.state.value.replace("_", " ")
+    head = f"{row.title} [{state}, {where}] {row.address}".rstrip()
+    return f"{head}\n    {row.when}\n    {row.what}"

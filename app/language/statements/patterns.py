@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from app.language.date_words import MONTHS, WEEKDAYS
-from app.language.word_lists import STOP_WORDS
+from app.language.languages import STOP_WORDS
 
 _FOLDER = Path(__file__).resolve().parents[3] / "resources/language/statements"
 LATIN = ("english", "german", "french", "spanish", "portuguese", "italian")

@@ -17,8 +17,8 @@ from app.domain.topics import (
     Trail,
 )
 from app.memory.boundaries import Boundaries
+from app.storage.engine.ids import from_db
 from app.storage.engine.store import Store
-from app.storage.engine.times import from_db
 from app.storage.tables.topics import TopicRows
 
 _LEAST_ALIKE = 0.1  # the least mean cosine of two conversations of a topic that is listed

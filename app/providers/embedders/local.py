@@ -17,7 +17,7 @@ import numpy.typing as npt
 from app.domain.errors import Cancelled, EmbedderUnavailable
 from app.domain.passages import Space
 from app.domain.ports import TokenVectors
-from app.domain.wording import is_mostly_latin
+from app.domain.text import is_mostly_latin
 from app.providers.embedders.chunks import chunk_spans, encodable, token_spans
 from app.providers.embedders.model_folder import EmbedderFolder, Pooling, read_folder
 from app.providers.embedders.unigram import UnigramTokenizer, load_tokenizer

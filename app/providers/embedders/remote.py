@@ -9,7 +9,9 @@ import asyncio
 import copy
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -20,14 +22,17 @@ from app.domain.errors import Cancelled, ContextTooLong, EmbedderUnavailable
 from app.domain.passages import Space
 from app.domain.workers import UsageTotals
 from app.providers.embedders.chunks import Span, chunk_spans, encodable
-from app.providers.embedders.rate_limiter import RateLimiter
-from app.providers.embedders.remote_models import RemoteModel
-from app.providers.embedders.reply import Vectors, reported_tokens, unit_vectors
+from app.providers.embedders.remote_models import (
+    RemoteModel,
+    Vectors,
+    reported_tokens,
+    unit_vectors,
+)
 from app.providers.http.connection import OPENAI_SDK, Connection
 from app.providers.http.endpoint import Endpoint, SizeLimits
 from app.providers.http.error_translation import ReplyTimeout
 from app.providers.http.loop_thread import EventLoopThread
-from app.providers.pricing.estimated_tokens import estimated_spans, estimated_tokens, first_tokens
+from app.providers.pricing.usage import estimated_spans, estimated_tokens, first_tokens
 from app.providers.wire.streaming import to_provider_error
 
 BATCH_LIMIT_S = 300.0  # a slow machine may read 32,768 tokens at 110 a second
@@ -38,6 +43,56 @@ _ESTIMATE_MARGIN = 1.3  # for a spend limit
 _SHORTENED_SHARE, _SHORTENINGS = 0.6, 4
 _REPLY_BYTES = 256 << 20  # 2,048 vectors of 4,096 numbers in decimals are 180 MB
 _PROBE = "dimension"
+
+
+_MINUTE_S = 60.0
+_RESERVED_SHARE = 0.1
+
+
+class RateLimiter:
+    """Limits the requests in any 60 s; belongs to one event loop.
+
+    `per_minute` returns the current limit, None for none. A tenth of it (at least one request,
+    unless the limit is one) is reserved for queries.
+    """
+
+    def __init__(
+        self,
+        per_minute: Callable[[], int | None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._per_minute = per_minute
+        self._clock = clock
+        self._sleep = sleep
+        self._sent: deque[float] = deque()
+
+    async def acquire(self, max_wait_s: float | None = None) -> None:
+        """Wait until a request may be sent, and count it.
+
+        `max_wait_s` marks a query; raises EmbedderUnavailable at once if it had to wait longer.
+        """
+        while (wait_s := self._wait_s(is_query=max_wait_s is not None)) > 0:
+            if max_wait_s is not None and wait_s > max_wait_s:
+                raise EmbedderUnavailable(
+                    f"The embedder's limit of {self._per_minute()} requests a minute is used up",
+                    "Wait a minute, or raise embedding_requests_per_minute.",
+                )
+            await self._sleep(wait_s)
+        self._sent.append(self._clock())
+
+    def _wait_s(self, *, is_query: bool) -> float:
+        now = self._clock()
+        while self._sent and self._sent[0] <= now - _MINUTE_S:
+            self._sent.popleft()
+        if (limit := self._per_minute()) is None:
+            return 0.0
+        if not is_query and limit > 1:
+            limit -= max(1, int(limit * _RESERVED_SHARE))
+        if len(self._sent) < limit:
+            return 0.0
+        return self._sent[len(self._sent) - limit] + _MINUTE_S - now
 
 
 @dataclass(slots=True)

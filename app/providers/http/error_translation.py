@@ -213,10 +213,7 @@ def _from_transport(
         case httpx2.ProxyError():
             return Unreachable("The proxy refused the connection", "Check proxy_url in Settings")
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
-            return Unreachable(
-                f"No request can be sent to {target.base_url}",
-                "Check its spelling",
-            )
+            return Unreachable(f"No request can be sent to {target.base_url}", "Check its spelling")
         case httpx2.RemoteProtocolError() if "status line" in str(error):
             return _invalid(target)
         case httpx2.DecodingError():
@@ -244,8 +241,7 @@ def _unreachable(chain: tuple[BaseException, ...], target: RequestTarget) -> Pro
         return found
     if any(isinstance(each, socket.gaierror) for each in chain):
         return Unreachable(
-            f"The host of {target.base_url} cannot be found",
-            "Check the base URL and the network",
+            f"The host of {target.base_url} cannot be found", "Check the base URL and the network"
         )
     found = Unreachable(
         f"Nothing answers at {target.base_url}",

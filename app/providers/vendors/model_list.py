@@ -1,15 +1,27 @@
-"""Model lists: what a server's `GET /models` says about its models.
+"""What servers say about themselves: their models, the context windows of these, and the servers on this machine.
 
-Context sizes have the names that vLLM, llama.cpp, OpenRouter, Groq, LM Studio, Mistral and
-Anthropic use.
+Context sizes have the names that vLLM, llama.cpp, OpenRouter, Groq, LM Studio, Mistral and Anthropic use.
+A window is asked of the routes of each kind of server. vLLM and gateways: `GET /models`. llama-server:
+`GET /props`. LM Studio: `GET /api/v0/models`. Ollama: `GET /api/ps` for a loaded model, else `POST /api/show`.
+What a model was trained for is not what the server allows: it counts only where nothing else is known.
 """
 
+import asyncio
+import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from app.domain.chat import ListedModel, ModelRef
+from app.domain.errors import KnownError, Unreachable
+from app.providers.http.base_url import BaseUrl, check_base_url
+from app.providers.http.endpoint import Endpoint, SizeLimits, TimeLimits
+from app.providers.http.error_translation import RejectedReply
 from app.providers.http.json_fields import count_at, list_at, mapping_at, member, text_at
+
+if TYPE_CHECKING:
+    from app.providers.http.client import GuardedClient
 
 _CONTEXT_PATHS = (
     ("context_length",),
@@ -87,3 +99,176 @@ def window_of(entry: Any) -> int | None:
     """Return the size of a model's context in tokens as a list says, None if it does not."""
     found = (count_at(entry, *path) for path in _CONTEXT_PATHS)
     return next((tokens for tokens in found if tokens), None)
+
+
+_TIMES = TimeLimits(connect_s=1.0, first_byte_s=2.0, idle_s=1.0)
+_MOST_S = 4.0  # of all routes; a server that takes any POST for a question may answer for minutes
+_SIZES = SizeLimits(reply_bytes=8 << 20)  # OpenRouter lists 400 models in 1 MB
+_OLLAMA_DEFAULT_TOKENS = 4096  # docs/faq.md of Ollama: the default context
+_NOT_NOW = (401, 403, 429, 500, 502, 503, 504)  # llama-server while it loads the model: 503
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWindow:
+    """A window in tokens; `is_final` unless it changes when the server loads the model."""
+
+    tokens: int
+    is_final: bool = True
+
+
+async def server_window(endpoint: Endpoint, models_path: str, model: str) -> ServerWindow | None:
+    """Return the window of a model, None if the server answers and does not report it.
+
+    Raises Unreachable if it cannot be reached or does not answer now. `models_path` is where the server lists its models, relative to its base URL. Routes outside the base URL are used on this machine and in the user's own network only.
+    """
+    from app.providers.http import client as http
+
+    endpoint = replace(endpoint, times=_TIMES, sizes=_SIZES)
+    try:
+        client = await asyncio.to_thread(http.GuardedClient, endpoint)
+        found = await asyncio.to_thread(endpoint.find_key)
+        async with asyncio.timeout(_MOST_S), client:
+            if found is not None:
+                key = found.secret.reveal()
+                client.headers.update({"Authorization": f"Bearer {key}", "X-Api-Key": key})
+            return await _Probe(client, endpoint.base_url, model).window(models_path)
+    except Exception as error:
+        if isinstance(error, (RejectedReply, ValueError)):
+            return None
+        if isinstance(error, (*http.HTTP_ERRORS, KnownError)):
+            raise Unreachable("The server does not say how much the model reads") from error
+        raise
+
+
+class _Probe:
+    """The requests to one server about one model."""
+
+    def __init__(self, client: "GuardedClient", base_url: BaseUrl, model: str) -> None:
+        self._client = client
+        self._base_url = base_url
+        self._model = model
+        self._is_busy = False
+
+    async def window(self, models_path: str) -> ServerWindow | None:
+        """Return what the list of models says, else what the server's own routes say."""
+        window = await self._found(models_path)
+        if window is None and self._is_busy:
+            raise Unreachable("The server does not answer now")
+        return window
+
+    async def _found(self, models_path: str) -> ServerWindow | None:
+        is_near = self._base_url.is_loopback or self._base_url.is_private
+        listing = await self._json(f"{self._base_url.text}{models_path}")
+        entries = [*list_at(listing, "data"), *list_at(listing, "models")]
+        entry = next((each for each in entries if entry_name(each) == self._model), None)
+        if entry is None and is_near and len(entries) == 1:
+            entry = entries[0]  # a llama-server answers for its only model by any name
+        listed = window_of(entry) if isinstance(entry, Mapping) else None
+        if not is_near:
+            return None if listed is None else ServerWindow(listed)
+        if listed is not None and member(entry, "meta") is None:
+            return ServerWindow(listed)
+        for found in (self._llama, self._ollama, self._lm_studio):
+            if (window := await found()) is not None:
+                return window
+        return None if listed is None else ServerWindow(listed)
+
+    async def _llama(self) -> ServerWindow | None:
+        props = await self._json(f"{self._origin}/props")
+        tokens = count_at(props, "default_generation_settings", "n_ctx") or count_at(props, "n_ctx")
+        return None if not tokens else ServerWindow(tokens)
+
+    async def _ollama(self) -> ServerWindow | None:
+        """The window of the loaded model, else the model file's, else Ollama's default."""
+        shown = await self._json(f"{self._origin}/api/show", {"model": self._model})
+        if member(shown, "model_info") is None and not text_at(shown, "parameters"):
+            return None
+        running = list_at(await self._json(f"{self._origin}/api/ps"), "models")
+        names = (self._model, f"{self._model}:latest")
+        loaded = (count_at(each, "context_length") for each in running if entry_name(each) in names)
+        if tokens := next(filter(None, loaded), None):
+            return ServerWindow(tokens)
+        if given := _NUM_CTX.search(text_at(shown, "parameters")):
+            return ServerWindow(int(given[1][:9]))
+        return ServerWindow(_OLLAMA_DEFAULT_TOKENS, is_final=False)
+
+    async def _lm_studio(self) -> ServerWindow | None:
+        listing = await self._json(f"{self._origin}/api/v0/models")
+        entry = next(
+            (each for each in list_at(listing, "data") if entry_name(each) == self._model), None
+        )
+        if loaded := count_at(entry, "loaded_context_length"):
+            return ServerWindow(loaded)
+        trained = count_at(entry, "max_context_length")
+        return ServerWindow(trained, is_final=False) if trained else None
+
+    @property
+    def _origin(self) -> str:
+        return self._base_url.text.removesuffix("/v1")
+
+    async def _json(self, url: str, body: dict[str, Any] | None = None) -> object:
+        """Return the JSON at a route, None if the server has no such route or is busy."""
+        if body is None:
+            response = await self._client.get(url)
+        else:
+            response = await self._client.post(url, json=body)
+        if response.status_code != 200:
+            self._is_busy |= response.status_code in _NOT_NOW
+            return None
+        try:
+            return json.loads(response.content)
+        except (ValueError, RecursionError):
+            return None
+
+
+USUAL_PORTS = (
+    ("ollama", 11434),
+    ("lm-studio", 1234),
+    ("llama.cpp", 8080),
+    ("vllm", 8000),
+    ("jan", 1337),
+)
+_OWNERS = {"vllm": "vllm", "llamacpp": "llama.cpp", "library": "ollama"}
+_SEARCH_TIMES = TimeLimits(connect_s=1.0, first_byte_s=1.0, idle_s=1.0)
+_SEARCH_SIZES = SizeLimits(reply_bytes=1 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server that answered: a suggested name, its base URL and its models."""
+
+    name: str
+    base_url: str
+    models: tuple[ListedModel, ...]
+
+
+async def find_local_servers(
+    ports: Iterable[tuple[str, int]] = USUAL_PORTS,
+) -> tuple[LocalServer, ...]:
+    """Return the servers on this machine's usual ports that list models; sends no key.
+
+    All ports of 127.0.0.1 are queried at once; a server that does not answer in time or with a list
+    of models is skipped.
+    """
+    servers = await asyncio.gather(*(_query(name, port) for name, port in ports))
+    return tuple(server for server in servers if server is not None)
+
+
+async def _query(name: str, port: int) -> LocalServer | None:
+    base_url = check_base_url(f"http://127.0.0.1:{port}/v1")
+    from app.providers.http import client as http
+
+    endpoint = Endpoint(name, base_url, lambda: None, times=_SEARCH_TIMES, sizes=_SEARCH_SIZES)
+    client = await asyncio.to_thread(http.GuardedClient, endpoint)
+    try:
+        async with client:
+            response = await client.get(f"{base_url.text}/models")
+            listing = json.loads(response.content) if response.status_code == 200 else None
+    except (*http.HTTP_ERRORS, RejectedReply, ValueError, RecursionError):
+        return None  # no server, or another kind of server
+    if not is_model_list(listing):
+        return None
+    owners = {text_at(entry, "owned_by") for entry in list_at(listing, "data")}
+    name = next((_OWNERS[owner] for owner in sorted(owners) if owner in _OWNERS), name)
+    return LocalServer(name, base_url.text, listed_models(name, listing))

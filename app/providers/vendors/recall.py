@@ -23,12 +23,11 @@ from app.domain.links import document_link, link_to
 from app.domain.passages import PassageKind
 from app.domain.recall import RecentTurn
 from app.domain.results import FoundAnswer, SearchResult
-from app.domain.text import escape_markdown, one_line
+from app.domain.text import escape_markdown, is_question, one_line
 from app.domain.translation import format_day, tr
-from app.domain.turn_text import RECALL_MODEL
-from app.domain.wording import is_question
-from app.language.plain_lines import strip_markdown
+from app.domain.turns import RECALL_MODEL
 from app.language.sentences import lead_chars
+from app.language.titles import strip_markdown
 
 RECALL = "recall"
 _PASSAGES = 6

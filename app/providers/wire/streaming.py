@@ -52,10 +52,8 @@ from app.providers.http.error_translation import (
     unstreamed_reply,
 )
 from app.providers.model_options import fitted
-from app.providers.wire.messages import tools_as_text
-from app.providers.wire.reader import ReplyReader, Wire
-from app.providers.wire.repetition import RepetitionGuard
-from app.providers.wire.unsupported import rejected_parameter, rejects_images, without
+from app.providers.wire.messages import rejected_parameter, rejects_images, tools_as_text, without
+from app.providers.wire.reader import RepetitionGuard, ReplyReader, Wire
 
 _log = logging.getLogger(__name__)
 _RETRIED = (RateLimited, ServerFailed, Unreachable, ConnectionLost)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.domain.conversations import ToolResult
-from app.domain.turn_text import RECALL_MODEL, is_recall_reply
+from app.domain.turns import RECALL_MODEL, is_recall_reply
 from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import messages_in
 from app.storage.work.queue import EXCHANGE_STAMPS

@@ -15,12 +15,11 @@ from pathlib import Path
 import duckdb
 
 from app.domain import codec
-from app.domain.changes import (
-    Change,
+from app.domain.changes import Change, ExchangePut
+from app.domain.deletions import (
     ConversationForgotten,
     CoreMemoryForgotten,
     DocumentsForgotten,
-    ExchangePut,
     FactForgotten,
     MemoryForgotten,
     MessagesForgotten,
@@ -33,8 +32,8 @@ from app.storage.engine import migrations
 from app.storage.engine.connection import Connection
 from app.storage.engine.database import Database, connect, memory_to_copy_mb
 from app.storage.engine.errors import from_duckdb_error, from_os_error
+from app.storage.engine.ids import to_db
 from app.storage.engine.store import Store
-from app.storage.engine.times import to_db
 from app.storage.safety import image
 from app.storage.safety.attachments import keep_for_backups
 from app.storage.safety.backup import KEEP_ALWAYS, Backup, backups_of, list_backups, name_backup

@@ -8,21 +8,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from app.domain.changes import Change, ConversationForgotten, MessagesForgotten, ValueForgotten
+from app.domain.changes import Change
 from app.domain.conversations import ExchangeStatus, ToolCall, ToolResult
+from app.domain.deletions import ConversationForgotten, MessagesForgotten, ValueForgotten
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, MessageId
 from app.domain.translation import tr, trn
 from app.language.titles import first_words
 from app.storage.deletion.removal import removable
 from app.storage.deletion.values import value_counts
+from app.storage.engine.ids import to_db
 from app.storage.engine.store import Store
-from app.storage.engine.times import to_db
-from app.storage.safety.attachments import (
-    count_as_unused,
-    hashes_to_forget,
-    remove_unreferenced,
-)
+from app.storage.safety.attachments import count_as_unused, hashes_to_forget, remove_unreferenced
 from app.storage.tables.exchanges import Exchanges
 
 _VALUE_CHARS = (4, 10_000)  # a private key has 3,000

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from app.domain import codec
-from app.domain.changes import MessagesForgotten
 from app.domain.conversations import (
     FORGOTTEN,
     Forgotten,
@@ -18,18 +17,15 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
+from app.domain.deletions import MessagesForgotten
 from app.domain.ids import PassageId
 from app.domain.recall import PlanPart, PlanPartKind
-from app.domain.turn_text import turn_passage
+from app.domain.turns import turn_passage
 from app.storage.deletion.deletion_set import DeletionSet, exchanges_of, message_deletion_set
 from app.storage.deletion.redaction import redact_messages, redact_prompts
 from app.storage.deletion.removal import remove_messages
 from app.storage.engine.connection import Connection
-from app.storage.tables.exchanges import (
-    exchanges_where,
-    messages_in,
-    rewrite_messages,
-)
+from app.storage.tables.exchanges import exchanges_where, messages_in, rewrite_messages
 from app.storage.tables.fact_rows import delete_facts_where
 from app.storage.tables.fact_visibility import update_fact_passages
 from app.storage.tables.passage_rows import remove_passages, renew_passages

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from app.domain.conversations import Block, Message, Role, Text, ToolCall, ToolResult
-from app.domain.turn_text import RECALL_MODEL, is_recall_reply
+from app.domain.turns import RECALL_MODEL, is_recall_reply
 from app.storage.deletion.deletion_set import DeletionSet
 from app.storage.deletion.quotes import QUOTING_TOOLS, QuoteContext, redact_answer, redact_result
 from app.storage.engine.connection import Connection

@@ -7,8 +7,8 @@ too: importing them again adds them again.
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from app.domain.changes import MessagesForgotten
 from app.domain.conversations import Exchange, ExchangeStatus, Message
+from app.domain.deletions import MessagesForgotten
 from app.domain.ids import MessageId
 from app.domain.turns import is_reply
 from app.storage.engine.aggregate import row_of
@@ -65,10 +65,7 @@ def remove_messages(
 
 
 def _is_part(
-    kept: tuple[MessageId, ...],
-    exchange: Exchange,
-    every: Sequence[Exchange],
-    ids: Collection[int],
+    kept: tuple[MessageId, ...], exchange: Exchange, every: Sequence[Exchange], ids: Collection[int]
 ) -> bool:
     """Return whether another branch has what is left of a turn; of two that are equal the first stays."""
     for other in every:

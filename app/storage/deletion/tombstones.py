@@ -13,15 +13,11 @@ from app.domain import codec
 from app.domain.changes import (
     Change,
     ConversationEdited,
-    ConversationForgotten,
     ConversationPut,
     ExtractionDone,
-    FactForgotten,
     FactPut,
-    MemoryForgotten,
     MemoryPut,
     MessagesAdded,
-    MessagesForgotten,
     PassagesPut,
     PromptStored,
     ReplyGrew,
@@ -29,11 +25,17 @@ from app.domain.changes import (
     SummaryPut,
     TagsChanged,
     ToolSummaryPut,
-    ValueForgotten,
 )
 from app.domain.conversations import Message, Role, TitleOrigin
+from app.domain.deletions import (
+    ConversationForgotten,
+    FactForgotten,
+    MemoryForgotten,
+    MessagesForgotten,
+    ValueForgotten,
+)
 from app.domain.recall import PlanPartKind, PromptPiece, StoredPrompt
-from app.domain.turn_text import is_recall_reply
+from app.domain.turns import is_recall_reply
 from app.storage.deletion.deletion_set import (
     DeletionSet,
     TextFingerprints,

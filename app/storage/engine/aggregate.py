@@ -14,10 +14,11 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from app.domain import codec
-from app.domain.changes import ChangeSet, Deletion
+from app.domain.change_set import ChangeSet
+from app.domain.deletions import Deletion
 from app.domain.errors import StorageError
 from app.storage.engine.connection import REPLACE, Connection, Row
-from app.storage.engine.times import from_db, to_db
+from app.storage.engine.ids import from_db, to_db
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ import duckdb
 from app.domain import codec
 from app.domain.conversations import Block, Role, Text
 from app.domain.ids import exchange_uid, summary_uid
-from app.domain.turn_text import RECALL_MODEL, estimate_tokens, is_statement, turn_text
+from app.domain.turns import RECALL_MODEL, estimate_tokens, is_statement, turn_text
 from app.storage.engine.connection import Connection
-from app.storage.engine.times import from_db
+from app.storage.engine.ids import from_db
 
 Step = Callable[[Connection], None]
 
@@ -306,7 +306,7 @@ _TOPIC_AUTHORS = _script("ALTER TABLE topic ADD COLUMN named_by VARCHAR DEFAULT 
 # Where passages of former versions of files were, which answers quote and link.
 _FORMER_PASSAGES = _script(
     """CREATE TABLE former_passage (id BIGINT PRIMARY KEY, document_id BIGINT NOT NULL,
-       start BIGINT NOT NULL, name VARCHAR NOT NULL, title VARCHAR NOT NULL, project VARCHAR)""",
+       start BIGINT NOT NULL, name VARCHAR NOT NULL, title VARCHAR NOT NULL, project VARCHAR)"""
 )
 
 

@@ -14,7 +14,9 @@ from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from app.domain import codec
-from app.domain.changes import Change, ChangeListener, ChangeSet, Deletion, is_background
+from app.domain.change_set import ChangeListener, ChangeSet
+from app.domain.changes import Change, is_background
+from app.domain.deletions import Deletion
 from app.domain.errors import DiskFull, StorageError
 from app.storage.engine.aggregate import Batch, read_state
 from app.storage.engine.connection import Connection, Queries, Row, Values

@@ -298,7 +298,7 @@ def remove(path: Path) -> None:
 def _tables(connection: Connection) -> list[str]:
     return connection.column(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() "
-        "ORDER BY table_name",
+        "ORDER BY table_name"
     )
 
 

@@ -25,7 +25,7 @@ from app.domain.conversations import (
 )
 from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
-from app.domain.turn_text import turn_passage
+from app.domain.turns import turn_passage
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
 from app.storage.safety.replay import changes_of

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import Cancelled, DatabaseDamaged, KnownError, StorageError
 from app.storage.deletion.erasure import deletions_owed, erase_bytes
 from app.storage.deletion.forget import purge_trash
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.errors import directory_is_gone
+from app.storage.engine.ids import now
 from app.storage.engine.space import disk_is_full
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.safety.attachments import remove_unreferenced
 from app.storage.safety.backup import backups_of, make_backup, newest_backup, try_backup
 from app.storage.safety.image import read_all_tables
@@ -80,11 +80,7 @@ class Maintenance:
             says whether to stop.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        clock: MaintenanceClock = MaintenanceClock(),
-    ) -> None:
+    def __init__(self, store: Store, clock: MaintenanceClock = MaintenanceClock()) -> None:
         self._store = store
         self._clock = clock
         self.notify: Callable[[KnownError], object] = _log.warning

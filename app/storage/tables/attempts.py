@@ -10,8 +10,8 @@ from datetime import datetime
 from app.domain.workers import WORKERS, FailedItem, ItemKind, WorkerName
 from app.storage.engine.aggregate import OF_CONVERSATIONS, Aggregate, reader
 from app.storage.engine.connection import Connection
+from app.storage.engine.ids import from_db, to_db
 from app.storage.engine.store import Store, StoreReader
-from app.storage.engine.times import from_db, to_db
 
 CALLS_PER_MESSAGE = 1_000  # a tool call's item id is its message's id times this, plus its number
 _VISIBLE = "NOT c.private AND c.deleted_at IS NULL"
@@ -47,8 +47,7 @@ _ITEMS: Mapping[ItemKind, _Items] = {
         erased=f"item_id IN (SELECT id FROM exchange WHERE {OF_CONVERSATIONS})",
     ),
     ItemKind.CONVERSATION: _Items(
-        joins=f"{_CONVERSATION} a.item_id AND {_VISIBLE}",
-        erased="item_id IN (SELECT unnest($1))",
+        joins=f"{_CONVERSATION} a.item_id AND {_VISIBLE}", erased="item_id IN (SELECT unnest($1))"
     ),
     ItemKind.PASSAGE: _Items(
         "coalesce(c.title, w.name, '')",

@@ -30,8 +30,8 @@ from app.storage.engine.aggregate import (
     unique_uid,
 )
 from app.storage.engine.connection import Connection, Queries
+from app.storage.engine.ids import from_db
 from app.storage.engine.store import StoreReader
-from app.storage.engine.times import from_db
 
 CONVERSATION_COLUMNS = columns_of(Conversation)
 _FOUND = (

@@ -15,7 +15,8 @@ from itertools import chain
 
 import duckdb
 
-from app.domain.changes import ChangeSet, PassagesPut
+from app.domain.change_set import ChangeSet
+from app.domain.changes import PassagesPut
 from app.domain.documents import (
     Chunk,
     DocumentState,
@@ -29,7 +30,8 @@ from app.domain.documents import (
 from app.domain.errors import NotFound
 from app.domain.links import parse_document, parse_page
 from app.domain.passages import Passage, PassageKind
-from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.text import content_hash
+from app.domain.turns import estimate_tokens
 from app.domain.workers import WorkerName
 from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints
 from app.storage.deletion.redaction import redact_messages

@@ -32,8 +32,8 @@ from app.storage.engine.aggregate import (
     unique_uid,
 )
 from app.storage.engine.connection import IGNORE, Connection, Row, among, grouped
+from app.storage.engine.ids import from_db
 from app.storage.engine.store import StoreReader
-from app.storage.engine.times import from_db
 from app.storage.tables.conversations import conversation_with
 
 MESSAGE_COLUMNS = "id, uid, conversation_id, parent_id, role, text, blocks, created_at, model, raw"

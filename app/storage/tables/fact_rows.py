@@ -51,12 +51,7 @@ def _put(batch: Batch, change: FactPut) -> None:
 
 
 FACTS = Aggregate(
-    (
-        _FACT,
-        _VERSION,
-        Table("fact_refused", "text_hash", "text_hash", how=IGNORE),
-        _EXTRACTION,
-    ),
+    (_FACT, _VERSION, Table("fact_refused", "text_hash", "text_hash", how=IGNORE), _EXTRACTION),
     {FactPut: _put, ExtractionDone: _EXTRACTION.puts()},
     rules=(
         unique_uid("fact"),

@@ -7,7 +7,8 @@ is shown from there, and a fact that only a hidden one ended is current. No fact
 from collections.abc import Iterable
 
 from app.domain.passages import PassageKind
-from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.text import content_hash
+from app.domain.turns import estimate_tokens
 from app.storage.engine.connection import REPLACE, Connection, Row
 from app.storage.tables import spaces
 from app.storage.tables.passage_rows import PASSAGE_COLUMNS

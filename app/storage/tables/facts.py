@@ -13,7 +13,8 @@ from app.domain.errors import NotFound
 from app.domain.facts import Fact, FactCategory, FactVersion
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import Passage, PassageKind
-from app.domain.turn_text import content_hash, estimate_tokens
+from app.domain.text import content_hash
+from app.domain.turns import estimate_tokens
 from app.storage.engine.aggregate import reader
 from app.storage.engine.connection import Connection, Row, among, grouped
 from app.storage.engine.store import StoreReader

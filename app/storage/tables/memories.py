@@ -5,13 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 
-from app.domain.changes import (
-    CoreMemoryForgotten,
-    CoreMemoryPut,
-    MemoryPut,
-    MemoryWritePut,
-)
+from app.domain.changes import CoreMemoryPut, MemoryPut, MemoryWritePut
 from app.domain.conversations import OWN_SOURCE
+from app.domain.deletions import CoreMemoryForgotten
 from app.domain.errors import NotFound
 from app.domain.facts import Memory, MemoryWrite, WriteState
 from app.domain.ids import ExchangeId
@@ -24,8 +20,8 @@ from app.storage.engine.aggregate import (
     reference,
 )
 from app.storage.engine.connection import Connection, grouped
+from app.storage.engine.ids import to_db
 from app.storage.engine.store import StoreReader
-from app.storage.engine.times import to_db
 from app.storage.tables.passage_rows import passage_source
 
 _MEMORY = Table("memory", columns_of(Memory), erased=OF_CONVERSATIONS)

@@ -12,7 +12,7 @@ from operator import itemgetter
 from app.domain.conversations import Role
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, part_id
 from app.domain.passages import PassageKind, PassagePart, PassageText
-from app.domain.turn_text import turn_parts
+from app.domain.turns import turn_parts
 from app.storage.engine.aggregate import columns_of, reader
 from app.storage.engine.connection import Connection, Row, grouped
 from app.storage.tables.documents import chunk_texts

@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from app.domain.ids import PARTS_PER_PASSAGE, ConversationId, MessageId, PartId, PassageId
 from app.domain.passages import PassageKind, PassageText, SearchQuery
-from app.domain.turn_text import RECALL_MODEL
+from app.domain.turns import RECALL_MODEL
 from app.storage.engine.connection import Connection
+from app.storage.engine.ids import to_db
 from app.storage.engine.store import StoreReader, in_snapshot
-from app.storage.engine.times import to_db
 from app.storage.tables.passage_texts import (
     PassagePlace,
     PassageTexts,

@@ -10,18 +10,12 @@ from dataclasses import replace
 
 from app.domain import codec
 from app.domain.changes import ProfileLinesRejected, ProfilePut, ProfileReviewPut
-from app.domain.profile import (
-    FactSource,
-    Profile,
-    ProfileLine,
-    ProfileReview,
-    supported_lines,
-)
-from app.domain.turn_text import content_hash
+from app.domain.profile import FactSource, Profile, ProfileLine, ProfileReview, supported_lines
+from app.domain.text import content_hash
 from app.storage.engine.aggregate import Aggregate, Batch, Table, columns_of, reader
 from app.storage.engine.connection import IGNORE, Connection
+from app.storage.engine.ids import from_db
 from app.storage.engine.store import StoreReader
-from app.storage.engine.times import from_db
 from app.storage.tables.facts import VERSION_SEEN
 from app.storage.tables.projects import BOUNDED
 
@@ -45,11 +39,7 @@ def _review(batch: Batch, change: ProfileReviewPut) -> None:
 
 
 PROFILES = Aggregate(
-    (
-        _PROFILE,
-        _REVIEW,
-        Table("profile_rejected", "text_hash", "text_hash", how=IGNORE),
-    ),
+    (_PROFILE, _REVIEW, Table("profile_rejected", "text_hash", "text_hash", how=IGNORE)),
     {
         ProfilePut: _PROFILE.puts("profile", mark=["memory"]),
         ProfileReviewPut: _review,

@@ -15,7 +15,7 @@ from app.domain.documents import FileState
 from app.domain.ids import ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import PlanPart, RecalledItem, RecalledItemDetails, StoredPrompt, Verdict
-from app.domain.turn_text import content_hash
+from app.domain.text import content_hash
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
@@ -27,8 +27,8 @@ from app.storage.engine.aggregate import (
     reference,
 )
 from app.storage.engine.connection import IGNORE, Connection, grouped
+from app.storage.engine.ids import from_db, now, to_db
 from app.storage.engine.store import StoreReader, in_snapshot
-from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables.documents import former_documents
 from app.storage.tables.passage_texts import questions_of, shown_of
 

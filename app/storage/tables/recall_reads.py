@@ -10,8 +10,8 @@ from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
 from app.storage.engine.aggregate import columns_of, reader
 from app.storage.engine.connection import Connection
+from app.storage.engine.ids import from_db
 from app.storage.engine.store import StoreReader, in_snapshot
-from app.storage.engine.times import from_db
 from app.storage.tables import spaces
 
 

@@ -18,8 +18,8 @@ from app.storage.engine.aggregate import (
     reference,
 )
 from app.storage.engine.connection import Connection
+from app.storage.engine.ids import to_db
 from app.storage.engine.store import StoreReader
-from app.storage.engine.times import to_db
 
 _ROUTINE = Table("routine", columns_of(Routine), "uid")
 # The times of runs are kept without their conversation, so that none is repeated.

@@ -4,7 +4,8 @@ import json
 import os
 from collections.abc import Callable, Collection, Mapping
 
-from app.domain.changes import ChangeSet, ProviderPut, SettingPut
+from app.domain.change_set import ChangeSet
+from app.domain.changes import ProviderPut, SettingPut
 from app.domain.chat import StoredProvider
 from app.domain.errors import InvalidSetting
 from app.domain.settings_schema import SETTINGS, SettingValue, setting_for

@@ -64,7 +64,7 @@ def spaces_to_read(cursor: Connection) -> list[str]:
     """Return the spaces whose tables are there, also in a database that is damaged."""
     return cursor.column(
         "SELECT s.name FROM space s JOIN duckdb_tables() t ON t.table_name = 'embedding_' || s.name "
-        "WHERE t.database_name = current_database() ORDER BY s.name",
+        "WHERE t.database_name = current_database() ORDER BY s.name"
     )
 
 

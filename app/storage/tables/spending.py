@@ -21,8 +21,8 @@ from app.storage.engine.aggregate import (
     reference,
 )
 from app.storage.engine.connection import Connection
+from app.storage.engine.ids import from_db, now, to_db
 from app.storage.engine.store import Store, StoreReader
-from app.storage.engine.times import from_db, now, to_db
 
 CHAT = "chat"  # the purpose that is not background work
 _BIN_S = 900  # every time zone is a multiple of this away from UTC

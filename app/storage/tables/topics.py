@@ -11,7 +11,8 @@ from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from app.domain.changes import ChangeSet, TopicChosen
+from app.domain.change_set import ChangeSet
+from app.domain.changes import TopicChosen
 from app.domain.ids import ConversationId
 from app.domain.passages import Space
 from app.domain.topics import TopicChoice, TopicConversation, TopicId
@@ -26,8 +27,8 @@ from app.storage.engine.aggregate import (
     reference,
 )
 from app.storage.engine.connection import REPLACE, Connection, Row
+from app.storage.engine.ids import from_db
 from app.storage.engine.store import StoreReader, in_snapshot
-from app.storage.engine.times import from_db
 from app.storage.tables import spaces
 from app.storage.tables.vector_rows import from_blobs
 
@@ -171,7 +172,7 @@ class TopicRows(StoreReader):
             "SELECT (SELECT count(*) FROM topic), (SELECT count(*) FROM topic t LEFT JOIN topic_choice o "
             "ON o.id = t.id WHERE t.named_by = '' AND coalesce(o.name, '') = '' AND o.merged_into IS NULL), "
             "(SELECT max(value) FROM meta WHERE key = 'topics_model'), "
-            f"(SELECT count(*) FROM conversation c WHERE {_VISIBLE})",
+            f"(SELECT count(*) FROM conversation c WHERE {_VISIBLE})"
         )
         if found:
             return 0 if asked == model else int(unnamed)
@@ -243,7 +244,7 @@ class TopicRows(StoreReader):
         (nameless,) = cursor.column(
             "SELECT count(*) FROM topic WHERE name = '' AND (id IN (SELECT topic_id FROM topic_member m "
             f"JOIN conversation c ON c.id = m.conversation_id WHERE {_VISIBLE}) OR id IN "
-            "(SELECT parent_id FROM topic))",
+            "(SELECT parent_id FROM topic))"
         )
         meta: dict[str, str] = dict(
             cursor.select_in("meta", "key, value", ["topics_fitted", "topics_model"], "key")

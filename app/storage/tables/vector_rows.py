@@ -12,8 +12,8 @@ from app.domain.errors import EmbedderUnavailable, KnownError
 from app.domain.ids import PARTS_PER_PASSAGE, PartId, PassageId, part_id
 from app.domain.passages import Space
 from app.storage.engine.connection import Connection
+from app.storage.engine.ids import from_db, now, to_db
 from app.storage.engine.store import Store
-from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables import spaces
 from app.storage.tables.spaces import bytes_of
 

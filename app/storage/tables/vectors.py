@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import EmbedderUnavailable
 from app.domain.ids import PassageId
 from app.domain.passages import PassageKind, Space
 from app.domain.workers import WorkerName
 from app.storage.engine.connection import Connection
+from app.storage.engine.ids import from_db, now, to_db
 from app.storage.engine.store import StoreReader, in_snapshot
-from app.storage.engine.times import from_db, now, to_db
 from app.storage.tables import spaces
 from app.storage.tables.vector_rows import (
     EmbeddedPassage,
@@ -225,11 +225,7 @@ class Vectors(StoreReader):
 
     @in_snapshot
     def amount(
-        self,
-        cursor: Connection,
-        space_name: str,
-        least_tokens: int,
-        kinds: Collection[PassageKind],
+        self, cursor: Connection, space_name: str, least_tokens: int, kinds: Collection[PassageKind]
     ) -> tuple[int, int, int]:
         """Return (vectors, passages that should have some, their tokens) of some kinds, or (empty) all."""
         wanted = [kind.value for kind in kinds or PassageKind]

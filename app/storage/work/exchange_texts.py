@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.domain.conversations import Role
-from app.domain.turn_text import RECALL_MODEL, TurnMarkdown, turn_text
+from app.domain.turns import RECALL_MODEL, TurnMarkdown, turn_text
 from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import blocks_of
 

@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 
 from app.domain.conversations import Conversation, Exchange
 from app.domain.ids import ConversationId
-from app.domain.turn_text import TurnMarkdown
+from app.domain.turns import TurnMarkdown
 from app.domain.workers import WorkerName
 from app.storage.engine.connection import Connection
+from app.storage.engine.ids import to_db
 from app.storage.engine.store import StoreReader, in_snapshot
-from app.storage.engine.times import to_db
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
 from app.storage.tables.exchanges import exchanges_where
 from app.storage.work.exchange_texts import NO_TEXT, exchange_texts

@@ -15,10 +15,10 @@ from app.domain.conversations import Exchange, ExchangeStatus
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.summaries import SummarySource
-from app.domain.turn_text import TurnMarkdown
+from app.domain.turns import TurnMarkdown
 from app.storage.engine.connection import Connection, among, grouped
+from app.storage.engine.ids import from_db
 from app.storage.engine.store import StoreReader, in_snapshot
-from app.storage.engine.times import from_db
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
 from app.storage.tables.exchanges import exchanges_where, shown_path
 from app.storage.work.exchange_texts import NO_TEXT, exchange_texts

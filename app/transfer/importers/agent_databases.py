@@ -321,12 +321,7 @@ OPENCODE_FORMAT = Format(
     "opencode", "OpenCode", databases(_opencode), tables="session message part"
 )
 OPENCODE_STORAGE_FORMATS = (
-    Format(
-        "opencode",
-        "OpenCode",
-        documents(_opencode_export),
-        ("info projectID directory",),
-    ),
+    Format("opencode", "OpenCode", documents(_opencode_export), ("info projectID directory",)),
     Format("opencode", "OpenCode", read_opencode_storage, ("projectID directory title time",)),
     Format(
         "opencode",

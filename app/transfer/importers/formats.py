@@ -110,12 +110,7 @@ class Thread(ConversationTree):
         self._source = source
 
     def append(
-        self,
-        name: str,
-        role: Role,
-        blocks: Iterable[Part],
-        at: object = None,
-        model: object = None,
+        self, name: str, role: Role, blocks: Iterable[Part], at: object = None, model: object = None
     ) -> None:
         """Add a message below the last one, as `add` does."""
         self.last = Thread.add(self, name, self.last, role, blocks, at, model)

@@ -15,14 +15,7 @@ from app.transfer.importers.agent_logs import (
     text_block,
 )
 from app.transfer.importers.formats import ROLES, Format, Part, Thread, documents
-from app.transfer.importers.values import (
-    an_object,
-    count,
-    identity,
-    moment,
-    objects,
-    text_of,
-)
+from app.transfer.importers.values import an_object, count, identity, moment, objects, text_of
 
 SOURCE = "lm_studio"
 

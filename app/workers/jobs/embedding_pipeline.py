@@ -5,29 +5,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import Cancelled, EmbedderUnavailable, KnownError
 from app.domain.ids import PassageId, part_number
 from app.domain.passages import PassageKind, PassageText, Space
 from app.domain.ports import Embedder, token_embedder
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.storage.engine.times import now
+from app.storage.engine.ids import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.passages import Passages
-from app.storage.tables.vector_rows import (
-    BadVectors,
-    EmbeddedPassage,
-    EmbeddingCandidate,
-)
+from app.storage.tables.vector_rows import BadVectors, EmbeddedPassage, EmbeddingCandidate
 from app.storage.tables.vectors import Vectors
 from app.storage.work.queue import Tally
 from app.workers.job import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
-from app.workers.jobs.chunk_vectors import ChunkVectors
-from app.workers.jobs.limited_embedding import (
+from app.workers.jobs.chunk_vectors import (
     MAX_PAGES_PER_REQUEST,
     SPEND_KEYS,
+    ChunkVectors,
     LimitedEmbedding,
     PageRateLimit,
     is_server,

@@ -14,24 +14,65 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.changes import Change, ExtractionDone, FactPut
-from app.domain.facts import BY_USER, Fact, FactVersion, text_until
+from app.domain.errors import Cancelled
+from app.domain.facts import BY_USER, Fact, FactCategory, FactVersion, text_until
 from app.domain.ids import MessageId, PassageId, new_uid
-from app.domain.turn_text import content_hash
-from app.memory.fact_matching import (
-    blocked_message_hash,
-    contains_value,
-    may_be_same,
-    similar_facts,
-)
+from app.domain.text import content_hash
+from app.language.statements.extraction import extract_statements
+from app.memory.facts import blocked_message_hash, contains_value, may_be_same, similar_facts
 from app.storage.engine.connection import grouped
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.facts import Facts, fact_changes
 from app.storage.tables.projects import bounded_projects
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionState, ExtractionWork
-from app.workers.jobs.fact_reader import ExtractedFact
+from app.workers.job import IsCancelled
 
 _TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedFact:
+    """A statement and the message it is from. `subject` and `value` as in `Statement`.
+
+    A model says what it means for a known fact, `known`: a statement replaces it, one without text
+    ends it. `since` and `until` are the dates it gives, UTC. Patterns leave these None.
+    """
+
+    text: str
+    category: FactCategory
+    subject: str
+    value: str
+    message_id: MessageId
+    said_at: datetime
+    known: PassageId | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def read_by_patterns(
+    exchanges: Sequence[ExchangeToRead], is_cancelled: IsCancelled
+) -> Sequence[tuple[ExtractedFact, ...]]:
+    """Return the facts that the user's messages state, exchange by exchange. Raises `Cancelled`."""
+    found = []
+    for exchange in exchanges:
+        if is_cancelled():
+            raise Cancelled("The worker was stopped")
+        facts = []
+        for message in exchange.messages:
+            if message.by_user:
+                # What was said before its own opening, the last one like it.
+                openings = exchange.openings
+                own = [at for at, each in enumerate(openings) if message.text.startswith(each)]
+                before = openings[: own[-1]] if own else openings
+                facts += [
+                    ExtractedFact(
+                        one.text, one.category, one.subject, one.value, message.id, message.said_at
+                    )
+                    for one in extract_statements(message.text, before)
+                ]
+        found.append(tuple(facts))
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

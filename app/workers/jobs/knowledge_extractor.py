@@ -1,4 +1,4 @@
-"""The knowledge extractor: facts that people state about themselves, each with its turn."""
+"""The knowledge extractor: facts that people state about themselves, each with its turn; found by patterns without a model."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,15 +9,20 @@ from app.domain.facts import BY_PATTERNS
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.sentences import content_terms
-from app.memory.fact_matching import similar_facts
+from app.memory.facts import similar_facts
 from app.providers.embedders.local import LocalEmbedder
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionWork
 from app.storage.work.queue import FACTS, Tally
 from app.workers.background_model import MODEL_KEYS
 from app.workers.job import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
-from app.workers.jobs.fact_reader import ExtractedFact, read_by_patterns
-from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange
+from app.workers.jobs.fact_writer import (
+    Compared,
+    ExtractedFact,
+    FactWriter,
+    ReadExchange,
+    read_by_patterns,
+)
 from app.workers.jobs.part_reader import ReadingJob
 
 _PREFETCH = 1_000

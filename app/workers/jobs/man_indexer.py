@@ -7,7 +7,7 @@ from app.domain.documents import Chunk, DocumentText, ListedDocument, page_summa
 from app.domain.errors import ManualUnavailable
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName
-from app.providers.pricing.estimated_tokens import first_tokens
+from app.providers.pricing.usage import first_tokens
 from app.storage.engine.store import Store
 from app.storage.tables.documents import Documents
 from app.system.manual import Manual

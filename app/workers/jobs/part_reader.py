@@ -20,8 +20,8 @@ from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.extractive import MODEL, summarize_exchange
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
-from app.storage.engine.times import now
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
 from app.storage.work.part_work import ConversationPart, PartTurn, PartWork, WantedResults

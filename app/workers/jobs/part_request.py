@@ -11,14 +11,13 @@ from app.domain.conversations import TitleOrigin
 from app.domain.facts import Fact, FactCategory, text_until
 from app.domain.text import clean, one_line
 from app.language.sentences import shorten_middle
-from app.providers.pricing.estimated_tokens import estimated_tokens
-from app.storage.engine.times import now
+from app.providers.pricing.usage import estimated_tokens
+from app.storage.engine.ids import now
 from app.storage.work.part_work import ConversationPart, PartTurn
 from app.storage.work.summary_work import THINKING
 from app.workers.background_model import UnusableAnswer
-from app.workers.jobs.fact_reader import ExtractedFact
-from app.workers.json_output import Schema, list_of
-from app.workers.prompts import Prompt, Quoted, fill_prompt, prompt_lines
+from app.workers.jobs.fact_writer import ExtractedFact
+from app.workers.prompts import Prompt, Quoted, Schema, fill_prompt, list_of, prompt_lines
 
 _SUMMARY_LIMIT_CHARS = 900
 _LINE_LIMIT_CHARS = 600

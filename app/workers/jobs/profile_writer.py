@@ -22,8 +22,8 @@ from app.memory.profile_lines import (
     profile_by_rules,
     source_of,
 )
-from app.providers.pricing.estimated_tokens import estimated_tokens
-from app.storage.engine.times import now
+from app.providers.pricing.usage import estimated_tokens
+from app.storage.engine.ids import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.profile import ProfileRows
 from app.storage.work.extraction_work import ExtractionWork
@@ -31,9 +31,8 @@ from app.storage.work.queue import Tally
 from app.workers.background_model import MODEL_KEYS, ModelClient
 from app.workers.job import PAID, IsCancelled, Job, Saved
 from app.workers.jobs import JobParts
-from app.workers.json_output import list_schema
 from app.workers.progress import total_usage
-from app.workers.prompts import Prompt, Quoted, fill_prompt
+from app.workers.prompts import Prompt, Quoted, fill_prompt, list_schema
 
 _EXTRACTOR_KEY = WORKERS[WorkerName.KNOWLEDGE_EXTRACTOR].enabled_key
 _MOST_FACT_TOKENS = 8_000

@@ -8,7 +8,8 @@ from itertools import islice, takewhile
 from typing import Protocol
 from zlib import crc32
 
-from app.domain.changes import ChangeSet, RoutinePut, RoutineRunPut
+from app.domain.change_set import ChangeSet
+from app.domain.changes import RoutinePut, RoutineRunPut
 from app.domain.errors import Cancelled, InvalidInput, StorageError
 from app.domain.routines import Outcome, Routine, RoutineRun
 from app.domain.workers import WorkerName

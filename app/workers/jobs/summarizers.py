@@ -8,10 +8,10 @@ from app.domain.changes import Change
 from app.domain.errors import Cancelled
 from app.domain.summaries import SummaryText, summary_changes
 from app.domain.text import one_line
-from app.domain.turn_text import TurnMarkdown
+from app.domain.turns import TurnMarkdown
 from app.domain.workers import WORKERS
 from app.language.extractive import MODEL
-from app.storage.engine.times import now
+from app.storage.engine.ids import now
 from app.storage.work.queue import SUMMARIES, Tally, WorkQuery, is_superseded
 from app.storage.work.summary_work import SummaryWork, Unsummarized
 from app.workers.background_model import MODEL_KEYS

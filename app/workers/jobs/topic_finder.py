@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import Cancelled, KnownError
 from app.domain.passages import Space
 from app.domain.text import clean, one_line
@@ -23,9 +23,8 @@ from app.storage.work.queue import Tally
 from app.workers.background_model import MODEL_KEYS, ModelClient
 from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
-from app.workers.jobs.limited_embedding import space_name_of
-from app.workers.json_output import list_schema
-from app.workers.prompts import Quoted, fill_prompt
+from app.workers.jobs.chunk_vectors import space_name_of
+from app.workers.prompts import Quoted, fill_prompt, list_schema
 
 _log = logging.getLogger(__name__)
 _ITEM = 1

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.language.word_lists import STOP_WORDS
+from app.language.languages import STOP_WORDS
 from tests.bench.peer_stores.peer import LIMIT, Asked, Row, Vector, run
 
 

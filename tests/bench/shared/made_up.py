@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from app.domain.ids import PARTS_PER_PASSAGE
 from app.domain.passages import Space
-from app.language.word_lists import STOP_WORDS
+from app.language.languages import STOP_WORDS
 from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 from app.storage.tables.spaces import table_of

@@ -6,7 +6,7 @@ from PySide6.QtCore import QTimer
 
 from app.domain.translation import tr
 from app.domain.workers import FailedItem, WorkerName, WorkerStatus
-from app.memory.overview import OverviewService
+from app.memory.coverage import OverviewService
 from app.memory.spaces import SpaceService
 from app.workers.board import WorkerBoard
 from app.workers.status_text import activity_text, format_spent

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction, QKeySequence
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
 from app.domain.translation import tr

@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.passages import EmbedderSwitchPlan
 from app.domain.translation import tr

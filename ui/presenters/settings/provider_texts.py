@@ -9,7 +9,7 @@ from app.domain.translation import tr, trn
 from app.providers.gallery import TEMPLATES, ProviderTemplate, template_of, title_of
 from app.providers.http.base_url import check_base_url
 from app.providers.vendors import vendors
-from app.providers.vendors.local_servers import LocalServer
+from app.providers.vendors.model_list import LocalServer
 from app.providers.windows import WindowSource
 from app.system.keys import KeyStorage
 from ui.views.settings.models_page import TileContent
@@ -137,8 +137,5 @@ def parse_timeout_s(typed: str) -> int | None:
         return None
     seconds = parse_whole_number(typed)
     if seconds is None or not 5 <= seconds <= 86_400:
-        raise InvalidInput(
-            f"'{typed}' is not a reply timeout",
-            "A timeout is 5 to 86,400 seconds.",
-        )
+        raise InvalidInput(f"'{typed}' is not a reply timeout", "A timeout is 5 to 86,400 seconds.")
     return seconds

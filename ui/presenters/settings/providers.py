@@ -10,12 +10,12 @@ from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.text import parse_whole_number
 from app.domain.translation import format_milliseconds, format_number, tr, trn
-from app.domain.turn_text import RECALL_MODEL
+from app.domain.turns import RECALL_MODEL
 from app.providers.configuration import ProviderConfig
 from app.providers.gallery import template_of, title_of
 from app.providers.http.base_url import with_scheme
 from app.providers.vendors import vendors
-from app.providers.vendors.local_servers import LocalServer
+from app.providers.vendors.model_list import LocalServer
 from app.storage.tables.settings import Settings
 from ui.presenters.presenter import Presenter
 from ui.presenters.settings.provider_texts import (
@@ -238,10 +238,7 @@ class ProvidersPresenter(Presenter):
         address = urlsplit(fields.base_url).netloc.replace(":", "-")
         name = self._page.form.name or "-".join((fields.name or address).casefold().split())
         if not self._page.form.name and (name in self._states or name in vendors()):
-            raise InvalidInput(
-                f"There is a provider '{name}' already",
-                "Choose another name",
-            )
+            raise InvalidInput(f"There is a provider '{name}' already", "Choose another name")
         state = self._states.get(name)
         if state is not None and state.config.url_env:
             return replace(state.config, allow_plain_http=fields.allow_plain_http)

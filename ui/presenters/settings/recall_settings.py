@@ -7,7 +7,7 @@ marked against the settings of the moment the dialog was opened, and undo goes b
 from collections.abc import Callable, Mapping
 
 from app.chat.recall_preview import Preview, RecallCandidates, RecallPreviews
-from app.domain.changes import ChangeSet
+from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId
 from app.domain.recall import RecalledItemDetails

@@ -6,7 +6,7 @@ from dataclasses import replace
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QButtonGroup, QRadioButton, QVBoxLayout, QWidget
 
-from app.chat.project_proposals import ProjectProposal
+from app.chat.projects import ProjectProposal
 from app.domain.presets import MAX_NAME_CHARS
 from app.domain.projects import Project, RecallRule
 from app.domain.translation import tr, trn

@@ -12,7 +12,7 @@ from app.domain.errors import KnownError
 from app.domain.profile import Profile
 from app.domain.text import DiffKind, word_diff
 from app.domain.translation import format_number, tr, trn
-from app.domain.turn_text import estimate_tokens
+from app.domain.turns import estimate_tokens
 from app.storage.tables.memories import CoreMemoryText
 from ui.models.facts import version_label
 from ui.models.labels import with_setting_labels

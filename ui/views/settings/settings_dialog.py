@@ -1,13 +1,7 @@
 """The settings dialog: pages drawn from the table of settings, and pages of their own."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QDialog,
-    QListWidget,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QListWidget, QStackedWidget, QVBoxLayout, QWidget
 
 from app.domain.settings_schema import SETTINGS, SettingPage, SettingValue
 from app.domain.translation import tr

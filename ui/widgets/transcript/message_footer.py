@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 from app.domain.conversations import Message
 from app.domain.ids import MessageId
 from app.domain.translation import format_milliseconds, format_number, model_label, money, tr
-from app.domain.turn_text import RECALL_MODEL
+from app.domain.turns import RECALL_MODEL
 from ui.rendering.inline import tooltip_html
 from ui.theme import Theme
 from ui.widgets.controls import action_button

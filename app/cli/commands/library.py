@@ -1,7 +1,7 @@
-"""`facts`: list, search, change and forget facts; README describes the documents."""
+"""`facts`, `topics` and `secrets`: what conversations hold; README describes the documents."""
 
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -11,8 +11,13 @@ from app.cli.terminal import Terminal, members
 from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId
+from app.domain.topics import Topic
+from app.domain.translation import format_count, format_day, local_moment
 from app.index.text_sync import TextIndexSync
 from app.memory.facts import FactService, parse_fact_id
+from app.memory.secrets import SecretPlace, secret_places
+from app.memory.topics.service import TopicService
+from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.facts import FactFilter, Facts, KnownFact
 
@@ -154,3 +159,84 @@ def _lines(known: KnownFact) -> list[str]:
 def _plain(known: KnownFact) -> dict[str, Any]:
     more = members(known, "conversation_title", "turn_number", "versions")
     return asdict(known.fact) | more
+
+
+def topics(service: TopicService, given: Namespace, terminal: Terminal) -> None:
+    """Run an action on topics, which are given by number or name."""
+    if given.action == "list":
+        return _list_topics(service.topics(hidden=given.all), terminal)
+    if given.action == "merge" and len(given.words) < 2:
+        raise wrong_arguments(given)
+    first = service.topic(given.words[0])
+    match given.action:
+        case "show":
+            return _show_topic(service, first, terminal)
+        case "rename":
+            first = service.rename(first.id, " ".join(given.words[1:]))
+        case "merge":
+            *merged, into = map(service.topic, given.words)
+            first = service.merge([each.id for each in merged], into.id)
+        case "split":
+            first = service.split(first.id)
+        case _:
+            first = service.hide(first.id, hidden=given.action == "hide")
+    return terminal.show({"topic": _plain_topic(first)}, _topic_line(first))
+
+
+def _list_topics(found: Sequence[Topic], terminal: Terminal) -> None:
+    terminal.show({"topics": [_plain_topic(each) for each in found]}, *map(_topic_line, found))
+    if not found:
+        terminal.note(
+            "There are no topics yet. 'commonplace work --until-idle' finds them, from eight conversations "
+            "on, where several are about one subject."
+        )
+
+
+def _show_topic(service: TopicService, topic: Topic, terminal: Terminal) -> None:
+    conversations = service.conversations(topic.id)
+    document = {
+        "topic": _plain_topic(topic),
+        "conversations": [
+            {"conversation_id": each.id, "title": each.title, "created_at": each.created_at,
+             "updated_at": each.updated_at}
+            for each in conversations
+        ],
+    }  # fmt: skip
+    lines = (f"{each.id:>7}  {format_day(each.created_at)}  {each.title}" for each in conversations)
+    terminal.show(document, _topic_line(topic), *lines)
+
+
+def _plain_topic(topic: Topic) -> dict[str, Any]:
+    return {"topic_id" if name == "id" else name: value for name, value in asdict(topic).items()}
+
+
+def _topic_line(topic: Topic) -> str:
+    indent = "  " if topic.parent_id is not None else ""
+    span = f"{format_day(topic.first_at)} to {format_day(topic.last_at)}"
+    hidden = ", hidden" if topic.is_hidden else ""
+    decided = f"; decided: {topic.decision}" if topic.decision else ""
+    count = format_count(topic.conversations, "conversation")
+    return f"{topic.id:>4}  {indent}{topic.name}: {count}, {span}{hidden}{decided}"
+
+
+def secrets(store: Store, _given: Namespace, terminal: Terminal) -> int:
+    """Print where secrets stand and of what kind they are, never what they are."""
+    found: list[SecretPlace] = []
+    for place in secret_places(store, terminal.cancelled):
+        found.append(place)
+        if not terminal.as_json:
+            turn = "" if place.turn_number is None else f":{place.turn_number}"
+            terminal.line(
+                f"{place.conversation_id}{turn}  message {place.message_id}  "
+                f"{local_moment(place.said_at)}  {', '.join(place.kinds)}  {place.title}"
+            )
+    if terminal.as_json:
+        rows = [{**asdict(each), "said_at": each.said_at.isoformat()} for each in found]
+        terminal.document({"secrets": rows})
+    else:
+        terminal.err(
+            f"{format_count(len(found), 'message')} with secrets. They are hidden where memory is quoted. "
+            "'commonplace forget secret ID' removes what was found in a message wherever it is, "
+            "'forget message ID' the message."
+        )
+    return 1 if terminal.cancelled() else 0
