@@ -28,7 +28,13 @@ from app.bootstrap import Services
 from app.domain.ids import ConversationId
 from tests.bench.shared.made_up import CONTENT
 from tests.bench.shared.measuring import Figures, latency, options, print_json, resident_mb
-from tests.bench.shared.window import Heartbeat, measured_in_window, model_server, until
+from tests.bench.shared.window import (
+    Heartbeat,
+    import_files,
+    measured_in_window,
+    model_server,
+    until,
+)
 from tests.fakes.exports import chatgpt_message, chatgpt_row
 from tests.fakes.user import User
 
@@ -154,9 +160,7 @@ async def _in_window(user: User, export: Path, rounds: int, switches: int, token
         await user.start_with_model(base_url)
         for name in _WORKERS:
             await user.ask(partial(_switch_off, f"{name}_enabled"))
-        user.drop(user.window, [export])
-        await until(lambda: user.presenters.imports.is_running)
-        await until(lambda: not user.presenters.imports.is_running)
+        await import_files(user, [export])
         await user.dismiss()
         await _until_idle()
         long, *small = await user.ask(lambda services: services.store.read(_by_length))

@@ -32,9 +32,9 @@ from tests.bench.shared.measuring import Figures, options, print_json
 from tests.bench.shared.window import (
     Heartbeat,
     choose_models,
+    import_files,
     measured_in_window,
     model_server,
-    until,
 )
 from tests.fakes.exports import Shape, write_chatgpt_export
 from tests.fakes.user import User
@@ -110,8 +110,7 @@ async def _measured(user: User, exports: list[Path], seconds: float, blame: bool
         )
         user.press("Ctrl+Shift+W")
         async with phase("with_a_model_importing"):
-            user.drop(user.window, exports)
-            await until(lambda: not user.presenters.imports.is_running)
+            await import_files(user, exports)
         await user.dismiss()
         async with phase("with_a_model"):
             await asyncio.sleep(seconds)

@@ -14,6 +14,7 @@ from app.domain.workers import WorkerName, WorkerState
 from tests.bench.shared.measuring import Figures, options, print_json
 from tests.bench.shared.window import (
     choose_models,
+    import_files,
     measured_in_window,
     model_server,
     status_of,
@@ -44,8 +45,7 @@ async def _measured(user: User, folder: Path, rounds: int) -> Figures:
     with model_server("--silent") as base_url:
         await user.start()
         await user.ask(lambda each: choose_models(each, base_url, "bench:embed", "bench:chat"))
-        user.drop(user.window, [export])
-        await until(lambda: not user.presenters.imports.is_running)
+        await import_files(user, [export])
         await user.dismiss()
         for _ in range(rounds):
             await all_are_asking()

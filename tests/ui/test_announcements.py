@@ -29,6 +29,9 @@ def test_banners_notes_and_results_are_announced(said: list[str]) -> None:
     assert said == ["It was saved.", "It waits."]
     sidebar.show_answer(SearchResponse("nothing", (), 1.0))
     assert said[2].startswith("Nothing found.")
+    sidebar.search.add_filter("tag:work")
+    sidebar.show_answer(SearchResponse("tag:work nothing", (), 1.0))
+    assert "filter" in said[-1]
 
 
 def test_messages_are_read_as_they_are_drawn(qtbot: QtBot, said: list[str]) -> None:

@@ -32,6 +32,8 @@ from ui.widgets.plain_label import PlainLabel, plain_label
 from ui.widgets.search_box import SearchBox
 
 _DEBOUNCE_MS = 90
+_NOTHING = tr("Nothing found.\nTry other or fewer words.")
+_NOTHING_FILTERED = tr("Nothing found.\nRemove a filter, or try other words.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class Sidebar(QWidget):
         """
         is_found = self.result_list.show_answer(answer)
         if not answer.results:
-            self.show_message(tr("Nothing found.\nTry other or fewer words."))
+            self.show_message(_NOTHING_FILTERED if self.search.filters else _NOTHING)
             return
         self._stack.setCurrentWidget(self.result_list)
         if is_final:

@@ -84,6 +84,19 @@ async def until(condition: Callable[[], object], limit_s: float = 600.0) -> None
         await asyncio.sleep(0.01)
 
 
+async def import_files(user: "User", files: list[Path]) -> None:
+    """Import as a user does, who agrees to what the preview shows; the report stays open."""
+
+    def is_done() -> bool:
+        return not user.presenters.imports.is_running
+
+    user.drop(user.window, files)
+    await until(lambda: not is_done())
+    await until(is_done)
+    user.click("Import")
+    await until(is_done)
+
+
 def status_of(user: "User", name: WorkerName) -> WorkerStatus:
     return next(each for each in user.running.services.workers.statuses() if each.name is name)
 
