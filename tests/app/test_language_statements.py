@@ -40,6 +40,35 @@ def test_a_denial_ends_a_value_and_states_none(said: str, value: str) -> None:
     assert (found.text, found.subject, found.value) == ("", "user: home", value)
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["We decided to use rye flour from now on.", "I've decided against the blue tiles.",
+     "Wir haben uns für das Dach aus Kupfer entschieden.",
+     "Wir haben beschlossen, dass das Tor grün wird.", "Nous avons décidé de garder le vieux four.",
+     "Hemos decidido usar harina de centeno.", "Abbiamo deciso di usare la segale.",
+     "Decidimos usar farinha de centeio.", "Мы решили взять ржаную муку.", "我们决定用黑麦粉。",
+     "ライ麦粉を使うことにしました。"],
+)  # fmt: skip
+def test_a_decision_is_kept_as_a_whole(said: str) -> None:
+    (found,) = extract_statements(said)
+    assert (found.text, found.category, found.subject) == (said, FactCategory.DECISION, "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Should we have decided to use rye?", "What did we decide about the roof?",
+     "She said we decided to use rye.", "Haben wir uns für Kupfer entschieden?",
+     "If we decided to use rye, would it rise?", "We have not decided yet.", "I decided."],
+)  # fmt: skip
+def test_other_words_about_decisions_are_none(said: str) -> None:
+    assert extract_statements(said) == ()
+
+
+def test_a_decision_ends_before_the_question_after_it() -> None:
+    (found,) = extract_statements("I decided to use two ovens, can you help me to plan it")
+    assert found.text == "I decided to use two ovens."
+
+
 def test_role_play_lasts_for_its_conversation() -> None:
     assert extract_statements(ROME, ["Hello", "Hi!"])
     assert not extract_statements(ROME, ["Let's play pirates", "Aye!"])
@@ -54,6 +83,7 @@ def test_a_value_is_as_written_and_compared_in_lower_case() -> None:
 def test_every_language_has_the_same_kinds_of_facts() -> None:
     needed = {
         "name", "home", "employer", "allergy", "diet", "pet", "instruction", "remember", "plan",
+        "decision",
     }  # fmt: skip
     for language in LANGUAGES:
         assert needed <= set(slots_of(language))

@@ -38,6 +38,7 @@ _SLOTS = MappingProxyType(
         "remember": (FactCategory.OTHER, False),
         "language of answers": (FactCategory.INSTRUCTION, True),
         "instruction": (FactCategory.INSTRUCTION, False),
+        "decision": (FactCategory.DECISION, False),
         "plan": (FactCategory.PLAN, False),
         "name": (FactCategory.IDENTITY, True),
         "form of address": (FactCategory.IDENTITY, True),
@@ -63,7 +64,9 @@ _SLOTS = MappingProxyType(
 )
 _OF_OTHERS = frozenset({"family", "partner", "pet"})  # a clause without a subject is about them
 _BARE = frozenset({"name", "origin", "diet item"})  # only a list follows the value in its clause
-_WHOLE = frozenset({"remember", "language of answers", "instruction"})  # to the sentence's end
+_WHOLE = frozenset(
+    {"remember", "language of answers", "instruction", "decision"}
+)  # to the sentence's end
 
 _ARTICLES = frozenset(
     [
@@ -264,18 +267,27 @@ def _clause_end(
 
 
 def _whole(sentence: str, known: Patterns) -> Statement | None:
-    """Return what the writer asks to remember, or a standing instruction."""
+    """Return what the writer asks to remember, a standing instruction, or a decision."""
     for slot in _WHOLE_ORDER:
         for pattern in slots_of(known.language).get(slot, ()):
             if (match := pattern.match(sentence)) is None:
                 continue
             value = match["value"]
+            if slot == "decision":
+                return _statement(slot, match, _before_question(sentence, match, known), value)
             if slot != "remember":
                 return _statement(slot, match, sentence, value)
             inner = next(iter(_statements(value, known)), None)
             text = sentence if known.is_verb_final else value
             return inner or _statement(slot, match, text, value)
     return None
+
+
+def _before_question(sentence: str, match: re.Match[str], known: Patterns) -> str:
+    """Return a sentence without the question that its last clauses ask."""
+    ends = known.split.finditer(sentence, match.start("value") + 1)
+    asked = (end.start() for end in ends if known.asking.match(sentence[end.end() :]))
+    return sentence[: next(asked, len(sentence))]
 
 
 _WHOLE_ORDER = tuple(slot for slot in _SLOTS if slot in _WHOLE)
