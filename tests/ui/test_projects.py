@@ -21,7 +21,7 @@ from ui.views.dialogs.project_dialog import ProjectDialog
 from ui.views.project_list import ProjectList
 from ui.widgets.controls import column_in
 from ui.widgets.on_screen import stops_in
-from ui.widgets.project_labels import ProjectChip
+from ui.widgets.project_chip import ProjectChip
 
 
 class Screen:

@@ -86,7 +86,7 @@ class WelcomePresenter(Presenter):
         self._server = text = ""
         if (server := next((each for each in servers if each.models), None)) is not None:
             self._server = server.name
-            text = tr("{title_of} is running on this computer with {count}. Use it").format(
+            text = tr("Use {title_of}, running on this computer with {count}").format(
                 title_of=title_of(server.name),
                 count=trn("{count} model", "{count} models", len(server.models)),
             )

@@ -17,7 +17,8 @@ from ui.views.dialogs.confirm import confirm_removal
 from ui.views.dialogs.project_dialog import ProjectDialog, ProposalsDialog
 from ui.views.project_list import ProjectList
 from ui.widgets.banner import Banner
-from ui.widgets.project_labels import RULES, ProjectChip
+from ui.widgets.project_chip import ProjectChip
+from ui.widgets.project_labels import RULES
 
 
 class ProjectsPresenter(Presenter):

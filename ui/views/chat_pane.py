@@ -294,6 +294,10 @@ class Notice(QWidget):
 
     def show_text(self, title: str, text: str = "", actions: Sequence[NoticeAction] = ()) -> None:
         """Show a title, a text under it and a button per action."""
+        is_alone = not (text or actions)
+        self._title.setAlignment(
+            Qt.AlignmentFlag.AlignHCenter if is_alone else Qt.AlignmentFlag.AlignLeft
+        )
         self._title.setText(title)
         self._text.show_text(text)
         for each in self._buttons:

@@ -62,12 +62,12 @@ class Welcome(ReportsShown, QScrollArea):
         self._others = row_of(self.more, self.sample, self.model, None)
         self._hint = plain_label(self, "small", selectable=False)
         self.show_setup(has_model=False)
-        self.server = button(self, "", self.server_requested, kind="quiet")
+        self.server = button(self, "", self.server_requested)
         self.sessions = button(self, "", self._on_sessions_clicked, kind="quiet")
         offers = QWidget(self)
         offers.setMinimumHeight(2 * self.server.sizeHint().height())  # nothing moves when one comes
         column = column_in(
-            offers, self.server, self.sessions, None, margins=(0, 0, 0, 0), spacing=0
+            offers, self.server, self.sessions, None, margins=(0, 0, 0, 0), spacing=6
         )
         for each in (self.server, self.sessions):
             column.setAlignment(each, Qt.AlignmentFlag.AlignLeft)

@@ -25,7 +25,7 @@ from ui.widgets.memory_switch import MemorySwitch
 from ui.widgets.message_box import MessageBox
 from ui.widgets.model_picker import ModelPicker
 from ui.widgets.plain_label import PlainLabel
-from ui.widgets.project_labels import ProjectChip
+from ui.widgets.project_chip import ProjectChip
 
 if TYPE_CHECKING:
     from app.commands.table import Completion
