@@ -84,11 +84,13 @@ class Job(Generic[Item, Result]):
         name: The worker's name.
         wakes_on: Fields of a `ChangeSet`, and keys of settings, whose change may cause work.
         poll_s: The idle time between two polls, where `poll_interval_s` does not calculate it.
+        falls_back: Whether it goes on without a model whose answers are unusable.
     """
 
     name: WorkerName
     wakes_on: frozenset[str] = CONVERSATIONS
     poll_s = 60.0
+    falls_back = False
 
     def __init__(self, parts: "JobParts") -> None:
         """Take what the job needs of the parts."""
@@ -135,6 +137,14 @@ class Job(Generic[Item, Result]):
 
     def note(self, changed: ChangeSet) -> None:
         """Take note of a change before the worker wakes; on the writer thread, never waits."""
+
+    def retry_model(self) -> None:
+        """Ask a model again that was given up; for any thread, never waits."""
+
+    @property
+    def limitation(self) -> str:
+        """What the user should know while all goes well, such as that a model was given up."""
+        return ""
 
 
 class PrefetchingJob(Job[Item, Result]):

@@ -108,7 +108,7 @@ class WorkerLoop(Generic[Item, Result]):
         if changed.spend:
             self._is_spend_old = True
         if changed.settings & MODEL_KEYS or changed.providers:
-            self._breaker.reset()  # another model may succeed
+            self._retry_model()  # another one may succeed
         self._job.note(changed)
         if changed.topics & self._job.wakes_on:
             self.wake()
@@ -130,14 +130,18 @@ class WorkerLoop(Generic[Item, Result]):
             self._attempts.clear_failures()
         else:
             self._attempts.settle(item_ids)
-        self._breaker.reset()
+        self._retry_model()
         self.wake()
 
     def run_now(self) -> None:
         """Look for work now, and retry now what waits for its next try; blocking."""
         self._attempts.retry_now(self._clock.now())
-        self._breaker.reset()
+        self._retry_model()
         self.wake()
+
+    def _retry_model(self) -> None:
+        self._breaker.reset()
+        self._job.retry_model()
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set, then return within 3 s; `wake` makes that at once.
@@ -152,7 +156,7 @@ class WorkerLoop(Generic[Item, Result]):
                 return
             self._stop = stop
             self._drained = False
-            self._breaker.reset()
+            self._retry_model()
             self._enter(WorkerState.RUNNING)
             while not stop.is_set():
                 if self._woken.is_set():
@@ -190,7 +194,7 @@ class WorkerLoop(Generic[Item, Result]):
         self._backoff.record_success()
         tally, wait_s = self._progress.tally, self._job.poll_interval_s()
         if not tally.waiting_retry and not tally.abandoned:
-            self._progress.counts.last_error = ""  # cured
+            self._progress.counts.last_error = self._job.limitation  # the failures are cured
         if tally.next_attempt_at is not None:
             wait_s = min(wait_s, (tally.next_attempt_at - self._clock.now()).total_seconds())
         return IdleWait(WorkerState.IDLE, max(0.0, wait_s), not tally.waiting_retry)
@@ -254,7 +258,8 @@ class WorkerLoop(Generic[Item, Result]):
             is_final = len(items) == 1 and isinstance(error, AnswerTooLong)
             for item in items:  # each try costs, so no halves now
                 self._record_failure(item, error, is_final=is_final)
-            self._breaker.record_failure([self._job.item_id(item) for item in items], error)
+            if not self._job.falls_back:
+                self._breaker.record_failure([self._job.item_id(item) for item in items], error)
         elif len(items) > 1:
             middle = len(items) // 2
             self._make(items[:middle])

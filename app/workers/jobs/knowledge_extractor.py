@@ -23,7 +23,7 @@ from app.workers.jobs.fact_writer import (
     ReadExchange,
     read_by_patterns,
 )
-from app.workers.jobs.part_reader import ReadingJob
+from app.workers.jobs.reading_job import ReadingJob
 
 _PREFETCH = 1_000
 _MOST_MESSAGES = 20

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from app.domain.changes import Change, ConversationEdited, SpendAdded, TagsChanged
 from app.domain.conversations import TitleOrigin
@@ -18,6 +18,7 @@ from app.domain.errors import ContextTooLong, KnownError
 from app.domain.facts import Fact
 from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.text import one_line
+from app.domain.translation import tr
 from app.domain.workers import WorkerName
 from app.language.extractive import MODEL, summarize_exchange
 from app.storage.engine.ids import now
@@ -33,14 +34,11 @@ from app.storage.work.summary_work import (
     SummaryWork,
 )
 from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
-from app.workers.job import PAID, Blocked, IsCancelled, Job, OpenConversation, Pace, Saved
+from app.workers.job import Blocked, IsCancelled, OpenConversation, Saved
 from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange, is_kept
 from app.workers.jobs.part_request import PartAnswer, PartRequest, part_request
 from app.workers.progress import total_usage
 from app.workers.retries import classify
-
-if TYPE_CHECKING:
-    from app.workers.jobs import JobParts
 
 READERS = (
     WorkerName.CONVERSATION_SUMMARIZER,
@@ -49,6 +47,7 @@ READERS = (
 )
 _MOST_KNOWN_FACTS = 20
 _LEAST_CONTEXT_TOKENS = 2_000
+_MOST_UNUSABLE = 3  # answers in a row: each of them was paid for
 
 NearestFacts = Callable[[Sequence[str], int, str | None], Sequence[Fact]]
 
@@ -138,13 +137,28 @@ class PartReader:
         self._writer = FactWriter(store)
         self._stored_for: Counter[WorkerName] = Counter()  # not reported by their workers yet
         self._block: Blocked | None = None
+        self._unusable = 0  # answers in a row
         self.running = RunningReaders()
         self.on_stored: Callable[[Collection[WorkerName]], None] = lambda _: None
 
     @property
     def is_chosen(self) -> bool:
-        """Whether a model is chosen now."""
-        return bool(self._model.model)
+        """Whether a model is chosen now that has not been given up."""
+        return bool(self._model.model) and self._unusable < _MOST_UNUSABLE
+
+    @property
+    def limitation(self) -> str:
+        """That the model was given up, as text; "" while it is asked, or none is chosen."""
+        if not self._model.model or self.is_chosen:
+            return ""
+        return tr(
+            "The model's last 3 answers could not be used. Summaries and facts are made without it until "
+            "you choose another model in Settings, Background work, or Run now tries it again."
+        )
+
+    def retry_model(self) -> None:
+        """Ask a model again that was given up; for any thread."""
+        self._unusable = 0
 
     def find(
         self, name: WorkerName, at: datetime, has_work: Callable[[], bool]
@@ -174,6 +188,11 @@ class PartReader:
         """
         try:
             read = self._read(name, part, is_cancelled)
+        except UnusableAnswer:
+            self._unusable += 1
+            if not self.is_chosen:
+                self.on_stored(READERS)  # all go on by themselves
+            raise
         except KnownError as error:
             if (block := classify(error, 0)) is not None:
                 is_news, self._block = str(block) != str(self._block), block
@@ -206,6 +225,7 @@ class PartReader:
             except UnusableAnswer:
                 self._model.write_off(answer)
                 raise
+            self._unusable = 0
             return PartRead(request, made, answer.model, answer.spent, begun_at)
 
     def save(self, name: WorkerName, results: Sequence[PartRead]) -> Saved:
@@ -319,54 +339,6 @@ class PartReader:
                 if turn.wants_facts
             ]
         )
-
-
-class ReadingJob(Job[Any, Any]):
-    """One of the three workers: parts while a model is chosen, otherwise its own items.
-
-    The item of a part is its conversation for the conversation summarizer, and the first exchange
-    that lacks its result for the others. `find_own`, `describe_own`, `make_own` and `save_own` are
-    the methods of `Job` for the work without a model.
-    """
-
-    own_pace: Pace
-
-    def __init__(self, parts: "JobParts") -> None:
-        self._reader = parts.reader
-
-    @property
-    def pace(self) -> Pace:
-        """One part at a time: it is paid for."""
-        return PAID if self._reader is not None and self._reader.is_chosen else self.own_pace
-
-    def find(self, at: datetime) -> Sequence[Any]:
-        """Return one part, or own items."""
-        if self._reader is not None and self._reader.is_chosen:
-            return self._reader.find(self.name, at, lambda: self.tally().has_left)
-        return self.find_own(at)
-
-    def describe(self, item: Any) -> str:
-        """Return the title of the conversation."""
-        return item.title if isinstance(item, PartItem) else self.describe_own(item)
-
-    def make(self, items: Sequence[Any], is_cancelled: IsCancelled) -> Any:
-        """Return what a part or own items give."""
-        if self._reader is None or not isinstance(items[0], PartItem):
-            return self.make_own(items, is_cancelled)
-        (item,) = items
-        if isinstance(item.found, int):
-            return item.found
-        return self._reader.read(self.name, item.found, is_cancelled)
-
-    def save(self, results: Sequence[Any]) -> Saved:
-        """Store the results; of parts, those of all three workers."""
-        if isinstance(results[0], int):
-            return Saved(sum(results))
-        if self._reader is not None and isinstance(results[0], PartRead):
-            return self._reader.save(self.name, results)
-        return self.save_own(results)
-
-    find_own, describe_own, make_own, save_own = Job.find, Job.describe, Job.make, Job.save
 
 
 def _line(turn: PartTurn, line: str, model: str) -> SummaryText:

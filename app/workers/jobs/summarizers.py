@@ -17,7 +17,7 @@ from app.storage.work.summary_work import SummaryWork, Unsummarized
 from app.workers.background_model import MODEL_KEYS
 from app.workers.job import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
-from app.workers.jobs.part_reader import ReadingJob
+from app.workers.jobs.reading_job import ReadingJob
 
 # Returns the summary of turns in their language, "" for turns without text. Raises `Cancelled`.
 Summarize = Callable[[Sequence[TurnMarkdown], IsCancelled], str]
