@@ -238,18 +238,17 @@ class FactService:
     def reinstate(self, fact_id: int) -> Fact:
         """Make a fact current again that had ended; raises NotFound.
 
-        Facts of the same subject that superseded it end.
+        Facts of the same subject that superseded it end, but none of another bounded project.
         """
         fact = self._facts.get(fact_id).fact
         if fact.valid_until is None:
             return fact
         back = replace(_new_version(fact), valid_until=None, superseded_by=None)
         changes: list[Change] = list(fact_changes(back))
-        for rival in self._facts.holding_of(fact.subject):
-            if rival.id != fact.id:
-                changes += fact_changes(
-                    replace(rival, valid_until=back.made_at, superseded_by=fact.id, pinned=False)
-                )
+        for rival in self._facts.rivals_of(fact):
+            changes += fact_changes(
+                replace(rival, valid_until=back.made_at, superseded_by=fact.id, pinned=False)
+            )
         self._store.save(*changes)
         return back
 

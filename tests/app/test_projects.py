@@ -8,17 +8,20 @@ import pytest
 from app.check import check
 from app.commands.command import ChooseProject, CommandContext, parse
 from app.domain.changes import ConversationEdited, ProjectPut, ProjectRemoved, TagsChanged
+from app.domain.deletions import FactForgotten
 from app.domain.errors import InvalidInput
 from app.domain.projects import Project, RecallRule
 from app.index.query import parse_query
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
+from app.storage.tables.facts import Facts, fact_changes
 from app.storage.tables.passages import Passages
 from app.storage.tables.projects import stored_projects
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
 from tests.fakes.command_line import Console
-from tests.fakes.stored import add_conversation, killed, opened, tables
+from tests.fakes.searchable import Library
+from tests.fakes.stored import AT, add_conversation, killed, opened, tables
 
 GARDEN = Project("g", "Garden", "Name plants in Latin.", "#2e7d32", "/home/me/g", RecallRule.ONLY)
 HOUSE = Project("h", "House")
@@ -37,6 +40,26 @@ def test_projects_and_conversations_survive_a_replay(store: Store, tmp_path: Pat
     with opened(killed(store, tmp_path / "killed")) as again:
         assert tables(again) == tables(store)
     assert not check(store).problems
+
+
+def test_facts_of_other_bounded_projects_end_none(store: Store) -> None:
+    """Neither when they are checked, nor when one is made current again, nor when its successor is forgotten."""
+    library = Library(store)
+    store.save(ProjectPut(GARDEN), ProjectPut(replace(HOUSE, recall=RecallRule.ONLY)))
+    made = []
+    for place, project in (("Rome", "g"), ("Ulm", "g"), ("Bonn", "h")):
+        whole = add_conversation(store, f"I live in {place}")
+        store.save(ConversationEdited(whole.conversation.id, project=project))
+        made.append(library.fact(f"I live in {place}.", whole, subject="user: home"))
+    rome, ulm, bonn = made
+    assert len(check(store).problems) == 1
+    store.save(*fact_changes(replace(rome, valid_until=AT, superseded_by=ulm.id)))
+    facts = Facts(store)
+    assert not check(store).problems
+    assert list(facts.rivals_of(rome)) == [ulm]
+    store.save(FactForgotten(ulm.id, ""))
+    assert facts.stored(rome.id).valid_until is None
+    assert facts.stored(bonn.id) == bonn
 
 
 def test_a_project_filter_leaves_the_conversations_of_that_project(store: Store) -> None:

@@ -125,10 +125,13 @@ class Facts(StoreReader):
         found = self._facts("f.id = ?", [fact_id])
         return found[0] if found else self.get(fact_id).fact
 
-    def holding_of(self, subject: str) -> Sequence[Fact]:
-        """Return the stored current facts of a single-valued subject, by id."""
+    def rivals_of(self, fact: Fact) -> Sequence[Fact]:
+        """Return the other stored current facts of a single-valued subject, by id; not of other bounded projects."""
+        project = f"(SELECT p.project FROM {BOUNDED} p WHERE p.id = %s)"
         return self._facts(
-            "f.subject = ? AND f.subject <> '' AND f.valid_until IS NULL ORDER BY f.id", [subject]
+            "f.subject = ? AND f.subject <> '' AND f.id <> ? AND f.valid_until IS NULL AND "
+            f"{project % 'f.conversation_id'} IS NOT DISTINCT FROM {project % '?'} ORDER BY f.id",
+            [fact.subject, fact.id, fact.conversation_id],
         )
 
     def by_uid(self, uids: Iterable[str]) -> Mapping[str, Fact]:
