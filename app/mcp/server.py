@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, TextIO
 
 from app.mcp.memory_tools import McpTools
+from app.mcp.sdk import load_sdk
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -18,9 +19,9 @@ _UNNAMED = "unnamed program"
 def serve(reader: TextIO, writer: TextIO, tools: McpTools) -> None:
     """Answer a program until its stream ends. Blocking, on the caller's thread.
 
-    Clients of 2026-07-28 are served without a session, older ones after `initialize`. The SDK takes
-    0.8 s of processor time to import, so nothing else imports it.
+    Clients of 2026-07-28 are served without a session, older ones after `initialize`.
     """
+    load_sdk()
     import anyio
     from mcp.server.stdio import stdio_server
 
@@ -36,6 +37,7 @@ def serve(reader: TextIO, writer: TextIO, tools: McpTools) -> None:
 
 def memory_server(tools: McpTools) -> Any:
     """Return the SDK's server with the tools, for any transport."""
+    load_sdk()
     import mcp_types as types
     from anyio import to_thread
     from mcp.server.lowlevel import Server

@@ -1,7 +1,4 @@
-"""Connections to tool servers over MCP, on a thread of their own: listing and calling tools.
-
-The SDK takes 0.8 s of processor time to import, so it is imported with the first connection.
-"""
+"""Connections to tool servers over MCP, on a thread of their own: listing and calling tools."""
 
 import asyncio
 import contextlib
@@ -20,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from app.domain.errors import KnownError
 from app.domain.text import clean, one_line
 from app.mcp import line_limit
+from app.mcp.sdk import load_sdk
 from app.providers.http.base_url import check_base_url
 from app.providers.http.endpoint import Network
 from app.system.keys import Secret
@@ -215,6 +213,7 @@ class _Connection:
     async def _connect(self, errors: IO[bytes]) -> None:
         try:
             with _failures(self.address):
+                load_sdk()
                 from mcp import Client
 
                 async with (

@@ -251,6 +251,27 @@ def test_the_relay_of_mcp_starts_without_the_rest_of_the_program(tmp_path: Path)
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+def test_programs_that_connect_over_two_transports_at_once_are_all_served() -> None:
+    """The SDK's packages import each other, so that two threads that import it end in a deadlock."""
+    code = (
+        "import io, sys, threading\n"
+        "from app.mcp.server import memory_server, serve\n"
+        "sys.setswitchinterval(1e-5)\n"
+        "begin, failed = threading.Barrier(2), []\n"
+        "def run(work):\n"
+        "    begin.wait()\n"
+        "    try: work()\n"
+        "    except BaseException as error: failed.append(error)\n"
+        "works = lambda: serve(io.StringIO(), io.StringIO(), None), lambda: memory_server(None)\n"
+        "threads = [threading.Thread(target=run, args=[work]) for work in works]\n"
+        "for each in threads: each.start()\n"
+        "for each in threads: each.join()\n"
+        "sys.exit(str(failed) if failed else 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
 def test_a_directory_in_use(program: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = InstanceLock(DataPaths(program.data_dir))
     monkeypatch.setattr("app.cli.entry.time.sleep", lambda _seconds: lock.release())
