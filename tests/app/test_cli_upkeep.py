@@ -400,6 +400,16 @@ def test_providers(cli: Console, server: Loopback, monkeypatch: pytest.MonkeyPat
     assert "canary" not in shown.out + shown.err
 
 
+def test_a_passphrase_that_is_too_short_is_named_as_such(
+    cli: Console, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.done("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
+    monkeypatch.setenv("COMMONPLACE_PASSPHRASE", "short")
+    cli.typed = "sk-canary-0123456789\n"
+    ran = cli("provider", "key", "local")
+    assert (ran.code, "at least 8 characters" in ran.err) == (1, True)
+
+
 def test_an_encrypted_key_is_unlocked_when_it_is_needed(cli: Console, server: Loopback) -> None:
     cli.done("provider", "add", "local", "--kind", "compatible", "--base-url", server.v1)
     cli.typed = "sk-canary-0123456789\n"

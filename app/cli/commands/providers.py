@@ -1,5 +1,6 @@
 """`provider`, `price` and `window`: providers, and the user's own prices and context windows."""
 
+import os
 from argparse import Namespace
 
 from app.chat.exchange_loop import ExchangeLoop
@@ -77,6 +78,7 @@ def _save_key(models: ModelDirectory, name: str, terminal: Terminal) -> int:
 
 
 def _unlock(models: ModelDirectory, passphrase: str | None) -> None:
+    passphrase = passphrase or os.environ.get(KEY_FILE_VARIABLE)  # one that is too short or wrong
     if not passphrase:
         raise InvalidInput(
             "There is no keyring, and no passphrase for the key file was given",
