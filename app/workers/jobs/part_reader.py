@@ -20,7 +20,7 @@ from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.translation import tr
 from app.domain.workers import WorkerName
-from app.language.extractive import MODEL, summarize_exchange
+from app.language.extractive import MODEL, summarize_conversation, summarize_exchange
 from app.storage.engine.ids import now
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
@@ -59,7 +59,7 @@ class PartRead:
     request: PartRequest
     answer: PartAnswer
     model: str
-    spent: SpendAdded
+    spent: tuple[SpendAdded, ...]
     begun_at: datetime
 
 
@@ -189,9 +189,7 @@ class PartReader:
         try:
             read = self._read(name, part, is_cancelled)
         except UnusableAnswer:
-            self._unusable += 1
-            if not self.is_chosen:
-                self.on_stored(READERS)  # all go on by themselves
+            self._count_unusable()
             raise
         except KnownError as error:
             if (block := classify(error, 0)) is not None:
@@ -201,6 +199,11 @@ class PartReader:
             raise
         self._block = None
         return read
+
+    def _count_unusable(self) -> None:
+        self._unusable += 1
+        if not self.is_chosen:
+            self.on_stored(READERS)  # all go on by themselves
 
     def _read(
         self, name: WorkerName, part: ConversationPart, is_cancelled: IsCancelled
@@ -214,7 +217,10 @@ class PartReader:
             except (ContextTooLong, AnswerTooLong) as error:
                 turns = request.part.turns
                 is_cut_off = isinstance(error, AnswerTooLong)  # a shorter prompt helps little
-                if len(turns) == 1 and (is_cut_off or context_tokens <= _LEAST_CONTEXT_TOKENS):
+                if len(turns) == 1 and is_cut_off:
+                    self._count_unusable()
+                    return PartRead(request, _without_model(request.part), MODEL, (), begun_at)
+                if len(turns) == 1 and context_tokens <= _LEAST_CONTEXT_TOKENS:
                     raise
                 part = replace(part, turns=turns[: max(1, len(turns) // 2)])
                 if not is_cut_off:
@@ -226,13 +232,13 @@ class PartReader:
                 self._model.write_off(answer)
                 raise
             self._unusable = 0
-            return PartRead(request, made, answer.model, answer.spent, begun_at)
+            return PartRead(request, made, answer.model, (answer.spent,), begun_at)
 
     def save(self, name: WorkerName, results: Sequence[PartRead]) -> Saved:
         """Store the results of the workers that still run, in one commit; raises StorageError."""
 
         def commit() -> Saved:
-            spent = [each.spent for each in results]
+            spent = [one for each in results for one in each.spent]
             changes: list[Change] = [*spent]
             counts: Counter[WorkerName] = Counter()
             running = self.running.running() | {name}
@@ -339,6 +345,11 @@ class PartReader:
                 if turn.wants_facts
             ]
         )
+
+
+def _without_model(part: ConversationPart) -> PartAnswer:
+    """Return a summary without a model, for a turn of which its answers were cut off."""
+    return PartAnswer(summarize_conversation([turn.text for turn in part.turns]), "", (), {}, {})
 
 
 def _line(turn: PartTurn, line: str, model: str) -> SummaryText:
