@@ -126,36 +126,24 @@ LoadImages = Callable[[ModelRef, Sequence[Message]], Mapping[str, bytes]]
 """Returns `ChatRequest.images` for a model and messages; may block."""
 
 
+@dataclass(frozen=True, slots=True)
 class RequestBuilder:
-    """Builds requests from the context plan. Thread-safe."""
+    """Builds requests from the context plan. Thread-safe.
 
-    def __init__(
-        self,
-        settings: Settings,
-        context_tokens: Callable[[ModelRef], int | None],
-        history: HistoryReader,
-        fetcher: ContextFetcher,
-        toolbox: Toolbox,
-        presets: Presets,
-        projects: Projects,
-        on_prepared: Callable[[ExchangeId], None] = lambda _: None,
-        images: LoadImages = lambda _ref, _messages: NO_IMAGES,
-        profile: Callable[[str | None], Sequence[ProfileLine]] = lambda _: (),
-    ) -> None:
-        """Call `on_prepared` with each exchange whose prompt has a record.
+    `on_prepared` is called with each exchange whose prompt has a record; `profile` returns the lines for a project,
+    it may block.
+    """
 
-        `profile` returns the lines for a project; it may block.
-        """
-        self._profile = profile
-        self._images = images
-        self._settings = settings
-        self._context_tokens = context_tokens
-        self._history = history
-        self._fetcher = fetcher
-        self._toolbox = toolbox
-        self._presets = presets
-        self._projects = projects
-        self._on_prepared = on_prepared
+    settings: Settings
+    context_tokens: Callable[[ModelRef], int | None]
+    history: HistoryReader
+    fetcher: ContextFetcher
+    toolbox: Toolbox
+    presets: Presets
+    projects: Projects
+    on_prepared: Callable[[ExchangeId], None] = lambda _: None
+    images: LoadImages = lambda _ref, _messages: NO_IMAGES
+    profile: Callable[[str | None], Sequence[ProfileLine]] = lambda _: ()
 
     def __call__(self, plan: ExchangePlan) -> tuple[ChatRequest, StoredPrompt | None]:
         """Return the request of a plan and the record of its prompt. Blocking, about 0.5 s at most.
@@ -164,12 +152,12 @@ class RequestBuilder:
         """
         ref = ModelRef.parse(plan.exchange.model or "")
         if ref.provider == RECALL:
-            recent = self._history.recent_messages(plan, _RECENT_TURNS)
+            recent = self.history.recent_messages(plan, _RECENT_TURNS)
             return ChatRequest(
                 ref.model, (*recent, *plan.messages), history_count=len(recent), choice=plan.choice
             ), None
         draft = self.draft(plan)
-        fetched = self._fetcher.fetch(plan, draft.query)
+        fetched = self.fetcher.fetch(plan, draft.query)
         try:
             context = draft.context(fetched)
         except Exception as error:  # noqa: BLE001 - recall must never prevent sending
@@ -178,23 +166,23 @@ class RequestBuilder:
             fetched = FetchedContext(fetched.core_memory, notice=notice)
             context = draft.context(fetched)
         prompt = draft.record(context, fetched.notice)
-        self._on_prepared(plan.exchange.id)
+        self.on_prepared(plan.exchange.id)
         request = draft.request(prompt)
-        return replace(request, images=self._images(ref, request.messages)), prompt
+        return replace(request, images=self.images(ref, request.messages)), prompt
 
     def draft(self, plan: ExchangePlan) -> "PromptDraft":
         """Return the prompt of a plan with the current settings, before anything is fetched."""
         if not plan.choice.is_on:  # as if memory were off in its conversation
             plan = replace(plan, conversation=replace(plan.conversation, recalls=False))
-        settings = self._settings
-        window = self._context_tokens(ModelRef.parse(plan.exchange.model or ""))
+        settings = self.settings
+        window = self.context_tokens(ModelRef.parse(plan.exchange.model or ""))
         tokens = prompt_ceiling(settings.number("prompt_max_tokens"), window)
         most = compaction_tokens(settings.number("compaction_max_tokens"), tokens)
-        preset = self._presets.of(plan.conversation)
+        preset = self.presets.of(plan.conversation)
         has_memory = is_recall_on(plan.conversation)
-        profile = self._profile(plan.conversation.project) if has_memory else ()
+        profile = self.profile(plan.conversation.project) if has_memory else ()
         is_small = window is not None and window < _LEAST_WINDOW_FOR_TOOLS
-        tools = self._toolbox.offered_in(
+        tools = self.toolbox.offered_in(
             plan.conversation,
             () if is_small else preset.tools,
             is_unattended=plan.unattended is not None,
@@ -206,18 +194,18 @@ class RequestBuilder:
             replace(preset, system_prompt=self._instructions(plan.conversation, preset)),
             tuple(profile),
         )
-        runs = self._history.own_runs(plan.exchange)  # with the block of a turn that is sent again
+        runs = self.history.own_runs(plan.exchange)  # with the block of a turn that is sent again
         around = PromptDraft(start, History(runs=runs), None, settings).around_tokens(
-            self._fetcher.core_memory
+            self.fetcher.core_memory
         )
-        history = self._history.read(plan, runs, around, start.ceiling)
-        return PromptDraft(start, history, self._history.core_memory(history.before), settings)
+        history = self.history.read(plan, runs, around, start.ceiling)
+        return PromptDraft(start, history, self.history.core_memory(history.before), settings)
 
     def _instructions(self, conversation: Conversation, preset: Preset) -> str:
         """Return the instructions of the preset, then those of the project."""
-        project = self._projects.of(conversation)
+        project = self.projects.of(conversation)
         own = project.instructions if project is not None else ""
-        return "\n\n".join(filter(None, (self._presets.instructions(preset), own)))
+        return "\n\n".join(filter(None, (self.presets.instructions(preset), own)))
 
 
 @dataclass(frozen=True, slots=True)

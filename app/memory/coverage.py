@@ -39,43 +39,36 @@ class TurnSearchStatus:
         return f"{found} {self.why}".rstrip()
 
 
+@dataclass(frozen=True, slots=True)
 class TurnCoverage:
     """Reports how turns are found. Blocking.
 
     `answering` returns the space that answers, `statuses` those of the workers.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        index: TantivyTextIndex,
-        answering: Callable[[], Space | None],
-        statuses: Callable[[], Collection[WorkerStatus]],
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._index = index
-        self._answering = answering
-        self._statuses = statuses
+    store: Store
+    settings: Settings
+    index: TantivyTextIndex
+    answering: Callable[[], Space | None]
+    statuses: Callable[[], Collection[WorkerStatus]]
 
     def of_turns(
         self, exchange_ids: Collection[ExchangeId]
     ) -> Mapping[ExchangeId, TurnSearchStatus]:
         """Return the status of each turn; turns that do not exist are absent."""
-        space = self._answering()
-        turns = self._store.read(covered_turns, exchange_ids, space.name if space else None)
+        space = self.answering()
+        turns = self.store.read(covered_turns, exchange_ids, space.name if space else None)
         return {turn.exchange_id: self._searchable(turn, space) for turn in turns}
 
     def _searchable(self, turn: CoveredTurn, space: Space | None) -> TurnSearchStatus:
         if (never := _never(turn)) or turn.passage_id is None:
             return TurnSearchStatus(words=False, meaning=False, why=never)
-        in_index = turn.position <= self._index.position and self._index.needs_rebuild is None
+        in_index = turn.position <= self.index.position and self.index.needs_rebuild is None
         if turn.has_vectors:
             why = "" if in_index else tr("The text index is not up to date yet.")
             return TurnSearchStatus(in_index, meaning=True, why=why)
-        status = next((s for s in self._statuses() if s.name == _PIPELINE), None)
-        why = why_no_vector(turn, self._settings)
+        status = next((s for s in self.statuses() if s.name == _PIPELINE), None)
+        why = why_no_vector(turn, self.settings)
         if not why and status is not None and status.state is WorkerState.BLOCKED:
             why = tr("The search model has not read it yet: {reason}").format(
                 reason=_as_sentence(status.blocked_by)

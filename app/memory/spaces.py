@@ -1,6 +1,7 @@
 """Embedding spaces: their state, and the effort and consent to switch the embedder."""
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.domain.errors import EmbedderUnavailable, InvalidInput
@@ -17,35 +18,30 @@ from app.storage.tables.vectors import StoredSpace, Vectors
 _TRIAL = "Is this a model that gives a text its place?"
 
 
+@dataclass(frozen=True, slots=True)
 class SpaceService:
-    """Reads and changes the spaces. Blocking."""
+    """Reads and changes the spaces. Blocking.
 
-    def __init__(
-        self,
-        settings: Settings,
-        embedders: EmbedderDirectory,
-        vectors: Vectors,
-        meaning: VectorSearch,
-        statuses: Callable[[], Collection[WorkerStatus]],
-    ) -> None:
-        """`statuses` returns those of the workers."""
-        self._settings = settings
-        self._embedders = embedders
-        self._vectors = vectors
-        self._meaning = meaning
-        self._statuses = statuses
+    `statuses` returns those of the workers.
+    """
+
+    settings: Settings
+    embedders: EmbedderDirectory
+    vectors: Vectors
+    meaning: VectorSearch
+    statuses: Callable[[], Collection[WorkerStatus]]
 
     def read(self) -> EmbeddingStatus:
         """Return the current state of search by meaning."""
-        chosen, before = (self._settings.text(key) for key in ("embedder", "embedder_before"))
-        total = self._vectors.tally(None, self._least).total
-        rows = tuple(self._row(kept, total) for kept in self._vectors.spaces())
+        chosen, before = (self.settings.text(key) for key in ("embedder", "embedder_before"))
+        total = self.vectors.tally(None, self._least).total
+        rows = tuple(self._row(kept, total) for kept in self.vectors.spaces())
         share = next((row.share for row in rows if row.choice == chosen), 0.0 if total else 1.0)
         is_over = chosen == before
         return EmbeddingStatus(
             chosen=chosen,
-            chosen_title=self._embedders.describe(chosen),
-            previous_title="" if is_over else self._embedders.describe(before),
+            chosen_title=self.embedders.describe(chosen),
+            previous_title="" if is_over else self.embedders.describe(before),
             share=share,
             total=total,
             rows=rows,
@@ -57,15 +53,15 @@ class SpaceService:
 
         What is embedded already is not counted, except where consent is needed.
         """
-        total = self._vectors.tally(None, self._least).total
-        tokens = self._vectors.tokens(self._least)
-        estimate = self._embedders.estimate(total, tokens, choice)
-        kept = next((k for k in self._vectors.spaces() if k.model == choice), None)
+        total = self.vectors.tally(None, self._least).total
+        tokens = self.vectors.tokens(self._least)
+        estimate = self.embedders.estimate(total, tokens, choice)
+        kept = next((k for k in self.vectors.spaces() if k.model == choice), None)
         missing = total
         if kept is not None and estimate.is_agreed:
-            missing = total - self._vectors.tally(kept.space.name, self._least).done
+            missing = total - self.vectors.tally(kept.space.name, self._least).done
             tokens = round(tokens * missing / total) if total else 0
-            estimate = self._embedders.estimate(missing, tokens, choice)
+            estimate = self.embedders.estimate(missing, tokens, choice)
         return EmbedderSwitchPlan(
             choice=choice,
             passages=missing,
@@ -91,7 +87,7 @@ class SpaceService:
 
     def switch(self, choice: str, *, agreed: bool) -> None:
         """Make a choice the embedder; raises as `EmbedderDirectory.choose`."""
-        self._embedders.choose(choice, agreed=agreed)
+        self.embedders.choose(choice, agreed=agreed)
 
     def drop(self, name: str) -> None:
         """Delete a space with its vectors; raises InvalidInput for one that is in use."""
@@ -100,35 +96,35 @@ class SpaceService:
             raise InvalidInput(
                 f"“{name}” is in use", "Choose another embedder first, and wait until it answers."
             )
-        self._vectors.drop(name)
+        self.vectors.drop(name)
 
     def _problem(self, *, is_over: bool, is_whole: bool) -> str:
         """Return why search by meaning does not answer or does not progress."""
-        if (is_over or self._meaning.answering_space is None) and self._meaning.problem:
-            return self._meaning.problem
+        if (is_over or self.meaning.answering_space is None) and self.meaning.problem:
+            return self.meaning.problem
         if is_whole:
             return ""
-        if self._meaning.new_space_problem:
+        if self.meaning.new_space_problem:
             return tr("Waiting for the new search model. {problem}").format(
-                problem=self._meaning.new_space_problem
+                problem=self.meaning.new_space_problem
             )
-        if not self._settings.flag("embedding_pipeline_enabled"):
+        if not self.settings.flag("embedding_pipeline_enabled"):
             return tr(
                 "Nothing new is being read because search by meaning is off. Turn it on in Settings, "
                 "Background work."
             )
         name = WorkerName.EMBEDDING_PIPELINE
-        return next((each.blocked_by for each in self._statuses() if each.name == name), "")
+        return next((each.blocked_by for each in self.statuses() if each.name == name), "")
 
     @property
     def _least(self) -> int:
-        return self._settings.number("min_message_tokens")
+        return self.settings.number("min_message_tokens")
 
     def _row(self, kept: StoredSpace, total: int) -> SpaceStatus:
-        done = self._vectors.tally(kept.space.name, self._least).done
-        _, vectors = self._vectors.count(kept.space.name)
-        answering = self._meaning.answering_space
-        chosen, before = (self._settings.text(key) for key in ("embedder", "embedder_before"))
+        done = self.vectors.tally(kept.space.name, self._least).done
+        _, vectors = self.vectors.count(kept.space.name)
+        answering = self.meaning.answering_space
+        chosen, before = (self.settings.text(key) for key in ("embedder", "embedder_before"))
         use = SpaceUse.KEPT
         if answering is not None and answering.name == kept.space.name:
             use = SpaceUse.ANSWERS
@@ -137,7 +133,7 @@ class SpaceService:
         return SpaceStatus(
             name=kept.space.name,
             choice=kept.model,
-            model=self._embedders.describe(kept.model),
+            model=self.embedders.describe(kept.model),
             passages=done,
             share=done / total if total else 1.0,
             size_bytes=vectors * bytes_of(kept.space.dimension),

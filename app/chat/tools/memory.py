@@ -5,7 +5,7 @@ proposals (`app.memory.memory_writes`).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.chat.tools.results import LIMIT, QUERY, found_list, json_line, parameters
@@ -29,21 +29,17 @@ CORE_TOOLS = ("core_memory_append", "core_memory_replace")
 _TEXT: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": LIMIT_CHARS}
 
 
+@dataclass(frozen=True, slots=True)
 class MemoryTools:
-    """Searches and changes memory. Blocking; thread-safe."""
+    """Searches and changes memory. Blocking; thread-safe.
 
-    def __init__(
-        self,
-        answers: AnswerFinder,
-        core: CoreMemoryService,
-        writes: MemoryWriteService,
-        is_bounded: Callable[[Conversation], bool] = lambda _: False,
-    ) -> None:
-        """`is_bounded` is whether a conversation's project keeps what it learns to itself."""
-        self._is_bounded = is_bounded
-        self._answers = answers
-        self._core = core
-        self._writes = writes
+    `is_bounded` is whether a conversation's project keeps what it learns to itself.
+    """
+
+    answers: AnswerFinder
+    core: CoreMemoryService
+    writes: MemoryWriteService
+    is_bounded: Callable[[Conversation], bool] = lambda _: False
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools, for conversations with memory; bounded projects keep core memory."""
@@ -94,35 +90,35 @@ class MemoryTools:
         )
 
     def _may_change_core(self, conversation: Conversation) -> bool:
-        return is_recall_on(conversation) and not self._is_bounded(conversation)
+        return is_recall_on(conversation) and not self.is_bounded(conversation)
 
     # -- reading
 
     def _find(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         project = context.conversation.project
-        found = self._answers.find(arguments["query"], arguments["limit"], _KINDS, project)
+        found = self.answers.find(arguments["query"], arguments["limit"], _KINDS, project)
         return found_list(map(_entry, found))
 
     # -- writing
 
     def _save(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        memory = self._writes.save(arguments["text"], *_source(context))
+        memory = self.writes.save(arguments["text"], *_source(context))
         return json_line({"saved": True, "memory_id": memory.id})
 
     def _append(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         line = " ".join(arguments["text"].split())
-        if line in self._core.text().splitlines():
-            return _core_memory(self._core.text())
+        if line in self.core.text().splitlines():
+            return _core_memory(self.core.text())
         return self._change("", line, context)
 
     def _replace(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         return self._change(arguments["old"].strip(), arguments["new"].strip(), context)
 
     def _change(self, old: str, new: str, context: ToolContext) -> str:
-        write = self._writes.change_core(old, new, *_source(context))
+        write = self.writes.change_core(old, new, *_source(context))
         if write.state is WriteState.PROPOSED:
             return json_line({"saved": False, "waits_for": "the user, who is asked to keep it"})
-        return _core_memory(self._core.text())
+        return _core_memory(self.core.text())
 
 
 def _source(context: ToolContext) -> tuple[Conversation, ExchangeId, str]:
