@@ -70,7 +70,7 @@ KINDS: Sequence[ConnectionKind] = (
         tr("Memory for other programs over HTTP"),
         tr("While it is on, programs on this computer that have its key may ask."),
         tr("What they search for in your memory, without private conversations."),
-        ("app.mcp.http",),
+        ("app.mcp.server",),
     ),
     ConnectionKind(
         "data_directory",

@@ -40,9 +40,8 @@ from app.index.text_sync import TextIndexSync
 from app.index.token_sync import TokenIndexSync
 from app.index.vector_sync import VectorIndexSync
 from app.mcp.access import McpAccess
-from app.mcp.http import HttpServer
 from app.mcp.memory_tools import McpTools
-from app.mcp.server import serve
+from app.mcp.server import HttpServer, serve
 from app.mcp.tool_connections import ToolConnections
 from app.mcp.tool_servers import ToolServers
 from app.memory.answers import AnswerFinder

@@ -9,5 +9,5 @@ ranking           weighted features of words, context, meaning and `message_trai
 relevance         calibrated likelihood that a hit answers the question
 question          parsing of questions, `named_questions` those that ask for days or for all facts; `query`
                   parses the search language
-snippets          excerpts with marked words; `match_finder` finds the words
+snippets          excerpts with marked words
 """

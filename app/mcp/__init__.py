@@ -2,7 +2,7 @@
 
 memory_tools   the tools, without the protocol
 access         which programs may read, and the log of what they read
-server         the protocol on a pair of streams
+server         the protocol on a pair of streams and over HTTP
 sdk            the first import of the SDK
 relay          what `commonplace mcp` runs: bytes between its standard streams and the library's owner
 """

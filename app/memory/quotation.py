@@ -14,8 +14,7 @@ from dataclasses import replace
 
 from app.domain.passages import SearchQuery
 from app.domain.recall import QuoteUnit
-from app.index.match_finder import word_finder
-from app.index.snippets import best_region
+from app.index.snippets import best_region, word_finder
 from app.language.languages import language_of
 from app.language.sentences import lead_chars, sentence_ends
 

@@ -19,8 +19,14 @@ from app.index.relevance import Background, with_relevance
 from app.index.text_index import TantivyTextIndex
 from app.index.text_snapshot import CandidateTable
 from app.index.text_sync import TextIndexSync
-from app.memory.boundaries import Boundaries, Boundary, PassagePools, SearchScope, read_pools
-from app.memory.cached_reads import CachedReads
+from app.memory.boundaries import (
+    Boundaries,
+    Boundary,
+    CachedReads,
+    PassagePools,
+    SearchScope,
+    read_pools,
+)
 from app.memory.query_vectors import QueryTokens, QueryVector
 from app.memory.results import (
     SIDE_KINDS,

@@ -6,5 +6,5 @@ importer       imported conversations to local ids, turns and passages; `existin
 growth         what a followed program added to a message; `open_replies` are those it still writes
 importers      formats to conversations with the source's ids (`app.domain.transfer`)
 archive        a file, zip or folder as named streams (`zip_reader`)
-exporting      the export run; formats are `json_format` and `markdown`
+exporting      the export run; formats are Markdown and `json_format`
 """

@@ -37,7 +37,7 @@ from app.providers.vendors.recall import RecallModel
 from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints
 from app.storage.deletion.erasure import erase_bytes
 from app.storage.deletion.forget import forget
-from app.storage.deletion.quotes import QuoteContext, redact_answer
+from app.storage.deletion.redaction import QuoteContext, redact_answer
 from app.storage.tables.facts import FactFilter, fact_changes
 from app.system.paths import DataPaths
 from tests.fakes import stored

@@ -27,9 +27,9 @@ from app.domain.conversations import (
 from app.domain.ids import ConversationId, MessageId
 from app.domain.text import clean
 from app.domain.transfer import ImportedConversation, PortableSummary, Skipped
+from app.transfer.exporting import write_markdown
 from app.transfer.importers.commonplace import read_commonplace
 from app.transfer.json_format import Exported, ExportHead, write_json
-from app.transfer.markdown import write_markdown
 
 _NOW = datetime(2026, 5, 4, 3, 2, 1, 987654, tzinfo=UTC)
 _RAW = RawReply("anthropic.messages", "anthropic:claude", '[{"type":"text"}]')

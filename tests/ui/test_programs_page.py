@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox
 from app.domain.links import Link
 from app.domain.sources import SourceName, SourceState
 from app.mcp.access import Access, Reading
-from app.mcp.http import HttpAccess
+from app.mcp.server import HttpAccess
 from tests.fakes.screens import Parts, Recorder
 from ui.presenters.settings.programs import ProgramsPresenter
 from ui.views.settings.programs_page import ProgramsPage

@@ -2,13 +2,13 @@
 
 document_builder  the class to use: a text, complete or streamed, becomes a document in steps
 splitter          where a text can be cut, so that each step is small
-parser            Markdown and plain user text to markdown-it tokens
+parser            Markdown, a few HTML tags and plain user text to markdown-it tokens
 writer            tokens to blocks of a document; inline, tables: its parts; blocks: edits its end
 formats           character and block formats of a theme, and custom properties
 document          a document that loads nothing but attached images
 decorations       what is painted beneath the text
 highlight         syntax highlighting (Pygments)
-html              the few HTML tags that are rendered; folding: parts that open and close
+folding           parts that open and close
 formulas          LaTeX typeset as SVG
 plain_text        selections as plain text, positions in UTF-16
 links             checks links before they are opened

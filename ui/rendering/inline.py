@@ -145,7 +145,7 @@ class InlineWriter:
 
     def _text(self, text: str, style: Style, emit: Emit) -> None:
         if style.link and (passage := parse_document(style.link)) is not None:
-            text = text.removesuffix(f" · document {passage}")  # it is for `deletion.quotes`
+            text = text.removesuffix(f" · document {passage}")  # it is for `deletion.redaction`
         at = 0
         for match in _ADDRESS.finditer(text) if not style.link and "://" in text else ():
             address = _without_trailing(match[0])

@@ -1,7 +1,7 @@
 """Recall, the built-in model: it answers from the library, without a network or a language model.
 
 It quotes the best passages with date and link, and states that no language model answered.
-`app.storage.deletion.quotes` parses this form when a quoted text is forgotten.
+`app.storage.deletion.redaction` parses this form when a quoted text is forgotten.
 """
 
 import asyncio
@@ -222,7 +222,7 @@ def _line(answer: FoundAnswer) -> str:
 
 
 def _label(result: SearchResult) -> str:
-    """Return title and date, and the id of a fact, memory or passage, which `app.storage.deletion.quotes` reads."""
+    """Return title and date, and the id of a fact, memory or passage, which `app.storage.deletion.redaction` reads."""
     title = _SAVED if result.kind is PassageKind.MEMORY else result.conversation_title
     known = result.kind in (PassageKind.FACT, PassageKind.MEMORY, PassageKind.DOCUMENT)
     end = f" · {result.kind.value} {result.passage_id}" if known else ""

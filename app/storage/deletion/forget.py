@@ -15,7 +15,7 @@ from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, MessageId
 from app.domain.translation import tr, trn
 from app.language.titles import first_words
-from app.storage.deletion.removal import removable
+from app.storage.deletion.messages import removable
 from app.storage.deletion.values import value_counts
 from app.storage.engine.ids import to_db
 from app.storage.engine.store import Store

@@ -2,6 +2,9 @@
 
 The messages keep their places (`Forgotten`). Passages of the turns are calculated again from what is
 left, and those of the turns before and after, whose context they were, are embedded and indexed again.
+
+Messages whose content was forgotten are removed where an import is undone: only those that nothing else follows, so
+that trees and paths stay whole. Their origins go too: importing them again adds them again.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -10,6 +13,8 @@ from dataclasses import replace
 from app.domain import codec
 from app.domain.conversations import (
     FORGOTTEN,
+    Exchange,
+    ExchangeStatus,
     Forgotten,
     Message,
     Role,
@@ -18,12 +23,12 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.deletions import MessagesForgotten
-from app.domain.ids import PassageId
+from app.domain.ids import MessageId, PassageId
 from app.domain.recall import PlanPart, PlanPartKind
-from app.domain.turns import turn_passage
+from app.domain.turns import is_reply, turn_passage
 from app.storage.deletion.deletion_set import DeletionSet, exchanges_of, message_deletion_set
 from app.storage.deletion.redaction import redact_messages, redact_prompts
-from app.storage.deletion.removal import remove_messages
+from app.storage.engine.aggregate import row_of
 from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import exchanges_where, messages_in, rewrite_messages
 from app.storage.tables.fact_rows import delete_facts_where
@@ -33,6 +38,107 @@ from app.storage.tables.profile import drop_unsupported_lines
 from app.storage.tables.prompts import delete_prompts_of_exchanges
 from app.storage.tables.settings import drop_probes
 from app.storage.tables.topics import clear_topic_names
+
+_CLEARED = ("spend", "routine_run")  # rows that stay when their exchange goes
+
+
+def removable(messages: Sequence[Message], wanted: Collection[int]) -> set[MessageId]:
+    """Return which of the wanted messages only wanted ones follow; `messages` are parents first."""
+    followed: set[MessageId | None] = set()
+    found: set[MessageId] = set()
+    for each in reversed(messages):
+        if each.id in wanted and each.id not in followed:
+            found.add(each.id)
+        else:
+            followed.add(each.parent_id)
+    return found
+
+
+def remove_messages(
+    connection: Connection, change: MessagesForgotten, ids: Collection[int], position: int
+) -> None:
+    """Delete the rows of messages, of turns that are nothing else, and what refers to them."""
+    _show_what_is_left(connection, change, ids)
+    every = exchanges_where(connection, "conversation_id = ?", [change.conversation_id])
+    gone: list[int] = []
+    left: dict[int, Exchange] = {}
+    for each in every:
+        kept = tuple(own for own in each.message_ids if own not in ids)
+        if kept != each.message_ids:
+            left[each.id] = replace(each, message_ids=kept)
+        if not kept or (kept != each.message_ids and _is_part(kept, each, every, ids)):
+            gone.append(each.id)
+    for own in left.keys() - set(gone):
+        _shorten(connection, left[own])
+    connection.delete_in("exchange_message", "message_id", list(ids))
+    for table in ("message_file", "forgotten_message"):
+        connection.delete_in(table, "message_id", list(ids))
+    connection.execute(
+        "DELETE FROM origin WHERE kind = 'message' AND local_id IN (SELECT unnest(?))", [list(ids)]
+    )
+    connection.delete_in("message", "id", list(ids))
+    passages = connection.column_in("passage", "id", gone, "exchange_id")
+    remove_passages(connection, list(passages), position)
+    for table in _CLEARED:
+        connection.execute(
+            f"UPDATE {table} SET exchange_id = NULL WHERE exchange_id IN (SELECT unnest(?))", [gone]
+        )
+    connection.delete_in("exchange_message", "exchange_id", gone)
+    connection.delete_in("exchange", "id", gone)
+
+
+def _is_part(
+    kept: tuple[MessageId, ...], exchange: Exchange, every: Sequence[Exchange], ids: Collection[int]
+) -> bool:
+    """Return whether another branch has what is left of a turn; of two that are equal the first stays."""
+    for other in every:
+        own = tuple(each for each in other.message_ids if each not in ids)
+        if other.id != exchange.id and own[: len(kept)] == kept:
+            is_first = own == kept and own != other.message_ids and exchange.id < other.id
+            if not is_first:
+                return True
+    return False
+
+
+def _shorten(connection: Connection, exchange: Exchange) -> None:
+    messages = messages_in(connection, exchange.message_ids)
+    here = [messages[each] for each in exchange.message_ids]
+    is_answered = any(map(is_reply, here)) or not any(each.opens_turn for each in here)
+    changed = replace(
+        exchange,
+        status=ExchangeStatus.COMPLETED if is_answered else ExchangeStatus.INTERRUPTED,
+        completed_at=here[-1].created_at,
+    )
+    columns = "status, completed_at"
+    connection.execute(
+        "UPDATE exchange SET status = ?, completed_at = ? WHERE id = ?",
+        [*row_of(changed, columns), exchange.id],
+    )
+
+
+def _show_what_is_left(
+    connection: Connection, change: MessagesForgotten, ids: Collection[int]
+) -> None:
+    conversation_id = change.conversation_id
+    parents: dict[int, int | None] = dict(
+        connection.select_in("message", "id, parent_id", [conversation_id], "conversation_id")
+    )
+    (leaf,) = connection.column(
+        "SELECT visible_leaf_id FROM conversation WHERE id = ?", [conversation_id]
+    )
+    if leaf not in ids:
+        return
+    if change.shown in parents:
+        leaf = change.shown
+    while leaf in ids:
+        leaf = parents.get(leaf)
+    children = {parent: each for each, parent in sorted(parents.items()) if each not in ids}
+    while leaf in children:  # the newest
+        leaf = children[leaf]
+    connection.execute(
+        "UPDATE conversation SET visible_leaf_id = ? WHERE id = ?", [leaf, conversation_id]
+    )
+
 
 _OF_TURNS = "exchange_id IN (SELECT unnest($1))"
 _MADE_TITLES = (TitleOrigin.FIRST_WORDS.value, TitleOrigin.SUMMARISER.value)

@@ -43,8 +43,12 @@ from app.storage.deletion.deletion_set import (
     fact_deletion_set,
     message_deletion_set,
 )
-from app.storage.deletion.quotes import QuoteContext, redact_answer
-from app.storage.deletion.redaction import call_arguments, redact_message
+from app.storage.deletion.redaction import (
+    QuoteContext,
+    call_arguments,
+    redact_answer,
+    redact_message,
+)
 from app.storage.deletion.values import without_value
 from app.storage.engine.connection import Connection
 from app.storage.tables.settings import PROBES, probes_without

@@ -19,10 +19,15 @@ from app.storage.engine.ids import to_db
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
 from app.storage.tables.exchanges import exchanges_where
-from app.storage.work.exchange_texts import NO_TEXT, exchange_texts
 from app.storage.work.extraction_work import EXTRACTIONS, ExchangeToRead, exchanges_to_read
 from app.storage.work.queue import POSTPONED, SUMMARIES, WorkQuery, regeneration_values
-from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, IS_CURRENT
+from app.storage.work.summary_work import (
+    CONVERSATION_SUMMARIES,
+    EXCHANGE_SUMMARIES,
+    IS_CURRENT,
+    NO_TEXT,
+    exchange_texts,
+)
 
 _CHARS = 12_000  # of a message
 _MOST_TURNS = 60

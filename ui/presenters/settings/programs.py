@@ -14,7 +14,7 @@ from app.domain.sources import SourceName
 from app.domain.translation import tr
 from app.mcp.access import Access, McpAccess
 from app.mcp.clients import configurations
-from app.mcp.http import HttpServer
+from app.mcp.server import HttpServer
 from app.mcp.tool_servers import ToolServer, ToolServers
 from app.system.keys import KeyLocation
 from app.workers.followed import FollowedSources

@@ -12,7 +12,7 @@ from app.domain.text import sentences
 from app.domain.translation import format_moment, format_size, tr, trn
 from app.mcp.access import Access, Reading
 from app.mcp.clients import ClientConfiguration
-from app.mcp.http import HttpAccess
+from app.mcp.server import HttpAccess
 from ui.widgets.choice_box import SelectBox
 from ui.widgets.controls import button, column_in, refill, row_of
 from ui.widgets.plain_label import PlainLabel, plain_label
