@@ -218,10 +218,4 @@ class ProjectProposals:
         return tuple(filter(None, found))
 
     def _dismissed(self) -> list[str]:
-        """Return the keys of dismissed proposals; none when the setting is damaged."""
-        try:
-            stored = json.loads(self._settings.text(_DISMISSED))
-        except ValueError:
-            stored = None
-        listed = stored if isinstance(stored, list) else []
-        return [each for each in listed if isinstance(each, str)]
+        return self._settings.listed(_DISMISSED, str)

@@ -211,10 +211,5 @@ class SegmentBreaks:
             self._settings.set(SEGMENT_BREAKS_KEY, json.dumps(kept))
 
     def _stored(self) -> list[int]:
-        """Return exchange ids, newest last; none when the setting is damaged."""
-        try:
-            stored = json.loads(self._settings.text(SEGMENT_BREAKS_KEY))
-        except ValueError:
-            stored = None
-        listed = stored if isinstance(stored, list) else []
-        return [each for each in listed if isinstance(each, int)]
+        """Return exchange ids, newest last."""
+        return self._settings.listed(SEGMENT_BREAKS_KEY, int)

@@ -128,11 +128,9 @@ class ProbeQuestions:
     def _read(self) -> tuple[Probe, ...]:
         """Return the stored probes; unreadable ones are skipped."""
         probes = []
-        with suppress(ValueError):
-            rows = json.loads(self._settings.text(_KEY))
-            for row in rows if isinstance(rows, list) else ():
-                with suppress(ValueError):
-                    probes.append(from_json_value(Probe, row))
+        for row in self._settings.listed(_KEY, dict):
+            with suppress(ValueError):
+                probes.append(from_json_value(Probe, row))
         return tuple(probes)
 
     def _write(self, probes: Iterable[Probe]) -> None:

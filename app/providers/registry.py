@@ -16,8 +16,7 @@ from importlib import import_module
 from app.domain.errors import KeyMissing, KnownError, NotFound
 from app.domain.presets import ModelOptions
 from app.domain.translation import tr_noop
-from app.providers.configuration import ProviderConfig
-from app.providers.gallery import title_of
+from app.providers.configuration import ProviderConfig, title_of
 from app.providers.http.endpoint import ENTER_KEY, Endpoint, Network, TimeLimits
 from app.providers.http.json_fields import json_object
 from app.providers.model_options import without_refused

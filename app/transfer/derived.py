@@ -17,7 +17,6 @@ from app.domain.conversations import Conversation, Exchange
 from app.domain.facts import BY_IMPORT
 from app.domain.ids import MessageId, PassageId, derived_uid
 from app.domain.passages import PassageKind
-from app.domain.portable import PortableTopic
 from app.domain.presets import BUILT_IN_PRESET, Preset, free_name
 from app.domain.profile import (
     FactSource,
@@ -30,7 +29,7 @@ from app.domain.profile import (
 from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.topics import NAME_LIMIT_CHARS, TopicChoice, TopicId
-from app.domain.transfer import PortableProfileLine, PortableSummary
+from app.domain.transfer import PortableProfileLine, PortableSummary, PortableTopic
 from app.storage.engine.ids import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
 from app.domain.ids import ConversationId, MessageId
-from app.domain.portable import PortableLibrary
 from app.domain.presets import Preset
 from app.domain.sources import SourceName
 from app.domain.transfer import (
@@ -21,6 +20,7 @@ from app.domain.transfer import (
     ImportProgress,
     ImportReport,
     PortableFact,
+    PortableLibrary,
     PortableProfileLine,
     Skipped,
 )

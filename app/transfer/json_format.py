@@ -25,13 +25,16 @@ from app.domain.conversations import (
     ToolResult,
     Usage,
 )
-from app.domain.portable import PortableExtraction, PortableLibrary, PortableOrigin, PortableTurn
 from app.domain.presets import Preset
 from app.domain.transfer import (
+    PortableExtraction,
     PortableFact,
     PortableFactVersion,
+    PortableLibrary,
+    PortableOrigin,
     PortableProfileLine,
     PortableSummary,
+    PortableTurn,
 )
 
 FORMAT = "commonplace"

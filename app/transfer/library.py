@@ -24,12 +24,12 @@ from app.domain.errors import InvalidSetting
 from app.domain.facts import Memory
 from app.domain.ids import ExchangeId
 from app.domain.passages import Passage, PassageKind
-from app.domain.portable import PortableLibrary, PortableMemory, PortableSpend
 from app.domain.presets import free_name
 from app.domain.projects import Project, project_problem
 from app.domain.routines import Routine, routine_problem
 from app.domain.settings_schema import SETTINGS
 from app.domain.text import content_hash
+from app.domain.transfer import PortableLibrary, PortableMemory, PortableSpend
 from app.domain.turns import estimate_tokens
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations

@@ -7,7 +7,7 @@ from itertools import pairwise
 from app.domain.changes import ExtractionDone
 from app.domain.conversations import Exchange, ExchangeStatus, Message
 from app.domain.ids import ExchangeId, MessageId
-from app.domain.portable import PortableExtraction, PortableTurn
+from app.domain.transfer import PortableExtraction, PortableTurn
 from app.storage.engine.aggregate import reader
 from app.storage.engine.store import Store
 from app.storage.work.summary_work import exchange_stamp

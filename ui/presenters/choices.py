@@ -17,7 +17,7 @@ from app.domain.errors import KnownError
 from app.domain.presets import BUILT_IN_PRESET, Preset
 from app.domain.text import sentences
 from app.domain.translation import tr
-from app.providers.gallery import title_of
+from app.providers.configuration import title_of
 from app.storage.tables.settings import Settings
 from ui.bridge import Bridge
 from ui.presenters.conversation import ConversationPresenter
@@ -226,8 +226,8 @@ class ModelPickerPresenter(Presenter):
         return ModelGroup(title, model_rows(cards), "" if cards else tr("It lists no models."))
 
     def _show_groups(self) -> None:
-        favorites = stored_models(self._settings, _FAVORITES)
-        recent = [each for each in stored_models(self._settings, _RECENT) if each not in favorites]
+        favorites = self._settings.listed(_FAVORITES, str)
+        recent = [each for each in self._settings.listed(_RECENT, str) if each not in favorites]
         rows = {row.model: row for group in self._listed.values() for row in group.rows}
         rows[_BUILT_IN.model] = _BUILT_IN
 
@@ -255,7 +255,7 @@ class ModelPickerPresenter(Presenter):
             if opened is not None:
                 self._library.choose_model(opened, checked)
             self._settings.set("default_model", checked)
-            others = [each for each in stored_models(self._settings, _RECENT) if each != checked]
+            others = [each for each in self._settings.listed(_RECENT, str) if each != checked]
             recent = [checked, *others][:_RECENT_MAX]
             self._settings.set(_RECENT, json.dumps(recent))
             return checked
@@ -273,20 +273,11 @@ class ModelPickerPresenter(Presenter):
 
     def _on_favorite_toggled(self, model: str) -> None:
         def store() -> None:
-            kept = stored_models(self._settings, _FAVORITES)
+            kept = self._settings.listed(_FAVORITES, str)
             kept = [each for each in kept if each != model] if model in kept else [*kept, model]
             self._settings.set(_FAVORITES, json.dumps(kept))
 
         self._bridge.save(store, lambda _: self._show_groups())
-
-
-def stored_models(settings: Settings, key: str) -> list[str]:
-    """Return the models in a setting, in order."""
-    try:
-        rows = json.loads(settings.text(key) or "[]")
-    except ValueError:
-        return []
-    return [each for each in rows if isinstance(each, str)] if isinstance(rows, list) else []
 
 
 def usable_providers(models: ModelDirectory) -> list[str]:

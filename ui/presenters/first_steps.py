@@ -11,7 +11,7 @@ from app.chat.exchange_loop import ExchangeLoop
 from app.chat.models import ModelDirectory
 from app.domain.translation import format_day, format_size, tr, trn
 from app.domain.turns import RECALL_MODEL
-from app.providers.gallery import title_of
+from app.providers.configuration import title_of
 from app.storage.tables.settings import Settings
 from app.transfer.found_exports import FoundExport
 from ui.presenters.presenter import Presenter

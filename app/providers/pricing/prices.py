@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -104,13 +105,7 @@ class PriceList:
             return own.input_usd, own.output_usd
         if self._free_location(ref) is not None:
             return 0.0, 0.0
-        if (listed := self._listed(ref)) is None:
-            return None
-        from genai_prices.data_snapshot import get_snapshot
-
-        try:
-            _, model = get_snapshot().find_provider_model(listed[0], None, *listed[1:])
-        except LookupError:
+        if (model := self._model(ref)) is None:
             return None
         price = model.get_prices(datetime.now(UTC))
         found: list[Any] = [price.input_mtok, price.output_mtok]
@@ -121,15 +116,17 @@ class PriceList:
 
     def context_tokens(self, ref: ModelRef) -> int | None:
         """Return the size of a model's context in tokens, None if unknown."""
-        if (listed := self._listed(ref)) is None:
-            return None
+        model = self._model(ref)
+        return None if model is None else model.context_window
+
+    def _model(self, ref: ModelRef) -> Any:
+        """Return a model in the bundled table, None if it is not there."""
         from genai_prices.data_snapshot import get_snapshot
 
-        try:
-            _, model = get_snapshot().find_provider_model(listed[0], None, *listed[1:])
-        except LookupError:
-            return None
-        return model.context_window
+        if (listed := self._listed(ref)) is not None:
+            with suppress(LookupError):
+                return get_snapshot().find_provider_model(listed[0], None, *listed[1:])[1]
+        return None
 
     def _free_location(self, ref: ModelRef) -> str | None:
         """Where the user's own server is that costs nothing, as text; None for other servers.

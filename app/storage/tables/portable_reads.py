@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from app.domain.conversations import OWN_SOURCE
 from app.domain.ids import MessageId
-from app.domain.portable import PortableMemory, PortableOrigin, PortableSpend
+from app.domain.transfer import PortableMemory, PortableOrigin, PortableSpend
 from app.storage.engine.aggregate import reader
 from app.storage.engine.store import Store
 

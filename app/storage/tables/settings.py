@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
 
 from app.domain.change_set import ChangeSet
 from app.domain.changes import ProviderPut, SettingPut
@@ -13,6 +14,7 @@ from app.storage.engine.aggregate import Aggregate, Batch, Table, columns_of
 from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 
+T = TypeVar("T")
 _ENVIRONMENT = {"proxy_url": "COMMONPLACE_PROXY_URL", "ca_bundle": "COMMONPLACE_CA_BUNDLE"}
 PROBES = "probe_questions"
 _PROVIDER = Table("provider", columns_of(StoredProvider), "name")
@@ -108,6 +110,16 @@ class SettingValues:
         """Return a text setting, "" for none."""
         value = self.get(key)
         return "" if value is None else str(value)
+
+    def listed(self, key: str, kind: type[T]) -> list[T]:
+        """Return the values of one kind in a setting that is a JSON list; none when it is damaged."""
+        try:
+            stored = json.loads(self.text(key))
+        except ValueError:
+            stored = None
+        return (
+            [each for each in stored if isinstance(each, kind)] if isinstance(stored, list) else []
+        )
 
 
 class OverriddenSettings(SettingValues):

@@ -8,14 +8,6 @@ from app.domain.changes import CoreMemoryPut
 from app.domain.chat import StoredProvider
 from app.domain.conversations import RawReply, Role, TitleOrigin
 from app.domain.facts import FactCategory
-from app.domain.portable import (
-    PortableLibrary,
-    PortableMemory,
-    PortableOrigin,
-    PortableSpend,
-    PortableTopic,
-    PortableTurn,
-)
 from app.domain.presets import Effort, Preset, one_line_name, preset_problem
 from app.domain.profile import LINE_LIMIT_CHARS
 from app.domain.projects import Project
@@ -26,8 +18,14 @@ from app.domain.transfer import (
     ImportedMessage,
     PortableFact,
     PortableFactVersion,
+    PortableLibrary,
+    PortableMemory,
+    PortableOrigin,
     PortableProfileLine,
+    PortableSpend,
     PortableSummary,
+    PortableTopic,
+    PortableTurn,
     Skipped,
 )
 from app.transfer.importers.building import Builder, Imported, conversations

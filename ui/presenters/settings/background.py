@@ -1,6 +1,7 @@
 """Background work by a language model: choosing it, consent, what was spent, own prices.
 
-`BackgroundConsent` belongs to the window, `BackgroundPagePresenter` to a page of the settings.
+`BackgroundConsent` belongs to the window, `BackgroundPagePresenter` to a page of the settings; `Regeneration` asks
+before what others than the chosen model made is made again.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,12 +18,42 @@ from app.storage.engine.ids import now
 from app.storage.tables.spending import Spending, Spent, SpentOn
 from app.workers.background_model import MODEL_KEYS
 from app.workers.model_choice import BackgroundModelChoice, BackgroundPlan, plan_text, sending_text
+from app.workers.regeneration import EmbeddingRegeneration, ModelRegeneration, RegenerationPlan
 from app.workers.status_text import ESTIMATED, format_spent
-from ui.bridge import Refresh
+from ui.bridge import Bridge, OnError, Refresh
 from ui.presenters.presenter import Presenter
-from ui.presenters.settings.regeneration import Regeneration, offer
 from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.settings.background_page import BackgroundPage
+
+Regeneration = ModelRegeneration | EmbeddingRegeneration
+
+
+def offer(
+    bridge: Bridge,
+    regeneration: Regeneration,
+    parent: QWidget,
+    texts: tuple[str, str, str],
+    show_text: Callable[[str], object],
+    on_error: OnError | None = None,
+) -> None:
+    """Ask whether to begin, with the title, question and button of `texts`.
+
+    Calls `show_text` instead if there is nothing to do.
+    """
+
+    def ask(plan: RegenerationPlan) -> None:
+        if not plan.count:
+            show_text(plan.text)
+            return
+        title, question, button = texts
+        confirm(
+            QApplication.activeWindow() or parent,
+            Confirmation(title, question, plan.text, button),
+            lambda: bridge.save(regeneration.begin, on_error=on_error),
+        )
+
+    bridge.load(f"regenerate: {texts[0]}", regeneration.plan, ask, on_error)
+
 
 _SHOW_EVERY_MS = 1000
 

@@ -12,7 +12,7 @@ from app.workers.board import WorkerBoard
 from app.workers.status_text import activity_text, format_spent
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
-from ui.presenters.settings.regeneration import Regeneration, offer
+from ui.presenters.settings.background import Regeneration, offer
 from ui.views.main_window import MainWindow
 from ui.views.memory.dashboard import Dashboard, FailuresDialog, Totals
 from ui.widgets.banner import Banner

@@ -12,7 +12,7 @@ from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
 from app.memory.spaces import SpaceService
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
-from ui.presenters.settings.regeneration import Regeneration, offer
+from ui.presenters.settings.background import Regeneration, offer
 from ui.views.dialogs.confirm import Confirmation, confirm, confirm_removal
 from ui.views.settings.embedder_page import EmbedderPage, consent_text
 from ui.widgets.dialog import ask_for_folder

@@ -6,7 +6,7 @@ from app.chat.models import ProviderState
 from app.domain.errors import InvalidInput
 from app.domain.text import parse_whole_number
 from app.domain.translation import tr, trn
-from app.providers.gallery import TEMPLATES, ProviderTemplate, template_of, title_of
+from app.providers.configuration import TEMPLATES, ProviderTemplate, template_of, title_of
 from app.providers.http.base_url import check_base_url
 from app.providers.vendors import vendors
 from app.providers.vendors.model_list import LocalServer

@@ -11,8 +11,7 @@ from app.domain.errors import InvalidInput, KnownError
 from app.domain.text import parse_whole_number
 from app.domain.translation import format_milliseconds, format_number, tr, trn
 from app.domain.turns import RECALL_MODEL
-from app.providers.configuration import ProviderConfig
-from app.providers.gallery import template_of, title_of
+from app.providers.configuration import ProviderConfig, template_of, title_of
 from app.providers.http.base_url import with_scheme
 from app.providers.vendors import vendors
 from app.providers.vendors.model_list import LocalServer

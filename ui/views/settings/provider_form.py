@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
-from app.providers.gallery import title_of
+from app.providers.configuration import title_of
 from ui.widgets.cards import Card
 from ui.widgets.controls import button, column_in, filled, form_of, key_edit, line_edit, row_of
 from ui.widgets.model_list import ModelList
