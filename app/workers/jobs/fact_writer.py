@@ -14,11 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.changes import Change, ExtractionDone, FactPut
-from app.domain.errors import Cancelled
 from app.domain.facts import BY_USER, Fact, FactCategory, FactVersion, text_until
 from app.domain.ids import MessageId, PassageId, new_uid
 from app.domain.text import content_hash
-from app.language.statements.extraction import extract_statements
 from app.memory.facts import blocked_message_hash, contains_value, may_be_same, similar_facts
 from app.storage.engine.connection import grouped
 from app.storage.engine.ids import now
@@ -26,7 +24,6 @@ from app.storage.engine.store import Store
 from app.storage.tables.facts import Facts, fact_changes
 from app.storage.tables.projects import bounded_projects
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionState, ExtractionWork
-from app.workers.job import IsCancelled
 
 _TICK = timedelta(microseconds=1)
 
@@ -48,31 +45,6 @@ class ExtractedFact:
     known: PassageId | None = None
     since: datetime | None = None
     until: datetime | None = None
-
-
-def read_by_patterns(
-    exchanges: Sequence[ExchangeToRead], is_cancelled: IsCancelled
-) -> Sequence[tuple[ExtractedFact, ...]]:
-    """Return the facts that the user's messages state, exchange by exchange. Raises `Cancelled`."""
-    found = []
-    for exchange in exchanges:
-        if is_cancelled():
-            raise Cancelled("The worker was stopped")
-        facts = []
-        for message in exchange.messages:
-            if message.by_user:
-                # What was said before its own opening, the last one like it.
-                openings = exchange.openings
-                own = [at for at, each in enumerate(openings) if message.text.startswith(each)]
-                before = openings[: own[-1]] if own else openings
-                facts += [
-                    ExtractedFact(
-                        one.text, one.category, one.subject, one.value, message.id, message.said_at
-                    )
-                    for one in extract_statements(message.text, before)
-                ]
-        found.append(tuple(facts))
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
