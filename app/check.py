@@ -12,6 +12,7 @@ from app.domain.changes import PassagesPut
 from app.domain.conversations import Exchange, ExchangeStatus, Message
 from app.domain.errors import Cancelled
 from app.domain.ids import PassageId
+from app.domain.translation import trn
 from app.domain.turns import turn_passage
 from app.storage.apply import RULES
 from app.storage.engine.aggregate import Rule, read_state
@@ -92,6 +93,19 @@ class Violation:
     rule: Rule
     count: int
     ids: tuple[object, ...]
+
+
+def repair_after_update(store: Store) -> None:
+    """Repair what an older version of the program stored otherwise, and say so in the store's notices. Blocking."""
+    repaired = len(check(store, repair=True).repaired)
+    if repaired:
+        store.notices += (
+            trn(
+                "{count} record of an older version was repaired.",
+                "{count} records of an older version were repaired.",
+                repaired,
+            ),
+        )
 
 
 def violations(cursor: Connection) -> tuple[Violation, ...]:

@@ -186,6 +186,10 @@ class Services:
         configure_logging(self.paths)
         self.store = store = open_store(self.paths)
         self._closers.append(store.close)
+        if store.is_migrated:
+            from app.check import repair_after_update
+
+            repair_after_update(store)
         self.settings = Settings(store)
         if store.journal.last_position == 0:  # a new library
             choose_first_embedder(self.settings)

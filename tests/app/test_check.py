@@ -1,12 +1,14 @@
 """The check: every rule finds its violation, and what is derived is repaired."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app import check as check_module
+from app.bootstrap import RunMode, build
 from app.check import CheckControl, check
 from app.domain import changes, deletions
 from app.domain.conversations import Message, Role, Text
@@ -307,6 +309,16 @@ def test_an_upgrade_makes_statements_without_a_reply_memory(data_dir: Path) -> N
     with opened(data_dir) as store:
         assert sorted(store.rows("SELECT tokens FROM passage")) == [(0,), (9,)]
         assert not check(store).problems
+
+
+def test_an_update_repairs_what_was_stored_otherwise_and_says_so(data_dir: Path) -> None:
+    with opened(data_dir) as store:
+        add_conversation(store, "one")
+        execute(store, "UPDATE passage SET content_hash = 'of an earlier version'")
+    make_earlier(store.paths.database, 10)
+    with closing(build(store.paths, RunMode.COMMAND_LINE)) as services:
+        assert [notice[:8] for notice in services.store.notices] == ["1 record"]
+        assert services.check().problems == ()
 
 
 def test_a_check_reports_progress_and_can_be_cancelled(
