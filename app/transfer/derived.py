@@ -1,4 +1,4 @@
-"""What an export has besides messages: summaries, topics, presets and the profile, as an import stores them.
+"""Parts of an export besides messages: summaries, topics, presets and the profile, as an import stores them.
 
 Summaries are stored with passages, and current unless their source changed afterwards. Topics are what the user
 decided, with the conversations that a topic had: they are found again from these; automatic names and assignments

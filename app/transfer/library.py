@@ -1,4 +1,4 @@
-"""What belongs to a library as a whole, in exports and imports: saved texts, core memory, spend, settings.
+"""Parts of a library as a whole, in exports and imports: saved texts, core memory, spend, settings.
 
 Saved texts are imported like facts. The rest changes what the program does: it is taken only from an
 export that the user calls their own. Keys are never part of it.

@@ -1,4 +1,4 @@
-"""What is followed on this computer: sessions of other programs, and folders and files of documents."""
+"""Followed places of this computer: sessions of other programs, and folders and files of documents."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What answers: the preset and the model, chosen below the message, and those of new conversations."""
+"""Choices of what answers: the preset and the model, chosen below the message, and those of new conversations."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What servers say about themselves: their models, the context windows of these, and the servers on this machine.
+"""Model lists of servers, the context windows of the models, and the servers on this machine.
 
 Context sizes have the names that vLLM, llama.cpp, OpenRouter, Groq, LM Studio, Mistral and Anthropic use.
 A window is asked of the routes of each kind of server. vLLM and gateways: `GET /models`. llama-server:

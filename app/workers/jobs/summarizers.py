@@ -1,4 +1,4 @@
-"""What the jobs of both summarizers share: extractive summaries, a batch in one commit."""
+"""Base of the jobs of both summarizers: extractive summaries, a batch in one commit."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What stands below a message: its figures, branches and buttons, and the menu of its turn."""
+"""The footer of a message: its figures, branches and buttons, and the menu of its turn."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
