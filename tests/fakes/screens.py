@@ -27,6 +27,7 @@ from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.settings_schema import SETTINGS, SettingValue
 from app.domain.workers import WorkerStatus
+from app.storage.tables.settings import SettingValues
 from ui.bridge import Bridge, OnError, Work
 from ui.presenters.conversation import ConversationPresenter
 from ui.presenters.presenter import Navigation, Presenter
@@ -270,7 +271,7 @@ class FakeConversation(QObject):
         self.updated.emit(changed)
 
 
-class FakeSettings:
+class FakeSettings(SettingValues):
     """Settings in memory; `check` is called before each write."""
 
     def __init__(
@@ -283,15 +284,6 @@ class FakeSettings:
 
     def get(self, key: str) -> SettingValue:
         return self.values.get(key, SETTINGS[key].default)
-
-    def text(self, key: str) -> str:
-        return str(self.get(key) or "")
-
-    def number(self, key: str) -> int:
-        return int(self.get(key) or 0)
-
-    def flag(self, key: str) -> bool:
-        return bool(self.get(key))
 
     def chosen(self) -> dict[str, SettingValue]:
         return self.values

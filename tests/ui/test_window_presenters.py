@@ -30,6 +30,7 @@ from tests.fakes.screens import (
     AT,
     TALK,
     FakeBanner,
+    FakeSettings,
     Parts,
     Recorder,
     conversation,
@@ -469,10 +470,8 @@ class Picker:
         self.models = Recorder(
             providers=lambda: states, has_key=lambda name: name != "c", check_name=lambda name: name
         )
-        self.stored: dict[str, str] = {"default_model": "a:default"}
-        self.settings = Recorder(
-            text=lambda key: self.stored.get(key, ""), set=self.stored.__setitem__
-        )
+        self.settings = FakeSettings({"default_model": "a:default"})
+        self.stored = self.settings.values
         self.library, self.presets = Recorder(), FakePresetPicker()
         self.presenter = parts.make(
             ModelPickerPresenter, models=self.models, settings=self.settings, library=self.library,
