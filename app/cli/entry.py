@@ -8,9 +8,11 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache, partial
+from itertools import tee
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,7 +36,7 @@ _RETRY_S = 0.05
 _ERROR_CHARS, _ERROR_END_CHARS = 900, 300
 
 
-class _Unharmed(DatabaseDamaged):
+class _NothingWritten(DatabaseDamaged):
     """The database is damaged, and the command has written nothing."""
 
 
@@ -135,16 +137,26 @@ def _command(words: list[str], terminal: Terminal, signals: "_Signals") -> int:
         from app.cli.commands import mcp
 
         return mcp.serve(paths, signals.arrived)
+    first, second = _for_two_runs(terminal)
     try:
-        return _run(paths, words, given, terminal, signals)
-    except _Unharmed:  # opening repairs it, so that nobody has to start the command again
-        return _run(paths, words, given, terminal, signals)
+        return _run(paths, words, given, first, signals)
+    except _NothingWritten:  # opening repairs it, so that nobody has to start the command again
+        return _run(paths, words, given, second, signals)
+
+
+def _for_two_runs(terminal: Terminal) -> Sequence[Terminal]:
+    """Return the terminals of two runs of a command: the second reads again what the first has read."""
+    ask_secret = cache(terminal.ask_secret)
+    inputs = tee(iter(terminal.read_input, None))
+    return [
+        replace(terminal, read_input=partial(next, each), ask_secret=ask_secret) for each in inputs
+    ]
 
 
 def _run(
     paths: DataPaths, words: list[str], given: Namespace, terminal: Terminal, signals: "_Signals"
 ) -> int:
-    """Run a command on the opened library; raise _Unharmed for damage that it met before it wrote anything."""
+    """Run a command on the opened library; raise _NothingWritten for damage that it met before it wrote anything."""
     services = _open(
         paths,
         signals,
@@ -167,7 +179,7 @@ def _run(
         services.maintenance.finish_command()
     except DatabaseDamaged as error:
         if services.store.journal.last_position == position:
-            raise _Unharmed(error.title, error.hint) from error
+            raise _NothingWritten(error.title, error.hint) from error
         raise
     else:
         return code

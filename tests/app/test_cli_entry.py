@@ -14,6 +14,7 @@ import pytest
 
 from app import bootstrap
 from app.bootstrap import RunMode, build
+from app.chat.presets import Presets
 from app.cli import entry
 from app.cli.entry import main
 from app.cli.terminal import OutputFile, own_terminal
@@ -25,7 +26,7 @@ from app.storage.tables.conversations import Conversations
 from app.system.lock import InstanceLock
 from app.system.paths import DataPaths
 from tests.fakes.canary import files_with
-from tests.fakes.command_line import CommandLine, Console
+from tests.fakes.command_line import CommandLine, Console, typed
 from tests.fakes.stored import add_conversation, made, opened
 
 ROOT = Path(__file__).parents[2]
@@ -497,6 +498,25 @@ def test_a_command_that_meets_damage_runs_again_once(
     monkeypatch.setattr(Conversations, "listed", damaged)
     assert program("list").code == (1 if lasts else 0)
     assert len(met) == 2
+
+
+def test_a_command_that_runs_again_reads_the_same_input(
+    program: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program("preset", "add", "Brief", "--prompt", "Be brief.")
+    save, met = Presets.save, list[object]()
+
+    def damaged(self: Presets, *given: Any) -> object:
+        met.append(given)
+        if len(met) == 1:
+            raise DatabaseDamaged("The database is damaged", "Start the program again.")
+        return save(self, *given)
+
+    monkeypatch.setattr(Presets, "save", damaged)
+    monkeypatch.setattr(sys, "stdin", typed("Be exact."))
+    assert program("preset", "edit", "Brief", "--prompt", "-").code == 0
+    assert len(met) == 2
+    assert met[0] == met[1]
 
 
 # -- signals
