@@ -6,14 +6,12 @@ Conversations are journaled one by one. Earlier imports are found by origin: sou
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
 from app.domain.ids import ConversationId, MessageId
 from app.domain.presets import Preset
-from app.domain.sources import SourceName
 from app.domain.transfer import (
     AddedConversation,
     ImportedConversation,
@@ -37,7 +35,6 @@ from app.transfer.importer import ConversationImporter, ImportCounts, PendingImp
 from app.transfer.importers import read_export
 from app.transfer.library import import_library
 
-_AGENTS = frozenset(SourceName)
 _BATCH_CONVERSATIONS = 64
 _BATCH_MESSAGES = 3_000
 _CHECKPOINT_MESSAGES = 40_000  # uncheckpointed messages take 1.2 MB of memory per thousand
@@ -162,7 +159,6 @@ class _ImportRun:
         self.messages: list[MessageId] = []
         self.leaves: list[MessageId] = []
         self._new_keys: set[ConversationKey] = set()
-        self._message_ids: dict[ConversationKey, set[str]] = {}
         self.skipped: list[Skipped] = []
         self.refusals: list[ImportRefused] = []
         self.offered: list[PortableFact] = []
@@ -215,7 +211,7 @@ class _ImportRun:
             if isinstance(each, Skipped):
                 self.skipped.append(each)
                 continue
-            found = with_files(self._apart(each), self._beside, self._files)
+            found = with_files(each, self._beside, self._files)
             self.skipped.extend(found.skipped)
             self.facts.extend(found.facts)
             self.offered.extend(new_statements(self._store, found))
@@ -232,20 +228,6 @@ class _ImportRun:
             raise ImportRefused(
                 f"Nothing could be imported from '{path}': {last.why}", "Export it again."
             )
-
-    def _apart(self, found: ImportedConversation) -> ImportedConversation:
-        """Return a conversation with an id of its own if another one in an export has the same.
-
-        Two that share a message are one, and so are the records that an agent keeps in several places.
-        """
-        if found.source in _AGENTS or found.uid:
-            return found
-        ids = {each.source_id for each in found.messages}
-        known = self._message_ids.setdefault(key_of(found), ids)
-        if known is ids or not known.isdisjoint(ids) or not ids:
-            known |= ids
-            return found
-        return replace(found, source_id=f"{found.source_id}/{found.messages[0].source_id}")
 
     def close(self) -> None:
         """Wait until everything is stored, and close what was read."""

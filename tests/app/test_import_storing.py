@@ -71,27 +71,6 @@ def test_an_export_is_stored_with_turns_passages_and_progress(store: Store, tmp_
     assert len(throttled) > stored + len(exchanges)
 
 
-def test_two_conversations_with_one_id_stay_apart_and_two_records_of_one_do_not(
-    store: Store, tmp_path: Path
-) -> None:
-    def told(title: str, *names: str) -> dict[str, Any]:
-        sides = ("user", "assistant")
-        messages = (
-            chatgpt_message(name, sides[at % 2], f"{name}?", at=1.7e9 + at)
-            for at, name in enumerate(names)
-        )
-        return {**chatgpt_row(*messages), "id": "same", "title": title}
-
-    path = _written(
-        tmp_path / "conversations.json",
-        told("One", "a", "b"), told("Two", "c", "d"), told("Two", "c", "d", "e", "f"),
-    )  # fmt: skip
-    assert _counts(import_files(store, [path], dry_run=True)) == (2, 3, 6, 2)
-    assert _counts(import_files(store, [path])) == (2, 3, 6, 2)
-    assert {each.title for each in _listed(store)} == {"One", "Two"}
-    assert _counts(import_files(store, [path])) == (0, 0, 0, 8)
-
-
 def test_progress_is_of_all_paths_from_the_first_on(store: Store, tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("a.json", "b.json", "folder")]
     paths[2].mkdir()
