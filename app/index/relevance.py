@@ -27,7 +27,8 @@ import numpy.typing as npt
 
 from app.domain.ids import PassageId, passage_id_of
 from app.index.message_traits import Traits
-from app.index.ranking import Numbers, Ranked
+from app.index.question import ParsedQuestion
+from app.index.ranking import Nearness, Numbers, Ranked, rank
 from app.index.text_snapshot import CandidateTable
 
 _SIGNALS = ("always", "share", "weight", "lead", "length", "small")
@@ -81,6 +82,29 @@ class Background:
         squares += _MEASURED_CHUNKS * (self.deviation**2 + (self.mean - mean) ** 2)
         deviation = math.sqrt(squares / (len(cosines) + _MEASURED_CHUNKS))
         return mean, max(deviation, MIN_DEVIATION)
+
+
+@dataclass(frozen=True, slots=True)
+class RankingInput:
+    """The input of the ranking; `nearness` and `background` are None when only words rank.
+
+    `passages` is about the number of passages searched.
+    """
+
+    question: ParsedQuestion
+    table: CandidateTable
+    nearness: Nearness | None
+    background: Background | None
+    passages: int
+
+
+def ranked_with_relevance(found: RankingInput, prior: float = 0.0) -> list[Ranked]:
+    """Return the parts best first, with relevance; `prior` is added to its log odds."""
+    ranked = rank(found.question, found.table, found.nearness)
+    return with_relevance(
+        ranked, found.table, found.background, found.passages, prior,
+        is_keywords=found.question.is_keywords,
+    )  # fmt: skip
 
 
 def with_relevance(

@@ -13,10 +13,11 @@ from app.domain.passages import PassageKind, SearchQuery
 from app.domain.text import one_line
 from app.domain.translation import format_percent, tr
 from app.index.ranking import FEATURES, Ranked, features, weights
+from app.index.relevance import RankingInput, ranked_with_relevance
 from app.index.text_index import TantivyTextIndex
 from app.memory.boundaries import CANDIDATES
 from app.memory.coverage import why_no_vector
-from app.memory.search import RankingInput, SearchInspection, SearchService, ranked_with_relevance
+from app.memory.search import SearchInspection, SearchService
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges

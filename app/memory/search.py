@@ -13,9 +13,9 @@ from app.domain.results import SearchResponse, SearchResult
 from app.index.id_set import IdSet
 from app.index.named_questions import days_searched_for
 from app.index.query import parse_query, sentence_query, within_days
-from app.index.question import ParsedQuestion, parse_question
-from app.index.ranking import Nearness, Numbers, Ranked, context_parts, rank
-from app.index.relevance import Background, with_relevance
+from app.index.question import parse_question
+from app.index.ranking import Nearness, Numbers, Ranked, context_parts
+from app.index.relevance import RankingInput, ranked_with_relevance
 from app.index.text_index import TantivyTextIndex
 from app.index.text_snapshot import CandidateTable
 from app.index.text_sync import TextIndexSync
@@ -42,32 +42,9 @@ from app.storage.tables.settings import Settings
 
 _SIDE_CANDIDATES = 60  # of a kind of which a few are shown
 _NO_ANSWER = 0.25  # the highest relevance of a non-answer
-_BEHIND_BEST = 0.5  # and its highest share of the best result's
+_BEHIND_BEST = 0.5  # and its highest share of the best result's, if that has words of the query
 _ALL = 1_000_000
 _PREFERENCE = 1.0  # log odds of what a project prefers
-
-
-@dataclass(frozen=True, slots=True)
-class RankingInput:
-    """The input of the ranking; `nearness` and `background` are None when only words rank.
-
-    `passages` is about the number of passages searched.
-    """
-
-    question: ParsedQuestion
-    table: CandidateTable
-    nearness: Nearness | None
-    background: Background | None
-    passages: int
-
-
-def ranked_with_relevance(found: RankingInput, prior: float = 0.0) -> list[Ranked]:
-    """Return the parts best first, with relevance; `prior` is added to its log odds."""
-    ranked = rank(found.question, found.table, found.nearness)
-    return with_relevance(
-        ranked, found.table, found.background, found.passages, prior,
-        is_keywords=found.question.is_keywords,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +210,8 @@ class SearchService:
         ranked = ranked if vector is not None else with_any_word(ranked)
         sides = self._sides(query, vector, allowed, boundary) if kinds is None else []
         if kinds is None or PassageKind.TURN in kinds:
-            most = max((_BEHIND_BEST * each.relevance for each in ranked[:1]), default=1.0)
-            sides.append(self._unanswered(query, allowed, boundary, min(most, _NO_ANSWER)))
+            behind = [_BEHIND_BEST * each.relevance for each in ranked[:1] if each.coverage]
+            sides.append(self._unanswered(query, allowed, boundary, min([*behind, _NO_ANSWER])))
         most = side_limit(query.limit, len({passage_id_of(each.part_id) for each in ranked}))
         rankings = [(ranked, query.limit), *((side, most) for side in sides)]
         results, *beside = self._results.of_each(query, rankings)

@@ -77,6 +77,7 @@ def test_it_is_found_by_its_own_words_unless_it_is_hidden(library: RecallLibrary
         assert library.titles(query) == ["Asked"]
     (found,) = library.search("xylophone", 5, PassageKind.TURN)
     assert found.relevance <= 0.25
+    assert library.by_meaning("xylophone").results[0].conversation_title == "Asked"
     for hide, show in (({"archived": True}, {"archived": False}), ({"deleted_at": AT}, {})):
         library.edit(whole, **hide)
         assert library.titles("xylophone") == []
