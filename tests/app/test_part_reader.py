@@ -376,14 +376,26 @@ def test_a_model_whose_answers_are_unusable_is_given_up_until_the_next_start(ben
 
 
 def test_a_model_that_thinks_too_long_is_asked_for_fewer_turns_then_given_up(bench: Bench) -> None:
-    add_conversation(bench.store, *(f"tea {n}" for n in range(8)))
+    add_conversation(bench.store, "tea 0. I live in Rome.", *(f"tea {n}" for n in range(1, 8)))
     bench.asker.replies_with(*[AnswerTooLong("cut off")] * 60)
-    status = bench.run(CONVERSATIONS)[CONVERSATIONS]
+    status = bench.run()[CONVERSATIONS]
     turns = [sum(label.endswith("user") for label in labels(each)) for each in bench.sent()]
     assert turns == [8, 4, 2, 1, 7, 3, 1, 6, 3, 1]
     assert (status.abandoned, status.done, status.total) == (0, 1, 1)
     assert "could not be used" in status.last_error
     assert any("tea" in each for each in bench.summaries("conversation").values())
+    assert [each.fact.text for each in Facts(bench.store).listed(FactFilter())] == [ROME]
+
+
+def test_a_turn_that_is_cut_off_adds_to_the_summary(bench: Bench) -> None:
+    talk = add_conversation(bench.store, "tea")
+    bench.run()
+    go_on(bench.store, talk.conversation, talk.exchanges[-1], "How hot is it?")
+    bench.asker.replies_with(AnswerTooLong("cut off"))
+    bench.run()
+    (summary,) = bench.summaries("conversation").values()
+    assert summary.startswith("They spoke. ")
+    assert "How hot" in summary
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import accumulate
 
-from app.domain.errors import Cancelled, KnownError
+from app.domain.errors import KnownError
 from app.domain.facts import BY_PATTERNS
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.sentences import content_terms
-from app.language.statements.extraction import extract_statements
 from app.memory.facts import similar_facts
 from app.providers.embedders.local import LocalEmbedder
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionWork
@@ -18,37 +17,13 @@ from app.workers.background_model import MODEL_KEYS
 from app.workers.job import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.fact_writer import Compared, ExtractedFact, FactWriter, ReadExchange
+from app.workers.jobs.part_reader import read_by_patterns
 from app.workers.jobs.reading_job import ReadingJob
 
 _PREFETCH = 1_000
 _MOST_MESSAGES = 20
 
 ExchangesRead = Sequence[ReadExchange]
-
-
-def read_by_patterns(
-    exchanges: Sequence[ExchangeToRead], is_cancelled: IsCancelled
-) -> Sequence[tuple[ExtractedFact, ...]]:
-    """Return the facts that the user's messages state, exchange by exchange. Raises `Cancelled`."""
-    found = []
-    for exchange in exchanges:
-        if is_cancelled():
-            raise Cancelled("The worker was stopped")
-        facts = []
-        for message in exchange.messages:
-            if message.by_user:
-                # What was said before its own opening, the last one like it.
-                openings = exchange.openings
-                own = [at for at, each in enumerate(openings) if message.text.startswith(each)]
-                before = openings[: own[-1]] if own else openings
-                facts += [
-                    ExtractedFact(
-                        one.text, one.category, one.subject, one.value, message.id, message.said_at
-                    )
-                    for one in extract_statements(message.text, before)
-                ]
-        found.append(tuple(facts))
-    return found
 
 
 class KnowledgeExtractor(PrefetchingJob[ExchangeToRead, ExchangesRead], ReadingJob):

@@ -14,17 +14,19 @@ from typing import NamedTuple
 
 from app.domain.changes import Change, ConversationEdited, SpendAdded, TagsChanged
 from app.domain.conversations import TitleOrigin
-from app.domain.errors import ContextTooLong, KnownError
-from app.domain.facts import Fact
+from app.domain.errors import Cancelled, ContextTooLong, KnownError
+from app.domain.facts import BY_PATTERNS, Fact
 from app.domain.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.translation import tr
 from app.domain.workers import WorkerName
 from app.language.extractive import MODEL, summarize_conversation, summarize_exchange
+from app.language.statements.extraction import extract_statements
 from app.storage.engine.ids import now
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
+from app.storage.work.extraction_work import ExchangeToRead
 from app.storage.work.part_work import ConversationPart, PartTurn, PartWork, WantedResults
 from app.storage.work.queue import FACTS, SUMMARIES, is_superseded
 from app.storage.work.summary_work import (
@@ -35,7 +37,7 @@ from app.storage.work.summary_work import (
 )
 from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
 from app.workers.job import Blocked, IsCancelled, OpenConversation, Saved
-from app.workers.jobs.fact_writer import Compared, FactWriter, ReadExchange, is_kept
+from app.workers.jobs.fact_writer import Compared, ExtractedFact, FactWriter, ReadExchange, is_kept
 from app.workers.jobs.part_request import PartAnswer, PartRequest, part_request
 from app.workers.progress import total_usage
 from app.workers.retries import classify
@@ -47,6 +49,7 @@ READERS = (
 )
 _MOST_KNOWN_FACTS = 20
 _LEAST_CONTEXT_TOKENS = 2_000
+_MOST_SUMMARY_CHARS = 1_000
 _MOST_UNUSABLE = 3  # answers in a row: each of them was paid for
 
 NearestFacts = Callable[[Sequence[str], int, str | None], Sequence[Fact]]
@@ -219,7 +222,8 @@ class PartReader:
                 is_cut_off = isinstance(error, AnswerTooLong)  # a shorter prompt helps little
                 if len(turns) == 1 and is_cut_off:
                     self._count_unusable()
-                    return PartRead(request, _without_model(request.part), MODEL, (), begun_at)
+                    made = _without_model(request.part, is_cancelled)
+                    return PartRead(request, made, MODEL, (), begun_at)
                 if len(turns) == 1 and context_tokens <= _LEAST_CONTEXT_TOKENS:
                     raise
                 part = replace(part, turns=turns[: max(1, len(turns) // 2)])
@@ -339,7 +343,7 @@ class PartReader:
                 ReadExchange(
                     turn.exchange,
                     tuple(map(Compared, read.answer.facts.get(place, ()))),
-                    read.model,
+                    BY_PATTERNS if read.model == MODEL else read.model,
                 )
                 for place, turn in enumerate(read.request.part.turns)
                 if turn.wants_facts
@@ -347,9 +351,37 @@ class PartReader:
         )
 
 
-def _without_model(part: ConversationPart) -> PartAnswer:
-    """Return a summary without a model, for a turn of which its answers were cut off."""
-    return PartAnswer(summarize_conversation([turn.text for turn in part.turns]), "", (), {}, {})
+def _without_model(part: ConversationPart, is_cancelled: IsCancelled) -> PartAnswer:
+    """Return the results for turns of which every answer was cut off, made without the model."""
+    said = summarize_conversation([turn.text for turn in part.turns])
+    summary = one_line(f"{part.summary} {said}", _MOST_SUMMARY_CHARS)
+    found = read_by_patterns([turn.exchange for turn in part.turns], is_cancelled)
+    return PartAnswer(summary, "", (), {}, dict(enumerate(found)))
+
+
+def read_by_patterns(
+    exchanges: Sequence[ExchangeToRead], is_cancelled: IsCancelled
+) -> Sequence[tuple[ExtractedFact, ...]]:
+    """Return the facts that the user's messages state, exchange by exchange. Raises `Cancelled`."""
+    found = []
+    for exchange in exchanges:
+        if is_cancelled():
+            raise Cancelled("The worker was stopped")
+        facts = []
+        for message in exchange.messages:
+            if message.by_user:
+                # What was said before its own opening, the last one like it.
+                openings = exchange.openings
+                own = [at for at, each in enumerate(openings) if message.text.startswith(each)]
+                before = openings[: own[-1]] if own else openings
+                facts += [
+                    ExtractedFact(
+                        one.text, one.category, one.subject, one.value, message.id, message.said_at
+                    )
+                    for one in extract_statements(message.text, before)
+                ]
+        found.append(tuple(facts))
+    return found
 
 
 def _line(turn: PartTurn, line: str, model: str) -> SummaryText:
