@@ -37,6 +37,7 @@ from tests.fakes.transcripts import Shown, message, turn
 from ui.rendering import document_builder
 from ui.theme import Theme
 from ui.widgets.file_row import Thumbnails
+from ui.widgets.transcript import panels
 from ui.widgets.transcript.folds import Fold
 from ui.widgets.transcript.message_footer import footer_text
 from ui.widgets.transcript.message_text import MessageText
@@ -122,6 +123,20 @@ def test_days_and_segments_have_dividers(show: Show) -> None:
     ]
     assert [len(each) for each in names] == [1, 0, 2]
     assert names[2][1] == NEW_SEGMENT_TEXT
+
+
+def test_days_are_named_anew_after_midnight(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panels, "_today", lambda: date(2024, 3, 1))
+    shown = show(turn(0, "Q", "A"))
+    shown.view.show_conversation([TurnHeader(0, datetime(2024, 3, 1, 12, tzinfo=UTC))])
+    shown.settle()
+    (divider,) = shown.turn(0).findChildren(Divider)
+    assert divider.accessibleName() == "Today"
+    monkeypatch.setattr(panels, "_today", lambda: date(2024, 3, 2))
+    before = divider.grab().toImage()
+    panels.update_days(shown.view)
+    assert divider.accessibleName() == "Yesterday"
+    assert divider.grab().toImage() != before
 
 
 def test_question_and_answer_are_rendered_in_named_groups(show: Show) -> None:

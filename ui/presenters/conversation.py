@@ -29,6 +29,7 @@ from ui.presenters.turns import (
     headers_of,
 )
 from ui.views.chat_pane import ChatPane
+from ui.widgets.transcript.panels import update_days
 from ui.widgets.transcript.view import TranscriptView
 
 _PAUSE_S = 0.005  # between two turns: for keys, the mouse and turns just outside the screen
@@ -90,7 +91,7 @@ class ConversationPresenter(Presenter):
             self._bridge, self._exchanges, self._pane, self._transcript, self._replies, self
         )
         self._bridge.subscribe(self._on_changed, "messages_in", "conversations")
-        self._bridge.day_began.connect(self._transcript.update)  # its days are named anew
+        self._bridge.day_began.connect(lambda: update_days(self._transcript))
         self._transcript.content_requested.connect(self._on_content_requested)
 
     @property

@@ -105,19 +105,19 @@ def _button(label: str, tip: str, clicked: Callable[[], None]) -> QPushButton:
 
 
 class Divider(QWidget):
-    """A horizontal line with text in its middle: a new segment, or the name of a day as it is now."""
+    """A horizontal line with text in its middle: a new segment, or the name of a day."""
 
     def __init__(self, context: RenderContext, about: str | date) -> None:
         super().__init__()
-        self._context, self._about = context, about
-        self.setAccessibleName(self.text)
+        self._context, self._about, self._text = context, about, ""
+        self.update_text()
 
-    @property
-    def text(self) -> str:
-        """The text, which for a day changes at midnight."""
-        if isinstance(self._about, str):
-            return self._about
-        return day_label(self._about, datetime.now().astimezone().date())
+    def update_text(self) -> None:
+        """Show what a day is called now: after midnight it is yesterday."""
+        about = self._about
+        self._text = about if isinstance(about, str) else day_label(about, _today())
+        self.setAccessibleName(self._text)
+        self.update()
 
     def height_for(self, _width: int) -> int:
         """Return the height, the same for any width."""
@@ -129,10 +129,10 @@ class Divider(QWidget):
         """Paint the text and the line on both sides of it."""
         painter, colors = QPainter(self), self._context.theme.colors
         painter.setFont(self._context.theme.small_font())
-        text_width = painter.fontMetrics().horizontalAdvance(self.text)
+        text_width = painter.fontMetrics().horizontalAdvance(self._text)
         text_width += 2 * self._context.px(0.8)
         painter.setPen(QColor(colors.muted))
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.text)
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._text)
         painter.setPen(QPen(QColor(colors.border), 1))
         middle, half = self.height() // 2, (self.width() - text_width) // 2
         painter.drawLine(0, middle, half, middle)
@@ -148,6 +148,16 @@ def dividers_above(headers: Sequence[TurnHeader], index: int) -> Iterator[str | 
         yield day
     if previous is not None and previous.segment_number != header.segment_number:
         yield NEW_SEGMENT_TEXT
+
+
+def update_days(transcript: QWidget) -> None:
+    """Name the days of a transcript anew, as after midnight."""
+    for divider in transcript.findChildren(Divider):
+        divider.update_text()
+
+
+def _today() -> date:
+    return datetime.now().astimezone().date()
 
 
 def day_label(day: date, today: date) -> str:
