@@ -23,11 +23,10 @@ from app.domain.errors import InvalidInput
 from app.domain.ids import MessageId, PassageId, passage_id_of
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked, rank
-from app.index.relevance import lacks, signals
+from app.index.relevance import RankingInput, lacks, signals
 from app.language.languages import is_english
 from app.memory.boundaries import SearchScope
 from app.memory.embedders import MULTILINGUAL
-from app.memory.search import RankingInput
 from tests.bench.evaluation import (
     Evaluation,
     Question,
