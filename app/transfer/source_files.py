@@ -26,6 +26,7 @@ ACTIVE_S = 86_400.0
 """Files that changed within this time are looked at whenever the source is polled."""
 
 _READ_SHARE = 20  # a file is read again after this many times what reading it took
+_DATABASE_LAG_S = 10.0
 _COUNTED_BYTES = 16 << 20  # 0.1 s
 _NOTE = "sources.json"
 _DATABASES = frozenset((".db", ".sqlite", ".vscdb"))
@@ -140,12 +141,18 @@ class SourceFiles:
         Databases come first: what a program also logs elsewhere is in them as a whole, and is known then.
         """
         clock = time.monotonic()
+        databases = [
+            each
+            for each in self.files.values()
+            if each.source is SourceName.CURSOR and each.path.suffix in _DATABASES
+        ]
         found = [
             file
             for path, file in self.files.items()
             if self._read.get(path) != file.stamp
             and clock >= self._wait_until.get(path, 0.0)
             and not self._is_postponed(path, file, clock)
+            and not (file.source is SourceName.CURSOR and self._is_ahead(file, databases))
         ]
         return sorted(
             found, key=lambda file: (file.path.suffix not in _DATABASES, -file.changed_ns)
@@ -154,6 +161,17 @@ class SourceFiles:
     def _is_postponed(self, path: str, file: SourceFile, clock: float) -> bool:
         stamp, at = self._again.get(path, (None, 0.0))
         return stamp == file.stamp and clock < at
+
+    def _is_ahead(self, log: SourceFile, databases: Iterable[SourceFile]) -> bool:
+        """Return whether a log of Cursor may have what is not read from its databases yet.
+
+        Of a session that both have only what is read first is kept, and the log has less.
+        """
+        is_fresh = time.time() - log.changed_ns / 1e9 < _DATABASE_LAG_S
+        read = ((each, self._read.get(str(each.path), (0, 0))) for each in databases)
+        return log.path.suffix not in _DATABASES and any(
+            stamp[1] <= log.changed_ns and (is_fresh or stamp != each.stamp) for each, stamp in read
+        )
 
     def note_read(self, made: FileRead) -> None:
         """Note that a file was read as it was when it was looked at."""

@@ -43,6 +43,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """List folders at every look, and read a file again at once."""
     monkeypatch.setattr(source_files, "LIST_EVERY_S", 0.0)
     monkeypatch.setattr(source_files, "_READ_SHARE", 0)
+    monkeypatch.setattr(source_files, "_DATABASE_LAG_S", 0.0)
 
 
 class Followed:
@@ -415,6 +416,41 @@ def test_a_session_that_cursor_keeps_twice_is_one_conversation(
     followed.read()
     titles = [each.title for each in Conversations(followed.store).listed()]
     assert sorted(titles) == sorted([*(each.title for each in before), "Which anchor holds?"])
+
+
+@pytest.mark.parametrize("is_waiting", [True, False])
+def test_a_transcript_of_cursor_waits_until_its_database_is_read(
+    followed: Followed, clean_home: Path, monkeypatch: pytest.MonkeyPatch, is_waiting: bool
+) -> None:
+    """Of a session that both have only what is read first is kept."""
+    folder = clean_home / ".config/Cursor/User/globalStorage"
+    path, changed = write("cursor", folder), time.time() - 60
+    log = write("cursor_agent", clean_home / ".cursor/projects/p/agent-transcripts/c1")
+    followed.settings.set(SOURCES[SourceName.CURSOR].setting, True)
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT * FROM cursorDiskKV").fetchall()
+        with connection:
+            connection.execute("DELETE FROM cursorDiskKV")
+        os.utime(path, (changed, changed))
+        log.rename(log.with_suffix(".away"))
+        followed.read()
+        log.with_suffix(".away").rename(log)
+        if is_waiting:  # it took long to read, and has changed
+            followed.job._files._wait_until[str(path)] = time.monotonic() + 600
+            with connection:
+                connection.executemany("INSERT INTO cursorDiskKV VALUES (?, ?)", rows)
+        else:  # the session is written to it in a moment
+            monkeypatch.setattr(source_files, "_DATABASE_LAG_S", 600.0)
+        os.utime(log, (changed + 30, changed + 30))
+        assert followed.read() == 0
+        monkeypatch.setattr(source_files, "_DATABASE_LAG_S", 0.0)
+        if is_waiting:
+            followed.job._files._wait_until.clear()
+            assert followed.read() == 1
+        assert followed.read() == 1
+    assert {title for title, _ in followed.texts()} == (
+        {"About ohms"} if is_waiting else {"What is the ohm?"}
+    )
 
 
 def test_a_growing_message_of_opencode_is_one_message(followed: Followed, clean_home: Path) -> None:
