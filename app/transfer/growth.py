@@ -4,7 +4,7 @@ Programs log a reply in pieces, or rewrite it as it grows, and their files are r
 messages do not change: what was added becomes a message that continues the stored one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -80,10 +80,26 @@ def addition_to(
             ends[now.source_id] = name
     added += (
         replace(each, parent=ends.get(each.parent or "", each.parent))
-        for each in found.messages
-        if each.source_id not in known
+        for each in _unknown(found, known, stored)
     )
     return Addition(added, last_ids, ends)
+
+
+def _unknown(
+    found: ImportedConversation, known: Mapping[str, MessageId], stored: Mapping[MessageId, Message]
+) -> Iterator[ImportedMessage]:
+    """Yield the messages that are not known, below those that are as these were stored.
+
+    Earlier versions stored a reply of Gemini CLI below the tools that it calls, and none that says nothing.
+    """
+    for each in found.messages:
+        parent = each.parent or ""
+        reply = parent.removesuffix("/results")
+        if each.source_id in known or f"{each.source_id}/results" in known:
+            continue
+        last = stored.get(known[reply]) if reply != parent and reply in known else None
+        is_below = last is not None and parent in known and last.parent_id == known[parent]
+        yield replace(each, parent=reply) if is_below else each
 
 
 def with_new_files(

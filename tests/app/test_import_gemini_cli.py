@@ -1,11 +1,16 @@
 """The Gemini CLI importer: logs with rewinds, compressed histories and parts of the API."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from app.domain.conversations import Image, Role, Text, Thinking, plain_text
 from app.domain.transfer import ImportedConversation
+from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges, shown_path
+from app.transfer.importer import ConversationImporter
 from app.transfer.importers import read_export
 
 _HEADER = {"sessionId": "s1", "projectHash": "heron-2", "startTime": "2026-08-01T10:00:00Z",
@@ -110,3 +115,40 @@ def test_the_project_is_that_of_the_folder(tmp_path: Path) -> None:
     assert _read(tmp_path, _TALK).tags == ("heron-2",)
     (tmp_path / "tmp" / "heron-2" / ".project_root").write_text("/home/me/Heron\n", "utf-8")
     assert _read(tmp_path, _TALK).tags == ("Heron",)
+
+
+def test_a_log_that_was_read_by_an_earlier_version_grows_below_its_reply(
+    store: Store, tmp_path: Path
+) -> None:
+    """It stored the tools that a reply calls before the reply, and none that only thinks."""
+    call = {"id": "t", "name": "ls", "args": {}, "result": "notes.md"}
+    thought = {"subject": "Files", "description": "Which?"}
+    first = [
+        _HEADER, _message("u1", "user", "Ohm?"),
+        _message("a1", "gemini", toolCalls=[call], thoughts=[thought]),
+        _message("a2", "gemini", "A unit.", toolCalls=[call]),
+    ]  # fmt: skip
+    now = _read(tmp_path, first)
+    _, _, calls1, results1, said, calls2, results2 = now.messages
+    earlier = (
+        now.messages[0], replace(calls1, parent="u1"), results1, replace(calls2, parent="a1/results"),
+        results2, replace(said, parent="a2/results"),
+    )  # fmt: skip
+    importer = ConversationImporter(store)
+    for found in (
+        replace(now, messages=earlier, visible_leaf="a2"),
+        now,
+        _read(
+            tmp_path, [*first, _message("u2", "user", "Volt?"), _message("a3", "gemini", "Too.")]
+        ),
+    ):
+        (pending,) = importer.store([found])
+        pending.wait()
+    (stored,) = Conversations(store).listed()
+    exchanges = Exchanges(store).of(stored.id)
+    assert len(exchanges) == 2
+    shown = [
+        e for turn in shown_path(stored, exchanges) for e in Exchanges(store).messages_of(turn)
+    ]
+    assert [each.text for each in shown if each.text] == ["Ohm?", "A unit.", "Volt?", "Too."]
+    assert len(shown) == 8
