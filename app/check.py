@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from app.domain.changes import PassagesPut
 from app.domain.conversations import Exchange, ExchangeStatus, Message
-from app.domain.errors import Cancelled
+from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import PassageId
 from app.domain.translation import trn
 from app.domain.turns import turn_passage
@@ -38,13 +38,14 @@ class CheckReport:
 
     `counts` are the rows of each table. `problems` are sentences about what is still wrong;
     `repaired` those about what was wrong before the repair. `repairable` is the number of `problems`
-    that a repair would solve.
+    that a repair would solve, `repaired_count` that of the problems that it solved.
     """
 
     counts: Mapping[str, int]
     problems: tuple[str, ...]
     repaired: tuple[str, ...] = ()
     repairable: int = 0
+    repaired_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +72,19 @@ def check(
     when the database cannot be read at all.
     """
     problems = tuple(_problems(store, control))
-    repaired: tuple[str, ...] = ()
+    repaired: tuple[_Problem, ...] = ()
     if repair and problems:
         _repair(store)
         left = tuple(_problems(store, control))
         still = {each.text for each in left}
-        repaired = tuple(each.text for each in problems if each.text not in still)
+        repaired = tuple(each for each in problems if each.text not in still)
         problems = left
     return CheckReport(
         store.read(row_counts),
         tuple(each.text for each in problems),
-        repaired,
+        tuple(each.text for each in repaired),
         sum(each.count for each in problems if each.is_repairable),
+        sum(each.count for each in repaired),
     )
 
 
@@ -95,17 +97,18 @@ class Violation:
     ids: tuple[object, ...]
 
 
-def repair_after_update(store: Store) -> None:
-    """Repair what an older version of the program stored otherwise, and say so in the store's notices. Blocking."""
-    repaired = len(check(store, repair=True).repaired)
-    if repaired:
-        store.notices += (
-            trn(
-                "{count} record of an older version was repaired.",
-                "{count} records of an older version were repaired.",
-                repaired,
-            ),
+def repair_after_update(
+    store: Store, notify: Callable[[KnownError], object], is_cancelled: Callable[[], bool]
+) -> None:
+    """Repair what an older version of the program stored otherwise, and say so. Blocking; raises as `check`."""
+    count = check(store, repair=True, control=CheckControl(is_cancelled)).repaired_count
+    if count:
+        repaired = trn(
+            "{count} record of an older version was repaired",
+            "{count} records of an older version were repaired",
+            count,
         )
+        notify(KnownError(repaired))
 
 
 def violations(cursor: Connection) -> tuple[Violation, ...]:

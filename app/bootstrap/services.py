@@ -146,6 +146,11 @@ class Services:
 
         return check(self.store, repair=repair, control=CheckControl(is_cancelled, progress))
 
+    def _repair_migrated(self, is_cancelled: Callable[[], bool]) -> None:
+        from app.check import repair_after_update
+
+        repair_after_update(self.store, self.maintenance.notify, is_cancelled)
+
     def forget(self, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
         """Erase conversations everywhere; return what remains elsewhere, as text. Blocking."""
         return self._then_index(forget(self.store, conversation_ids))
@@ -186,10 +191,6 @@ class Services:
         configure_logging(self.paths)
         self.store = store = open_store(self.paths)
         self._closers.append(store.close)
-        if store.is_migrated:
-            from app.check import repair_after_update
-
-            repair_after_update(store)
         self.settings = Settings(store)
         if store.journal.last_position == 0:  # a new library
             choose_first_embedder(self.settings)
@@ -207,6 +208,7 @@ class Services:
         self.spending = Spending(store)
         self.attachments = AttachmentFiles(self.paths)
         self.maintenance = Maintenance(store)
+        self.maintenance.repair_migrated = self._repair_migrated
 
     def _wire_memory(self, keys: KeyStore) -> None:
         store, settings = self.store, self.settings

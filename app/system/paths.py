@@ -32,6 +32,7 @@ class DataPaths:
         window: Geometry of the window, readable before the database opens.
         keys: API keys encrypted with a passphrase, where the system has no keyring.
         checked: An empty file; its modification time is when every table was last read in full.
+        migrated: An empty file, from an update of the schema until what was stored before is checked and repaired.
         reserve: Disk space that is released when the disk is full.
         closed: Size and time of the database at its last clean end; does not exist while it is open.
     """
@@ -52,6 +53,7 @@ class DataPaths:
         self.window = root / "window.json"
         self.keys = root / "keys.json"
         self.checked = root / "checked"
+        self.migrated = root / "migrated"
         self.reserve = root / "reserve"
         self.closed = root / "closed"
 

@@ -12,7 +12,7 @@ from app.bootstrap import RunMode, build
 from app.check import CheckControl, check
 from app.domain import changes, deletions
 from app.domain.conversations import Message, Role, Text
-from app.domain.errors import Cancelled
+from app.domain.errors import Cancelled, KnownError, StorageError
 from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory, MemoryWrite
 from app.domain.ids import new_uid
 from app.domain.passages import Passage, PassageKind
@@ -311,14 +311,28 @@ def test_an_upgrade_makes_statements_without_a_reply_memory(data_dir: Path) -> N
         assert not check(store).problems
 
 
-def test_an_update_repairs_what_was_stored_otherwise_and_says_so(data_dir: Path) -> None:
+def test_an_update_repairs_what_was_stored_otherwise_until_that_succeeds(data_dir: Path) -> None:
     with opened(data_dir) as store:
-        add_conversation(store, "one")
+        for number in range(30):
+            add_conversation(store, f"number {number}")
         execute(store, "UPDATE passage SET content_hash = 'of an earlier version'")
     make_earlier(store.paths.database, 10)
     with closing(build(store.paths, RunMode.COMMAND_LINE)) as services:
-        assert [notice[:8] for notice in services.store.notices] == ["1 record"]
+        services.maintenance.repair_migrated = _refuse
+        services.maintenance.finish_command()
+        assert services.check().repairable == 30
+    told: list[KnownError] = []
+    with closing(build(store.paths, RunMode.COMMAND_LINE)) as services:
+        services.maintenance.notify = told.append
+        services.maintenance.finish_command()
+        assert [each.title[:10] for each in told] == ["30 records"]
         assert services.check().problems == ()
+        services.maintenance.repair_migrated = lambda _: pytest.fail("it is repaired twice")
+        services.maintenance.finish_command()
+
+
+def _refuse(_is_cancelled: object) -> None:
+    raise StorageError("The disk does not answer")
 
 
 def test_a_check_reports_progress_and_can_be_cancelled(

@@ -78,7 +78,6 @@ class Store(Queries):
             one; it may wait.
         is_dirty: Whether the write-ahead log is not empty, so that a checkpoint has work.
         is_suspect: Whether the next start is to read everything, as after an unclean end.
-        is_migrated: Whether the database had an older schema at this start.
         is_disk_full: Whether background work is refused, to leave the rest of the disk to the user.
     """
 
@@ -96,7 +95,6 @@ class Store(Queries):
     is_dirty: bool = False
     is_suspect: bool = False
     is_disk_full: bool = False
-    is_migrated: bool = False
     _queue: "queue.SimpleQueue[_Write | None]" = field(default_factory=queue.SimpleQueue)
     _listeners: list[ChangeListener] = field(default_factory=list)
     _thread: threading.Thread | None = None

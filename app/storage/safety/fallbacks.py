@@ -60,14 +60,12 @@ class OpeningState:
         notices: What was done, as sentences for the user.
         restored: Whether the file is another one than was found.
         has_log: Whether the log could not be folded into the file, because the disk is full.
-        is_migrated: Whether the database had an older schema.
     """
 
     paths: DataPaths
     notices: list[str] = field(default_factory=list)
     restored: bool = False
     has_log: bool = False
-    is_migrated: bool = False
 
 
 @dataclass(slots=True)
@@ -162,12 +160,12 @@ def _open_checked(opening: OpeningState, full_read: bool) -> OpenedDatabase:
         if behind:
             if found.version:
                 backup_from(connection, paths.backups, found.uid)
+                paths.migrated.touch(0o600)
             try:
                 migrations.migrate(connection)
             except duckdb.Error as error:
                 # It was just read in full: another step would only fail the same way.
                 raise from_duckdb_error(error) from error
-            opening.is_migrated = bool(found.version)
         uid, generation = _identity(paths, connection)
         if has_wal or behind:
             connection = _checkpointed(opening, connection)

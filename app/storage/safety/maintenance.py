@@ -78,6 +78,8 @@ class Maintenance:
         notify: Called from the maintenance thread with what the user should know at once.
         erase_index: Removes what was forgotten from the files of an index; called with a function that
             says whether to stop.
+        repair_migrated: Repairs what an older version stored otherwise; called like `erase_index`, once
+            after an update of the schema, and again until it succeeds.
     """
 
     def __init__(self, store: Store, clock: MaintenanceClock = MaintenanceClock()) -> None:
@@ -85,6 +87,7 @@ class Maintenance:
         self._clock = clock
         self.notify: Callable[[KnownError], object] = _log.warning
         self.erase_index: Callable[[Callable[[], bool]], object] = lambda _: None
+        self.repair_migrated: Callable[[Callable[[], bool]], object] = lambda _: None
         self._condition = threading.Condition()
         self._stopping = False
         self._is_short = self._is_away = False
@@ -101,6 +104,7 @@ class Maintenance:
             _Task(self._back_up, BACKUP_EVERY_S, at + self._until_backup_s()),
             _Task(self._empty_trash, _LOOK_EVERY_S, at + 30),
             _Task(lambda: remove_unreferenced(store), _LOOK_EVERY_S, at + 45),
+            _Task(lambda: self._check_migrated(lambda: self._stopping), _LOOK_EVERY_S, at + 50),
             _Task(self._read_all, _LOOK_EVERY_S, at + 60),
             _Task(self._fill_reserve, RESERVE_EVERY_S, at + RESERVE_EVERY_S),
             _Task(store.database.release_memory, REST_EVERY_S, at + REST_EVERY_S),
@@ -158,9 +162,11 @@ class Maintenance:
     def finish_command(self) -> None:
         """Do what a command that ends would leave to nobody, where no window is ever opened. Blocking.
 
-        Once a day the trash is emptied, a backup made, if something changed, and forgotten text removed, of a
+        What an older version stored is checked after an update. Once a day the trash is emptied, a backup made, if something changed, and forgotten text removed, of a
         small library always.
         """
+        with suppress(KnownError):
+            self._check_migrated(lambda: False)
         newest, position = newest_backup(self._store), self._store.read(read_state).position
         if newest is not None:
             age = self._clock.now() - newest.made_at
@@ -271,6 +277,12 @@ class Maintenance:
             return QUIET_S
         age_s = (self._clock.now() - newest.made_at).total_seconds()
         return BACKUP_EVERY_S - age_s if 0 <= age_s < BACKUP_EVERY_S else QUIET_S
+
+    def _check_migrated(self, is_cancelled: Callable[[], bool]) -> None:
+        mark = self._store.paths.migrated
+        if mark.exists():
+            self.repair_migrated(is_cancelled)
+            mark.unlink()
 
     def _read_all(self) -> None:
         stamp = self._store.paths.checked

@@ -64,7 +64,6 @@ def open_store(paths: DataPaths) -> Store:
         store.close()
         raise
     store.notices = tuple(opening.notices)
-    store.is_migrated = opening.is_migrated
     return store
 
 
