@@ -11,6 +11,7 @@ from app.domain.changes import ConversationEdited, ProjectPut, ProjectRemoved, T
 from app.domain.deletions import FactForgotten
 from app.domain.errors import InvalidInput
 from app.domain.projects import Project, RecallRule
+from app.domain.sources import SourceName
 from app.index.query import parse_query
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -64,11 +65,15 @@ def test_facts_of_other_bounded_projects_end_none(store: Store) -> None:
 
 def test_a_project_filter_leaves_the_conversations_of_that_project(store: Store) -> None:
     roses, paint = add_conversation(store, "Roses"), add_conversation(store, "Paint")
-    add_conversation(store, "Neither")
+    codex = {"source": SourceName.CODEX}
+    session, mine = add_conversation(store, "Session", **codex), add_conversation(store, "Mine")
+    bounded = add_conversation(store, "Walls", **codex)
+    for each in (session, bounded, mine):
+        store.save(TagsChanged(each.conversation.id, ("gateway",)))
     store.save(ProjectPut(GARDEN), ProjectPut(HOUSE))
     store.save(
         ConversationEdited(roses.conversation.id, project="g"),
-        ConversationEdited(paint.conversation.id, project="h"),
+        *(ConversationEdited(each.conversation.id, project="h") for each in (paint, bounded)),
     )
     passages = Passages(store)
 
@@ -77,11 +82,10 @@ def test_a_project_filter_leaves_the_conversations_of_that_project(store: Store)
         return {place.conversation_id for place in passages.places(map(int, ids)).values()}
 
     assert left("project:gard") == {roses.conversation.id}
-    assert left("project:HOUSE") == {paint.conversation.id}
+    assert left("project:HOUSE") == {paint.conversation.id, bounded.conversation.id}
     store.save(ProjectRemoved("g"))
     assert left("project:garden") == set(), "a removed project has no conversations"
-    store.save(TagsChanged(roses.conversation.id, ("gateway",)))
-    assert left("project:Gateway") == {roses.conversation.id}, "the folder of a session"
+    assert left("project:Gateway") == {session.conversation.id}, "the folder of a session"
 
 
 def test_the_command_line_adds_changes_moves_and_removes_projects(cli: Console) -> None:

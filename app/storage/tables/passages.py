@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from app.domain.ids import PARTS_PER_PASSAGE, ConversationId, MessageId, PartId, PassageId
 from app.domain.passages import PassageKind, PassageText, SearchQuery
+from app.domain.sources import SourceName
 from app.domain.turns import RECALL_MODEL
 from app.storage.engine.connection import Connection
 from app.storage.engine.ids import to_db
@@ -24,6 +25,14 @@ from app.storage.tables.topics import IN_TOPIC
 Ids = npt.NDArray[np.int64]
 _FIRST_PAGE = 500  # of the newest passages
 _EXCHANGES_PER_QUESTION = 3  # some questions are repeated
+
+_NAMED_PROJECT = "c.project IN (SELECT uid FROM project WHERE contains(lower(name), lower(?)))"
+_SOURCES = ", ".join(f"'{each.value}'" for each in SourceName)
+_FOLDER = (
+    f"(c.source IN ({_SOURCES}) AND NOT EXISTS (SELECT 1 FROM project WHERE uid = c.project) AND c.id IN "
+    "(SELECT conversation_id FROM tag WHERE lower(name) = lower(?) AND NOT automatic))"
+)
+"""A tag of a session that is in no project is the name of its folder."""
 
 _UNANSWERED = """WITH unanswered AS (
         SELECT p.id, p.conversation_id FROM passage p
@@ -274,12 +283,8 @@ def _filtered(
         require("contains(lower(coalesce(e.model, c.model, '')), lower(?))", model)
     for source in query.sources:
         require("contains(lower(c.source), lower(?))", source)
-    for project in query.projects:  # a tag is the folder of sessions that are in no project
-        require(
-            "(c.project IN (SELECT uid FROM project WHERE contains(lower(name), lower(?))) OR "
-            "c.id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?) AND NOT automatic))",
-            project,
-        )
+    for project in query.projects:
+        require(f"({_NAMED_PROJECT} OR {_FOLDER})", project)
     for topic in query.topics:
         require(IN_TOPIC, topic)
     if query.after is not None:
