@@ -208,6 +208,24 @@ def test_a_clock_set_ahead_empties_the_trash_only_at_a_later_start(
     assert titles(store) == {"New"}
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_the_trash_is_emptied_though_nothing_else_changes(
+    store: Store, time_: FakeClock, ends: bool
+) -> None:
+    whole = add_conversation(store, "one", title="Old")
+    store.save(ConversationEdited(whole.conversation.id, deleted_at=time_.now()))
+    make_backup(store)
+    for days in (31, 2):
+        time_.pass_s(days * 24 * 3600)
+        assert titles(store) == {"Old"}
+        maintenance = Maintenance(store, time_.clock())
+        if ends:
+            maintenance.finish_command()
+        else:
+            settle(maintenance, time_)
+    assert not titles(store)
+
+
 def test_pending_deletions_are_completed_at_the_next_start(store: Store, time_: FakeClock) -> None:
     gone = add_conversation(store, "secret", title="Gone")
     before = make_backup(store)

@@ -190,6 +190,12 @@ def purge_trash(store: Store, before: datetime) -> int:
     return len(ids)
 
 
+def is_trash_due(store: Store, before: datetime) -> bool:
+    """Return whether the trash has conversations that were moved there before a time."""
+    query = "SELECT count(*) FROM conversation WHERE deleted_at < ?"
+    return store.column(query, [to_db(before)]) != [0]
+
+
 def remains(store: Store) -> tuple[str, ...]:
     """Return where the text of a forgotten conversation may remain, as sentences for the user."""
     copies, *damaged = remains_of_files(store)

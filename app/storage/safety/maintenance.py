@@ -16,7 +16,7 @@ from pathlib import Path
 from app.domain.change_set import ChangeSet
 from app.domain.errors import Cancelled, DatabaseDamaged, KnownError, StorageError
 from app.storage.deletion.erasure import deletions_owed, erase_bytes
-from app.storage.deletion.forget import purge_trash
+from app.storage.deletion.forget import is_trash_due, purge_trash
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.errors import directory_is_gone
 from app.storage.engine.ids import now
@@ -162,7 +162,7 @@ class Maintenance:
     def finish_command(self) -> None:
         """Do what a command that ends would leave to nobody, where no window is ever opened. Blocking.
 
-        What an older version stored is checked after an update. Once a day the trash is emptied, a backup made, if something changed, and forgotten text removed, of a
+        What an older version stored is checked after an update. Once a day the trash is emptied, a backup made, if something changed or is due in the trash, and forgotten text removed, of a
         small library always.
         """
         with suppress(KnownError):
@@ -170,7 +170,7 @@ class Maintenance:
         newest, position = newest_backup(self._store), self._store.read(read_state).position
         if newest is not None:
             age = self._clock.now() - newest.made_at
-            is_due = age > _DAY and position > newest.position
+            is_due = age > _DAY and (position > newest.position or self._is_trash_due())
         else:  # until then the journal has everything
             is_due = position > _RECORDS_WITHOUT_BACKUP
         if is_due:
@@ -259,13 +259,19 @@ class Maintenance:
 
     def _back_up(self) -> None:
         newest = newest_backup(self._store)
-        if self._store.read(read_state).position > (newest.position if newest else 0):
+        is_changed = self._store.read(read_state).position > (newest.position if newest else 0)
+        is_old = newest is not None and self._clock.now() - newest.made_at > _DAY
+        if is_changed or (is_old and self._is_trash_due()):
             make_backup(self._store)
+
+    def _is_trash_due(self) -> bool:
+        return is_trash_due(self._store, self._clock.now() - TRASH_KEPT_FOR)
 
     def _empty_trash(self) -> None:
         """Forget what was in the trash for 30 days before the newest backup or since this start.
 
-        A clock that was set ahead forgets nothing; after a long absence, the start after the next backup does.
+        A clock that was set ahead forgets nothing at the first start; after a long absence, the start after the
+        next backup does, which is made for that if nothing else changes.
         """
         passed = timedelta(seconds=self._clock.monotonic() - self._started_at)
         at = min(self._clock.now(), self._last_known_time + passed)
