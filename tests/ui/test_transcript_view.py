@@ -321,6 +321,7 @@ def test_what_is_opened_is_not_painted_before_it_is_drawn(
     shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ui.widgets.transcript.message_text._FIRST_S", 0)
+    monkeypatch.setattr("ui.widgets.transcript.target._DRAWING_S", 60)
     tables = "\n\n".join(["| a | b |\n|---|---|\n| 1 | 2 |", f"```python\n{WORDS}\n```"] * 9)
     contents = {at: turn(at, "Question", tables + f"\n\nend {at}") for at in range(3)}
     headers = [head(at, content) for at, content in contents.items()]
