@@ -52,6 +52,13 @@ def test_copy_takes_the_text_with_its_link(shown: Shown) -> None:
     assert not shown.opened
 
 
+def test_copy_takes_what_is_selected_in_the_field(shown: Shown) -> None:
+    shown.type("tea")
+    shown.view.field.selectAll()
+    QTest.keyClick(shown.view.field, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == "tea"
+
+
 def test_one_letter_is_not_searched(shown: Shown) -> None:
     QTest.keyClicks(shown.view.field, "t")
     shown.qtbot.waitUntil(lambda: not shown.presenter._refresh.isActive())

@@ -94,12 +94,13 @@ class QuickFind(QDialog):
     # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Copy the selected result whatever has the focus and would take the key."""
+        """Copy the selected result whatever has the focus, unless text is selected in the field."""
         if (
             isinstance(event, QKeyEvent)
             and event.type() == QEvent.Type.KeyPress
             and event.matches(QKeySequence.StandardKey.Copy)
             and self.selected is not None
+            and not (watched is self.field and self.field.hasSelectedText())
         ):
             self.copied.emit(self.selected)
             return True
