@@ -131,13 +131,12 @@ class Routines:
     def history(self, uid: str, limit: int = 50) -> tuple[tuple[RoutineRun, int | None], ...]:
         """Return runs with the turn number of each, the latest due time first; one that was killed is interrupted."""
         runs = self._rows.runs(uid, limit)
-        if not self._runs.is_running(uid):
-            runs = tuple(
-                replace(each, outcome=Outcome.INTERRUPTED, why=ENDED)
-                if each.outcome is None
-                else each
-                for each in runs
-            )
+        unfinished = [run for run in runs if run.outcome is None]
+        killed = unfinished[1:] if self._runs.is_running(uid) else unfinished
+        runs = tuple(
+            replace(run, outcome=Outcome.INTERRUPTED, why=ENDED) if run in killed else run
+            for run in runs
+        )
         turns = self._rows.turns(runs)
         return tuple((run, turns.get(run.exchange_id or 0)) for run in runs)
 

@@ -2,7 +2,7 @@
 
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -69,6 +69,7 @@ def test_a_run_that_was_killed_is_not_shown_as_running(
 ) -> None:
     monkeypatch.setattr(RoutineRuns, "is_running", lambda *_: is_running)
     with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
-        services.store.save(RoutinePut(DAILY), RoutineRunPut(RoutineRun("d", AT, AT)))
-        ((run, _),) = services.routines.history("d")
-    assert run.outcome == outcome
+        runs = [RoutineRun("d", at, at) for at in (AT - timedelta(days=1), AT)]
+        services.store.save(RoutinePut(DAILY), *map(RoutineRunPut, runs))
+        (last, _), (earlier, _) = services.routines.history("d")
+    assert (last.outcome, earlier.outcome) == (outcome, Outcome.INTERRUPTED)
