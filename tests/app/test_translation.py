@@ -102,7 +102,8 @@ def listed() -> dict[str, bool]:
         texts |= {obstacle.words: False, obstacle.hint: False}
     for problem in (STOPPED, CONNECTION_LOST, EMPTY, PROGRAM_ENDED, *CUT_SHORT.values()):
         texts |= {problem.title: False, problem.hint: False}
-    texts |= dict.fromkeys((MISSED, ENDED), False)
+    stored = "Commonplace was not running then"  # by an earlier version
+    texts |= dict.fromkeys((MISSED, ENDED, stored), False)
     texts |= dict.fromkeys((each.deletes for each in SOURCES.values()), False)
     for spec in WORKERS.values():
         texts |= {spec.title: False, spec.label: False, spec.waiting_one: True}
