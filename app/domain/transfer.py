@@ -204,7 +204,8 @@ class ImportedConversation:
 
     `source` is the importer's name ("chatgpt", "claude", "commonplace"); `visible_leaf` is the source
     id of the last visible message. `skipped` lists messages that could not be read. An empty `title`
-    means none. `statements` are what its program remembers of the user, offered as facts. One that `is_undated` has the time of its file, of which uids are not derived. Only exports of
+    means none. `statements` are what its program remembers of the user, offered as facts. One that `is_undated` has the time of its file, of which uids are not derived.
+    The messages of one that `is_list` do not answer each other: new ones follow the last one here. Only exports of
     Commonplace contain `uid`, `title_origin`, `first_source` (the source of an earlier import), `facts`,
     `recalls`, `preset` (a uid, "" for the default), `project` (a uid, "" for none), `origins` and `turns`; `library`, `presets`, `profile` and facts that the user wrote
     come in a conversation without messages.
@@ -225,6 +226,7 @@ class ImportedConversation:
     statements: tuple[str, ...] = ()
     uid: str = ""
     is_undated: bool = False
+    is_list: bool = False
     skipped: tuple[Skipped, ...] = ()
     summaries: tuple[PortableSummary, ...] = ()
     title_origin: TitleOrigin = TitleOrigin.IMPORT

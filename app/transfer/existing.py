@@ -1,7 +1,7 @@
 """Lookup of imported conversations that already exist, by their origin, and for our own exports by uid."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.domain.changes import Change, ConversationEdited, OriginsAdded, TagsChanged
@@ -141,6 +141,27 @@ def _add_by_uid(
         local = known.get(message_uid(found, message, at))
         if local is not None:
             own.setdefault(message.source_id, local)
+
+
+def in_a_row(
+    store: Store, found: ImportedConversation, known: ExistingConversation
+) -> tuple[ImportedConversation, ExistingConversation]:
+    """Return both so that what is new in a list follows the last visible message, if that was imported."""
+    leaf = known.conversation.visible_leaf_id
+    key = Conversations(store).source_id_of(found.source, leaf)
+    if leaf is None or key is None:
+        return found, known
+    name = last = key.removeprefix(message_key(found, ""))
+    messages = []
+    for each in found.messages:
+        if each.source_id in known.message_ids:
+            messages.append(each)
+        else:
+            messages.append(replace(each, parent=last))
+            last = each.source_id
+    return replace(found, messages=tuple(messages), visible_leaf=last), replace(
+        known, message_ids={**known.message_ids, name: leaf}
+    )
 
 
 def metadata_updates(found: ImportedConversation, known: ExistingConversation) -> list[Change]:

@@ -45,6 +45,7 @@ from app.transfer.existing import (
     created_at_of,
     earlier_origins,
     find_existing,
+    in_a_row,
     key_of,
     message_origins,
     message_uid,
@@ -255,6 +256,8 @@ class ConversationImporter:
     def _update(
         self, found: ImportedConversation, known: ExistingConversation
     ) -> tuple[list[Change], ImportCounts]:
+        if found.is_list:
+            found, known = in_a_row(self._store, found, known)
         here = known.conversation.id
         duplicates = sum(each.source_id in known.message_ids for each in found.messages)
         new, known_ids, ends = addition_to(

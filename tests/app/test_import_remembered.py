@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from app.check import check
 from app.domain.conversations import Attachment, Role
 from app.domain.transfer import ImportedConversation
 from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
+from app.storage.tables.exchanges import Exchanges, shown_path
 from app.storage.tables.facts import FactFilter, Facts
 from app.transfer.import_history import ImportHistory
 from app.transfer.importers import read_export
@@ -62,6 +65,30 @@ def test_statements_become_facts_only_when_asked_and_leave_with_their_import(
     assert len(Facts(store).of_conversation(first.new[0].id)) == 3
     ImportHistory(store).undo(first.number)
     assert facts_in(store) == set()
+
+
+def test_a_later_export_shows_what_is_new_below_what_was_here(store: Store, claude: Path) -> None:
+    import_files(store, [claude])
+    memories = {"conversations_memory": "Ann moved.", "project_memories": {"p": "Spans are 40 m."}}
+    doc = {"uuid": "d2", "filename": "wind.md", "content": "At most 30 m/s."}
+    project = {"uuid": "p", "name": "Bridge", "prompt_template": "Answer in full.", "docs": [doc]}
+    (claude / "memories.json").write_text(json.dumps([memories]))
+    (claude / "projects.json").write_text(json.dumps([project]))
+    assert import_files(store, [claude]).messages == 3
+    assert import_files(store, [claude]).messages == 0
+    shown = {
+        each.title: [
+            message.text or message.blocks[0].name
+            for turn in shown_path(each, Exchanges(store).of(each.id))
+            for message in Exchanges(store).messages_of(turn)
+        ]
+        for each in Conversations(store).listed()
+    }
+    assert shown == {
+        "What Claude remembers": [MEMORY, "Spans are 40 m.", "Ann moved."],
+        "Bridge": ["Answer briefly.", "loads.md", "Answer in full.", "wind.md"],
+    }
+    assert not check(store).problems
 
 
 def test_memories_in_the_database_of_open_webui_are_offered(store: Store, tmp_path: Path) -> None:

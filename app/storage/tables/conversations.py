@@ -15,7 +15,7 @@ from app.domain.changes import (
 )
 from app.domain.conversations import Conversation, Draft, File, TitleOrigin
 from app.domain.errors import NotFound
-from app.domain.ids import ConversationId
+from app.domain.ids import ConversationId, MessageId
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
@@ -294,6 +294,14 @@ class Conversations(StoreReader):
             [source, kind, list(source_ids)],
         )
         return dict(rows)
+
+    def source_id_of(self, source: str, message_id: MessageId | None) -> str | None:
+        """Return the source's id of a message, as `imported_ids` takes it; None if it was not imported."""
+        rows = self._store.rows(
+            "SELECT source_id FROM origin WHERE source = ? AND kind = 'message' AND local_id = ?",
+            [source, message_id],
+        )
+        return rows[0][0] if rows else None
 
     def ids_by_uid(self, uids: Iterable[str]) -> Mapping[str, ConversationId]:
         """Return the conversations that have one of these uids, by uid."""

@@ -62,7 +62,9 @@ def _projects(value: Any, where: str) -> Imported:
             if given not in thread.nodes:
                 thread.append(given, Role.USER, blocks, each.get("created_at") or at)
         uuid, tags = identity(record.get("uuid")), project_tag(name)
-        made = thread.finished(f"project/{uuid}", name, at, record.get("updated_at"), tags=tags)
+        made = thread.finished(
+            f"project/{uuid}", name, at, record.get("updated_at"), is_list=True, tags=tags
+        )
         yield Skipped(f"'{name[:100]}'", "it is empty") if isinstance(made, Skipped) else made
 
 

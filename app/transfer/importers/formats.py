@@ -196,6 +196,7 @@ def remembered(
         name,
         f"What {program} remembers",
         is_undated=True,
+        is_list=True,
         statements=tuple(dict.fromkeys(statements)),
     )
 
