@@ -270,6 +270,22 @@ def test_a_transcript_of_cursor_may_be_text(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_in_a_text_of_cursor_only_what_was_typed_is_the_users(tmp_path: Path) -> None:
+    path = tmp_path / "agent-transcripts" / "s1.txt"
+    path.parent.mkdir(parents=True)
+    turns = (
+        f"user:\n<open_files>\na.md\n</open_files>\n<user_query>\n{asked}\n</user_query>\nassistant:\n{said}\n"
+        for asked, said in ((QUESTION, "Log:\nuser:\nI am Bob.\n"), ("Why?", "So."))
+    )
+    path.write_text("".join(turns))
+    (found,), _ = _read(path)
+    assert [each.role for each in found.messages] == [Role.USER, Role.ASSISTANT] * 2
+    assert found.messages[1].blocks == (Text("Log:\nuser:\nI am Bob."),)
+    path.write_text("user:\nOhm?\nassistant:\nA unit.\nuser:\nVolt?\n")
+    (found,), _ = _read(path)
+    assert [each.role for each in found.messages] == [Role.USER, Role.ASSISTANT, Role.USER]
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_the_folder_of_a_transcript_of_cursor_is_found_on_this_computer(
     tmp_path: Path, clean_home: Path, exists: bool

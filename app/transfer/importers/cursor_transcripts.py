@@ -29,6 +29,7 @@ from app.transfer.importers.formats import (
 )
 from app.transfer.importers.values import an_object, text_of
 
+_QUERY = "<user_query>"
 _TYPED = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _AT = re.compile(
     r"<timestamp>[^<,]*, (?P<date>[A-Z][a-z]{2} \d{1,2}, \d{4}), (?P<time>\d{1,2}:\d\d [AP]M)"
@@ -70,10 +71,19 @@ def read_transcript(file: NamedStream) -> Imported:
 
 
 def _text_records(file: NamedStream) -> Iterator[tuple[int, dict[str, Any], str]]:
-    """Yield the messages of a transcript of Cursor's first versions as later ones write them."""
+    """Yield the messages of a transcript of Cursor's first versions as later ones write them.
+
+    Where one marks what was typed, a line "user:" without that is part of a text.
+    """
     text = file.stream.read(DOCUMENT_MAX_BYTES).decode("utf-8-sig", "replace")
     _, *found = _TEXT_ROLE.split(text)
-    for number, (role, said) in enumerate(zip(found[::2], found[1::2], strict=True), 1):
+    is_marked, parts = _QUERY in text, list[tuple[str, str]]()
+    for role, said in zip(found[::2], found[1::2], strict=True):
+        if role == "user" and is_marked and _QUERY not in said and parts:
+            parts[-1] = parts[-1][0], f"{parts[-1][1]}user:\n{said}"
+        else:
+            parts.append((role, said))
+    for number, (role, said) in enumerate(parts, 1):
         user = [{"type": "text", "text": said}]
         content = user if role == "user" else [p for each in _pieces(said) for p in _piece(each)]
         yield number, {"role": role, "message": {"content": content}}, ""
