@@ -11,7 +11,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
-from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from app.domain.errors import KnownError
@@ -175,7 +174,7 @@ class ToolConnections:
     def _failures(self, connection: "_Connection") -> Iterator[None]:
         """Leave a connection that failed, since its server may have ended; the next call connects anew."""
         try:
-            with _failures(connection.address):
+            with _failures(connection):
                 yield
         except ToolServerFailed:
             connection.ends.set()
@@ -189,12 +188,14 @@ class ToolConnections:
 class _Connection:
     """A client in a task of its own: it must be left where it was entered.
 
-    `ready` resolves to the client, `ends` makes it leave, `tools` is what the server listed.
+    `ready` resolves to the client, `ends` makes it leave, `tools` is what the server listed, `refusal` how it
+    refuses the key, of which the SDK says only that a request failed.
     """
 
     def __init__(self, address: ServerAddress, network: Network) -> None:
         self.address, self._network = address, network
         self.tools: tuple[ListedTool, ...] | None = None
+        self.refusal = ""
         self.ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self.ends = asyncio.Event()
         self.task = asyncio.ensure_future(self._hold())
@@ -212,12 +213,12 @@ class _Connection:
 
     async def _connect(self, errors: IO[bytes]) -> None:
         try:
-            with _failures(self.address):
+            with _failures(self):
                 load_sdk()
                 from mcp import Client
 
                 async with (
-                    _transport(self.address, self._network, errors) as transport,
+                    _transport(self.address, self._network, errors, self._note) as transport,
                     asyncio.timeout(_START_LIMIT_S) as limit,
                     Client(transport) as client,
                 ):
@@ -230,10 +231,15 @@ class _Connection:
                 is_known = isinstance(error, KnownError)
                 failed = error if is_known else _not_started(self.address)
                 errors.seek(0)
-                if said := errors.read().decode(errors="replace").strip():
+                if said := self.refusal or errors.read().decode(errors="replace").strip():
                     failed = _failed(self.address, said.splitlines()[-1])
                 self.ready.set_exception(failed)
                 self.ready.exception()  # nobody may wait for it any more
+
+    async def _note(self, response: Any) -> None:
+        if response.request.method == "POST":
+            status = response.status_code
+            self.refusal = f"it refuses the key (HTTP {status})" if status in _REFUSES_KEY else ""
 
 
 async def _cancel_others() -> None:
@@ -252,9 +258,12 @@ def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
 
 @contextlib.asynccontextmanager
 async def _transport(
-    address: ServerAddress, network: Network, errors: IO[bytes]
+    address: ServerAddress,
+    network: Network,
+    errors: IO[bytes],
+    on_response: Callable[[Any], Coroutine[Any, Any, None]],
 ) -> AsyncIterator[Any]:
-    """Yield the SDK's transport to a server; to `errors` goes what a program or HTTP says last."""
+    """Yield the SDK's transport to a server; to `errors` goes what a program says last."""
     if address.url:
         from mcp.client.streamable_http import streamable_http_client
 
@@ -263,7 +272,7 @@ async def _transport(
         headers = {"Authorization": f"Bearer {address.key.reveal()}"} if address.key else {}
         base_url = check_base_url(address.url)
         async with service_client(base_url, network, headers, CALL_LIMIT_S) as http:
-            http.event_hooks["response"].append(partial(_note_refusal, errors))
+            http.event_hooks["response"].append(on_response)
             yield streamable_http_client(address.url, http_client=http)
         return
     program = shutil.which(address.command[0])
@@ -287,27 +296,21 @@ async def _transport(
     )
 
 
-async def _note_refusal(errors: IO[bytes], response: Any) -> None:
-    """Write why a request was refused, of which the SDK says only that it was."""
-    status = response.status_code
-    if response.request.method == "POST" and response.is_error:
-        why = "it refuses the key" if status in _REFUSES_KEY else "it refuses the request"
-        errors.write(f"{why} (HTTP {status})\n".encode())
-
-
 @contextlib.contextmanager
-def _failures(address: ServerAddress) -> Iterator[None]:
+def _failures(connection: _Connection) -> Iterator[None]:
     """Raise ToolServerFailed for whatever the SDK raises; a server's words are quoted, shortened."""
     try:
         yield
     except (KnownError, TimeoutError, asyncio.CancelledError):
         raise
     except Exception as error:
+        address = connection.address
         _log.info("the tool server %s failed: %s", address.name, type(error).__name__)
         cause: BaseException = error
         while isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
-        raise _failed(address, str(cause) or type(cause).__name__) from error
+        said = connection.refusal or str(cause) or type(cause).__name__
+        raise _failed(address, said) from error
 
 
 def _failed(address: ServerAddress, said: str) -> ToolServerFailed:

@@ -3,8 +3,8 @@
 import json
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +15,7 @@ from app.chat.tools.toolbox import Toolbox, ToolContext
 from app.domain.conversations import ToolCall
 from app.domain.errors import InvalidInput, NotFound
 from app.mcp import tool_connections
-from app.mcp.tool_connections import ToolConnections, ToolServerFailed
+from app.mcp.tool_connections import ServerAddress, ToolConnections, ToolServerFailed
 from app.mcp.tool_servers import Permission, PermissionQuestion, ToolServer, ToolServers
 from app.providers.http.endpoint import Network
 from app.system.keys import KeyStore
@@ -259,9 +259,29 @@ def test_a_server_that_refuses_the_key_is_not_called_broken(make: Any) -> None:
     assert "the key (HTTP 401)" in caught.value.title
 
 
+def test_a_key_that_is_revoked_is_the_reason_of_a_call_that_fails() -> None:
+    refused = list[int]()
+    with _http_server([], refused=refused) as url, closing(ToolConnections(Network)) as connections:
+        address = ServerAddress("web", url=url)
+        assert connections.call(address, "greet", {"person": "Ada"}) == ("Hello, Ada", False)
+        refused.append(403)
+        with pytest.raises(ToolServerFailed) as caught:
+            connections.call(address, "greet", {"person": "Ada"})
+    assert "the key (HTTP 403)" in caught.value.title
+
+
+def test_another_refusal_is_not_the_reason_of_a_later_failure(make: Any) -> None:
+    with _http_server([], refused=[500]) as url, pytest.raises(ToolServerFailed) as caught:
+        make().service.look_at(ToolServer("web", url=url), "sk-web")
+    assert "refuses" not in caught.value.title
+
+
 @contextmanager
-def _http_server(seen: list[str], key: str = "") -> Iterator[str]:
-    """Yield the address of a server with one tool; `seen` gets the authorization of each request."""
+def _http_server(seen: list[str], key: str = "", refused: Sequence[int] = ()) -> Iterator[str]:
+    """Yield the address of a server with one tool; `seen` gets the authorization of each request.
+
+    It answers with a status of `refused`, if any, or 401 to another key than its own.
+    """
     import uvicorn
     from mcp.server.mcpserver import MCPServer
 
@@ -276,8 +296,9 @@ def _http_server(seen: list[str], key: str = "") -> Iterator[str]:
     async def noting(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             seen.append(dict(scope["headers"]).get(b"authorization", b"").decode())
-            if key and seen[-1] != f"Bearer {key}":
-                await send({"type": "http.response.start", "status": 401, "headers": []})
+            status = 401 if key and seen[-1] != f"Bearer {key}" else 0
+            if status := next(iter(refused), status):
+                await send({"type": "http.response.start", "status": status, "headers": []})
                 await send({"type": "http.response.body"})
                 return
         await app(scope, receive, send)
