@@ -91,11 +91,11 @@ def test_a_library_is_imported_after_a_kill_searched_worked_on_and_moved(
 
     assert "commonplace://" in shell("ask", "-", given=f"What did we say?\n{words}")
     working = shell.begin("work", "--json")
-    is_open = data_dir / "open"
-    wait_until(is_open.exists, working)
+    closed = DataPaths(data_dir).closed
+    wait_until(lambda: not closed.exists(), working)
     working.send_signal(signal.SIGINT)
     out, err = working.communicate(timeout=WAIT_S)
-    assert (working.returncode, err, is_open.exists()) == (130, "", False)
+    assert (working.returncode, err, closed.exists()) == (130, "", True)
     # It may have been too early for anything but ending.
     assert out == "" or json.loads(out)["workers"].keys() >= {"exchange_summarizer"}
 

@@ -177,7 +177,6 @@ def test_a_program_killed_between_rounds_leaves_a_turn_to_continue(
         pause.wait(0.01)
     asking.kill()
     asking.wait()
-    (data_dir / "open").unlink(missing_ok=True)
 
     with closing(Console(data_dir)) as after:
         assert after.json("check")["ok"]
