@@ -84,6 +84,8 @@ def estimated_messages(spec: SourceSpec, files: Iterable[SourceFile]) -> int:
     logs = [each for each in files if spec.message and each.path.suffix.startswith(".json")]
     pattern, found, read_bytes = re.compile(spec.message.encode()), 0, 0
     for file in logs:
+        if read_bytes >= _COUNTED_BYTES:
+            break
         with suppress(OSError), file.path.open("rb") as stream:
             data = stream.read(_COUNTED_BYTES - read_bytes)
             found += len(pattern.findall(data))

@@ -521,6 +521,27 @@ def test_what_is_suggested_says_how_many_messages_there_are(
     assert [each.name for each in found.suggestions()] == [SourceName.GOOSE]
 
 
+def test_logs_are_counted_until_the_first_megabytes_are_read(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        (followed.session.parent / f"{name}.jsonl").write_text(_text(log_records("claude_code")))
+    files = source_files.SourceFiles(followed.store.paths)
+    files.look([SourceName.CLAUDE_CODE])
+    monkeypatch.setattr(source_files, "_COUNTED_BYTES", 1000)
+    opened_files = []
+    really_open = Path.open
+
+    def counted(path: Path, *args: Any, **more: Any) -> Any:
+        opened_files.append(path)
+        return really_open(path, *args, **more)
+
+    monkeypatch.setattr(Path, "open", counted)
+    spec = SOURCES[SourceName.CLAUDE_CODE]
+    assert source_files.estimated_messages(spec, files.files.values())
+    assert len(opened_files) == 1
+
+
 def test_a_damaged_file_is_left_alone_until_it_changes(followed: Followed) -> None:
     followed.session.write_bytes(b"\x00\xff nonsense")
     assert [followed.read(), followed.read()] == [1, 0]
