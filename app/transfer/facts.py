@@ -20,7 +20,7 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts, fact_changes
 from app.storage.tables.forgotten import forgotten_uids
-from app.transfer.existing import created_at_of, uid_of
+from app.transfer.existing import created_at_of, names_of, uid_of
 
 _BATCH_FACTS = 200
 _CACHED_CONVERSATIONS = 16
@@ -54,9 +54,16 @@ def portable_facts(store: Store, conversation_id: int | None) -> tuple[PortableF
     )
 
 
-def new_statements(store: Store, found: ImportedConversation) -> tuple[PortableFact, ...]:
-    """Return the statements of a conversation about the user as facts that are not known here. Blocking."""
+def new_statements(
+    store: Store, found: ImportedConversation, *, restore_forgotten: bool
+) -> tuple[PortableFact, ...]:
+    """Return the statements of a conversation about the user as facts that are not known here. Blocking.
+
+    One that was forgotten has none unless it is restored.
+    """
     if not found.statements:
+        return ()
+    if not restore_forgotten and forgotten_uids(store, names_of(found)):
         return ()
     source = uid_of(found, created_at_of(found))
     texts = {derived_uid(f"{source} {text}", 0): text for text in found.statements}

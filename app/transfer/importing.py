@@ -73,14 +73,22 @@ def import_files(
         store, dry_run=dry_run, restore_forgotten=restore_forgotten, own=own,
         undone=frozenset(history.undone()),
     )  # fmt: skip
-    run = _ImportRun(store, importer, paths, on_progress, read, dry_run=dry_run)
+    run = _ImportRun(
+        store,
+        importer,
+        paths,
+        on_progress,
+        read,
+        dry_run=dry_run,
+        restore_forgotten=restore_forgotten,
+    )
     try:
         run.import_paths(cancelled)
     finally:
         try:
             run.close()
-            run.facts += run.offered if memories else ()
-            presets, left_out = run.store_loose(own=own, restore_forgotten=restore_forgotten)
+            run.facts += run.offered.values() if memories else ()
+            presets, left_out = run.store_loose(own=own)
         finally:
             added = [*(each.id for each in run.new), *run.restored]
             names = [path.name for path in paths]
@@ -130,7 +138,7 @@ class _ImportRun:
         skipped: What could not be imported.
         refusals: The paths of which nothing, or not all, could be read.
         is_cancelled: Whether it was stopped before all of them were.
-        offered: Facts from what other programs remember of the user.
+        offered: Facts from what other programs remember of the user, by text.
         facts: Imported facts; they are stored last, because they refer to conversations.
         presets: Imported presets.
         profile: The lines of imported profiles.
@@ -146,11 +154,13 @@ class _ImportRun:
         read: Callable[..., Iterator[ImportedConversation | Skipped]],
         *,
         dry_run: bool,
+        restore_forgotten: bool,
     ) -> None:
         self.is_cancelled = False
         self._paths = paths
         self._read = read
         self._is_dry = dry_run
+        self._restore_forgotten = restore_forgotten
         self._beside = FilesBeside(paths)
         self._files = None if dry_run else AttachmentFiles(store.paths)
         self.counts = ImportCounts()
@@ -161,7 +171,7 @@ class _ImportRun:
         self._new_keys: set[ConversationKey] = set()
         self.skipped: list[Skipped] = []
         self.refusals: list[ImportRefused] = []
-        self.offered: list[PortableFact] = []
+        self.offered: dict[str, PortableFact] = {}
         self.facts: list[PortableFact] = []
         self.presets: list[Preset] = []
         self.profile: list[PortableProfileLine] = []
@@ -214,7 +224,8 @@ class _ImportRun:
             found = with_files(each, self._beside, self._files)
             self.skipped.extend(found.skipped)
             self.facts.extend(found.facts)
-            self.offered.extend(new_statements(self._store, found))
+            stated = new_statements(self._store, found, restore_forgotten=self._restore_forgotten)
+            self.offered |= {each.version.text: each for each in stated}
             self.presets.extend(found.presets)
             self.profile.extend(found.profile)
             if found.library is not None:
@@ -234,15 +245,16 @@ class _ImportRun:
         self._beside.close()
         self.settle()
 
-    def store_loose(self, *, own: bool, restore_forgotten: bool) -> tuple[int, tuple[str, ...]]:
+    def store_loose(self, *, own: bool) -> tuple[int, tuple[str, ...]]:
         """Store what belongs to no conversation; return the number of new presets, and what was left out."""
         presets = import_presets(self._store, self.presets, dry_run=self._is_dry)
         if self._is_dry:
             return presets, ()
-        FactImporter(self._store, restore_forgotten=restore_forgotten).store(self.facts)
+        restored = self._restore_forgotten
+        FactImporter(self._store, restore_forgotten=restored).store(self.facts)
         propose_profile(self._store, self.profile)
         names = (
-            import_library(self._store, each, own=own, restore_forgotten=restore_forgotten)
+            import_library(self._store, each, own=own, restore_forgotten=restored)
             for each in self.libraries
         )
         return presets, tuple(dict.fromkeys(chain.from_iterable(names)))

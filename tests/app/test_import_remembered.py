@@ -1,6 +1,7 @@
 """What other programs remember of their user, and Claude's projects: found like conversations, facts on request."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from app.check import check
 from app.domain.conversations import Attachment, Role
+from app.domain.deletions import ConversationForgotten
 from app.domain.transfer import ImportedConversation
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
@@ -65,6 +67,18 @@ def test_statements_become_facts_only_when_asked_and_leave_with_their_import(
     assert len(Facts(store).of_conversation(first.new[0].id)) == 3
     ImportHistory(store).undo(first.number)
     assert facts_in(store) == set()
+
+
+def test_statements_count_once_and_not_of_what_was_forgotten(store: Store, claude: Path) -> None:
+    (claude / "later").mkdir()
+    shutil.copy(claude / "memories.json", claude / "later")
+    paths = [claude / "memories.json", claude / "later"]
+    first = import_files(store, paths)
+    assert first.offered == 3
+    store.save(ConversationForgotten(first.new[0].id))
+    assert [import_files(store, paths, dry_run=dry).offered for dry in (True, False)] == [0, 0]
+    restored = import_files(store, paths, restore_forgotten=True, memories=True)
+    assert (restored.conversations, facts_in(store)) == (1, set(STATED))
 
 
 def test_a_later_export_shows_what_is_new_below_what_was_here(store: Store, claude: Path) -> None:
