@@ -14,7 +14,7 @@ from app.domain.errors import KnownError
 from app.domain.translation import tr
 from app.mcp.tool_servers import ToolServers
 from app.providers.http.base_url import check_base_url
-from app.providers.vendors.model_list import USUAL_PORTS
+from app.providers.vendors.local_servers import USUAL_PORTS
 from app.storage.tables.settings import Settings
 
 
@@ -28,7 +28,7 @@ class ConnectionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionKind:
-    """One kind of connection; `opened_by` are the modules with the code that opens it."""
+    """One kind of connection; `opened_by` are the modules with the code that opens it, and no other."""
 
     name: str
     title: str
@@ -56,7 +56,7 @@ KINDS: Sequence[ConnectionKind] = (
         tr("Look for model servers on this computer"),
         tr("When you look for local servers in Settings, Models."),
         tr("The question which models they have; nothing of yours."),
-        ("app.providers.vendors.model_list",),
+        ("app.providers.vendors.local_servers",),
     ),
     ConnectionKind(
         "tool_server",
@@ -85,7 +85,7 @@ KINDS: Sequence[ConnectionKind] = (
         tr("At the start, for keys, for manual pages, and when you open a file, a folder or a link."),
         tr("Keys to the keyring, and to your browser the address of a link after you agreed to it."),
         (
-            "app.system.process", "app.system.process", "ui.presenters.maintenance",
+            "app.system.process", "ui.presenters.maintenance",
             "ui.presenters.documents", "ui.presenters.attach", "ui.presenters.navigation",
         ),
     ),

@@ -20,7 +20,7 @@ from app.providers.pricing.prices import OwnPrices, PriceList
 from app.providers.pricing.usage import UsageEstimator
 from app.providers.registry import TIMEOUTS, OpenProviders, provider_registry
 from app.providers.remote_provider import ConnectionReport, RemoteProvider
-from app.providers.vendors.model_list import LocalServer, find_local_servers
+from app.providers.vendors.local_servers import LocalServer, find_local_servers
 from app.providers.vendors.recall import RECALL, FindAnswers, RecallModel
 from app.providers.windows import ModelWindows, WindowSource
 from app.storage.tables.settings import Settings

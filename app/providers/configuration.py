@@ -7,7 +7,7 @@ from app.domain.errors import InvalidInput
 from app.providers.http.base_url import BaseUrl, check_base_url
 from app.providers.vendor import Vendor
 from app.providers.vendors import vendors
-from app.providers.vendors.model_list import USUAL_PORTS
+from app.providers.vendors.local_servers import USUAL_PORTS
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")

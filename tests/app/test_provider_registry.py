@@ -16,8 +16,9 @@ from app.providers.http.connection import Sdk
 from app.providers.http.endpoint import Network, TimeLimits
 from app.providers.registry import ProviderRegistry, provider_registry
 from app.providers.remote_provider import RemoteProvider
-from app.providers.vendors import model_list, openai
-from app.providers.vendors.model_list import find_local_servers, is_model_list, listed_models
+from app.providers.vendors import local_servers, openai
+from app.providers.vendors.local_servers import find_local_servers
+from app.providers.vendors.model_list import is_model_list, listed_models
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyLocation, KeyStore
@@ -265,7 +266,7 @@ def test_a_connection_test_lists_the_models(server: Loopback, kind: str) -> None
 
 
 def test_local_servers_are_found(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_list, "_SEARCH_TIMES", TimeLimits())  # a busy machine may be slow
+    monkeypatch.setattr(local_servers, "_SEARCH_TIMES", TimeLimits())  # a busy machine may be slow
     with Loopback() as page, Loopback() as vllm:
         page.routes["/v1/models"] = html()
         vllm.routes["/v1/models"] = json_reply({"data": [{"id": "m", "owned_by": "vllm"}]})

@@ -14,7 +14,7 @@ from app.domain.change_set import ChangeSet
 from app.domain.chat import ListedModel, ModelRef
 from app.domain.ids import ConversationId
 from app.domain.transfer import AddedConversation, ImportReport
-from app.providers.vendors.model_list import LocalServer
+from app.providers.vendors.local_servers import LocalServer
 from app.transfer.found_exports import FoundExport
 from tests.fakes.screens import FakeSettings, Parts, Recorder, fixture_of
 from ui.presenters.first_steps import TourPresenter, TourStop, WelcomePresenter

@@ -21,7 +21,7 @@ from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.memory.coverage import Overview
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice
-from app.providers.vendors.model_list import LocalServer
+from app.providers.vendors.local_servers import LocalServer
 from app.storage.tables.spending import Spent
 from app.system.keys import KeyStorage
 from app.workers.model_choice import BackgroundPlan

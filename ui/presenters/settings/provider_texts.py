@@ -9,7 +9,7 @@ from app.domain.translation import tr, trn
 from app.providers.configuration import TEMPLATES, ProviderTemplate, template_of, title_of
 from app.providers.http.base_url import check_base_url
 from app.providers.vendors import vendors
-from app.providers.vendors.model_list import LocalServer
+from app.providers.vendors.local_servers import LocalServer
 from app.providers.windows import WindowSource
 from app.system.keys import KeyStorage
 from ui.views.settings.models_page import TileContent

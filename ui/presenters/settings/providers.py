@@ -14,7 +14,7 @@ from app.domain.turns import RECALL_MODEL
 from app.providers.configuration import ProviderConfig, template_of, title_of
 from app.providers.http.base_url import with_scheme
 from app.providers.vendors import vendors
-from app.providers.vendors.model_list import LocalServer
+from app.providers.vendors.local_servers import LocalServer
 from app.storage.tables.settings import Settings
 from ui.presenters.presenter import Presenter
 from ui.presenters.settings.provider_texts import (
