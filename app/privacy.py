@@ -12,6 +12,7 @@ from app.chat.models import ModelDirectory, ProviderState
 from app.domain.chat import ModelRef
 from app.domain.errors import KnownError
 from app.domain.translation import tr
+from app.domain.turns import RECALL_MODEL
 from app.mcp.tool_servers import ToolServers
 from app.providers.http.base_url import check_base_url
 from app.providers.vendors.local_servers import USUAL_PORTS
@@ -54,7 +55,7 @@ KINDS: Sequence[ConnectionKind] = (
     ConnectionKind(
         "local_servers",
         tr("Look for model servers on this computer"),
-        tr("When you look for local servers in Settings, Models."),
+        tr("While the welcome page shows and no model is chosen, and when you look in Settings, Models."),
         tr("The question which models they have; nothing of yours."),
         ("app.providers.vendors.local_servers",),
     ),
@@ -156,7 +157,9 @@ class PrivacyService:
 
     def _local(self) -> Iterator[ConnectionRow]:
         ports = ", ".join(str(port) for _, port in USUAL_PORTS)
-        yield _row("local_servers", f"127.0.0.1: {ports}", ConnectionState.ON_REQUEST)
+        is_welcome = self._settings.text("default_model") == RECALL_MODEL
+        looks = ConnectionState.ON if is_welcome else ConnectionState.ON_REQUEST
+        yield _row("local_servers", f"127.0.0.1: {ports}", looks)
         is_on = self._settings.flag("mcp_http")
         address = f"127.0.0.1:{self._settings.number('mcp_http_port')}"
         state = ConnectionState.ON if is_on else ConnectionState.OFF

@@ -63,6 +63,8 @@ def test_nothing_leaves_the_computer_of_a_new_user(cli: Console) -> None:
     away = [each for each in found.values() if each["leaves_computer"]]
     assert away
     assert {each["state"] for each in away} <= {"off"}
+    local = next(each for each in found.values() if each["kind"] == "local_servers")
+    assert local["state"] == ConnectionState.ON, "the welcome page looks"
     assert "Model server" in cli.done("privacy").out
 
 
@@ -80,5 +82,7 @@ def test_a_provider_a_model_and_a_switch_are_in_the_list_as_they_are_set(cli: Co
     cli.done("config", "set", "default_model", "far:some")
     cli.services.settings.set("mcp_http", True)
     found = rows(cli)
+    local = next(each for each in found.values() if each["kind"] == "local_servers")
+    assert local["state"] == ConnectionState.ON_REQUEST
     assert found[far]["state"] == ConnectionState.ON
     assert found["memory_over_http 127.0.0.1:7316"]["state"] == ConnectionState.ON
