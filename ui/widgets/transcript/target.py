@@ -12,7 +12,7 @@ from ui.widgets.transcript.heights import AtOffset, Centered
 from ui.widgets.transcript.turn import TurnWidget
 from ui.widgets.transcript.virtual_column import VirtualColumn
 
-_DRAWING_S = 0.07  # before the first paint; the window may not stall for 0.1 s
+_DRAWING_S = 0.03  # before the first paint; with the layout, the window may not stall for 0.1 s
 Locate = Callable[[TurnWidget], int | None]
 
 
