@@ -390,10 +390,7 @@ class Services:
 
 
 def locked(paths: DataPaths) -> InstanceLock:
-    """Return the lock of a data directory, created if missing; no database is opened.
-
-    Raises AlreadyOpen, ReadOnlyStorage, StorageError.
-    """
+    """Lock a data directory, made if missing; raises AlreadyOpen, ReadOnlyStorage, StorageError."""
     paths.make()
     try:
         return InstanceLock(paths)

@@ -295,16 +295,11 @@ class ConversationImporter:
             message_origins(found, ids, new),
             *earlier_origins(found, here, ids),
         ]
-        if not conversation.private:
-            replaced = [
-                passage
-                for exchange in changed
-                for passage in self._passages_here.get(exchange.id, ())
-            ]
-            changes.append(self._turn_passages(changed, messages, replaced))
-            changes += self._newer_summaries(found, known, exchanges, ids)
         new_turns = [each for each in exchanges if each.id not in before]
         if not conversation.private:
+            replaced = [one for each in changed for one in self._passages_here.get(each.id, ())]
+            changes.append(self._turn_passages(changed, messages, replaced))
+            changes += self._newer_summaries(found, known, exchanges, ids)
             changes += imported_extractions(found.turns, new_turns)
         return changes, ImportCounts(0, len(new_turns), len(added), duplicates)
 

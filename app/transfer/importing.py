@@ -54,45 +54,34 @@ def import_files(
 ) -> ImportReport:
     """Import exports one after the other and return a report. Blocking.
 
-    A conversation is durable once it is counted. `on_progress` is called on this thread after every
-    batch, the store's `throttle` every few milliseconds of work. A `dry_run` stores nothing.
-    Conversations and facts that were forgotten here are left out unless they are to be restored. From an
-    export of one's `own` library come also core memory, settings, providers, spend and presets in use. With
-    `memories` what another program remembers of the user becomes facts.
-    `read` reads a path: `ExportCache.read` reads for a dry run and the import after it only once.
+    A conversation is durable once it is counted. `on_progress` is called on this thread after every batch, the
+    store's `throttle` every few milliseconds. A `dry_run` stores nothing. What was forgotten here is left out
+    unless it is to be restored. An export of one's `own` library brings also core memory, settings, providers,
+    spend and presets in use. With `memories` what another program remembers of the user becomes facts. `read`
+    reads a path: `ExportCache.read` reads for a dry run and the import after it only once.
 
-    Raises NotFound for a path that does not exist, before anything is stored; ImportRefused when
-    nothing could be imported; StorageError, after which everything stored so far remains.
+    Raises NotFound for a path that does not exist, before anything is stored; ImportRefused if nothing could be
+    imported; StorageError: what is stored so far remains.
     """
-    for path in paths:
-        _check_exists(path)
+    _check_existence(paths)
     if not dry_run and Conversations(store).listed():
         back_up_first(store)
     history = ImportHistory(store)
+    undone = frozenset(history.undone())
     importer = ConversationImporter(
-        store, dry_run=dry_run, restore_forgotten=restore_forgotten, own=own,
-        undone=frozenset(history.undone()),
-    )  # fmt: skip
-    run = _ImportRun(
-        store,
-        importer,
-        paths,
-        on_progress,
-        read,
-        dry_run=dry_run,
-        restore_forgotten=restore_forgotten,
+        store, dry_run=dry_run, restore_forgotten=restore_forgotten, own=own, undone=undone
     )
+    run = _ImportRun(
+        store, importer, paths, on_progress, read, dry_run=dry_run, restore_forgotten=restore_forgotten
+    )  # fmt: skip
     try:
         run.import_paths(cancelled)
     finally:
         try:
             run.close()
-            run.facts += run.offered.values() if memories else ()
-            presets, left_out = run.store_loose(own=own)
+            presets, left_out = run.store_loose(own=own, memories=memories)
         finally:
-            added = [*(each.id for each in run.new), *run.restored]
-            names = [path.name for path in paths]
-            number = 0 if dry_run else history.add(names, added, run.messages, run.leaves)
+            number = 0 if dry_run else run.record(history)
             store.checkpoint()
     if run.refusals and run.counts == ImportCounts() and not run.is_cancelled:
         raise run.refusals[0]
@@ -103,14 +92,15 @@ def import_files(
     )  # fmt: skip
 
 
-def _check_exists(path: Path) -> None:
-    with suppress(OSError):  # other errors are reported when it is read
-        try:
-            path.stat()
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise NotFound(
-                f"There is no file or folder '{path}'", "Check the spelling of the path."
-            ) from error
+def _check_existence(paths: Sequence[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):  # other errors are reported when it is read
+            try:
+                path.stat()
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise NotFound(
+                    f"There is no file or folder '{path}'", "Check the spelling of the path."
+                ) from error
 
 
 def _reason(error: ImportRefused | OSError) -> str:
@@ -194,6 +184,12 @@ class _ImportRun:
         except Cancelled:
             self.is_cancelled = True
 
+    def record(self, history: ImportHistory) -> int:
+        """Store what was imported, so that it can be undone; return the number of the import."""
+        added = [*(each.id for each in self.new), *self.restored]
+        names = [path.name for path in self._paths]
+        return history.add(names, added, self.messages, self.leaves)
+
     def _import_path(self, path: Path, cancelled: Callable[[], bool]) -> None:
         try:
             for batch in batches(self.read(path, cancelled)):
@@ -245,8 +241,9 @@ class _ImportRun:
         self._beside.close()
         self.settle()
 
-    def store_loose(self, *, own: bool) -> tuple[int, tuple[str, ...]]:
+    def store_loose(self, *, own: bool, memories: bool) -> tuple[int, tuple[str, ...]]:
         """Store what belongs to no conversation; return the number of new presets, and what was left out."""
+        self.facts += self.offered.values() if memories else ()
         presets = import_presets(self._store, self.presets, dry_run=self._is_dry)
         if self._is_dry:
             return presets, ()
