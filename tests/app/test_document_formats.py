@@ -346,7 +346,7 @@ def test_text_in_scans_is_recognized_where_tesseract_is_installed(
 ) -> None:
     path = tmp_path / "scan.pdf"
     path.write_bytes(pdf("", "Typed text."))
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("PATH", str(tmp_path))  # without one that is installed here
     without = read(path)
     assert "Typed" in without.chunks[-1].text
     assert without.why.startswith("1 of 2 pages have no text.")

@@ -87,7 +87,7 @@ def make_recognizer(folder: Path) -> None:
     """
     program = folder / "tesseract"
     program.write_text(
-        "#!/bin/sh\n"
+        "#!/bin/sh\nPATH=/bin:/usr/bin\n"
         'if [ "$1" = --list-langs ]; then printf "List:\\neng\\nosd\\ndeu\\n"; exit; fi\n'
         'text="Recognized $(head -c 16 | head -c 2) in $4."\n'
         'if [ "$5" != -c ]; then echo "$text"; exit; fi\n'
