@@ -162,8 +162,8 @@ class Maintenance:
     def finish_command(self) -> None:
         """Do what a command that ends would leave to nobody, where no window is ever opened. Blocking.
 
-        What an older version stored is checked after an update. Once a day the trash is emptied, a backup made, if something changed or is due in the trash, and forgotten text removed, of a
-        small library always.
+        What an older version stored is repaired after an update. Once a day the trash is emptied, a backup made if
+        something changed or is due in the trash, and forgotten text removed, of a small library always.
         """
         with suppress(KnownError):
             self._check_migrated(lambda: False)
