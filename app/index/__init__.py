@@ -4,7 +4,7 @@ text_index        tantivy index, a document per message; `document_writer` (with
                   schema), `text_query`, `text_snapshot` and `index_folder` are its parts
 vector_index      all vectors of a space in memory, in blocks (`vector_block`)
 text_sync         brings the text index up to date with the database; `vector_sync` the vector
-                  indexes; both run in a `follower`
+                  indexes, `token_sync` the `token_index`; all run in a `follower`
 ranking           weighted features of words, context, meaning and `message_traits`, which also recognize small talk
 relevance         calibrated likelihood that a hit answers the question
 question          parsing of questions, `named_questions` those that ask for days or for all facts; `query`
