@@ -62,6 +62,7 @@ class Library:
         self.view = ConversationView(conversation(visible_leaf_id=leaf), (), "", path, siblings)
         self.record: Conversation | None = self.view.conversation
         self.drafts: list[tuple[int | None, str]] = []
+        self.stored_drafts: dict[int | None, str] = {}
         self.calls: list[tuple[str, object]] = []
 
     def open(self, conversation_id: int, _show: int | None = None) -> ConversationView:
@@ -98,8 +99,8 @@ class Library:
             raise NotFound("It was deleted")
         return self.record
 
-    def draft(self, _conversation_id: int | None) -> Draft:
-        return Draft()
+    def draft(self, conversation_id: int | None) -> Draft:
+        return Draft(self.stored_drafts.get(conversation_id, ""))
 
 
 class Loop:
@@ -558,6 +559,30 @@ def test_a_new_record_is_announced_and_a_deleted_conversation_is_left(compose: C
     compose.library.record = None
     compose.bridge.changed.emit(change)
     assert compose.conversation.conversation_id is None
+
+
+@pytest.mark.parametrize(("stored", "shown"), [("", "typed"), ("stored", "stored\n\ntyped")])
+def test_what_is_typed_while_the_draft_is_read_stays(
+    compose: Compose, stored: str, shown: str
+) -> None:
+    compose.library.stored_drafts[None] = stored
+    compose.type("elsewhere")
+    compose.bridge.hold()
+    compose.conversation.begin_new()
+    assert compose.text == "", "what was typed in another conversation is not shown here"
+    compose.type("typed")
+    compose.pane.composer.flush_draft()
+    compose.bridge.release()
+    assert compose.text == shown
+    assert compose.library.drafts == [(TALK, "elsewhere"), (None, shown)]
+
+
+def test_a_message_sent_while_the_draft_is_read_is_not_shown_again(compose: Compose) -> None:
+    compose.bridge.hold()
+    compose.conversation.begin_new()
+    compose.send("typed")
+    compose.bridge.release()
+    assert compose.text == ""
 
 
 def test_opening_shows_turn_header_and_draft_and_a_new_one_is_empty(compose: Compose) -> None:

@@ -151,18 +151,34 @@ class Drafts(Presenter):
 
     def _set_up(self) -> None:
         self._drafts: dict[ConversationId | None, Draft] = {}
+        self._reads = 0  # drafts that are being read
         self.queued: dict[ConversationId, Draft] = {}
         self._composer.draft_changed.connect(self._on_draft_changed)
 
     async def show(self) -> None:
-        """Show what was typed here and not sent."""
+        """Show what was typed here and not sent, above what is typed while that is read."""
         conversation_id = self._conversation.conversation_id
-        draft = self._drafts.get(conversation_id)  # it may not be stored yet
-        if draft is None:
-            draft = await self._bridge.run(lambda: self._library.draft(conversation_id))
-        if self._conversation.conversation_id == conversation_id:
-            is_new_private = self._conversation.is_private and self._conversation.view is None
-            self._composer.show_draft(Draft() if is_new_private else draft)
+        is_private = self._conversation.is_private
+        draft = (
+            Draft() if is_private and conversation_id is None else self._drafts.get(conversation_id)
+        )
+        if draft is not None:  # it may not be stored yet
+            self._composer.show_draft(draft)
+            return
+        self._composer.clear()  # of what was typed elsewhere
+        self._reads += 1
+        try:
+            stored = await self._bridge.run(lambda: self._library.draft(conversation_id))
+        finally:
+            self._reads -= 1
+        is_here = self._conversation.conversation_id == conversation_id
+        if not is_here or self._conversation.is_private != is_private:
+            return
+        typed = self._composer.draft
+        if stored != Draft() and conversation_id not in self._drafts:
+            self._composer.show_draft(stored.followed_by(typed))
+        if typed != Draft():
+            self.save(conversation_id, self._composer.draft)
 
     def save(self, conversation_id: ConversationId | None, draft: Draft) -> None:
         """Store what was typed and not sent; a private conversation not yet stored has no draft."""
@@ -182,5 +198,5 @@ class Drafts(Presenter):
         self._drafts[self._conversation.conversation_id] = Draft()
 
     def _on_draft_changed(self, draft: Draft) -> None:
-        if not self._composer.is_editing:
+        if not self._composer.is_editing and not self._reads:
             self.save(self._conversation.conversation_id, draft)
