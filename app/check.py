@@ -20,8 +20,8 @@ from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import file_problems, repair_file
 from app.storage.safety.image import row_counts
-from app.storage.tables import spaces
 from app.storage.tables.exchanges import Exchanges, exchanges_where
+from app.storage.tables.passages import spaces
 
 _REPAIR_ROUNDS = 4  # deleting a row can orphan the rows that refer to it
 _TURNS_AT_ONCE = 4_000

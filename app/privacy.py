@@ -87,7 +87,7 @@ KINDS: Sequence[ConnectionKind] = (
         tr("Keys to the keyring, and to your browser the address of a link after you agreed to it."),
         (
             "app.system.process", "ui.presenters.maintenance",
-            "ui.presenters.documents", "ui.presenters.attach", "ui.presenters.navigation",
+            "ui.presenters.memory.documents", "ui.presenters.conversation.attach", "ui.presenters.conversation.navigation",
         ),
     ),
 )  # fmt: skip

@@ -22,7 +22,7 @@ from app.domain.errors import Cancelled
 from app.domain.passages import Space
 from app.domain.ports import Embedder
 from app.index.space_traits import SpaceTraits, measure_space
-from app.memory import space_measurements
+from app.memory.search import space_measurements
 from app.providers.embedders import local
 from app.providers.embedders.model_folder import EmbedderFolder
 from tests.fakes import leftovers

@@ -44,24 +44,28 @@ from app.mcp.memory_tools import McpTools
 from app.mcp.server import HttpServer, serve
 from app.mcp.tool_connections import ToolConnections
 from app.mcp.tool_servers import ToolServers
-from app.memory.answers import AnswerFinder
-from app.memory.brief import Briefs
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
-from app.memory.coverage import OverviewService, TurnCoverage
-from app.memory.embedders import EmbedderDirectory, EmbedderSuggestions, choose_first_embedder
-from app.memory.explain import Explainer
 from app.memory.facts import FactService
 from app.memory.memory_writes import MemoryWriteService
-from app.memory.mentions import Mentions
-from app.memory.probes import ProbeQuestions
 from app.memory.profile import ProfileService
-from app.memory.recall import RecallService
-from app.memory.search import SearchService
+from app.memory.recall.answers import AnswerFinder
+from app.memory.recall.brief import Briefs
+from app.memory.recall.mentions import Mentions
+from app.memory.recall.service import RecallService
+from app.memory.search.coverage import OverviewService, TurnCoverage
+from app.memory.search.embedders import (
+    EmbedderDirectory,
+    EmbedderSuggestions,
+    choose_first_embedder,
+)
+from app.memory.search.explain import Explainer
+from app.memory.search.probes import ProbeQuestions
+from app.memory.search.service import SearchService
+from app.memory.search.spaces import SpaceService
+from app.memory.search.vector_search import VectorSearch
 from app.memory.secrets import ValueService
-from app.memory.spaces import SpaceService
 from app.memory.summaries import SummaryService
 from app.memory.topics.service import TopicService
-from app.memory.vector_search import VectorSearch
 from app.privacy import PrivacyService
 from app.providers.http.endpoint import check_ca_bundle, check_proxy_url
 from app.providers.pricing.prices import OwnPrices, PriceList
@@ -77,12 +81,12 @@ from app.storage.tables.conversations import Conversations
 from app.storage.tables.documents import Documents, DocumentTexts
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.facts import Facts
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
+from app.storage.tables.passages.vectors import Vectors
 from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.storage.tables.summaries import Summaries
-from app.storage.tables.vectors import Vectors
 from app.system.key_file import KeyFile
 from app.system.keys import KeyStore
 from app.system.lock import InstanceLock

@@ -24,7 +24,7 @@ from app.domain.turns import TurnMarkdown
 from app.domain.workers import WorkerName
 from app.language.extractive import MODEL
 from app.language.sentences import shorten_middle
-from app.memory.context_plan import (
+from app.memory.context.plan import (
     FULL_SHARE,
     LEFT_SHARE,
     PREPARED_SHARE,
@@ -34,7 +34,7 @@ from app.memory.context_plan import (
     kept_tokens,
     message_tokens,
 )
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, path_to
@@ -42,7 +42,7 @@ from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.workers.background_model import ModelClient
-from app.workers.prompts import Quoted, fill_prompt
+from app.workers.prompts_and_answers import Quoted, fill_prompt
 
 _log = logging.getLogger(__name__)
 _STOP_TIMEOUT_S = 3.0

@@ -12,12 +12,12 @@ from datetime import datetime
 from app.chat.planner import ExchangePlan
 from app.chat.sent_turns import SentTurn, SentTurns, first_sent
 from app.domain.conversations import Exchange, Message, Role
-from app.domain.facts import BY_USER
 from app.domain.ids import PassageId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
+from app.domain.records.facts import BY_USER
 from app.domain.turns import TurnMarkdown, turn_text
 from app.language.extractive import summarize_conversation
-from app.memory.context_plan import (
+from app.memory.context.plan import (
     FULL_SHARE,
     LEFT_SHARE,
     KeptTurns,
@@ -27,8 +27,8 @@ from app.memory.context_plan import (
     kept_tokens,
     message_tokens,
 )
-from app.memory.recalled_text import cut_lines
-from app.storage.engine.ids import now
+from app.memory.context.text import cut_lines
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.memories import CoreMemory

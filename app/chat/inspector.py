@@ -19,12 +19,12 @@ from app.domain.recall import (
     StoredPrompt,
     Verdict,
 )
-from app.memory.recalled_text import cited_items
+from app.memory.context.text import cited_items
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, path_to
-from app.storage.tables.passage_texts import PassagePlace
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
+from app.storage.tables.passages.texts import PassagePlace
 from app.storage.tables.prompts import Feedback, Prompts
 
 _OF_TURNS = (PassageKind.TURN, PassageKind.EXCHANGE_SUMMARY)

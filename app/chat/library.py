@@ -30,10 +30,10 @@ from app.domain.conversations import (
 )
 from app.domain.errors import InvalidInput, KnownError, NotFound
 from app.domain.ids import ConversationId, ExchangeId, new_uid
-from app.domain.presets import Preset
+from app.domain.records.presets import Preset
 from app.domain.text import clean, one_line
 from app.domain.turns import turn_passage
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.conversations import Conversations

@@ -14,9 +14,9 @@ from app.chat.request_builder import RequestBuilder
 from app.domain.chat import ModelRef, UsageReported
 from app.domain.conversations import Block, Message, Role, Text
 from app.domain.ids import ConversationId, MessageId
-from app.domain.presets import Preset
-from app.memory.context_plan import message_tokens
-from app.storage.engine.ids import now
+from app.domain.records.presets import Preset
+from app.memory.context.plan import message_tokens
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.settings import Settings

@@ -13,7 +13,7 @@ from typing import Protocol
 from app.domain.chat import ListedModel, ModelRef, StoredProvider, UsageReported
 from app.domain.errors import ContextTooLong, InvalidInput, KnownError, ModelNotFound, NotFound
 from app.domain.ports import ChatModel
-from app.domain.presets import ModelOptions
+from app.domain.records.presets import ModelOptions
 from app.providers.configuration import ProviderConfig
 from app.providers.http.json_fields import json_object
 from app.providers.pricing.prices import OwnPrices, PriceList

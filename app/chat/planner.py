@@ -44,12 +44,12 @@ from app.domain.text import clean, one_line
 from app.domain.translation import tr
 from app.domain.turns import is_reply
 from app.language.titles import TITLE_LIMIT_CHARS, first_words
-from app.storage.engine.ids import IdAllocator, now
+from app.storage.engine.stamps import IdAllocator, now
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 
 _UNTITLED = "New conversation"

@@ -10,7 +10,13 @@ from app.domain.changes import Change, PresetPut, PresetRemoved, SettingPut
 from app.domain.conversations import Conversation
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import new_uid
-from app.domain.presets import BUILT_IN_PRESET, Preset, free_name, one_line_name, preset_problem
+from app.domain.records.presets import (
+    BUILT_IN_PRESET,
+    Preset,
+    free_name,
+    one_line_name,
+    preset_problem,
+)
 from app.domain.text import clean
 from app.storage.engine.store import Store
 from app.storage.tables.projects import stored_presets

@@ -13,8 +13,8 @@ from app.domain.changes import ConversationEdited, ProjectPut, ProjectRemoved
 from app.domain.conversations import Conversation
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId, new_uid
-from app.domain.presets import one_line_name
-from app.domain.projects import Project, project_problem
+from app.domain.records.presets import one_line_name
+from app.domain.records.projects import Project, project_problem
 from app.domain.text import clean
 from app.memory.topics.service import TopicService
 from app.storage.engine.store import Store
@@ -25,7 +25,7 @@ from app.storage.tables.projects import (
     stored_projects,
 )
 from app.storage.tables.settings import Settings
-from app.transfer.importers.agent_logs import FOLDER_SOURCES, SUBAGENT_TAG
+from app.transfer.importers.parsing.blocks import FOLDER_SOURCES, SUBAGENT_TAG
 
 
 class Projects:

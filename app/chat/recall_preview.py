@@ -27,11 +27,11 @@ from app.domain.recall import (
 from app.domain.settings_schema import SettingValue
 from app.domain.text import clean
 from app.domain.translation import tr_noop
-from app.memory.narrowing import narrowed
-from app.memory.recall_items import prompt_position
+from app.memory.context.items import prompt_position
+from app.memory.context.narrowing import narrowed
 from app.providers.vendors.recall import RECALL
 from app.storage.engine.store import Store
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import OverriddenSettings, Settings, SettingValues
 

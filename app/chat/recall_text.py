@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from app.chat.inspector import LastRecall
 from app.chat.recall_preview import Preview
-from app.domain.documents import FileState
 from app.domain.links import document_link, link_to
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails, RecallLayer
+from app.domain.records.documents import FileState
 from app.domain.text import escape_markdown, one_line, translate_lines
 
 _TEXT_CHARS = 80

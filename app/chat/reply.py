@@ -29,7 +29,7 @@ from app.domain.translation import tr
 from app.providers.partial_reply import PartialReply
 from app.providers.pricing.usage import UsageEstimator
 from app.providers.vendors.recall import RECALL
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.spending import CHAT
 

@@ -2,7 +2,7 @@
 
 A request is the system part, the history as it was sent before (`history`), and the new turn: its
 block with the date and what `context_fetcher` recalled, then the user's words.
-`app.memory.context_plan` sets the budgets. Tool rounds append to the request.
+`app.memory.context.plan` sets the budgets. Tool rounds append to the request.
 Images are the files that a model gets, within what servers accept.
 """
 
@@ -23,8 +23,6 @@ from app.domain.chat import NO_IMAGES, ChatRequest, ModelRef, ToolSchema
 from app.domain.conversations import Conversation, Image, Message, Role
 from app.domain.errors import KnownError
 from app.domain.ids import ExchangeId, MessageId
-from app.domain.presets import Preset
-from app.domain.profile import ProfileLine
 from app.domain.recall import (
     PlanPart,
     PlanPartKind,
@@ -36,8 +34,10 @@ from app.domain.recall import (
     StoredPrompt,
     is_recall_on,
 )
+from app.domain.records.presets import Preset
+from app.domain.records.profile import ProfileLine
 from app.domain.translation import local_moment, tr_noop
-from app.memory.context_plan import (
+from app.memory.context.plan import (
     ContextPlan,
     PromptInput,
     compaction_tokens,
@@ -49,7 +49,7 @@ from app.memory.context_plan import (
     system_text,
 )
 from app.providers.vendors.recall import RECALL
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.settings import Settings, SettingValues
 

@@ -30,12 +30,12 @@ from app.domain.errors import (
     TimedOut,
     Unreachable,
 )
-from app.domain.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Outcome, Routine, RoutineRun
 from app.domain.translation import in_english, month_start
 from app.domain.workers import WorkerName
 from app.providers.registry import ProviderRegistry
 from app.providers.vendors.recall import RECALL
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.routines import RoutineRows

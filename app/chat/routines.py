@@ -18,8 +18,8 @@ from app.domain.changes import RoutinePut, RoutineRemoved
 from app.domain.chat import UsageReported
 from app.domain.errors import ConsentMissing, InvalidInput, NotFound
 from app.domain.ids import new_uid
-from app.domain.presets import one_line_name
-from app.domain.routines import (
+from app.domain.records.presets import one_line_name
+from app.domain.records.routines import (
     FAILURES_NOTICED,
     Outcome,
     Routine,
@@ -31,7 +31,7 @@ from app.domain.text import clean, translate_lines
 from app.domain.translation import format_moment, format_price, model_label, tr, trn
 from app.language.schedules import due_times, read_schedule
 from app.providers.pricing.usage import estimated_tokens
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.projects import stored_projects

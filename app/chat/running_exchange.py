@@ -62,10 +62,10 @@ from app.domain.ports import ChatModel
 from app.domain.recall import StoredPrompt
 from app.domain.translation import in_english
 from app.domain.turns import turn_passage
-from app.memory.context_plan import WINDOW_SHARE
+from app.memory.context.plan import WINDOW_SHARE
 from app.providers.http.error_classification import reply_tokens_after
 from app.providers.partial_reply import PartialReply
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import CHAT

@@ -16,7 +16,7 @@ from app.domain.conversations import (
 )
 from app.domain.ids import MessageId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
-from app.memory.context_plan import compaction_block, recalled_block, system_text
+from app.memory.context.plan import compaction_block, recalled_block, system_text
 
 _CONTEXT_LINES = 1
 _MOST_LINES = 6_000  # of both together: beyond it, comparing takes seconds

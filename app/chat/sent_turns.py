@@ -19,7 +19,7 @@ from app.domain.conversations import FORGOTTEN, Exchange, Forgotten, Message, Ro
 from app.domain.ids import ExchangeId, MessageId, PassageId
 from app.domain.recall import PAST_KINDS, PlanPart, PlanPartKind, PromptPiece, StoredPrompt
 from app.domain.settings_schema import SETTINGS
-from app.memory.context_plan import compaction_block, message_tokens, recalled_block
+from app.memory.context.plan import compaction_block, message_tokens, recalled_block
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.prompts import Feedback, Prompts

@@ -24,9 +24,9 @@ from app.domain.recall import (
     SegmentContext,
 )
 from app.language.analyzer import surface_words_of
-from app.memory.mentions import Mention, Mentions
-from app.memory.recall_items import NOT_THIS_TIME
-from app.memory.recalled_text import best_of_summary, best_sentence
+from app.memory.context.items import NOT_THIS_TIME
+from app.memory.context.text import best_of_summary, best_sentence
+from app.memory.recall.mentions import Mention, Mentions
 from app.storage.engine.store import Store
 from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import Settings

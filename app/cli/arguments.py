@@ -7,10 +7,10 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from app.domain.errors import InvalidInput
-from app.domain.facts import FactCategory
 from app.domain.passages import PassageKind
-from app.domain.presets import Effort
-from app.domain.projects import RecallRule
+from app.domain.records.facts import FactCategory
+from app.domain.records.presets import Effort
+from app.domain.records.projects import RecallRule
 from app.domain.text import clean, parse_whole_number
 from app.domain.workers import WorkerName
 from app.providers.vendors import vendors

@@ -7,8 +7,8 @@ from app.commands.command import Command, CommandCall, Form, Outcome, wrong_form
 from app.commands.workers import confirm_regeneration
 from app.domain.ids import MessageId
 from app.domain.links import link_to
+from app.domain.records.topics import Topic, TopicConversation
 from app.domain.text import escape_markdown, one_line, parse_whole_number
-from app.domain.topics import Topic, TopicConversation
 from app.domain.translation import format_day, format_number, tr, trn
 from app.memory.facts import FactService, parse_fact_id
 from app.memory.secrets import SecretPlace, ValueService, places_text, secret_places

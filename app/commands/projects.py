@@ -15,8 +15,8 @@ from app.commands.command import (
     wrong_form,
 )
 from app.domain.errors import InvalidInput
-from app.domain.presets import Preset, options_text
-from app.domain.projects import NO_PROJECT, Project, RecallRule
+from app.domain.records.presets import Preset, options_text
+from app.domain.records.projects import NO_PROJECT, Project, RecallRule
 from app.domain.text import escape_markdown
 from app.domain.translation import tr
 

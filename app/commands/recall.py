@@ -12,7 +12,7 @@ from app.domain.recall import Verdict
 from app.domain.settings_schema import SETTINGS, Setting, SettingPage, setting_for
 from app.domain.text import escape_markdown
 from app.domain.translation import format_number, format_percent, tr
-from app.memory.coverage import OverviewService
+from app.memory.search.coverage import OverviewService
 from app.storage.tables.settings import Settings
 
 _FORMS = (

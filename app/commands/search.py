@@ -21,9 +21,9 @@ from app.domain.text import escape_markdown, one_line
 from app.domain.translation import format_percent, tr
 from app.index.query import parse_query
 from app.index.text_sync import TextIndexSync
-from app.memory.boundaries import Boundary
-from app.memory.brief import Briefs
-from app.memory.search import SearchService
+from app.memory.recall.brief import Briefs
+from app.memory.search.scope import Boundary
+from app.memory.search.service import SearchService
 
 NOTHING_FOUND = "Nothing was found. Try other or fewer words."
 _LIMIT = 10

@@ -15,13 +15,13 @@ from app.commands.command import (
 )
 from app.domain.links import link_to
 from app.domain.passages import PassageKind
-from app.domain.routines import RoutineRun
+from app.domain.records.routines import RoutineRun
 from app.domain.text import escape_markdown
 from app.domain.translation import format_moment, format_percent, tr
 from app.domain.workers import WorkerName, WorkerStatus
 from app.language.schedules import schedule_text
-from app.memory.coverage import OverviewService
-from app.memory.embedders import EmbedderDirectory
+from app.memory.search.coverage import OverviewService
+from app.memory.search.embedders import EmbedderDirectory
 from app.workers.board import WorkerBoard
 from app.workers.regeneration import EmbeddingRegeneration, ModelRegeneration, SummaryRegeneration
 from app.workers.status_text import worker_text

@@ -12,15 +12,15 @@ from datetime import datetime
 from typing import ClassVar
 
 from app.domain.conversations import Conversation, Exchange, File, Message, TitleOrigin
-from app.domain.facts import Fact, Memory, MemoryWrite
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage
-from app.domain.presets import Preset
-from app.domain.profile import Profile, ProfileReview
-from app.domain.projects import Project
 from app.domain.recall import StoredPrompt, Verdict
-from app.domain.routines import Routine, RoutineRun
-from app.domain.topics import TopicChoice
+from app.domain.records.facts import Fact, Memory, MemoryWrite
+from app.domain.records.presets import Preset
+from app.domain.records.profile import Profile, ProfileReview
+from app.domain.records.projects import Project
+from app.domain.records.routines import Routine, RoutineRun
+from app.domain.records.topics import TopicChoice
 
 
 class Change:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from app.domain.conversations import ANY_RECALL, Message, RawReply, RecallChoice, ToolResult
-from app.domain.presets import Effort
+from app.domain.records.presets import Effort
 
 UNKNOWN_WINDOW_TOKENS = 8_192  # counted for a model whose context window is not known
 

@@ -1,6 +1,6 @@
 """Identifiers: integer ids for the user and for models, and UUIDv7 uids to merge two libraries.
 
-`app.storage.engine.ids` allocates the integers.
+`app.storage.engine.stamps` allocates the integers.
 """
 
 import hashlib

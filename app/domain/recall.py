@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import Any, Self
 
 from app.domain.conversations import Conversation
-from app.domain.documents import FileState
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
+from app.domain.records.documents import FileState
 from app.domain.settings_schema import SETTINGS, SettingValue
 
 

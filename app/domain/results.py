@@ -1,7 +1,7 @@
 """Search results: their fields, and what of them each front end shows.
 
 The sidebar, `commonplace search`, `/search`, `--json` and the tools all take their fields from here. A new
-field needs a line in `SearchResult`, its value in `app.memory.results`, and a line in each of `as_document`,
+field needs a line in `SearchResult`, its value in `app.memory.search.results`, and a line in each of `as_document`,
 `as_tool_entry` and `details` that should show it.
 """
 

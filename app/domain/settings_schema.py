@@ -12,8 +12,8 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from app.domain.errors import InvalidSetting
-from app.domain.presets import DEFAULT_PRESET
-from app.domain.sources import SOURCES
+from app.domain.records.presets import DEFAULT_PRESET
+from app.domain.records.sources import SOURCES
 from app.domain.translation import LANGUAGES, format_number, tr
 from app.domain.workers import WORKERS
 

@@ -19,11 +19,11 @@ from app.domain.conversations import (
     TitleOrigin,
     Usage,
 )
-from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId
-from app.domain.presets import Preset
-from app.domain.projects import Project
-from app.domain.routines import Routine
+from app.domain.records.facts import FactCategory
+from app.domain.records.presets import Preset
+from app.domain.records.projects import Project
+from app.domain.records.routines import Routine
 
 
 @dataclass(frozen=True, slots=True)

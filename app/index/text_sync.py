@@ -15,8 +15,8 @@ from app.domain.passages import PassageText
 from app.index.follower import Follower, IsCancelled
 from app.index.text_index import TantivyTextIndex
 from app.storage.engine.store import Store
-from app.storage.tables.passage_texts import PassageTexts
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
+from app.storage.tables.passages.texts import PassageTexts
 
 _log = logging.getLogger(__name__)
 _BATCH = 500

@@ -21,9 +21,9 @@ from app.index.id_set import IdSet, Int64
 from app.index.token_index import TokenIndex, TokenizedPassage, stamp_of
 from app.storage.engine.errors import from_os_error
 from app.storage.engine.store import Store
-from app.storage.tables.passages import Passages
-from app.storage.tables.vector_rows import EmbeddingCandidate
-from app.storage.tables.vectors import Vectors
+from app.storage.tables.passages.queries import Passages
+from app.storage.tables.passages.vector_rows import EmbeddingCandidate
+from app.storage.tables.passages.vectors import Vectors
 
 _log = logging.getLogger(__name__)
 _BATCH = 5_000

@@ -19,9 +19,9 @@ from app.domain.passages import Space
 from app.index.follower import Follower, IsCancelled
 from app.index.vector_index import ExactVectorIndex
 from app.storage.engine.store import Store
-from app.storage.tables.passages import Passages
-from app.storage.tables.vector_rows import LoadedRows
-from app.storage.tables.vectors import Vectors
+from app.storage.tables.passages.queries import Passages
+from app.storage.tables.passages.vector_rows import LoadedRows
+from app.storage.tables.passages.vectors import Vectors
 
 _log = logging.getLogger(__name__)
 _BATCH = 5_000

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.domain.documents import Chunk
+from app.domain.records.documents import Chunk
 
 TARGET_CHARS = 1_000  # some 250 tokens: about what the built-in embedder reads of a text
 MOST_CHARS = 1_500

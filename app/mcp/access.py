@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from app.domain.errors import KnownError
 from app.domain.text import clean, one_line
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.tables.settings import Settings
 from app.system.paths import DataPaths
 

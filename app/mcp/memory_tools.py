@@ -19,17 +19,17 @@ from app.domain.passages import PassageKind
 from app.domain.results import SearchResult
 from app.language.secrets import masked
 from app.mcp.access import McpAccess
-from app.memory.answers import AnswerFinder
-from app.memory.brief import MAX_TOKENS, MIN_TOKENS, Briefs
 from app.memory.core_memory import ArchivalMemoryService
-from app.memory.search import SearchService
+from app.memory.recall.answers import AnswerFinder
+from app.memory.recall.brief import MAX_TOKENS, MIN_TOKENS, Briefs
+from app.memory.search.service import SearchService
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, shown_path
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.projects import folders_without_project, stored_projects
 from app.storage.tables.settings import Settings
-from app.transfer.importers.agent_logs import FOLDER_SOURCES, SUBAGENT_TAG
+from app.transfer.importers.parsing.blocks import FOLDER_SOURCES, SUBAGENT_TAG
 
 MISS = "Nothing was found. Other words may find more."
 _READ = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)

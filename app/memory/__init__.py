@@ -1,17 +1,11 @@
-"""Search, recall, context plans, facts, summaries, profile, core and archival memory.
+"""Services on what the program remembers: search, recall, facts, summaries, the profile, topics.
 
-search            queries to results; `results` merges kinds and formats, `explain` and `probes`
-                  explain rankings
-vector_search     the answering embedder; `query_vectors` embeds questions, `space_measurements`
-                  measures spaces, `embedders` and `spaces` select the embedder
-recall            what answers a question; `recall_search` ranks, `recall_selection` selects for a
-                  prompt (`recall_items`), `recalled_text` formats it, `context_plan` budgets the
-                  prompt; `named_recall` finds what is asked for by name
-facts             user operations on facts; also `summaries`, `core_memory`
-profile           the lines about the user in every prompt, and decisions about what is proposed for
-                  them; `profile_lines` makes lines from facts
-answers           the sentences that answer; also `brief`, `mentions` and `starter_questions`
-boundaries        what projects keep to themselves, and what a search covers
+search            queries to results, by words and by meaning, within the limits of projects
+recall            what answers a question: turns, conversations, facts, documents
+context           the prompt: which recalled items it contains, within a budget of tokens
+topics            conversations grouped by their vectors
+facts, summaries  what the user does with them; also `core_memory`, with archival memory, and
+                  `memory_writes`: what models wrote there; `user_texts` checks texts
+profile           the lines about the user in every prompt; `profile_lines` makes them from facts
 secrets           keys and passwords in the library, and how they are forgotten
-coverage          whether turns are searchable; totals of memory
 """

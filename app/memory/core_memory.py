@@ -8,14 +8,14 @@ from app.domain.change_set import ChangeSet
 from app.domain.changes import Change, CoreMemoryPut, MemoryPut, PassagesPut
 from app.domain.deletions import CoreMemoryForgotten, MemoryForgotten
 from app.domain.errors import InvalidInput
-from app.domain.facts import BY_USER, Memory
 from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.passages import PassageKind
+from app.domain.records.facts import BY_USER, Memory
 from app.domain.text import clean
 from app.domain.turns import estimate_tokens, text_passage
 from app.memory.user_texts import checked_text, later_than, version_at
 from app.storage.deletion.forget import remains_of_files
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.memories import ArchivalMemories, CoreMemory, CoreMemoryText, KnownMemory
 from app.storage.tables.projects import bounded_projects

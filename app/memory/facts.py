@@ -15,18 +15,18 @@ from itertools import zip_longest
 from app.domain.changes import Change, FactPut, PassagesPut
 from app.domain.deletions import FactForgotten
 from app.domain.errors import IndexUnavailable, InvalidInput
-from app.domain.facts import BY_USER, Fact, FactCategory, FactVersion
 from app.domain.ids import MessageId, PassageId, new_uid
 from app.domain.passages import PassageKind
+from app.domain.records.facts import BY_USER, Fact, FactCategory, FactVersion
 from app.domain.text import content_hash, is_mostly_latin, parse_whole_number
 from app.language.languages import FUNCTION_WORDS
 from app.language.sentences import content_terms, unspaced_runs
 from app.language.statements.patterns import LANGUAGES, patterns_of
-from app.memory.boundaries import Boundary
-from app.memory.search import SearchService
+from app.memory.search.scope import Boundary
+from app.memory.search.service import SearchService
 from app.memory.user_texts import checked_text, later_than, version_at
 from app.storage.deletion.forget import remains_of_files
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts, KnownFact, fact_changes
 

@@ -21,10 +21,10 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.errors import InvalidInput
-from app.domain.facts import Memory, MemoryWrite, WriteState
 from app.domain.ids import ExchangeId, new_uid
+from app.domain.records.facts import Memory, MemoryWrite, WriteState
 from app.memory.core_memory import ArchivalMemoryService, CoreMemoryService
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.memories import MemoryWrites

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from app.domain.changes import Change, ProfileLinesRejected, ProfilePut, ProfileReviewPut
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.facts import BY_IMPORT, BY_USER, Fact
-from app.domain.profile import (
+from app.domain.records.facts import BY_IMPORT, BY_USER, Fact
+from app.domain.records.profile import (
     Profile,
     ProfileDiff,
     ProfileLine,
@@ -26,7 +26,7 @@ from app.domain.profile import (
 from app.domain.text import content_hash
 from app.memory.profile_lines import LASTING, ProfileBasis, lines_of_text
 from app.memory.user_texts import later_than, version_at
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.facts import Facts
 from app.storage.tables.profile import ProfileRows

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 
-from app.domain.facts import Fact, FactCategory
-from app.domain.profile import (
+from app.domain.records.facts import Fact, FactCategory
+from app.domain.records.profile import (
     LINE_LIMIT_CHARS,
     FactSource,
     ProfileDiff,

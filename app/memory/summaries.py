@@ -8,14 +8,14 @@ from datetime import datetime
 from enum import StrEnum
 
 from app.domain.errors import InvalidInput
-from app.domain.facts import BY_USER
-from app.domain.summaries import SummarySource, SummaryText, summary_changes
+from app.domain.records.facts import BY_USER
+from app.domain.records.summaries import SummarySource, SummaryText, summary_changes
 from app.memory.user_texts import checked_text, later_than, version_at
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.summaries import Summaries, Summary
 from app.storage.work.summary_work import SummaryWork
 

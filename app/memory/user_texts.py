@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.text import clean
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 
 
 class _Version(Protocol):

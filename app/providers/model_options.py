@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from app.domain.chat import ChatRequest
-from app.domain.presets import Effort, ModelOptions
+from app.domain.records.presets import Effort, ModelOptions
 
 _LEVELS = tuple(Effort)
 

@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 
 from app.domain.errors import KeyMissing, KnownError, NotFound
-from app.domain.presets import ModelOptions
+from app.domain.records.presets import ModelOptions
 from app.domain.translation import tr_noop
 from app.providers.configuration import ProviderConfig, title_of
 from app.providers.http.endpoint import ENTER_KEY, Endpoint, Network, TimeLimits

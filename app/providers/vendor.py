@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from re import Pattern
 
-from app.domain.presets import ModelOptions
+from app.domain.records.presets import ModelOptions
 from app.providers.http.base_url import BaseUrl
 from app.providers.http.connection import Sdk
 from app.providers.model_options import compatible_options

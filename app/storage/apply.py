@@ -46,13 +46,13 @@ from app.storage.tables.fact_visibility import (
 )
 from app.storage.tables.forgotten import FORGOTTEN_UIDS, keep_uids, keep_uids_of_conversations
 from app.storage.tables.memories import MEMORIES, delete_wordings
-from app.storage.tables.passage_rows import PASSAGES
+from app.storage.tables.passages.rows import PASSAGES
+from app.storage.tables.passages.spaces import SPACES
 from app.storage.tables.profile import PROFILES, drop_unsupported_lines
 from app.storage.tables.projects import PRESETS, PROJECTS
 from app.storage.tables.prompts import PROMPTS
 from app.storage.tables.routines import ROUTINES
 from app.storage.tables.settings import PROBES, SETTINGS_TABLES
-from app.storage.tables.spaces import SPACES
 from app.storage.tables.spending import SPENDING
 from app.storage.tables.summaries import SUMMARIES
 from app.storage.tables.topics import TOPICS, clear_topic_names

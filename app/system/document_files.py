@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.domain.attachments import decoded_text, is_text, media_type_of
-from app.domain.documents import Chunk, DocumentText, FileState, ListedDocument
 from app.domain.errors import Cancelled
+from app.domain.records.documents import Chunk, DocumentText, FileState, ListedDocument
 from app.domain.text import clean
 from app.domain.translation import format_size
 from app.language.document_chunks import chunks_of, rejoined

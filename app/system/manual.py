@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zlib import crc32
 
-from app.domain.documents import ListedDocument, manual_page
 from app.domain.errors import ManualPageUnreadable, ManualUnavailable
+from app.domain.records.documents import ListedDocument, manual_page
 from app.domain.text import clean, one_line
 from app.system.process import LimitExceeded, ProcessLimits, run_captured
 

@@ -8,7 +8,7 @@ from app.domain.changes import Change, ConversationEdited, OriginsAdded, TagsCha
 from app.domain.conversations import OWN_SOURCE, Conversation, TitleOrigin
 from app.domain.ids import ConversationId, MessageId, derived_uid, milliseconds
 from app.domain.transfer import ImportedConversation, ImportedMessage
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges

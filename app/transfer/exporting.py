@@ -29,7 +29,7 @@ from app.domain.ids import new_uid
 from app.domain.text import one_line
 from app.domain.transfer import ExportReport, PortableSummary
 from app.language.secrets import masked
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import hashes_in, names_of
 from app.storage.tables.conversations import Conversations, ListFilter
@@ -37,11 +37,11 @@ from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.portable_reads import portable_origins
 from app.storage.tables.summaries import Summaries, Summary
 from app.system.paths import refuse_data_directory
-from app.transfer.derived import portable_presets, portable_profile
 from app.transfer.facts import portable_facts
 from app.transfer.files_beside import write_files_beside
 from app.transfer.json_format import Exported, ExportHead, write_json
 from app.transfer.library import portable_library
+from app.transfer.library_parts import portable_presets, portable_profile
 from app.transfer.turns import portable_turns
 
 _SPEAKERS = {

@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from app.domain.changes import Change, FactPut
-from app.domain.facts import BY_IMPORT, Fact, FactCategory, FactVersion
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, derived_uid
+from app.domain.records.facts import BY_IMPORT, Fact, FactCategory, FactVersion
 from app.domain.text import content_hash
 from app.domain.transfer import ImportedConversation, PortableFact, PortableFactVersion
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from app.domain.attachments import files_of
 from app.domain.conversations import Block, File, Message, Role, Text, Thinking
 from app.domain.ids import MessageId
-from app.domain.sources import SourceName
+from app.domain.records.sources import SourceName
 from app.domain.transfer import ImportedConversation, ImportedMessage
 
 _SOURCES = frozenset(SourceName)

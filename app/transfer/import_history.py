@@ -14,7 +14,7 @@ from app.domain.conversations import Conversation
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId, MessageId
 from app.storage.deletion.forget import remove_added
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges

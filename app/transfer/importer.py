@@ -36,9 +36,8 @@ from app.language.titles import first_words
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
 from app.storage.tables.forgotten import forgotten_uids
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.summaries import Summaries
-from app.transfer.derived import imported_summary_changes, known_uids
 from app.transfer.existing import (
     ConversationKey,
     ExistingConversation,
@@ -55,6 +54,7 @@ from app.transfer.existing import (
     visible_leaf,
 )
 from app.transfer.growth import addition_to, has_grown, may_grow
+from app.transfer.library_parts import imported_summary_changes, known_uids
 from app.transfer.turns import imported_exchanges, imported_extractions, with_records
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from app.domain.errors import Cancelled, ImportRefused, NotFound
 from app.domain.ids import ConversationId, MessageId
-from app.domain.presets import Preset
+from app.domain.records.presets import Preset
 from app.domain.transfer import (
     AddedConversation,
     ImportedConversation,
@@ -26,7 +26,6 @@ from app.storage.engine.store import Store
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.safety.backup import back_up_first
 from app.storage.tables.conversations import Conversations
-from app.transfer.derived import import_presets, propose_profile
 from app.transfer.existing import ConversationKey, key_of
 from app.transfer.facts import FactImporter, new_statements
 from app.transfer.files_beside import FilesBeside, with_files
@@ -34,6 +33,7 @@ from app.transfer.import_history import ImportHistory
 from app.transfer.importer import ConversationImporter, ImportCounts, PendingImport
 from app.transfer.importers import read_export
 from app.transfer.library import import_library
+from app.transfer.library_parts import import_presets, propose_profile
 
 _BATCH_CONVERSATIONS = 64
 _BATCH_MESSAGES = 3_000

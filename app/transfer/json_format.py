@@ -25,7 +25,7 @@ from app.domain.conversations import (
     ToolResult,
     Usage,
 )
-from app.domain.presets import Preset
+from app.domain.records.presets import Preset
 from app.domain.transfer import (
     PortableExtraction,
     PortableFact,

@@ -21,12 +21,12 @@ from app.domain.changes import (
     SpendAdded,
 )
 from app.domain.errors import InvalidSetting
-from app.domain.facts import Memory
 from app.domain.ids import ExchangeId
 from app.domain.passages import Passage, PassageKind
-from app.domain.presets import free_name
-from app.domain.projects import Project, project_problem
-from app.domain.routines import Routine, routine_problem
+from app.domain.records.facts import Memory
+from app.domain.records.presets import free_name
+from app.domain.records.projects import Project, project_problem
+from app.domain.records.routines import Routine, routine_problem
 from app.domain.settings_schema import SETTINGS
 from app.domain.text import content_hash
 from app.domain.transfer import PortableLibrary, PortableMemory, PortableSpend
@@ -40,7 +40,7 @@ from app.storage.tables.projects import stored_projects
 from app.storage.tables.routines import RoutineRows
 from app.storage.tables.settings import PROBES, Settings
 from app.storage.work.queue import FACTS, SUMMARIES
-from app.transfer.derived import import_topics, portable_topics
+from app.transfer.library_parts import import_topics, portable_topics
 
 _ALL = 1_000_000
 _OF_THIS_LIBRARY = frozenset(

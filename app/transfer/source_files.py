@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from app.domain.sources import SOURCES, SourceName, SourcePlace, SourceSpec
+from app.domain.records.sources import SOURCES, SourceName, SourcePlace, SourceSpec
 from app.domain.transfer import ImportedConversation
 from app.system.paths import DataPaths
 from app.transfer.importers import read_export

@@ -24,7 +24,7 @@ from app.domain.chat import (
 from app.domain.conversations import Message, Role, Text
 from app.domain.errors import ContextTooLong, KnownError, NotFound, StorageError
 from app.domain.ids import ConversationId, MessageId
-from app.domain.presets import Effort
+from app.domain.records.presets import Effort
 from app.domain.text import clean
 from app.domain.workers import WorkerName
 from app.providers.configuration import ProviderConfig
@@ -35,11 +35,18 @@ from app.providers.pricing.usage import UsageEstimator
 from app.providers.registry import OpenProviders, ProviderRegistry
 from app.providers.remote_provider import RemoteProvider
 from app.providers.windows import ModelWindows
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
-from app.workers.job import Blocked, IsCancelled
-from app.workers.prompts import Prompt, Schema, find_object, strict, with_json_reminder, with_schema
+from app.workers.job_interface import Blocked, IsCancelled
+from app.workers.prompts_and_answers import (
+    Prompt,
+    Schema,
+    find_object,
+    strict,
+    with_json_reminder,
+    with_schema,
+)
 from app.workers.spend_limits import MaxUsage, Reservation, SpendLimits, may_be_paid
 
 _log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from app.storage.tables.attempts import Attempts, FailedItems
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.workers.background_model import MODEL_KEYS, ModelClient
-from app.workers.job import ActiveEmbedder, Clock, Job, OpenConversation, UiPriority
+from app.workers.job_interface import ActiveEmbedder, Clock, Job, OpenConversation, UiPriority
 from app.workers.jobs import JobParts, build_jobs, embedding_pipeline
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from app.workers.jobs.part_reader import READERS, NearestFacts, PartReader

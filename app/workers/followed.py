@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.domain.deletions import DocumentsForgotten
-from app.domain.documents import AddedPath, DocumentStatus, ListedDocument
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.passages import PassageKind
-from app.domain.sources import SOURCES, SourceName, SourceState
+from app.domain.records.documents import AddedPath, DocumentStatus, ListedDocument
+from app.domain.records.sources import SOURCES, SourceName, SourceState
 from app.domain.translation import trn
 from app.storage.deletion.forget import remains_of_files
 from app.storage.engine.store import Store

@@ -16,7 +16,7 @@ from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatu
 from app.storage.tables.attempts import Attempts
 from app.system.logs import format_traceback
 from app.workers.background_model import MODEL_KEYS, AnswerTooLong, UnusableAnswer
-from app.workers.job import Blocked, Clock, Item, Job, Result
+from app.workers.job_interface import Blocked, Clock, Item, Job, Result
 from app.workers.progress import Progress
 from app.workers.retries import (
     Backoff,

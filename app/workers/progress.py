@@ -8,7 +8,7 @@ from datetime import datetime
 from app.domain.changes import SpendAdded
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
 from app.storage.work.queue import Tally
-from app.workers.job import Clock, Saved
+from app.workers.job_interface import Clock, Saved
 
 _WINDOW_S = 60.0
 _MIN_SAVES = 2

@@ -11,7 +11,7 @@ from app.domain.errors import InvalidInput, NotFound
 from app.domain.passages import PassageKind
 from app.domain.translation import format_estimate, format_number, tr, trn
 from app.domain.workers import WorkerName
-from app.memory.embedders import EmbedderDirectory
+from app.memory.search.embedders import EmbedderDirectory
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork

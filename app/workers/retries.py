@@ -28,7 +28,7 @@ from app.domain.errors import (
 from app.domain.workers import WorkerName, WorkerState
 from app.storage.tables.attempts import Attempts
 from app.system.logs import format_traceback
-from app.workers.job import Blocked, Clock, Item
+from app.workers.job_interface import Blocked, Clock, Item
 
 Jitter = Callable[[float], float]
 

@@ -13,11 +13,11 @@ from app.domain.changes import SpendAdded, SpendReleased, SpendReserved
 from app.domain.errors import Cancelled, ConnectionLost, KnownError, StorageError, TimedOut
 from app.domain.ids import new_uid
 from app.domain.translation import day_start, month_start, next_day, next_month, tr_noop
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
-from app.workers.job import Blocked
+from app.workers.job_interface import Blocked
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 900.0  # notices midnight after a suspend by then

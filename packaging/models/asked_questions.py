@@ -25,8 +25,8 @@ from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import Ranked, rank
 from app.index.relevance import RankingInput, lacks, signals
 from app.language.languages import is_english
-from app.memory.boundaries import SearchScope
-from app.memory.embedders import MULTILINGUAL
+from app.memory.search.embedders import MULTILINGUAL
+from app.memory.search.scope import SearchScope
 from tests.bench.evaluation import (
     Evaluation,
     Question,

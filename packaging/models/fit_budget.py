@@ -32,9 +32,9 @@ import numpy.typing as npt
 
 from app.domain.ids import ConversationId
 from app.domain.recall import RecallSettings
-from app.memory.recall_items import SelectionContext
-from app.memory.recall_selection import select_within
-from app.memory.token_budget import RecallRoom, best_relevance, share_of
+from app.memory.context.items import SelectionContext
+from app.memory.context.selection import select_within
+from app.memory.context.token_budget import RecallRoom, best_relevance, share_of
 from tests.bench.evaluation import Evaluation, read_evaluation, renamed
 from tests.bench.recall import evidence_of, injected, library, retrieved
 from tests.bench.shared.measuring import options

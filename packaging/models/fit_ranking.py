@@ -40,8 +40,8 @@ from app.index.id_set import IdSet
 from app.index.query import MAX_CHARS, sentence_query
 from app.index.ranking import FEATURES, features, talk_share
 from app.index.relevance import RankingInput
-from app.memory.boundaries import SearchScope
-from app.memory.embedders import MULTILINGUAL
+from app.memory.search.embedders import MULTILINGUAL
+from app.memory.search.scope import SearchScope
 from tests.bench.evaluation import (
     Evaluation,
     Question,

@@ -33,8 +33,16 @@ from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.system.keys import KeyStore
 from app.workers.background_model import CONSENTS, Answer, BackgroundModel, UnusableAnswer
-from app.workers.job import Blocked
-from app.workers.prompts import Prompt, Quoted, Schema, fill_prompt, find_object, fits, with_schema
+from app.workers.job_interface import Blocked
+from app.workers.prompts_and_answers import (
+    Prompt,
+    Quoted,
+    Schema,
+    fill_prompt,
+    find_object,
+    fits,
+    with_schema,
+)
 from tests.fakes.jobs import count_rows
 from tests.fakes.loopback import Loopback, Seen
 from tests.fakes.loopback_script import Step, error, finish, hang_up, stall, text, thinking, usage

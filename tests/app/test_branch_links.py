@@ -9,7 +9,7 @@ import pytest
 from app.domain.errors import InvalidInput
 from app.domain.links import find_links, link_to, parse_commonplace_link, parse_link, parse_place
 from app.domain.recall import RecallSettings, SegmentContext
-from app.memory.recalled_text import exchange_piece, fact_piece
+from app.memory.context.text import exchange_piece, fact_piece
 from app.storage.tables.exchanges import Exchanges
 from tests.fakes import found
 from tests.fakes.searchable import Library, RecallLibrary

@@ -13,7 +13,6 @@ from app.check import CheckControl, check
 from app.domain import changes, deletions
 from app.domain.conversations import Message, Role, Text
 from app.domain.errors import Cancelled, KnownError, StorageError
-from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory, MemoryWrite
 from app.domain.ids import new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.recall import (
@@ -24,12 +23,13 @@ from app.domain.recall import (
     RecallLayer,
     StoredPrompt,
 )
+from app.domain.records.facts import BY_PATTERNS, Fact, FactCategory, Memory, MemoryWrite
 from app.domain.turns import calculate_exchanges
 from app.storage.apply import RULES
 from app.storage.engine.aggregate import Rule
 from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from tests.fakes.stored import (
     AT,
     ConversationRecord,

@@ -19,7 +19,7 @@ from app.cli import entry
 from app.cli.entry import main
 from app.cli.terminal import OutputFile, own_terminal
 from app.domain.errors import DatabaseDamaged
-from app.memory.search import SearchService
+from app.memory.search.service import SearchService
 from app.storage.engine import migrations
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations

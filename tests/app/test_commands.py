@@ -29,11 +29,11 @@ from app.domain.errors import InvalidInput, InvalidSetting, NotFound
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecallLayer, StoredPrompt, Verdict
-from app.domain.routines import Outcome as RunOutcome
-from app.domain.routines import Routine, RoutineRun
+from app.domain.records.routines import Outcome as RunOutcome
+from app.domain.records.routines import Routine, RoutineRun
 from app.domain.workers import WorkerName
 from app.storage.deletion.forget import value_places
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.tables.facts import FactFilter
 from app.storage.tables.prompts import Feedback
 from app.system.paths import DataPaths

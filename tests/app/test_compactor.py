@@ -13,13 +13,13 @@ from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
 from app.domain.turns import TurnMarkdown
 from app.domain.workers import WorkerName
-from app.memory.context_plan import compaction_part, message_tokens
+from app.memory.context.plan import compaction_part, message_tokens
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.workers.background_model import Answer
-from app.workers.job import IsCancelled
-from app.workers.prompts import Prompt
+from app.workers.job_interface import IsCancelled
+from app.workers.prompts_and_answers import Prompt
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, tables
 
 

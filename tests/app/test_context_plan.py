@@ -20,7 +20,6 @@ from app.domain.conversations import (
 )
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.passages import PassageKind
-from app.domain.profile import ProfileLine
 from app.domain.recall import (
     PlanPart,
     PlanPartKind,
@@ -35,9 +34,10 @@ from app.domain.recall import (
     RetrievedMessage,
     Verdict,
 )
+from app.domain.records.profile import ProfileLine
 from app.domain.settings_schema import SETTINGS as SETTINGS_TABLE
 from app.domain.settings_schema import SettingPage
-from app.memory.context_plan import (
+from app.memory.context.plan import (
     ContextPlan,
     KeptTurns,
     PromptInput,

@@ -14,8 +14,8 @@ from app.domain.errors import EmbedderUnavailable, InvalidInput
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind, SpaceUse
 from app.domain.workers import WorkerName
-from app.memory.coverage import TurnSearchStatus
-from app.storage.engine.ids import now
+from app.memory.search.coverage import TurnSearchStatus
+from app.storage.engine.stamps import now
 from app.storage.tables.attempts import Attempts
 from tests.fakes.command_line import CommandLine
 from tests.fakes.jobs import until

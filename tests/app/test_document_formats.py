@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.documents import DocumentText
+from app.domain.records.documents import DocumentText
 from app.system.document_files import list_files, read_document
 from app.system.file_programs import page_image
 from tests.fakes.document_folder import make_recognizer

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from app.bootstrap import RunMode, build
 from app.check import check
-from app.domain.documents import AddedPath, DocumentState, FileState
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.passages import PassageKind
-from app.domain.projects import Project, RecallRule
+from app.domain.records.documents import AddedPath, DocumentState, FileState
+from app.domain.records.projects import Project, RecallRule
 from app.domain.workers import WorkerName
 from app.language.document_chunks import MOST_CHARS, chunks_of, is_garbage, rejoined
 from app.storage.deletion.erasure import erase_bytes

@@ -12,16 +12,16 @@ from app.chat.recall_preview import Preview
 from app.check import check
 from app.domain.changes import MessagesAdded, PromptStored
 from app.domain.conversations import FORGOTTEN
-from app.domain.documents import DocumentState, FileState
 from app.domain.errors import NotFound
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind
-from app.domain.projects import Project, RecallRule
 from app.domain.recall import PlanPartKind, RecalledItem, RecallLayer, StoredPrompt
+from app.domain.records.documents import DocumentState, FileState
+from app.domain.records.projects import Project, RecallRule
 from app.domain.settings_schema import SettingValue
 from app.domain.turns import RECALL_MODEL
 from app.mcp.access import Access
-from app.memory.recalled_text import cited_items
+from app.memory.context.text import cited_items
 from app.providers.vendors.recall import RecallModel
 from app.storage.deletion.forget import value_places
 from app.storage.tables.prompts import Prompts

@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from app.bootstrap import RunMode, build
-from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory, EmbedderSuggestions
+from app.memory.search.embedders import (
+    BUILT_IN,
+    MULTILINGUAL,
+    EmbedderDirectory,
+    EmbedderSuggestions,
+)
 from app.providers.registry import provider_registry
 from app.storage.engine.store import Store
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyStore
 from app.system.paths import DataPaths

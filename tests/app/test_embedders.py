@@ -15,7 +15,7 @@ from app.domain.errors import EmbedderUnavailable, InvalidSetting, KnownError, T
 from app.domain.passages import Space
 from app.domain.ports import Embedder
 from app.domain.settings_schema import setting_for
-from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderChoice, EmbedderDirectory
+from app.memory.search.embedders import BUILT_IN, MULTILINGUAL, EmbedderChoice, EmbedderDirectory
 from app.providers.embedders.local import LocalEmbedder
 from app.providers.embedders.remote import RemoteEmbedder
 from app.providers.registry import provider_registry

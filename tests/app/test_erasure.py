@@ -14,9 +14,9 @@ import pytest
 from app.check import check
 from app.domain import changes
 from app.domain.errors import StorageError
-from app.domain.facts import Memory
 from app.domain.ids import ConversationId, new_uid
-from app.domain.profile import FactSource, Profile, ProfileLine, ProfileReview
+from app.domain.records.facts import Memory
+from app.domain.records.profile import FactSource, Profile, ProfileLine, ProfileReview
 from app.storage.apply import AGGREGATES
 from app.storage.deletion import erasure
 from app.storage.deletion.erasure import deletions_owed, erase_bytes
@@ -28,7 +28,7 @@ from app.storage.safety import image
 from app.storage.safety.backup import backups_of, list_backups, make_backup
 from app.storage.safety.restore import restore_backup
 from app.storage.tables.attempts import CALLS_PER_MESSAGE, Attempts
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.system.paths import DataPaths
 from tests.fakes import stored
 from tests.fakes.canary import CANARY, files_after_erasing, files_with, plain_databases

@@ -36,7 +36,7 @@ from app.domain.passages import PassageKind
 from app.storage.engine.journal import JournalReader
 from app.storage.engine.store import Store
 from app.storage.tables.exchanges import Exchanges
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.spending import Spending
 from tests.fakes.chats import MakeChat, calls, end_of, problem_kind, tool, wait_for_text
 from tests.fakes.models import says

@@ -10,11 +10,11 @@ from app.domain.diagnostics import Explanation, ObstacleCause, Probe
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ExchangeId
 from app.index.ranking import FEATURES
-from app.memory.explain import Explainer
-from app.memory.probes import MAX_PROBES, ProbeQuestions
+from app.memory.search.explain import Explainer
+from app.memory.search.probes import MAX_PROBES, ProbeQuestions
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from tests.fakes.searchable import Library
 from tests.fakes.stored import ConversationRecord, add_conversation, add_running
 

@@ -11,11 +11,11 @@ import pytest
 from app.check import check
 from app.domain.changes import ConversationEdited
 from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
-from app.domain.facts import BY_PATTERNS, BY_USER, Fact, FactCategory
+from app.domain.records.facts import BY_PATTERNS, BY_USER, Fact, FactCategory
 from app.domain.text import content_hash
 from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.facts import FACT_LIMIT_CHARS, FactService, blocked_message_hash, parse_fact_id
-from app.memory.search import SearchService
+from app.memory.search.service import SearchService
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts, fact_changes
 from app.storage.tables.settings import Settings

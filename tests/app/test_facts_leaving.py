@@ -7,13 +7,13 @@ from pathlib import Path
 from app.check import repair_rule, violations
 from app.domain.changes import ConversationEdited, FactPut, PassagesPut
 from app.domain.deletions import FactForgotten
-from app.domain.facts import Fact
 from app.domain.passages import PassageKind
+from app.domain.records.facts import Fact
 from app.domain.text import content_hash
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from tests.app.test_workers_facts import Bench
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened
 

@@ -11,7 +11,7 @@ from app.domain.changes import ConversationEdited
 from app.domain.conversations import TitleOrigin
 from app.domain.ids import ConversationId
 from app.domain.translation import choose_language
-from app.memory.starter_questions import StarterQuestions
+from app.memory.recall.starter_questions import StarterQuestions
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.transfer.found_exports import find_exports

@@ -28,10 +28,10 @@ from app.domain.conversations import (
     ToolCall,
     ToolResult,
 )
-from app.domain.facts import Fact, Memory
 from app.domain.ids import ConversationId, PassageId, new_uid
 from app.domain.passages import PassageKind
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
+from app.domain.records.facts import Fact, Memory
 from app.domain.turns import RECALL_MODEL, turn_passage
 from app.providers.vendors.recall import RecallModel
 from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints

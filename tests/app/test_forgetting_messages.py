@@ -22,7 +22,6 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.facts import Memory, MemoryWrite
 from app.domain.ids import ConversationId, ExchangeId, PassageId, new_uid, part_id
 from app.domain.passages import Passage, PassageKind, Space
 from app.domain.recall import (
@@ -33,18 +32,19 @@ from app.domain.recall import (
     RecallLayer,
     StoredPrompt,
 )
+from app.domain.records.facts import Memory, MemoryWrite
 from app.domain.text import content_hash
 from app.memory.core_memory import CoreMemoryService
 from app.storage.deletion.forget import forget_messages, forget_turn
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.safety.backup import make_backup
 from app.storage.tables.exchanges import Exchanges
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
+from app.storage.tables.passages.vector_rows import EmbeddedPassage
+from app.storage.tables.passages.vectors import Vectors
 from app.storage.tables.prompts import Prompts
 from app.storage.tables.settings import Settings
-from app.storage.tables.vector_rows import EmbeddedPassage
-from app.storage.tables.vectors import Vectors
 from app.storage.work.extraction_work import ExtractionWork
 from app.storage.work.summary_work import CONVERSATION_SUMMARIES, SummaryWork
 from tests.fakes import stored

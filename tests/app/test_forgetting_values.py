@@ -21,11 +21,11 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.facts import Memory, MemoryWrite
 from app.domain.ids import MessageId, new_uid
-from app.domain.presets import Preset
-from app.domain.profile import FactSource, Profile, ProfileLine
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
+from app.domain.records.facts import Memory, MemoryWrite
+from app.domain.records.presets import Preset
+from app.domain.records.profile import FactSource, Profile, ProfileLine
 from app.memory.secrets import ValueService
 from app.storage.deletion import values
 from app.storage.deletion.erasure import deletions_owed, erase_bytes

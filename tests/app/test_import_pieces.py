@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.transfer.importers.pieces import (
+from app.transfer.importers.parsing.json_events import (
     ConversationEnd,
     ConversationStart,
     JsonEvent,
@@ -16,7 +16,7 @@ from app.transfer.importers.pieces import (
     Truncated,
     iter_events,
 )
-from app.transfer.importers.scanner import Scanner
+from app.transfer.importers.parsing.scanner import Scanner
 
 pytestmark = pytest.mark.unmeasured
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from app.domain.errors import ImportRefused
 from app.domain.transfer import Skipped
 from app.transfer.importers import read_export
-from app.transfer.importers.building import Imported
 from app.transfer.importers.chatgpt import read_chatgpt
 from app.transfer.importers.claude import read_claude
 from app.transfer.importers.commonplace import read_commonplace
-from app.transfer.importers.scanner import Readable
+from app.transfer.importers.parsing.building import Imported
+from app.transfer.importers.parsing.scanner import Readable
 from tests.app.test_import_own_format import document
 from tests.fakes.damaged_exports import check_imported, damage
 from tests.fakes.export_files import FILES, write

@@ -14,7 +14,7 @@ from app.domain.transfer import ImportProgress, ImportReport
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.transfer.importing import import_files
 from tests.fakes.exports import (
     Shape,

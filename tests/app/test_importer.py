@@ -20,7 +20,7 @@ from app.domain.workers import WorkerName
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, shown_path
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.transfer.importer import ConversationImporter, ImportCounts

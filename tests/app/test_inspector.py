@@ -21,7 +21,7 @@ from app.domain.recall import (
     Verdict,
 )
 from app.storage.engine.store import Store
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.prompts import Feedback
 from tests.fakes.stored import AT, ConversationRecord, add_conversation
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.facts import FactCategory
+from app.domain.records.facts import FactCategory
 from app.language.statements.extraction import Statement, extract_statements
 from app.language.statements.patterns import LANGUAGES, slots_of
 from tests.bench.facts import found_in, read_talks, true_of

@@ -23,7 +23,6 @@ from app.domain.changes import (
 from app.domain.conversations import FORGOTTEN
 from app.domain.deletions import FactForgotten, MemoryForgotten
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.facts import BY_PATTERNS, Fact, FactCategory, Memory
 from app.domain.ids import MessageId, PassageId, new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.recall import (
@@ -35,15 +34,16 @@ from app.domain.recall import (
     StoredPrompt,
     Verdict,
 )
+from app.domain.records.facts import BY_PATTERNS, Fact, FactCategory, Memory
 from app.domain.text import content_hash
+from app.memory.context.text import fact_piece
 from app.memory.core_memory import LIMIT_CHARS, ArchivalMemoryService, CoreMemoryService
-from app.memory.recalled_text import fact_piece
 from app.storage.deletion.forget import forget
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.memories import CoreMemory
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.prompts import Prompts, as_runs, from_runs
 from app.storage.tables.settings import Settings
 from tests.fakes import found

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.documents import ListedDocument, page_summary
 from app.domain.errors import Cancelled, ManualPageUnreadable, ManualUnavailable
+from app.domain.records.documents import ListedDocument, page_summary
 from app.system.manual import Manual, parse_description, parse_list
 from app.system.process import ProcessLimits
 from tests.fakes.manual import FakeManual

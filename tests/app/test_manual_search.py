@@ -12,7 +12,7 @@ from app.domain.passages import PassageKind
 from app.domain.results import SearchResult
 from app.domain.workers import WorkerName
 from app.index.ranking import Ranked
-from app.memory.results import fused_with_cosine, merge_side_results, side_limit
+from app.memory.search.results import fused_with_cosine, merge_side_results, side_limit
 from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine
 from tests.fakes.manual import FakeManual

@@ -15,12 +15,12 @@ from app.domain.change_set import ChangeSet
 from app.domain.changes import ExchangePut, MessagesAdded, PromptStored
 from app.domain.conversations import Attachment, Block, Message, Role, ToolResult
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.facts import MemoryWrite, WriteState
 from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecallLayer, StoredPrompt
+from app.domain.records.facts import MemoryWrite, WriteState
 from app.storage.engine.store import Store
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, made, tables
 
 MODEL = "openai:m"

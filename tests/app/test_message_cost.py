@@ -4,7 +4,7 @@ import pytest
 
 from app.domain.conversations import Attachment, Text
 from app.domain.ids import ConversationId
-from app.domain.presets import Preset
+from app.domain.records.presets import Preset
 from app.storage.engine.store import Store
 from tests.fakes.command_line import Console
 from tests.fakes.loopback import Loopback

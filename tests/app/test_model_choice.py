@@ -11,7 +11,7 @@ from app.domain.change_set import ChangeSet
 from app.domain.changes import SpendAdded
 from app.domain.chat import StoredProvider
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.topics import TopicId
+from app.domain.records.topics import TopicId
 from app.domain.translation import day_start, month_start, next_day, next_month
 from app.domain.workers import WorkerName
 from app.providers.pricing.prices import OwnPrice, OwnPrices

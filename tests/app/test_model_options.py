@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.domain.presets import Effort, ModelOptions
+from app.domain.records.presets import Effort, ModelOptions
 from app.providers.configuration import ProviderConfig
 from app.providers.model_options import (
     anthropic_options,

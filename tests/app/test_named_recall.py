@@ -5,13 +5,13 @@ from datetime import timedelta
 
 from app.domain.changes import ProjectPut
 from app.domain.ids import ConversationId, PassageId, new_uid
-from app.domain.projects import Project, RecallRule
 from app.domain.recall import RecallSettings, SegmentContext, Verdict
+from app.domain.records.projects import Project, RecallRule
+from app.memory.context.items import SelectionContext
+from app.memory.context.narrowing import narrowed
+from app.memory.context.selection import select_recalled
+from app.memory.context.token_budget import RecallRoom
 from app.memory.core_memory import ArchivalMemoryService
-from app.memory.narrowing import narrowed
-from app.memory.recall_items import SelectionContext
-from app.memory.recall_selection import select_recalled
-from app.memory.token_budget import RecallRoom
 from tests.fakes.found import said_in
 from tests.fakes.searchable import RecallLibrary
 from tests.fakes.stored import AT, add_conversation

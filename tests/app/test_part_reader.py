@@ -13,7 +13,7 @@ from app.check import check
 from app.domain.changes import ConversationEdited, FactPut, SummaryPut
 from app.domain.conversations import TitleOrigin
 from app.domain.errors import ContextTooLong, KeyRejected, RateLimited, ServerFailed
-from app.domain.facts import Fact
+from app.domain.records.facts import Fact
 from app.domain.workers import WORKERS, WorkerName, WorkerState, WorkerStatus
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
@@ -25,9 +25,9 @@ from app.storage.work.queue import SUMMARIES, request_regeneration
 from app.storage.work.summary_work import conversation_stamp
 from app.workers.background_model import AnswerTooLong
 from app.workers.board import WorkerBoard
-from app.workers.job import Blocked
+from app.workers.job_interface import Blocked
 from app.workers.jobs.part_reader import READERS
-from app.workers.prompts import Prompt
+from app.workers.prompts_and_answers import Prompt
 from tests.fakes.background import Reply, ScriptedAsker, part_answer
 from tests.fakes.jobs import JumpingClock, count_rows, hosted, until
 from tests.fakes.stored import AT, add_conversation, killed, learned, opened

@@ -11,8 +11,8 @@ import pytest
 
 from app.domain.changes import ConversationEdited, SummaryPut
 from app.domain.deletions import FactForgotten
-from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import PassageId, new_uid
+from app.domain.records.facts import BY_USER, Fact, FactCategory
 from app.domain.text import content_hash
 from app.domain.transfer import PortableFact, PortableFactVersion
 from app.storage.engine.store import Store

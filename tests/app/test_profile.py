@@ -13,19 +13,19 @@ from app.check import check
 from app.domain.changes import ConversationEdited, PromptStored
 from app.domain.conversations import FORGOTTEN
 from app.domain.errors import InvalidInput, KnownError, NotFound
-from app.domain.facts import Fact, FactCategory
-from app.domain.profile import ProfileLine
 from app.domain.recall import PlanPart, PlanPartKind, PromptPiece, StoredPrompt
+from app.domain.records.facts import Fact, FactCategory
+from app.domain.records.profile import ProfileLine
 from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.profile_lines import is_grounded, source_of
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.facts import fact_changes
 from app.storage.tables.profile import ProfileRows
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
 from app.workers.board import WorkerBoard
-from app.workers.job import OpenConversation
+from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.profile_writer import ProfileWriter
 from tests.fakes.background import ScriptedAsker

@@ -16,16 +16,16 @@ from app.commands.command import CommandContext, parse
 from app.domain.changes import ProfilePut
 from app.domain.conversations import Conversation, Draft, RecallChoice, ToolCall
 from app.domain.diagnostics import ObstacleCause
-from app.domain.facts import Fact
 from app.domain.ids import ConversationId, new_uid
 from app.domain.links import link_to
-from app.domain.profile import FactSource, Profile, ProfileLine
-from app.domain.projects import Project, RecallRule
 from app.domain.recall import RecallSettings, RecentTurn, SegmentContext
-from app.domain.topics import TopicId
+from app.domain.records.facts import Fact
+from app.domain.records.profile import FactSource, Profile, ProfileLine
+from app.domain.records.projects import Project, RecallRule
+from app.domain.records.topics import TopicId
 from app.domain.workers import WorkerName
 from app.mcp.access import Access
-from app.memory.boundaries import Boundaries, Boundary
+from app.memory.search.scope import Boundaries, Boundary
 from app.providers.embedders.local import LocalEmbedder
 from app.storage.tables.topics import StoredTopic, TopicMember, TopicRows
 from app.system.paths import DataPaths

@@ -10,13 +10,13 @@ from app.commands.command import ChooseProject, CommandContext, parse
 from app.domain.changes import ConversationEdited, ProjectPut, ProjectRemoved, TagsChanged
 from app.domain.deletions import FactForgotten
 from app.domain.errors import InvalidInput
-from app.domain.projects import Project, RecallRule
-from app.domain.sources import SourceName
+from app.domain.records.projects import Project, RecallRule
+from app.domain.records.sources import SourceName
 from app.index.query import parse_query
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.facts import Facts, fact_changes
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.projects import stored_projects
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files

@@ -19,7 +19,7 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.errors import ImagesRefused
-from app.domain.presets import Effort
+from app.domain.records.presets import Effort
 from app.providers.wire.anthropic_messages import MessagesWire
 from app.providers.wire.chat_completions import ChatCompletionsWire
 from app.providers.wire.reader import Wire

@@ -4,7 +4,7 @@ import pytest
 
 from app.domain.recall import QuoteUnit
 from app.index.query import sentence_query
-from app.memory.quotation import excerpt, quote_units
+from app.memory.recall.quotation import excerpt, quote_units
 
 TEXT = """The harbour is old. Dr. Brandt lives there, e.g. in winter!
 

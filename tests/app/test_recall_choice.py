@@ -16,9 +16,9 @@ from app.domain.recall import (
     SegmentContext,
     Verdict,
 )
-from app.memory.context_plan import ContextPlan, PromptInput, plan_context, recalled_block
-from app.memory.mentions import Mentions
-from app.memory.recall_items import NOT_THIS_TIME
+from app.memory.context.items import NOT_THIS_TIME
+from app.memory.context.plan import ContextPlan, PromptInput, plan_context, recalled_block
+from app.memory.recall.mentions import Mentions
 from app.storage.engine.store import Store
 from tests.fakes.found import fact, said_in, talk, turn
 from tests.fakes.searchable import CAT, RecallLibrary

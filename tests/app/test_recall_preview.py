@@ -14,9 +14,9 @@ from app.chat.recall_preview import Preview, is_changed
 from app.domain.changes import ConversationEdited
 from app.domain.conversations import Exchange, ExchangeStatus, Text
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId
 from app.domain.recall import PAST_KINDS, PlanPartKind, RecallLayer, StoredPrompt
+from app.domain.records.facts import FactCategory
 from app.domain.settings_schema import SettingValue
 from app.providers.configuration import ProviderConfig
 from app.system.paths import DataPaths

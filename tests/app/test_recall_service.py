@@ -16,10 +16,10 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecallSettings, RecentTurn, RetrievalResult, SegmentContext, Verdict
 from app.domain.results import FoundAnswer
+from app.memory.context.narrowing import narrowed
 from app.memory.core_memory import ArchivalMemoryService
-from app.memory.narrowing import narrowed
-from app.memory.recall import RecallService
-from app.storage.tables.recall_reads import RecallReads
+from app.memory.recall.service import RecallService
+from app.storage.tables.passages.recall_reads import RecallReads
 from tests.fakes.found import said_in
 from tests.fakes.searchable import CAT, FLOOR, OTHERS, VET, RecallLibrary
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened

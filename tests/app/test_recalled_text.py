@@ -10,7 +10,7 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecallLayer
 from app.domain.text import blockquote, wrap_in_tag
-from app.memory.recalled_text import cited_items, cut_at_sentence
+from app.memory.context.text import cited_items, cut_at_sentence
 
 _HOSTILE = st.lists(
     st.sampled_from(

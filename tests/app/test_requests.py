@@ -23,7 +23,6 @@ from app.domain.chat import ChatRequest, RecallCompleted, TextDelta
 from app.domain.conversations import Draft, Exchange, ExchangeStatus, Message, RecallChoice, Role
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId, ExchangeId, PassageId
-from app.domain.projects import Project, RecallRule
 from app.domain.recall import (
     PlanPartKind,
     RecallSettings,
@@ -32,8 +31,9 @@ from app.domain.recall import (
     StoredPrompt,
     Verdict,
 )
+from app.domain.records.projects import Project, RecallRule
 from app.memory.core_memory import CoreMemoryService
-from app.memory.mentions import Mentions
+from app.memory.recall.mentions import Mentions
 from app.storage.deletion.forget import forget
 from app.storage.tables.prompts import Feedback, Prompts
 from app.storage.tables.settings import Settings

@@ -13,16 +13,16 @@ import pytest
 from app.check import check
 from app.domain import changes
 from app.domain.conversations import ExchangeStatus, Image, Problem, Thinking, TitleOrigin, Usage
-from app.domain.facts import Memory
 from app.domain.ids import ConversationId, new_uid
 from app.domain.passages import Passage, PassageKind
-from app.domain.presets import Preset
-from app.domain.projects import Project, RecallRule
-from app.domain.routines import Routine
+from app.domain.records.facts import Memory
+from app.domain.records.presets import Preset
+from app.domain.records.projects import Project, RecallRule
+from app.domain.records.routines import Routine
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.work.summary_work import exchange_stamp
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files

@@ -11,14 +11,14 @@ import pytest
 from app.domain.change_set import ChangeSet
 from app.domain.changes import RoutinePut, RoutineRemoved, RoutineRunPut
 from app.domain.errors import Cancelled, InvalidInput
-from app.domain.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Outcome, Routine, RoutineRun
 from app.domain.workers import WorkerState
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.routines import RoutineRows
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
-from app.workers.job import Clock
+from app.workers.job_interface import Clock
 from app.workers.jobs.routine_runner import MISSED, RoutineRunnerJob
 from app.workers.loop import WorkerLoop
 from tests.fakes.jobs import JumpingClock, hosted, until

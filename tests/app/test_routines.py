@@ -10,7 +10,7 @@ import pytest
 from app.bootstrap import RunMode, build
 from app.chat.routine_runs import RoutineRuns
 from app.domain.changes import ConversationEdited, RoutinePut, RoutineRunPut
-from app.domain.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Outcome, Routine, RoutineRun
 from app.storage.engine.store import Store
 from app.storage.tables.routines import RoutineRows
 from app.system.paths import DataPaths

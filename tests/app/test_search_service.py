@@ -16,15 +16,15 @@ from app.domain.changes import (
 )
 from app.domain.conversations import TitleOrigin
 from app.domain.errors import IndexUnavailable, InvalidInput
-from app.domain.facts import BY_PATTERNS, Memory
 from app.domain.ids import PassageId, new_uid, part_id, part_number
 from app.domain.passages import Passage, PassageKind
+from app.domain.records.facts import BY_PATTERNS, Memory
 from app.domain.results import SearchResult
 from app.domain.text import content_hash
-from app.memory import search
-from app.memory.results import merge_side_results
+from app.memory.search import service as search
+from app.memory.search.results import merge_side_results
 from app.storage.tables.conversations import Conversations, FilterValues
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from tests.fakes.command_line import CommandLine
 from tests.fakes.searchable import OTHERS, Library
 from tests.fakes.stored import AT, add_conversation, opened

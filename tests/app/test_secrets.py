@@ -15,9 +15,9 @@ from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import MatchScore, RetrievedConversation
 from app.language.secrets import entropy, find_secrets, masked
-from app.memory.recalled_text import conversation_piece
+from app.memory.context.text import conversation_piece
 from app.memory.secrets import secret_places
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.transfer.exporting import ExportFormat, write_export
 from app.transfer.importing import import_files

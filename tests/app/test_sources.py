@@ -17,7 +17,7 @@ import pytest
 from app.check import check
 from app.domain.conversations import Image
 from app.domain.errors import StorageError
-from app.domain.sources import SOURCES, SourceName
+from app.domain.records.sources import SOURCES, SourceName
 from app.domain.workers import WorkerName
 from app.storage.deletion.forget import forget_messages
 from app.storage.engine.store import Store
@@ -27,7 +27,7 @@ from app.storage.tables.settings import Settings
 from app.transfer import open_replies, source_files
 from app.transfer.importing import import_files
 from app.workers.followed import FollowedSources
-from app.workers.job import OpenConversation
+from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.source_reader import SourceReader
 from tests.fakes.command_line import Console

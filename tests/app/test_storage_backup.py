@@ -34,7 +34,7 @@ from app.storage.safety.backup import (
 )
 from app.storage.safety.recovery import open_store
 from app.storage.safety.restore import finish_restoring, restore_backup
-from app.storage.tables import spaces
+from app.storage.tables.passages import spaces
 from app.system.paths import DataPaths
 from tests.fakes.libraries import zero
 from tests.fakes.stored import add_conversation, add_running, made, opened, rows_of, tables, titles

@@ -18,7 +18,7 @@ from app.storage.engine.store import Store
 from app.storage.safety.backup import backups_of, make_backup
 from app.storage.safety.recovery import open_store
 from app.storage.tables.conversations import Conversations
-from app.storage.tables.vectors import Vectors
+from app.storage.tables.passages.vectors import Vectors
 from tests.fakes.small_disk import SmallDisk, no_file_beyond, small_disk
 from tests.fakes.stored import (
     AT,

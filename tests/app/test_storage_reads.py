@@ -20,11 +20,11 @@ from app.domain.errors import NotFound
 from app.domain.ids import part_id
 from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.storage.engine.store import Store
-from app.storage.tables import passages as tables_of_passages
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.exchanges import Exchanges, path_to, shown_path
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages import queries as tables_of_passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, SummaryWork
 from tests.fakes.stored import AT, add_conversation
 

@@ -22,18 +22,18 @@ from app.storage.deletion.erasure import erase_bytes
 from app.storage.deletion.forget import forget
 from app.storage.engine import migrations
 from app.storage.engine.connection import Connection
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.safety.backup import list_backups
 from app.storage.tables.attempts import Attempts
-from app.storage.tables.vector_rows import (
+from app.storage.tables.passages.vector_rows import (
     BadVectors,
     EmbeddedPassage,
     EmbeddingCandidate,
     LoadedRows,
     validated_vectors,
 )
-from app.storage.tables.vectors import Vectors
+from app.storage.tables.passages.vectors import Vectors
 from app.system.paths import DataPaths
 from tests.fakes.passages import spans_of
 from tests.fakes.stored import AT, add_conversation, execute, killed, make_earlier, opened, tables

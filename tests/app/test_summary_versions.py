@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.changes import ExchangePut, SummaryPut
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.facts import BY_USER
+from app.domain.records.facts import BY_USER
 from app.domain.text import content_hash
 from app.memory.summaries import SUMMARY_LIMIT_CHARS, SummaryService, SummaryTarget
 from app.storage.engine.store import Store

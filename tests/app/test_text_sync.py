@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from app.domain.changes import ExchangePut, PassagesPut
-from app.domain.documents import Chunk, DocumentText, manual_page
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import PassageId, part_id
 from app.domain.passages import PassageKind, PassageText
+from app.domain.records.documents import Chunk, DocumentText, manual_page
 from app.index import document_writer, follower, text_sync
 from app.index.document_writer import ProcessWriter
 from app.index.query import parse_query

@@ -17,7 +17,7 @@ from app.index.token_index import MAX_PART_TOKENS, TokenIndex
 from app.index.token_sync import TokenIndexSync
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
-from app.storage.tables.vectors import Vectors
+from app.storage.tables.passages.vectors import Vectors
 from app.system.paths import DataPaths
 from tests.fakes.embedders import BagOfTokens, BagOfWords, words_of
 from tests.fakes.jobs import hosted, until

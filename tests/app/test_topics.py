@@ -13,11 +13,11 @@ from app.commands.library import topics_command
 from app.domain.change_set import ChangeSet
 from app.domain.changes import ConversationEdited
 from app.domain.errors import InvalidInput, NotFound
-from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId
 from app.domain.links import link_to
-from app.domain.projects import Project, RecallRule
-from app.domain.topics import TopicId
+from app.domain.records.facts import FactCategory
+from app.domain.records.projects import Project, RecallRule
+from app.domain.records.topics import TopicId
 from app.memory.topics.clusters import cluster, cluster_count, linked, match, unit_rows
 from app.memory.topics.names import TermCounts, TitledText
 from app.storage.deletion.forget import forget, forget_messages, forget_value
@@ -27,8 +27,8 @@ from app.storage.tables.spending import Spending
 from app.storage.tables.topics import TopicRows
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
-from app.workers.job import Blocked
-from app.workers.prompts import Prompt
+from app.workers.job_interface import Blocked
+from app.workers.prompts_and_answers import Prompt
 from tests.fakes.background import ScriptedAsker
 from tests.fakes.canary import CANARY, files_after_erasing, files_with, plain_databases
 from tests.fakes.command_line import Console

@@ -11,8 +11,8 @@ import pytest
 
 from app.chat.reply import CONNECTION_LOST, CUT_SHORT, EMPTY, STOPPED
 from app.domain import translation
+from app.domain.records.sources import SOURCES
 from app.domain.settings_schema import SETTINGS, SettingPage
-from app.domain.sources import SOURCES
 from app.domain.translation import (
     LANGUAGES,
     choose_language,
@@ -29,7 +29,7 @@ from app.domain.translation import (
     trn,
 )
 from app.domain.workers import WORKERS
-from app.memory.explain import FEATURE_LABELS, UNANSWERED, UNFINISHED
+from app.memory.search.explain import FEATURE_LABELS, UNANSWERED, UNFINISHED
 from app.storage.safety.interrupted import PROGRAM_ENDED
 from app.workers.jobs.routine_runner import ENDED, MISSED
 from app.workers.status_text import ESTIMATED, STATE_TEXTS

@@ -13,9 +13,9 @@ from app.domain.diagnostics import ObstacleCause
 from app.domain.passages import PassageKind
 from app.domain.recall import SegmentContext
 from app.domain.turns import turn_passage
-from app.memory.explain import Explainer
+from app.memory.search.explain import Explainer
 from app.storage.engine.store import Store
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from tests.fakes.searchable import RecallLibrary
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, new_conversation, opened
 

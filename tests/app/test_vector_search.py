@@ -13,13 +13,13 @@ from app.domain.chat import StoredProvider
 from app.domain.passages import Space
 from app.domain.workers import WorkerName
 from app.index.vector_sync import VectorIndexSync
-from app.memory.embedders import BUILT_IN, EmbedderDirectory
-from app.memory.vector_search import VectorSearch
+from app.memory.search.embedders import BUILT_IN, EmbedderDirectory
+from app.memory.search.vector_search import VectorSearch
 from app.providers.embedders.local import LocalEmbedder
 from app.providers.registry import provider_registry
 from app.storage.engine.store import Store
+from app.storage.tables.passages.vectors import Vectors
 from app.storage.tables.settings import Settings
-from app.storage.tables.vectors import Vectors
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
 from tests.fakes.embedders import BagOfWords

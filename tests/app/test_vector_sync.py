@@ -16,8 +16,8 @@ from app.domain.passages import Space
 from app.index.vector_sync import VectorIndexSync
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
-from app.storage.tables.vector_rows import EmbeddedPassage, LoadedRows
-from app.storage.tables.vectors import Vectors
+from app.storage.tables.passages.vector_rows import EmbeddedPassage, LoadedRows
+from app.storage.tables.passages.vectors import Vectors
 from tests.fakes.jobs import until
 from tests.fakes.stored import add_conversation
 

@@ -10,7 +10,7 @@ import pytest
 from app.domain.chat import StoredProvider
 from app.domain.errors import KeyMissing, NotFound
 from app.domain.workers import WORKERS, WorkerName, WorkerState, WorkerStatus
-from app.memory.embedders import EmbedderDirectory
+from app.memory.search.embedders import EmbedderDirectory
 from app.providers.pricing.prices import PriceList
 from app.providers.registry import provider_registry
 from app.providers.windows import ModelWindows
@@ -23,7 +23,7 @@ from app.storage.work.summary_work import EXCHANGE_SUMMARIES, SummaryWork
 from app.system.keys import KeyStore
 from app.workers.background_model import BackgroundModel
 from app.workers.board import WorkerBoard
-from app.workers.job import Clock, IsCancelled, OpenConversation
+from app.workers.job_interface import Clock, IsCancelled, OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.part_reader import READERS
 from tests.fakes.embedders import BagOfWords

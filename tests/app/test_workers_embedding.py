@@ -10,12 +10,12 @@ from app.check import check
 from app.domain.change_set import ChangeSet
 from app.domain.changes import ConversationEdited, PassagesPut
 from app.domain.chat import StoredProvider
-from app.domain.documents import Chunk, DocumentText, manual_page, page_summary
 from app.domain.errors import Cancelled, ConsentMissing, EmbedderUnavailable, KeyMissing
 from app.domain.ids import PassageId, part_id
 from app.domain.passages import Passage, PassageKind
+from app.domain.records.documents import Chunk, DocumentText, manual_page, page_summary
 from app.domain.workers import UsageTotals, WorkerState, WorkerStatus
-from app.memory.embedders import EmbedderDirectory
+from app.memory.search.embedders import EmbedderDirectory
 from app.providers.embedders.local import LocalEmbedder
 from app.providers.pricing.prices import OwnPrice, OwnPrices
 from app.providers.registry import provider_registry
@@ -23,12 +23,12 @@ from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.documents import Documents
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.storage.tables.spending import Spending
 from app.system.keys import KeyStore
 from app.workers.board import WorkerBoard
-from app.workers.job import Blocked, OpenConversation
+from app.workers.job_interface import Blocked, OpenConversation
 from app.workers.jobs import JobParts, chunk_vectors
 from app.workers.jobs.chunk_vectors import PageRateLimit
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline

@@ -10,9 +10,9 @@ import pytest
 from app.domain.changes import ConversationEdited, ExchangePut, FactPut, MessagesAdded
 from app.domain.conversations import Exchange, ExchangeStatus, Message, Role, Text
 from app.domain.deletions import FactForgotten
-from app.domain.facts import BY_PATTERNS, Fact
 from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
+from app.domain.records.facts import BY_PATTERNS, Fact
 from app.domain.text import content_hash
 from app.domain.turns import RECALL_MODEL
 from app.domain.workers import WorkerName, WorkerStatus
@@ -22,11 +22,11 @@ from app.providers.embedders.local import LocalEmbedder
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.storage.work.extraction_work import ExtractionWork
 from app.workers.board import WorkerBoard
-from app.workers.job import OpenConversation
+from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
 from tests.fakes.jobs import JumpingClock, count_rows

@@ -25,7 +25,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.spending import Spending
 from app.workers.background_model import UnusableAnswer
-from app.workers.job import Blocked, IsCancelled, Pace, UiPriority
+from app.workers.job_interface import Blocked, IsCancelled, Pace, UiPriority
 from app.workers.loop import WorkerLoop
 from app.workers.retries import Backoff, blocked_wait_s
 from tests.fakes.jobs import JumpingClock, ListJob, blocks_until_cancelled, until

@@ -7,21 +7,21 @@ import duckdb
 import pytest
 
 from app.check import check
-from app.domain.documents import ListedDocument, manual_page
 from app.domain.errors import NotFound
 from app.domain.ids import PassageId
 from app.domain.passages import PassageKind
+from app.domain.records.documents import ListedDocument, manual_page
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.providers.pricing.usage import estimated_tokens
 from app.storage.engine import migrations
 from app.storage.engine.store import Store
 from app.storage.tables.documents import Documents, DocumentTexts
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.system.manual import Manual
 from app.system.process import ProcessLimits
 from app.workers.board import WorkerBoard
-from app.workers.job import IsCancelled
+from app.workers.job_interface import IsCancelled
 from app.workers.jobs.man_indexer import MOST_TOKENS, ManIndexer
 from tests.fakes.jobs import JumpingClock, hosted, until
 from tests.fakes.manual import FakeManual

@@ -31,12 +31,12 @@ from app.domain.workers import WorkerName, WorkerStatus
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.storage.tables.summaries import Summaries
 from app.storage.work.summary_work import CONVERSATION_SUMMARIES, EXCHANGE_SUMMARIES, SummaryWork
 from app.workers.board import WorkerBoard
-from app.workers.job import IsCancelled, OpenConversation
+from app.workers.job_interface import IsCancelled, OpenConversation
 from app.workers.jobs import JobParts
 from tests.fakes.jobs import JumpingClock, count_rows
 from tests.fakes.stored import AT, add_conversation, killed, new_conversation, opened

@@ -11,10 +11,10 @@ from app.domain.ids import new_uid
 from app.domain.passages import PassageKind
 from app.domain.workers import WorkerName, WorkerStatus
 from app.storage.engine.store import Store
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
-from app.workers.job import OpenConversation
+from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.tool_summarizer import ToolSummarizer
 from tests.fakes.background import ScriptedAsker

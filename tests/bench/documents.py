@@ -16,10 +16,10 @@ from pathlib import Path
 
 from app.bootstrap import RunMode, build
 from app.check import check
-from app.domain.documents import DocumentText, ListedDocument
+from app.domain.records.documents import DocumentText, ListedDocument
 from app.domain.workers import WorkerName
 from app.system.paths import DataPaths
-from app.workers.job import IsCancelled
+from app.workers.job_interface import IsCancelled
 from app.workers.jobs.document_indexer import DocumentIndexer
 from tests.bench.shared.measuring import Figures, in_process, options, peak_mb, print_json, timed
 from tests.fakes.document_folder import make_broken, make_document

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.domain.facts import Fact
+from app.domain.records.facts import Fact
 from app.domain.workers import WorkerName
 from app.language.statements.extraction import Statement
 from app.memory.facts import contains_value
@@ -22,7 +22,7 @@ from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
 from app.workers.board import WorkerBoard
-from app.workers.job import OpenConversation
+from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.knowledge_extractor import KnowledgeExtractor
 from tests.bench.shared.measuring import ROOT, Figures, options, print_json, timed

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.chat import StoredProvider
-from app.domain.facts import Fact, FactCategory
+from app.domain.records.facts import Fact, FactCategory
 from app.domain.workers import WorkerName
 from app.storage.tables.facts import FactFilter
 from app.system.paths import DataPaths

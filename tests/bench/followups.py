@@ -24,11 +24,11 @@ from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.recall import RecalledItem, RecallSettings, RecentTurn, SegmentContext
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.domain.workers import WorkerName
-from app.memory.boundaries import SearchScope
-from app.memory.recall_items import SelectionContext
-from app.memory.recall_search import prepare, ranked_in
-from app.memory.recall_selection import select_recalled
-from app.memory.token_budget import RecallRoom
+from app.memory.context.items import SelectionContext
+from app.memory.context.selection import select_recalled
+from app.memory.context.token_budget import RecallRoom
+from app.memory.recall.ranking import prepare, ranked_in
+from app.memory.search.scope import SearchScope
 from app.system.paths import DataPaths
 from app.transfer.importer import ConversationImporter
 from tests.bench.evaluation import Evaluation, Question, fill, read_evaluation, scores

@@ -195,8 +195,8 @@ async def _answer(gallery: Gallery) -> None:
 
 async def _groups(gallery: Gallery) -> None:
     """Store the screens of topics, projects and routines, without content and with it."""
-    from app.domain.projects import Project, RecallRule
-    from app.domain.routines import Routine
+    from app.domain.records.projects import Project, RecallRule
+    from app.domain.records.routines import Routine
 
     user, action = gallery.user, gallery.user.action
     await gallery.dialogs(topics=action("topics").trigger)

@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.bootstrap import RunMode, Services, build
-from app.domain.sources import SOURCES, SourceName
+from app.domain.records.sources import SOURCES, SourceName
 from app.system.paths import DataPaths
-from app.workers.job import OpenConversation
+from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.source_reader import SourceReader
 from tests.bench.shared.measuring import options, peak_mb, print_json, timed

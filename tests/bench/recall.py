@@ -29,14 +29,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.bootstrap import RunMode, Services, build
-from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, ExchangeId, new_uid
 from app.domain.recall import RecallLayer, RecallSettings, RetrievalResult, SegmentContext
+from app.domain.records.facts import BY_USER, Fact, FactCategory
 from app.domain.workers import WorkerName
 from app.language.sentences import content_terms
-from app.memory.recall_items import SelectionContext
-from app.memory.recall_selection import Selection, select_recalled
-from app.memory.token_budget import RecallRoom
+from app.memory.context.items import SelectionContext
+from app.memory.context.selection import Selection, select_recalled
+from app.memory.context.token_budget import RecallRoom
 from app.storage.tables.facts import fact_changes
 from app.system.paths import DataPaths
 from tests.bench.evaluation import (

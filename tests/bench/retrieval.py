@@ -19,7 +19,7 @@ from random import Random
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.ids import ConversationId, MessageId
-from app.memory.embedders import BUILT_IN
+from app.memory.search.embedders import BUILT_IN
 from app.system.paths import DataPaths
 from tests.bench.evaluation import Asked, fill, read_evaluation, report, with_keywords
 from tests.bench.shared.measuring import options, print_json, timed

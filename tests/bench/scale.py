@@ -31,7 +31,7 @@ from app.domain.passages import PassageKind
 from app.domain.transfer import ImportedConversation, ImportedMessage
 from app.language.languages import STOP_WORDS
 from app.storage.engine.connection import Connection
-from app.storage.tables.vectors import Vectors
+from app.storage.tables.passages.vectors import Vectors
 from app.system.paths import DataPaths
 from app.transfer.importer import ConversationImporter
 from tests.bench.recall import retrieved

@@ -24,7 +24,7 @@ from app.index.id_set import IdSet
 from app.index.vector_index import ExactVectorIndex
 from app.index.vector_sync import VectorIndexSync
 from app.providers.embedders.local import LocalEmbedder
-from app.storage.tables.vectors import Vectors
+from app.storage.tables.passages.vectors import Vectors
 from tests.bench.evaluation import read_evaluation
 from tests.bench.shared.made_up import Vectors as Float
 from tests.bench.shared.made_up import insert_vectors, one_chunk_each, unit_vectors

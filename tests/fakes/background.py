@@ -10,8 +10,8 @@ from app.domain.changes import SpendAdded
 from app.domain.errors import Cancelled
 from app.domain.workers import WorkerName
 from app.workers.background_model import Answer, UnusableAnswer
-from app.workers.job import IsCancelled
-from app.workers.prompts import Prompt, Schema, find_object
+from app.workers.job_interface import IsCancelled
+from app.workers.prompts_and_answers import Prompt, Schema, find_object
 
 Reply = str | dict[str, Any] | Exception
 

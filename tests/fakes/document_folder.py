@@ -6,9 +6,9 @@ from base64 import b64encode
 from pathlib import Path
 
 from app.bootstrap import Services
-from app.domain.documents import DocumentState
 from app.domain.ids import PassageId
 from app.domain.passages import PassageKind
+from app.domain.records.documents import DocumentState
 from app.domain.workers import WorkerName, WorkerStatus
 from tests.fakes.files import pdf, png
 

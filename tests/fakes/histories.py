@@ -43,10 +43,10 @@ from app.domain.conversations import (
 from app.domain.deletions import ConversationForgotten
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import Passage, PassageKind
-from app.domain.presets import Preset
-from app.domain.projects import Project, RecallRule
-from app.domain.routines import Outcome, Routine, RoutineRun
-from app.domain.topics import TopicChoice, TopicId
+from app.domain.records.presets import Preset
+from app.domain.records.projects import Project, RecallRule
+from app.domain.records.routines import Outcome, Routine, RoutineRun
+from app.domain.records.topics import TopicChoice, TopicId
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _WORDS = st.sampled_from("abc")

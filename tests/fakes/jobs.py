@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from app.domain.changes import SettingPut
 from app.domain.errors import Cancelled
 from app.domain.workers import UsageTotals, WorkerName
-from app.storage.engine.ids import from_db, to_db
+from app.storage.engine.stamps import from_db, to_db
 from app.storage.engine.store import Store
 from app.storage.work.queue import Tally
 from app.workers.board import WorkerBoard
-from app.workers.job import Clock, IsCancelled, Job, Pace, Saved
+from app.workers.job_interface import Clock, IsCancelled, Job, Pace, Saved
 
 _REALLY_S = 0.002
 _BESIDE_WORK_S = 0.02

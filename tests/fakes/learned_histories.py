@@ -26,10 +26,8 @@ from app.domain.deletions import (
     MessagesForgotten,
     ValueForgotten,
 )
-from app.domain.facts import Fact, FactCategory, Memory, MemoryWrite, WriteState
 from app.domain.ids import PassageId
 from app.domain.passages import PassageKind
-from app.domain.profile import FactSource, Profile, ProfileLine, ProfileReview
 from app.domain.recall import (
     PlanPart,
     PlanPartKind,
@@ -39,6 +37,8 @@ from app.domain.recall import (
     StoredPrompt,
     Verdict,
 )
+from app.domain.records.facts import Fact, FactCategory, Memory, MemoryWrite, WriteState
+from app.domain.records.profile import FactSource, Profile, ProfileLine, ProfileReview
 from tests.fakes.histories import History, Record
 
 

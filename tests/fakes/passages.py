@@ -10,7 +10,7 @@ from app.domain.passages import PassageKind, PassagePart, PassageText, Space
 from app.index.query import parse_query
 from app.index.text_index import TantivyTextIndex
 from app.storage.engine.store import Store
-from app.storage.tables.spaces import table_of
+from app.storage.tables.passages.spaces import table_of
 
 
 class Hit(NamedTuple):

@@ -8,8 +8,8 @@ from app.domain.ports import Embedder
 from app.domain.workers import WorkerName, WorkerStatus
 from app.index.token_sync import TokenIndexSync
 from app.storage.engine.store import Store
+from app.storage.tables.passages.vectors import Vectors
 from app.storage.tables.settings import Settings
-from app.storage.tables.vectors import Vectors
 from app.workers.board import WorkerBoard
 from app.workers.jobs.embedding_pipeline import EmbeddingPipeline
 from tests.fakes.embedders import BagOfWords

@@ -29,7 +29,7 @@ from app.domain.settings_schema import SETTINGS, SettingValue
 from app.domain.workers import WorkerStatus
 from app.storage.tables.settings import SettingValues
 from ui.bridge import Bridge, OnError, Work
-from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.conversation.open_conversation import ConversationPresenter
 from ui.presenters.presenter import Navigation, Presenter
 from ui.widgets.transcript.heights import AtEnd
 

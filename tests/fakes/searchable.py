@@ -7,22 +7,22 @@ import numpy as np
 
 from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded, PassagesPut
 from app.domain.conversations import Exchange, Message, Role, Text
-from app.domain.facts import BY_USER, Fact, FactCategory
 from app.domain.ids import ConversationId, new_uid
 from app.domain.passages import PassageKind
 from app.domain.recall import RecallSettings, RetrievalResult, SegmentContext
+from app.domain.records.facts import BY_USER, Fact, FactCategory
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.turns import turn_passage
 from app.index.relevance import Background
 from app.index.text_index import TantivyTextIndex
 from app.index.text_sync import TextIndexSync
 from app.index.vector_index import ExactVectorIndex
-from app.memory.query_vectors import QueryVector
-from app.memory.recall import RecallService
-from app.memory.search import SearchService
+from app.memory.recall.service import RecallService
+from app.memory.search.query_vectors import QueryVector
+from app.memory.search.service import SearchService
 from app.storage.engine.store import Store
 from app.storage.tables.facts import fact_changes
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from app.storage.tables.prompts import Feedback
 from app.storage.tables.settings import Settings
 from tests.fakes.embedders import BagOfWords

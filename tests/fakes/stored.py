@@ -31,8 +31,8 @@ from app.domain.conversations import (
     Text,
     TitleOrigin,
 )
-from app.domain.facts import BY_PATTERNS, Fact, FactCategory
 from app.domain.ids import MessageId, new_uid
+from app.domain.records.facts import BY_PATTERNS, Fact, FactCategory
 from app.domain.turns import turn_passage
 from app.storage.engine import migrations
 from app.storage.engine.connection import Connection

@@ -7,11 +7,11 @@ from datetime import timedelta
 from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
 from app.domain.conversations import Conversation, Exchange, ExchangeStatus, Message, Role, Text
 from app.domain.ids import PassageId, new_uid
-from app.domain.summaries import SummarySource, SummaryText, summary_changes
+from app.domain.records.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.turns import TurnMarkdown
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
-from app.workers.job import IsCancelled
+from app.workers.job_interface import IsCancelled
 from app.workers.jobs import JobParts
 from app.workers.jobs.conversation_summarizer import ConversationSummarizer
 from app.workers.jobs.exchange_summarizer import ExchangeSummarizer

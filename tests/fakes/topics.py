@@ -3,15 +3,15 @@
 from datetime import timedelta
 from random import Random
 
-from app.domain.topics import Topic
+from app.domain.records.topics import Topic
 from app.domain.workers import WorkerName, WorkerStatus
-from app.memory.boundaries import Boundaries
+from app.memory.search.scope import Boundaries
 from app.memory.topics.service import TopicService
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.workers.background_model import ModelClient
 from app.workers.board import WorkerBoard
-from app.workers.job import OpenConversation
+from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.topic_finder import TopicJob
 from tests.fakes.embedders import BagOfWords

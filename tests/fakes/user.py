@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
 
 from app.bootstrap import Services
 from app.providers.configuration import ProviderConfig
-from app.storage.tables.vectors import Vectors
+from app.storage.tables.passages.vectors import Vectors
 from app.system.paths import DataPaths
 from ui.main.application import DesktopApplication
 from ui.main.composition import Presenters

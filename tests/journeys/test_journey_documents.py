@@ -5,8 +5,8 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication, QToolButton
 
 from app.bootstrap import Services
-from app.domain.documents import DocumentState
 from app.domain.passages import PassageKind
+from app.domain.records.documents import DocumentState
 from tests.fakes.document_folder import make_broken, make_document
 from tests.fakes.files import pdf
 from tests.fakes.loopback import Loopback

@@ -15,7 +15,7 @@ from app.chat.context_fetcher import RecallLimits
 from app.domain.conversations import Exchange, ExchangeStatus, Text
 from app.domain.ids import ConversationId
 from app.domain.recall import PlanPart, PlanPartKind, StoredPrompt
-from app.memory.recalled_text import cited_items
+from app.memory.context.text import cited_items
 from app.providers.configuration import ProviderConfig
 from app.providers.vendors import vendors
 from app.system.paths import DataPaths

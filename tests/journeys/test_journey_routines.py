@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QTreeWidget
 
 from app.bootstrap import Services
 from app.domain.changes import RoutinePut
-from app.domain.projects import Project
-from app.domain.routines import Outcome, Routine, RoutineRun
+from app.domain.records.projects import Project
+from app.domain.records.routines import Outcome, Routine, RoutineRun
 from app.mcp.tool_servers import Permission, ToolServer
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice

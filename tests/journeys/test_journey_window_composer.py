@@ -12,7 +12,7 @@ from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import text, usage
 from tests.fakes.stored import add_conversation, opened
 from tests.fakes.user import User, is_searched_by_meaning
-from ui.widgets.memory_switch import MemoryUse
+from ui.widgets.composer.memory_switch import MemoryUse
 
 TEA = ("Which tea do I drink in the evening?", "Green tea from Uji, never after nine.")
 WALK = ("Where does our walk begin?", "At the old mill behind the church.")

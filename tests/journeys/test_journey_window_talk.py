@@ -10,7 +10,7 @@ from app.domain.conversations import ExchangeStatus
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import Pace, Stall, error, stall, text, thinking, usage
 from tests.fakes.user import LOOPBACK_MODEL, User
-from ui.presenters.turns import RunningReplies
+from ui.presenters.conversation.turns import RunningReplies
 from ui.widgets.transcript.message_frame import UserFrame
 from ui.widgets.transcript.panels import InterruptionPanel, ProblemPanel
 

@@ -18,7 +18,7 @@ from app.storage.safety.attachments import AttachmentFiles
 from app.system.paths import DataPaths
 from tests.fakes.files import pdf, png
 from tests.fakes.screens import FakeBanner, FakeBridge
-from ui.presenters.attach import AttachPresenter, FilesPresenter
+from ui.presenters.conversation.attach import AttachPresenter, FilesPresenter
 from ui.rendering.images import load_image
 from ui.views.chat_pane import ChatPane
 from ui.views.dialogs.image_viewer import ImageViewer
@@ -234,7 +234,7 @@ def test_a_draft_brings_its_files_back(attaching: Attaching, files: AttachmentFi
 def test_files_stay_while_they_are_in_the_composer(
     qtbot: QtBot, files: AttachmentFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ui.presenters.attach._TOUCH_EVERY_MS", 1)
+    monkeypatch.setattr("ui.presenters.conversation.attach._TOUCH_EVERY_MS", 1)
     attaching = Attaching(files)
     content_hash, sent_hash = files.put(png()), files.put(b"smaller")
     image = Image("a.png", "image/png", content_hash, 100, 40, 30, sent_hash)

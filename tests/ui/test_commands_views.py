@@ -18,10 +18,10 @@ from app.domain.conversations import Draft
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ExchangeId
 from tests.fakes.screens import TALK, Parts, Recorder, fixture_of, view_of
-from ui.presenters.commands import CommandPresenter
+from ui.presenters.conversation.commands import CommandPresenter
 from ui.theme import Appearance, ThemeChoice
 from ui.views.command_panel import CommandPanel
-from ui.widgets.composer import Composer
+from ui.widgets.composer.composer import Composer
 from ui.widgets.transcript.message_text import MessageText
 
 WORDS = ("/new", "/search", "/summarizer")

@@ -30,7 +30,7 @@ from app.domain.conversations import (
 )
 from app.domain.errors import NotFound, StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
-from app.memory.mentions import Mention
+from app.memory.recall.mentions import Mention
 from tests.fakes.screens import (
     AT,
     TALK,
@@ -41,14 +41,14 @@ from tests.fakes.screens import (
     exchange,
     message,
 )
-from ui.presenters.compose import ComposePresenter
-from ui.presenters.composer import QueuePresenter
-from ui.presenters.conversation import ConversationPresenter
-from ui.presenters.turns import RunningReplies
+from ui.presenters.conversation.compose import ComposePresenter
+from ui.presenters.conversation.composer import QueuePresenter
+from ui.presenters.conversation.open_conversation import ConversationPresenter
+from ui.presenters.conversation.turns import RunningReplies
 from ui.views.chat_pane import ChatPane
 from ui.widgets.banner import NoteCard
-from ui.widgets.composer import Composer
-from ui.widgets.memory_switch import MemoryUse
+from ui.widgets.composer.composer import Composer
+from ui.widgets.composer.memory_switch import MemoryUse
 from ui.widgets.plain_label import PlainLabel
 
 
@@ -419,7 +419,7 @@ DONE = exchange(3, 2, message_ids=(MessageId(30), MessageId(31)))
 
 def test_a_wait_for_retry_is_counted(compose: Compose, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, statuses = [100.0], list[str]()
-    monkeypatch.setattr("ui.presenters.turns.perf_counter", lambda: now_s[0])
+    monkeypatch.setattr("ui.presenters.conversation.turns.perf_counter", lambda: now_s[0])
     compose.replies.status_changed.connect(lambda _, text: statuses.append(text))
     compose.send("first")
     reply = compose.commit()

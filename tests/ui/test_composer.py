@@ -12,11 +12,11 @@ from app.domain.change_set import ChangeSet
 from app.domain.conversations import Image, Text
 from app.domain.errors import StorageError
 from tests.fakes.screens import Parts, Recorder
-from ui.presenters.composer import MessageCostPresenter
+from ui.presenters.conversation.composer import MessageCostPresenter
 from ui.views.chat_pane import ChatPane
-from ui.widgets.composer import Composer
+from ui.widgets.composer.composer import Composer
+from ui.widgets.composer.message_box import MessageBox
 from ui.widgets.controls import combo_box
-from ui.widgets.message_box import MessageBox
 
 
 def test_the_mouse_leaves_the_box_its_focus_and_a_second_stop_sends_nothing(qtbot: QtBot) -> None:

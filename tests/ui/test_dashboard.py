@@ -6,7 +6,7 @@ from pytestqt.qtbot import QtBot
 
 from app.domain import translation
 from app.domain.workers import UsageTotals, WorkerName, WorkerState, WorkerStatus
-from app.memory.coverage import Overview
+from app.memory.search.coverage import Overview
 from app.storage.tables.spending import Spent
 from app.workers.status_text import ESTIMATED
 from ui.views.memory.dashboard import Dashboard, Totals

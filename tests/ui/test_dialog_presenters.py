@@ -21,16 +21,16 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import InvalidInput, StorageError
-from app.domain.facts import Fact, FactCategory
 from app.domain.ids import ConversationId, PassageId
+from app.domain.records.facts import Fact, FactCategory
 from app.domain.transfer import AddedConversation, ImportProgress, ImportReport, Skipped
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.summaries import Summary
 from app.transfer.import_history import PastImport, Undone
 from tests.fakes.screens import TALK, Parts, Recorder, exchange, fixture_of, press, view_of
-from ui.presenters.facts import FactsPresenter, SummariesPresenter
 from ui.presenters.imports import ImportPresenter
+from ui.presenters.memory.facts import FactsPresenter, SummariesPresenter
 from ui.views.dialogs.import_dialog import PastImportsDialog
 from ui.views.memory.facts_view import FactsView
 from ui.views.memory.summaries_pane import SummariesPane

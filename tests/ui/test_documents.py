@@ -10,7 +10,11 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.modeltest import ModelTester
 
-from app.domain.documents import (
+from app.domain.errors import InvalidInput, NotFound
+from app.domain.ids import PassageId
+from app.domain.passages import PassageKind
+from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
+from app.domain.records.documents import (
     AddedPath,
     Chunk,
     DocumentState,
@@ -18,11 +22,7 @@ from app.domain.documents import (
     FileState,
     StoredDocument,
 )
-from app.domain.errors import InvalidInput, NotFound
-from app.domain.ids import PassageId
-from app.domain.passages import PassageKind
-from app.domain.projects import Project
-from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
+from app.domain.records.projects import Project
 from app.domain.translation import choose_language
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.system import file_programs
@@ -30,8 +30,8 @@ from tests.fakes.files import pdf
 from tests.fakes.screens import Parts, Recorder, fixture_of, press
 from ui.models.documents import DocumentColumn, DocumentTableModel, rows_of, summary_text
 from ui.models.labels import chip_text
-from ui.presenters import documents as presenters
-from ui.presenters.documents import DocumentsPresenter
+from ui.presenters.memory import documents as presenters
+from ui.presenters.memory.documents import DocumentsPresenter
 from ui.views.dialogs.page_dialog import PageDialog
 
 READ, SKIPPED = DocumentState.READ, DocumentState.SKIPPED

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTextBrowser
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import StorageError
-from app.domain.facts import BY_PATTERNS, BY_USER, Fact, FactCategory, FactVersion
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.records.facts import BY_PATTERNS, BY_USER, Fact, FactCategory, FactVersion
 from app.memory.summaries import SummaryTarget
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.summaries import Summary

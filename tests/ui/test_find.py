@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 
 from tests.fakes.screens import FakeBridge, FakeConversation, Parts, fixture_of
 from tests.fakes.transcripts import turn
-from ui.presenters.navigation import FindPresenter
+from ui.presenters.conversation.navigation import FindPresenter
 from ui.widgets.search_box import FindBar
 from ui.widgets.transcript.values import FindMark
 

@@ -4,7 +4,7 @@ from PySide6.QtWidgets import QMessageBox
 
 from app.domain.ids import MessageId
 from tests.fakes.screens import Parts, Recorder, press, view_of
-from ui.presenters.forgetting import ForgetPresenter
+from ui.presenters.memory.forgetting import ForgetPresenter
 
 
 def _presenter(parts: Parts, service: Recorder) -> ForgetPresenter:

@@ -7,7 +7,7 @@ from PySide6.QtCore import Signal
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
 from tests.fakes.screens import FakeConversation, Parts, fixture_of, view_of
-from ui.presenters.navigation import HistoryPresenter
+from ui.presenters.conversation.navigation import HistoryPresenter
 
 
 class Conversation(FakeConversation):

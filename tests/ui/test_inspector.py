@@ -26,7 +26,7 @@ from app.domain.recall import (
 from tests.fakes.stored import AT
 from ui.models.labels import figures, opens_text, tip_text
 from ui.models.recalled import COLUMNS, RecalledModel
-from ui.presenters.recall import sources_of, status_text
+from ui.presenters.conversation.recall import sources_of, status_text
 from ui.theme import DARK, Appearance, ThemeChoice
 from ui.views.memory.inspector import InspectorView
 from ui.views.memory.recalled_pane import RecalledPane

@@ -12,10 +12,10 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.recall_preview import BudgetUse, Preview
 from app.domain.errors import InvalidInput
-from app.domain.facts import Memory
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
+from app.domain.records.facts import Memory
 from app.domain.settings_schema import SETTINGS
 from app.storage.tables.memories import CoreMemoryText, KnownMemory
 from ui.models.conversations import ListRole

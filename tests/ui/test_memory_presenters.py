@@ -11,18 +11,18 @@ from app.chat.inspector import Contribution, SentSummary
 from app.domain.change_set import ChangeSet
 from app.domain.diagnostics import Probe, ProbeDetails
 from app.domain.errors import IndexUnavailable, InvalidInput, NotFound, StorageError
-from app.domain.facts import Memory
 from app.domain.ids import ConversationId, ExchangeId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import Verdict
+from app.domain.records.facts import Memory
 from app.domain.results import SearchResponse
 from app.storage.tables.memories import CoreMemoryText, KnownMemory
 from tests.fakes.screens import AT, TALK, Parts, Recorder, fixture_of, press, view_of
 from tests.ui.test_inspector import source
 from tests.ui.test_search_views import explained, result
-from ui.presenters.inspector import ExplainPresenter, InspectorPresenter
-from ui.presenters.memories import MemoriesPresenter
-from ui.presenters.recall import RecallPresenter
+from ui.presenters.conversation.inspector import ExplainPresenter, InspectorPresenter
+from ui.presenters.conversation.recall import RecallPresenter
+from ui.presenters.memory.memories import MemoriesPresenter
 from ui.views.memory.inspector import InspectorView
 from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.memory.questions_view import QuestionsView

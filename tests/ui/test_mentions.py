@@ -9,11 +9,11 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.domain.ids import ConversationId
-from app.memory.mentions import Mentionable
+from app.memory.recall.mentions import Mentionable
 from tests.fakes.screens import Parts
 from tests.fakes.stored import AT
-from ui.presenters.composer import MentionPresenter
-from ui.widgets.composer import Composer
+from ui.presenters.conversation.composer import MentionPresenter
+from ui.widgets.composer.composer import Composer
 
 TITLES = ("Tea in Kyoto", "Tea", "Old walks")
 

@@ -16,12 +16,12 @@ from app.chat.library import Library
 from app.chat.presets import Presets
 from app.domain.change_set import ChangeSet
 from app.domain.errors import StorageError
-from app.domain.presets import BUILT_IN_PRESET, DEFAULT_PRESET, Effort, ModelOptions, Preset
+from app.domain.records.presets import BUILT_IN_PRESET, DEFAULT_PRESET, Effort, ModelOptions, Preset
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from tests.fakes.screens import Parts, Recorder, press, view_of
 from tests.fakes.stored import add_conversation, opened
-from ui.presenters.choices import PresetPickerPresenter
+from ui.presenters.conversation.choices import PresetPickerPresenter
 from ui.presenters.settings.presets import PresetsPresenter
 from ui.views.settings.presets_page import PresetsPage
 from ui.widgets.choice_box import ChoiceBox

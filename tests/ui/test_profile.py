@@ -11,10 +11,10 @@ from pytestqt.qtbot import QtBot
 from app.domain.change_set import ChangeSet
 from app.domain.errors import NotFound
 from app.domain.ids import PassageId
-from app.domain.profile import FactSource, Profile, ProfileLine, profile_diff
+from app.domain.records.profile import FactSource, Profile, ProfileLine, profile_diff
 from app.memory.profile import ProfileState
 from tests.fakes.screens import AT, Parts, Recorder, press
-from ui.presenters.memories import ProfilePresenter
+from ui.presenters.memory.memories import ProfilePresenter
 from ui.theme import Theme
 from ui.views.memory.knowledge_view import KnowledgeView
 from ui.views.memory.profile_pane import diff_html

@@ -11,7 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QComboBox
 
 from app.domain.links import Link
-from app.domain.sources import SourceName, SourceState
+from app.domain.records.sources import SourceName, SourceState
 from app.mcp.access import Access, Reading
 from app.mcp.server import HttpAccess
 from tests.fakes.screens import Parts, Recorder

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QInputDialog, QPushButton
 from app.chat.projects import ProjectProposal
 from app.domain.errors import InvalidInput
 from app.domain.ids import ConversationId
-from app.domain.projects import Project
+from app.domain.records.projects import Project
 from tests.fakes.screens import Parts, Recorder
 from ui.presenters.projects import ProposalsPresenter
 from ui.views.dialogs.project_dialog import ProposalsDialog

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.projects import Projects
-from app.domain.projects import Project, RecallRule
+from app.domain.records.projects import Project, RecallRule
 from app.storage.tables.conversations import Conversations, ListFilter
 from tests.fakes.screens import Parts, press, view_of
 from tests.fakes.stored import add_conversation, opened
@@ -19,9 +19,9 @@ from ui.models.conversations import ConversationListModel
 from ui.presenters.projects import ProjectsPresenter
 from ui.views.dialogs.project_dialog import ProjectDialog
 from ui.views.project_list import ProjectList
+from ui.widgets.composer.project_chip import ProjectChip
 from ui.widgets.controls import column_in
 from ui.widgets.on_screen import stops_in
-from ui.widgets.project_chip import ProjectChip
 
 
 class Screen:

@@ -11,9 +11,9 @@ from app.chat.routines import RoutinePlan, RoutineState
 from app.domain.change_set import ChangeSet
 from app.domain.errors import ConsentMissing, InvalidInput
 from app.domain.ids import ConversationId, ExchangeId
-from app.domain.presets import BUILT_IN_PRESET
-from app.domain.projects import Project
-from app.domain.routines import Outcome, Routine, RoutineRun
+from app.domain.records.presets import BUILT_IN_PRESET
+from app.domain.records.projects import Project
+from app.domain.records.routines import Outcome, Routine, RoutineRun
 from tests.fakes.screens import Parts, Recorder, press
 from ui.presenters.routines import RoutineNotices, RoutinesPresenter
 from ui.views.dialogs.routines_dialog import RoutineForm

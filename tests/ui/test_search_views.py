@@ -28,7 +28,7 @@ from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
-from app.memory.coverage import EmbeddingCoverage
+from app.memory.search.coverage import EmbeddingCoverage
 from tests.fakes.screens import LoopBridge, Parts, Recorder
 from ui.presenters import search as search_module
 from ui.presenters.search import SearchPresenter, completeness_of

@@ -9,7 +9,7 @@ from app.domain.errors import NotFound, StorageError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.memory.secrets import SecretPlace
 from tests.fakes.screens import AT, Parts, Recorder, fixture_of, press
-from ui.presenters.forgetting import SecretsPresenter
+from ui.presenters.memory.forgetting import SecretsPresenter
 
 PLACE = SecretPlace(ConversationId(3), "Keys", 1, ExchangeId(5), MessageId(7), ("github-pat",), AT)
 VALUE = "hunter2-hunter2"

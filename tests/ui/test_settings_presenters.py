@@ -18,7 +18,7 @@ from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, KeyRejected, KnownError, ProviderError, StorageError
 from app.domain.settings_schema import SETTINGS
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
-from app.memory.coverage import Overview
+from app.memory.search.coverage import Overview
 from app.providers.configuration import ProviderConfig
 from app.providers.pricing.prices import OwnPrice
 from app.providers.vendors.local_servers import LocalServer

@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QAbstractButton
 
 from app.chat.projects import ProjectProposal
 from app.domain.change_set import ChangeSet
-from app.domain.sources import SourceName, SourceState
+from app.domain.records.sources import SourceName, SourceState
 from app.mcp.access import Access
-from app.memory.embedders import EmbedderSuggestion
+from app.memory.search.embedders import EmbedderSuggestion
 from tests.fakes.screens import Parts, Recorder
 from ui.presenters.suggestions import (
     McpConsentPresenter,

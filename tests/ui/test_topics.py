@@ -12,11 +12,11 @@ from pytestqt.qtbot import QtBot
 from app.domain.change_set import ChangeSet
 from app.domain.errors import NotFound
 from app.domain.ids import ConversationId
-from app.domain.projects import Project
-from app.domain.topics import Topic, TopicConversation, TopicId, Trail
+from app.domain.records.projects import Project
+from app.domain.records.topics import Topic, TopicConversation, TopicId, Trail
 from app.index.query import filters_in
 from tests.fakes.screens import Parts, Recorder, fixture_of, view_of
-from ui.presenters.topics import TopicsPresenter
+from ui.presenters.memory.topics import TopicsPresenter
 from ui.views.chat_pane import ChatPane
 from ui.views.memory.inspector import InspectorView, RelatedList
 from ui.widgets.search_box import SearchBox

@@ -9,11 +9,11 @@ from app.domain.conversations import ANY_RECALL, Draft
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItem, RecalledItemDetails, RecallLayer
-from app.memory.mentions import Mention
+from app.memory.recall.mentions import Mention
 from tests.fakes.screens import AT, TALK, Parts, fixture_of, view_of
-from ui.presenters.composer import TypedRecallPresenter
-from ui.widgets.composer import Composer
-from ui.widgets.memory_switch import MemoryUse
+from ui.presenters.conversation.composer import TypedRecallPresenter
+from ui.widgets.composer.composer import Composer
+from ui.widgets.composer.memory_switch import MemoryUse
 
 TITLE = "Tea & cake on the terrace of a mill by the river in December"
 

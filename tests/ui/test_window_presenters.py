@@ -21,7 +21,7 @@ from app.domain.change_set import ChangeSet
 from app.domain.chat import ModelRef
 from app.domain.errors import InvalidInput, NotFound, StorageError
 from app.domain.ids import ConversationId
-from app.domain.projects import Project
+from app.domain.records.projects import Project
 from app.domain.transfer import ExportReport
 from app.domain.translation import format_size
 from app.privacy import ConnectionRow, ConnectionState
@@ -38,16 +38,16 @@ from tests.fakes.screens import (
     press,
     view_of,
 )
-from ui.presenters.choices import ModelPickerPresenter
+from ui.presenters.conversation.choices import ModelPickerPresenter
+from ui.presenters.conversation.navigation import LinkPresenter
 from ui.presenters.conversation_commands import ConversationCommands
 from ui.presenters.conversation_list import ConversationListPresenter
-from ui.presenters.forgetting import PrivacyPresenter
 from ui.presenters.maintenance import MaintenancePresenter
-from ui.presenters.navigation import LinkPresenter
+from ui.presenters.memory.forgetting import PrivacyPresenter
 from ui.views.actions import add_actions
 from ui.views.dialogs.help_dialogs import AboutDialog, BackupsDialog, PrivacyDialog
 from ui.views.sidebar import FOLDERS, Sidebar
-from ui.widgets.model_rows import ModelGroup
+from ui.widgets.composer.model_rows import ModelGroup
 
 OTHER = ConversationId(8)
 

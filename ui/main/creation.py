@@ -9,8 +9,8 @@ from app.bootstrap import Services
 from app.chat.inspector import Source
 from app.commands.table import CommandSession
 from app.domain.ids import ConversationId
+from app.memory.recall.starter_questions import StarterQuestions
 from app.memory.secrets import secret_places
-from app.memory.starter_questions import StarterQuestions
 from app.storage.safety.backup import backups_of
 from app.transfer.exporting import export
 from app.transfer.found_exports import find_exports
@@ -18,31 +18,37 @@ from app.transfer.import_history import ImportHistory
 from app.transfer.importing import import_files
 from ui.bridge import Bridge
 from ui.main.memory_panels import build_memory_panels
-from ui.presenters.attach import AttachPresenter, FilesPresenter
-from ui.presenters.choices import ModelPickerPresenter, PresetPickerPresenter, list_models
-from ui.presenters.commands import CommandPresenter
-from ui.presenters.compose import ComposePresenter
-from ui.presenters.composer import (
+from ui.presenters.conversation.attach import AttachPresenter, FilesPresenter
+from ui.presenters.conversation.choices import (
+    ModelPickerPresenter,
+    PresetPickerPresenter,
+    list_models,
+)
+from ui.presenters.conversation.commands import CommandPresenter
+from ui.presenters.conversation.compose import ComposePresenter
+from ui.presenters.conversation.composer import (
     MentionPresenter,
     MessageCostPresenter,
     QueuePresenter,
     TypedRecallPresenter,
 )
-from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.conversation.inspector import ExplainPresenter, InspectorPresenter
+from ui.presenters.conversation.navigation import FindPresenter, HistoryPresenter, LinkPresenter
+from ui.presenters.conversation.open_conversation import ConversationPresenter
+from ui.presenters.conversation.recall import RecallPresenter
+from ui.presenters.conversation.turns import RunningReplies
 from ui.presenters.conversation_commands import ConversationCommands, Removal
 from ui.presenters.conversation_list import ConversationListPresenter
-from ui.presenters.documents import DocumentsPresenter
-from ui.presenters.facts import FactsPresenter, SummariesPresenter
 from ui.presenters.first_steps import WelcomePresenter
-from ui.presenters.forgetting import ForgetPresenter, PrivacyPresenter, SecretsPresenter
 from ui.presenters.imports import DownloadsPresenter, ImportPresenter
-from ui.presenters.inspector import ExplainPresenter, InspectorPresenter
 from ui.presenters.maintenance import MaintenancePresenter
-from ui.presenters.memories import MemoriesPresenter, MemoryWritePresenter, ProfilePresenter
-from ui.presenters.navigation import FindPresenter, HistoryPresenter, LinkPresenter
+from ui.presenters.memory.documents import DocumentsPresenter
+from ui.presenters.memory.facts import FactsPresenter, SummariesPresenter
+from ui.presenters.memory.forgetting import ForgetPresenter, PrivacyPresenter, SecretsPresenter
+from ui.presenters.memory.memories import MemoriesPresenter, MemoryWritePresenter, ProfilePresenter
+from ui.presenters.memory.topics import TopicsPresenter
 from ui.presenters.presenter import Navigation
 from ui.presenters.projects import ProjectsPresenter, ProposalsPresenter
-from ui.presenters.recall import RecallPresenter
 from ui.presenters.routines import RoutineNotices, RoutinesPresenter
 from ui.presenters.search import FilterPresenter, SearchPresenter
 from ui.presenters.suggestions import (
@@ -53,9 +59,7 @@ from ui.presenters.suggestions import (
     source_suggestion,
 )
 from ui.presenters.tool_permission import ToolPermissionPresenter
-from ui.presenters.topics import TopicsPresenter
 from ui.presenters.tray import QuickFindPresenter, TrayPresenter
-from ui.presenters.turns import RunningReplies
 from ui.theme import Appearance
 from ui.views.command_panel import CommandPanel
 from ui.views.main_window import MainWindow

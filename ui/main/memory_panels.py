@@ -8,8 +8,8 @@ from app.domain.ids import ConversationId
 from app.domain.recall import RecalledItemDetails
 from app.domain.settings_schema import SettingPage
 from ui.bridge import Bridge
-from ui.presenters.choices import list_models
-from ui.presenters.navigation import LinkPresenter
+from ui.presenters.conversation.choices import list_models
+from ui.presenters.conversation.navigation import LinkPresenter
 from ui.presenters.settings.background import BackgroundConsent, BackgroundPagePresenter
 from ui.presenters.settings.dashboard import DashboardPresenter, read_totals
 from ui.presenters.settings.dialog import SettingsPresenter, ShortcutsPresenter

@@ -10,7 +10,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from app.domain.documents import AddedPath, DocumentState, DocumentStatus
+from app.domain.records.documents import AddedPath, DocumentState, DocumentStatus
 from app.domain.translation import format_number, format_size, tr, translate_filled, trn
 from app.workers.followed import nearest_path
 from ui.icons import Ink, icon

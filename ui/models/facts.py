@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from PySide6.QtCore import Qt
 
-from app.domain.facts import BY_PATTERNS, BY_USER, FactCategory
+from app.domain.records.facts import BY_PATTERNS, BY_USER, FactCategory
 from app.domain.translation import format_day, format_moment, format_turn, tr
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.memories import KnownMemory

@@ -3,9 +3,9 @@
 import re
 
 from app.chat.inspector import Source
-from app.domain.documents import FileState
 from app.domain.passages import PassageKind
 from app.domain.recall import RecalledItemDetails, RecallLayer, Verdict
+from app.domain.records.documents import FileState
 from app.domain.settings_schema import SETTINGS
 from app.domain.text import one_line
 from app.domain.translation import (

@@ -17,7 +17,7 @@ from app.domain.transfer import ExportReport
 from app.domain.translation import tr, trn
 from app.storage.tables.conversations import Conversations
 from app.transfer.exporting import ExportFormat
-from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.conversation.open_conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, ask_for_text
 from ui.views.dialogs.confirm import confirm_deletion
 from ui.widgets.banner import Banner

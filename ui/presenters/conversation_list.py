@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint
 
 from app.domain.conversations import Conversation
 from app.domain.ids import ConversationId
-from app.domain.projects import Project
+from app.domain.records.projects import Project
 from app.domain.translation import tr, trn
 from app.storage.tables.conversations import Conversations, ListFilter
 from ui.bridge import Refresh

@@ -9,15 +9,15 @@ from PySide6.QtWidgets import QInputDialog, QMenu
 
 from app.chat.projects import ProjectProposal, ProjectProposals, Projects
 from app.domain.ids import ConversationId
-from app.domain.projects import Project
+from app.domain.records.projects import Project
 from app.domain.translation import tr, trn
-from ui.presenters.conversation import ConversationPresenter
+from ui.presenters.conversation.open_conversation import ConversationPresenter
 from ui.presenters.presenter import Presenter, ask_for_text, show_menu
 from ui.views.dialogs.confirm import confirm_removal
 from ui.views.dialogs.project_dialog import ProjectDialog, ProposalsDialog
 from ui.views.project_list import ProjectList
 from ui.widgets.banner import Banner
-from ui.widgets.project_chip import ProjectChip
+from ui.widgets.composer.project_chip import ProjectChip
 from ui.widgets.project_labels import RULES
 
 

@@ -18,12 +18,12 @@ from app.chat.routines import (
     plan_text,
 )
 from app.domain.errors import ConsentMissing, KnownError
-from app.domain.presets import Preset
-from app.domain.projects import Project
-from app.domain.routines import Outcome, Routine, RoutineRun
+from app.domain.records.presets import Preset
+from app.domain.records.projects import Project
+from app.domain.records.routines import Outcome, Routine, RoutineRun
 from app.domain.translation import format_moment, tr, weekday_name
 from app.language.schedules import read_schedule, schedule_text
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from ui.presenters.presenter import OpenTurn, Presenter
 from ui.views.dialogs.confirm import Confirmation, confirm, confirm_removal
 from ui.views.dialogs.routines_dialog import RoutineForm, RoutinesDialog

@@ -14,18 +14,18 @@ from app.domain.errors import IndexUnavailable, InvalidInput, KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId, passage_id_of
 from app.domain.links import link_to
 from app.domain.passages import DOCUMENT_KINDS, PassageKind
+from app.domain.records.topics import Topic
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.text import sentences
-from app.domain.topics import Topic
 from app.domain.translation import format_percent, format_turn, tr
 from app.index.query import parse_query
 from app.index.snippets import marks_in
-from app.memory.coverage import EmbeddingCoverage
-from app.memory.search import SearchService
+from app.memory.search.coverage import EmbeddingCoverage
+from app.memory.search.service import SearchService
+from app.memory.search.vector_search import VectorSearch
 from app.memory.topics.service import TopicService
-from app.memory.vector_search import VectorSearch
 from app.storage.tables.conversations import Conversations, FilterValues
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 from ui.presenters.presenter import Navigation, Presenter, copy_link, show_menu
 from ui.views.filter_menu import filter_menu
 from ui.views.sidebar import Sidebar

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.chat.projects import ProjectProposals
-from app.domain.sources import SOURCES, SourceState
+from app.domain.records.sources import SOURCES, SourceState
 from app.domain.text import sentences
 from app.domain.translation import format_size, tr, trn
 from app.mcp.access import Access, McpAccess
-from app.memory.embedders import EmbedderSuggestions
+from app.memory.search.embedders import EmbedderSuggestions
 from app.workers.followed import FollowedSources
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter

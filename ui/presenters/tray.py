@@ -11,7 +11,7 @@ from app.domain.links import Link, link_to
 from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.translation import tr
-from app.memory.search import SearchService
+from app.memory.search.service import SearchService
 from app.storage.tables.settings import Settings
 from ui.bridge import Refresh
 from ui.icons import app_icon

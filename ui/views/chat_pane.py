@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 from app.domain.translation import tr
 from ui.theme import COLUMN_EM, PADDING_EM, current_theme
 from ui.widgets.banner import Banner, NoteCard
-from ui.widgets.composer import Composer
+from ui.widgets.composer.composer import Composer
 from ui.widgets.controls import button, column_in, filled, row_of
 from ui.widgets.elided_edit import ElidedEdit
 from ui.widgets.on_screen import stops_in

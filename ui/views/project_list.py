@@ -13,7 +13,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QWidget
 
-from app.domain.projects import Project
+from app.domain.records.projects import Project
 from app.domain.text import sentences
 from app.domain.translation import format_number, tr
 from ui.icons import icon

@@ -2,7 +2,7 @@
 
 from PySide6.QtGui import QIcon
 
-from app.domain.projects import Project, RecallRule
+from app.domain.records.projects import Project, RecallRule
 from app.domain.text import one_line
 from app.domain.translation import tr
 from ui.icons import Ink, icon

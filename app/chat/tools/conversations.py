@@ -37,8 +37,8 @@ from app.domain.passages import PassageKind
 from app.domain.recall import is_recall_on
 from app.domain.results import CONVERSATION_TOOL, as_tool_entry
 from app.domain.text import one_line
-from app.memory.answers import AnswerFinder
-from app.memory.search import SearchService
+from app.memory.recall.answers import AnswerFinder
+from app.memory.search.service import SearchService
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, shown_path

@@ -10,7 +10,7 @@ from app.domain.errors import NotFound
 from app.domain.passages import PassageKind
 from app.domain.results import MANUAL_TOOL, as_tool_entry
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
-from app.memory.search import SearchService
+from app.memory.search.service import SearchService
 
 _LIMIT = 10
 

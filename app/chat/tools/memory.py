@@ -11,14 +11,14 @@ from typing import Any
 from app.chat.tools.results import LIMIT, QUERY, found_list, json_line, parameters
 from app.chat.tools.toolbox import Tool, ToolContext
 from app.domain.conversations import Conversation
-from app.domain.facts import WriteState
 from app.domain.ids import ExchangeId
 from app.domain.passages import PassageKind
 from app.domain.recall import is_recall_on
+from app.domain.records.facts import WriteState
 from app.domain.results import MEMORY_TOOL, FoundAnswer, as_tool_entry
-from app.memory.answers import AnswerFinder
 from app.memory.core_memory import LIMIT_CHARS, CoreMemoryService
 from app.memory.memory_writes import MemoryWriteService
+from app.memory.recall.answers import AnswerFinder
 
 # Manual pages have their own tool; the summary of an exchange says less than the exchange.
 _KINDS = tuple(

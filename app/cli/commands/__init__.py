@@ -14,11 +14,11 @@ from app.cli.commands import (
     maintenance,
     mcp,
     memory,
-    projects,
+    projects_and_presets,
     providers,
     routines,
     search,
-    settings,
+    settings_and_privacy,
     transfer,
     workers,
 )
@@ -132,18 +132,18 @@ COMMANDS: Mapping[str, Command] = {
     "check": lambda s, *rest: maintenance.check_(s.check, s.index_sync, *rest),
     "backup": lambda s, *rest: maintenance.backup(s.back_up, *rest),
     "rebuild": _rebuild,
-    "config": lambda s, *rest: settings.config(
+    "config": lambda s, *rest: settings_and_privacy.config(
         s.store, s.settings, s.embedders, s.background, s.paths.window, *rest
     ),
     "provider": lambda s, *rest: providers.provider(s.models, s.chat, *rest),
-    "preset": lambda s, *rest: projects.preset(s.presets, s.models, s.tools(), *rest),
-    "privacy": lambda s, *rest: settings.privacy(s.privacy, *rest),
+    "preset": lambda s, *rest: projects_and_presets.preset(s.presets, s.models, s.tools(), *rest),
+    "privacy": lambda s, *rest: settings_and_privacy.privacy(s.privacy, *rest),
     "routine": lambda s, *rest: routines.routine(
         s.routines, s.models, s.presets, s.projects, *rest
     ),
     "secrets": lambda s, *rest: library.secrets(s.store, *rest),
     "mcp": lambda s, *rest: mcp.programs(s.mcp_access, *rest),
-    "project": lambda s, *rest: projects.project(s.projects, *rest),
+    "project": lambda s, *rest: projects_and_presets.project(s.projects, *rest),
     "brief": lambda s, *rest: mcp.brief(s.briefs, s.projects, s.index_sync, *rest),
     "sources": lambda s, *rest: transfer.sources(s.sources, s.background, *rest),
     "topics": lambda s, *rest: library.topics(s.topics, *rest),

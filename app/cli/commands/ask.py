@@ -27,7 +27,7 @@ from app.domain.conversations import Exchange, ExchangeStatus, File, Image, Text
 from app.domain.ids import ConversationId
 from app.domain.text import one_line, sentences, translate_lines
 from app.index.text_sync import TextIndexSync
-from app.memory.vector_search import VectorSearch
+from app.memory.search.vector_search import VectorSearch
 from app.providers.vendors.recall import RECALL, RecallModel
 from app.storage.safety.attachments import AttachmentFiles
 from app.storage.tables.prompts import Prompts

@@ -23,7 +23,7 @@ from app.domain.conversations import (
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.links import parse_document, parse_page, parse_place
 from app.domain.text import one_line
-from app.memory.coverage import TurnCoverage, TurnSearchStatus
+from app.memory.search.coverage import TurnCoverage, TurnSearchStatus
 from app.storage.tables.conversations import Conversations, ListFilter
 from app.storage.tables.documents import DocumentTexts
 from app.storage.tables.exchanges import Exchanges

@@ -5,10 +5,10 @@ from argparse import Namespace
 from app.chat.projects import Projects
 from app.cli.arguments import UsageError
 from app.cli.terminal import Terminal, members
-from app.domain.documents import DocumentState, DocumentStatus
+from app.domain.records.documents import DocumentState, DocumentStatus
 from app.domain.translation import format_count
 from app.index.text_sync import TextIndexSync
-from app.memory.embedders import EmbedderDirectory
+from app.memory.search.embedders import EmbedderDirectory
 from app.workers.followed import AddedDocuments
 
 

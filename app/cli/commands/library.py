@@ -9,9 +9,9 @@ from typing import Any
 from app.cli.arguments import wrong_arguments
 from app.cli.terminal import Terminal, members
 from app.domain.errors import IndexUnavailable, InvalidInput
-from app.domain.facts import FactCategory
 from app.domain.ids import ConversationId
-from app.domain.topics import Topic
+from app.domain.records.facts import FactCategory
+from app.domain.records.topics import Topic
 from app.domain.translation import format_count, format_day, local_moment
 from app.index.text_sync import TextIndexSync
 from app.memory.facts import FactService, parse_fact_id

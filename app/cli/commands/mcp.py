@@ -14,7 +14,7 @@ from app.domain.errors import AlreadyOpen
 from app.domain.translation import local_moment
 from app.index.text_sync import TextIndexSync
 from app.mcp.access import Access, McpAccess, as_plain
-from app.memory.brief import Briefs
+from app.memory.recall.brief import Briefs
 from app.system.paths import DataPaths
 
 _LOG_LINES = 50

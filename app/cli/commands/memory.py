@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from app.cli.arguments import wrong_arguments
 from app.cli.terminal import Terminal, members
-from app.domain.facts import MemoryWrite, WriteState
-from app.domain.profile import ProfileLine
+from app.domain.records.facts import MemoryWrite, WriteState
+from app.domain.records.profile import ProfileLine
 from app.domain.text import parse_whole_number
 from app.domain.turns import estimate_tokens
 from app.index.text_sync import TextIndexSync

@@ -14,11 +14,11 @@ from app.cli.arguments import wrong_arguments
 from app.cli.commands.providers import unlock_keys
 from app.cli.terminal import Terminal, members
 from app.domain.errors import InvalidInput
-from app.domain.projects import NO_PROJECT
-from app.domain.routines import Outcome, Routine, RoutineRun
+from app.domain.records.projects import NO_PROJECT
+from app.domain.records.routines import Outcome, Routine, RoutineRun
 from app.domain.translation import format_moment
 from app.language.schedules import schedule_text
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 
 _OPTIONS = ("schedule", "prompt", "model", "preset", "project", "limit_usd", "private", "name")
 _DONE = {"add": "added", "edit": "changed", "on": "switched_on", "off": "switched_off"}

@@ -25,9 +25,9 @@ from app.domain.results import SearchResult, as_document, details
 from app.domain.settings_schema import SettingValue, setting_for
 from app.domain.text import parse_whole_number, translate_lines
 from app.index.text_sync import TextIndexSync
-from app.memory.explain import Explainer
-from app.memory.probes import ProbeQuestions
-from app.memory.search import SearchService
+from app.memory.search.explain import Explainer
+from app.memory.search.probes import ProbeQuestions
+from app.memory.search.service import SearchService
 
 
 def search(

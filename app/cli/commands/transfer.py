@@ -7,10 +7,10 @@ from typing import TextIO, cast
 
 from app.cli.arguments import wrong_arguments
 from app.cli.commands.maintenance import catch_up_index
-from app.cli.commands.settings import ask_after_import
+from app.cli.commands.settings_and_privacy import ask_after_import
 from app.cli.terminal import OutputFile, Terminal
 from app.domain.errors import StorageError
-from app.domain.sources import SOURCES, SourceName
+from app.domain.records.sources import SOURCES, SourceName
 from app.domain.text import parse_whole_number
 from app.domain.transfer import ImportProgress, ImportReport
 from app.domain.translation import format_count, format_moment, format_percent, format_size

@@ -12,9 +12,9 @@ from app.cli.terminal import Terminal, members
 from app.domain.translation import format_at_most, month_start
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.index.text_sync import TextIndexSync
-from app.memory.coverage import Overview, OverviewService
-from app.memory.embedders import EmbedderSuggestions
-from app.storage.engine.ids import now
+from app.memory.search.coverage import Overview, OverviewService
+from app.memory.search.embedders import EmbedderSuggestions
+from app.storage.engine.stamps import now
 from app.storage.tables.spending import Spending, Spent, by_month
 from app.workers.board import WorkerBoard
 from app.workers.model_choice import MODEL_WORKERS

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from app.domain.facts import FactCategory
+from app.domain.records.facts import FactCategory
 from app.language.languages import languages_in
 from app.language.sentences import split_sentences
 from app.language.statements.patterns import (

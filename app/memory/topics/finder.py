@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.domain.passages import Space
-from app.domain.topics import TopicChoice, TopicId
+from app.domain.records.topics import TopicChoice, TopicId
 from app.memory.topics.clusters import (
     Clusters,
     Float,

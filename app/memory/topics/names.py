@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from app.domain.records.topics import NAME_LIMIT_CHARS
 from app.domain.text import one_line
-from app.domain.topics import NAME_LIMIT_CHARS
 from app.language.analyzer import chunk_spans, is_unspaced
 from app.language.languages import is_stop_word, language_of, stem
 

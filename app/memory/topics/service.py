@@ -7,8 +7,7 @@ from itertools import chain
 from app.domain.changes import TopicChosen
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.ids import ConversationId
-from app.domain.text import one_line
-from app.domain.topics import (
+from app.domain.records.topics import (
     NAME_LIMIT_CHARS,
     Topic,
     TopicChoice,
@@ -16,8 +15,9 @@ from app.domain.topics import (
     TopicId,
     Trail,
 )
-from app.memory.boundaries import Boundaries
-from app.storage.engine.ids import from_db
+from app.domain.text import one_line
+from app.memory.search.scope import Boundaries
+from app.storage.engine.stamps import from_db
 from app.storage.engine.store import Store
 from app.storage.tables.topics import TopicRows
 

@@ -19,7 +19,7 @@ from app.domain.chat import (
     UsageReported,
 )
 from app.domain.conversations import Role
-from app.domain.presets import Effort
+from app.domain.records.presets import Effort
 from app.domain.text import clean
 from app.providers.http.error_translation import StreamError
 from app.providers.http.json_fields import count_at, list_at, mapping_at, member, text_at

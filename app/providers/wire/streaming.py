@@ -42,7 +42,7 @@ from app.domain.errors import (
     ServerLoading,
     Unreachable,
 )
-from app.domain.presets import ModelOptions
+from app.domain.records.presets import ModelOptions
 from app.providers.http.connection import Connection
 from app.providers.http.error_classification import EndpointMissing
 from app.providers.http.error_translation import (

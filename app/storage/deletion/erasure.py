@@ -32,7 +32,7 @@ from app.storage.engine import migrations
 from app.storage.engine.connection import Connection
 from app.storage.engine.database import Database, connect, memory_to_copy_mb
 from app.storage.engine.errors import from_duckdb_error, from_os_error
-from app.storage.engine.ids import to_db
+from app.storage.engine.stamps import to_db
 from app.storage.engine.store import Store
 from app.storage.safety import image
 from app.storage.safety.attachments import keep_for_backups

@@ -17,7 +17,7 @@ from app.domain.translation import tr, trn
 from app.language.titles import first_words
 from app.storage.deletion.messages import removable
 from app.storage.deletion.values import value_counts
-from app.storage.engine.ids import to_db
+from app.storage.engine.stamps import to_db
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import count_as_unused, hashes_to_forget, remove_unreferenced
 from app.storage.tables.exchanges import Exchanges

@@ -33,7 +33,7 @@ from app.storage.engine.connection import Connection
 from app.storage.tables.exchanges import exchanges_where, messages_in, rewrite_messages
 from app.storage.tables.fact_rows import delete_facts_where
 from app.storage.tables.fact_visibility import update_fact_passages
-from app.storage.tables.passage_rows import remove_passages, renew_passages
+from app.storage.tables.passages.rows import remove_passages, renew_passages
 from app.storage.tables.profile import drop_unsupported_lines
 from app.storage.tables.prompts import delete_prompts_of_exchanges
 from app.storage.tables.settings import drop_probes

@@ -56,7 +56,7 @@ from app.storage.tables.settings import PROBES, probes_without
 _COMPACTION = "context"  # the kind of `SummaryPut` that `app.chat.compactor` writes
 _COMPACTED_WITHIN_S = 600.0
 _DERIVED = (SummaryPut, FactPut, ToolSummaryPut, TagsChanged, ConversationEdited)
-_KNOWN = re.compile(r"- (?:fact|memory) (\d+) · ")  # as `app.memory.recalled_text` begins it
+_KNOWN = re.compile(r"- (?:fact|memory) (\d+) · ")  # as `app.memory.context.text` begins it
 
 
 class Tombstones:

@@ -29,7 +29,7 @@ from app.storage.tables.documents import documents_with, erase_documents
 from app.storage.tables.exchanges import messages_in, rewrite_messages
 from app.storage.tables.fact_rows import delete_facts
 from app.storage.tables.fact_visibility import update_fact_passages
-from app.storage.tables.passage_rows import remove_passages
+from app.storage.tables.passages.rows import remove_passages
 from app.storage.tables.profile import drop_unsupported_lines
 
 _REPLACE = f"replace({{}}, ${{}}, '{FORGOTTEN}')"

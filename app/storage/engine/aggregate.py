@@ -18,7 +18,7 @@ from app.domain.change_set import ChangeSet
 from app.domain.deletions import Deletion
 from app.domain.errors import StorageError
 from app.storage.engine.connection import REPLACE, Connection, Row
-from app.storage.engine.ids import from_db, to_db
+from app.storage.engine.stamps import from_db, to_db
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class Table:
 
     `columns` are in the order of its rows, `key` names the primary key. `erased` selects the rows
     that belong to forgotten conversations, whose ids are $1; "" for none. They are deleted, or with
-    `cleared` those columns become NULL. `counter` is the kind of id that `app.storage.engine.ids`
+    `cleared` those columns become NULL. `counter` is the kind of id that `app.storage.engine.stamps`
     counts for it.
     """
 

@@ -14,7 +14,7 @@ from app.domain.conversations import Block, Role, Text
 from app.domain.ids import exchange_uid, summary_uid
 from app.domain.turns import RECALL_MODEL, estimate_tokens, is_statement, turn_text
 from app.storage.engine.connection import Connection
-from app.storage.engine.ids import from_db
+from app.storage.engine.stamps import from_db
 
 Step = Callable[[Connection], None]
 

@@ -21,7 +21,6 @@ from app.domain.errors import DiskFull, StorageError
 from app.storage.engine.aggregate import Batch, read_state
 from app.storage.engine.connection import Connection, Queries, Row, Values
 from app.storage.engine.database import Database
-from app.storage.engine.ids import IdAllocator
 from app.storage.engine.journal import Journal
 from app.storage.engine.space import (
     FOR_DELETING_BYTES,
@@ -30,6 +29,7 @@ from app.storage.engine.space import (
     has_room_for_checkpoint,
     release_reserve,
 )
+from app.storage.engine.stamps import IdAllocator
 from app.system.paths import DataPaths, fsync_folder
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 from app.domain.errors import KnownError, StorageError
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.connection import Connection
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.safety import image
 from app.storage.safety.attachments import copy_kept_to, keep_for_backups

@@ -31,7 +31,7 @@ from app.storage.engine.store import Store
 from app.storage.safety.replay import changes_of
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, exchanges_where
-from app.storage.tables.passages import Passages
+from app.storage.tables.passages.queries import Passages
 
 PROGRAM_ENDED = Problem("program_ended", "The program ended while this reply was running")
 

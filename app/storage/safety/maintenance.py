@@ -19,8 +19,8 @@ from app.storage.deletion.erasure import deletions_owed, erase_bytes
 from app.storage.deletion.forget import is_trash_due, purge_trash
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.errors import directory_is_gone
-from app.storage.engine.ids import now
 from app.storage.engine.space import disk_is_full
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import remove_unreferenced
 from app.storage.safety.backup import backups_of, make_backup, newest_backup, try_backup

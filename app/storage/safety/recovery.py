@@ -19,9 +19,9 @@ from app.storage.deletion.tombstones import Tombstones
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.database import Database
 from app.storage.engine.errors import from_os_error
-from app.storage.engine.ids import IdAllocator
 from app.storage.engine.journal import Journal, first_position
 from app.storage.engine.space import disk_is_full, fill_reserve, release_reserve
+from app.storage.engine.stamps import IdAllocator
 from app.storage.engine.store import Store
 from app.storage.safety import fallbacks
 from app.storage.safety.backup import backups_of, try_backup

@@ -10,7 +10,7 @@ from datetime import datetime
 from app.domain.workers import WORKERS, FailedItem, ItemKind, WorkerName
 from app.storage.engine.aggregate import OF_CONVERSATIONS, Aggregate, reader
 from app.storage.engine.connection import Connection
-from app.storage.engine.ids import from_db, to_db
+from app.storage.engine.stamps import from_db, to_db
 from app.storage.engine.store import Store, StoreReader
 
 CALLS_PER_MESSAGE = 1_000  # a tool call's item id is its message's id times this, plus its number

@@ -30,7 +30,7 @@ from app.storage.engine.aggregate import (
     unique_uid,
 )
 from app.storage.engine.connection import Connection, Queries
-from app.storage.engine.ids import from_db
+from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader
 
 CONVERSATION_COLUMNS = columns_of(Conversation)

@@ -17,7 +17,10 @@ import duckdb
 
 from app.domain.change_set import ChangeSet
 from app.domain.changes import PassagesPut
-from app.domain.documents import (
+from app.domain.errors import NotFound
+from app.domain.links import parse_document, parse_page
+from app.domain.passages import Passage, PassageKind
+from app.domain.records.documents import (
     Chunk,
     DocumentState,
     DocumentStatus,
@@ -27,9 +30,6 @@ from app.domain.documents import (
     StoredDocument,
     hashed_id,
 )
-from app.domain.errors import NotFound
-from app.domain.links import parse_document, parse_page
-from app.domain.passages import Passage, PassageKind
 from app.domain.text import content_hash
 from app.domain.turns import estimate_tokens
 from app.domain.workers import WorkerName
@@ -38,7 +38,7 @@ from app.storage.deletion.redaction import redact_messages
 from app.storage.engine.aggregate import Aggregate, Rule, columns_of, reader, reference, row_of
 from app.storage.engine.connection import REPLACE, Connection, Row
 from app.storage.engine.store import Store, StoreReader
-from app.storage.tables.passage_rows import remove_passages
+from app.storage.tables.passages.rows import remove_passages
 from app.storage.work.queue import Tally, WorkQuery
 
 _WORKERS = {

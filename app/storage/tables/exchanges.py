@@ -32,7 +32,7 @@ from app.storage.engine.aggregate import (
     unique_uid,
 )
 from app.storage.engine.connection import IGNORE, Connection, Row, among, grouped
-from app.storage.engine.ids import from_db
+from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader
 from app.storage.tables.conversations import conversation_with
 

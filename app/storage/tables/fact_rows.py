@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from app.domain.changes import ExtractionDone, FactPut
-from app.domain.facts import Fact, FactVersion
 from app.domain.ids import PassageId
+from app.domain.records.facts import Fact, FactVersion
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
@@ -22,7 +22,7 @@ from app.storage.engine.aggregate import (
 )
 from app.storage.engine.connection import IGNORE, Connection, Queries
 from app.storage.tables.fact_visibility import VISIBLE_FACTS
-from app.storage.tables.passage_rows import passage_source
+from app.storage.tables.passages.rows import passage_source
 from app.storage.tables.projects import BOUNDED
 
 FACT_COLUMNS = columns_of(Fact)

@@ -10,8 +10,8 @@ from app.domain.passages import PassageKind
 from app.domain.text import content_hash
 from app.domain.turns import estimate_tokens
 from app.storage.engine.connection import REPLACE, Connection, Row
-from app.storage.tables import spaces
-from app.storage.tables.passage_rows import PASSAGE_COLUMNS
+from app.storage.tables.passages import spaces
+from app.storage.tables.passages.rows import PASSAGE_COLUMNS
 
 _HIDDEN = "SELECT id FROM conversation WHERE private OR deleted_at IS NOT NULL"
 _CONTENT = "text, category, conversation_id, exchange_id, message_id, said_at, model, made_at"

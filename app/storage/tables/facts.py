@@ -10,9 +10,9 @@ from operator import attrgetter
 
 from app.domain.changes import Change, FactPut, PassagesPut
 from app.domain.errors import NotFound
-from app.domain.facts import Fact, FactCategory, FactVersion
 from app.domain.ids import ConversationId, PassageId
 from app.domain.passages import Passage, PassageKind
+from app.domain.records.facts import Fact, FactCategory, FactVersion
 from app.domain.text import content_hash
 from app.domain.turns import estimate_tokens
 from app.storage.engine.aggregate import reader

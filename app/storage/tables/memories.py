@@ -9,8 +9,8 @@ from app.domain.changes import CoreMemoryPut, MemoryPut, MemoryWritePut
 from app.domain.conversations import OWN_SOURCE
 from app.domain.deletions import CoreMemoryForgotten
 from app.domain.errors import NotFound
-from app.domain.facts import Memory, MemoryWrite, WriteState
 from app.domain.ids import ExchangeId
+from app.domain.records.facts import Memory, MemoryWrite, WriteState
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
@@ -20,9 +20,9 @@ from app.storage.engine.aggregate import (
     reference,
 )
 from app.storage.engine.connection import Connection, grouped
-from app.storage.engine.ids import to_db
+from app.storage.engine.stamps import to_db
 from app.storage.engine.store import StoreReader
-from app.storage.tables.passage_rows import passage_source
+from app.storage.tables.passages.rows import passage_source
 
 _MEMORY = Table("memory", columns_of(Memory), erased=OF_CONVERSATIONS)
 _CORE = Table("core_memory", columns_of(CoreMemoryPut), "made_at")

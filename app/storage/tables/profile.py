@@ -10,11 +10,17 @@ from dataclasses import replace
 
 from app.domain import codec
 from app.domain.changes import ProfileLinesRejected, ProfilePut, ProfileReviewPut
-from app.domain.profile import FactSource, Profile, ProfileLine, ProfileReview, supported_lines
+from app.domain.records.profile import (
+    FactSource,
+    Profile,
+    ProfileLine,
+    ProfileReview,
+    supported_lines,
+)
 from app.domain.text import content_hash
 from app.storage.engine.aggregate import Aggregate, Batch, Table, columns_of, reader
 from app.storage.engine.connection import IGNORE, Connection
-from app.storage.engine.ids import from_db
+from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader
 from app.storage.tables.facts import VERSION_SEEN
 from app.storage.tables.projects import BOUNDED

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from app.domain.changes import PresetPut, PresetRemoved, ProjectPut, ProjectRemoved
 from app.domain.ids import ConversationId
-from app.domain.presets import Preset
-from app.domain.projects import Project
+from app.domain.records.presets import Preset
+from app.domain.records.projects import Project
 from app.storage.engine.aggregate import Aggregate, Batch, Table, columns_of, reader, unique_name
 from app.storage.engine.store import Store
 

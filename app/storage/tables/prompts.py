@@ -11,10 +11,10 @@ from operator import attrgetter, itemgetter
 
 from app.domain.changes import FeedbackPut, PromptStored
 from app.domain.conversations import FORGOTTEN, Exchange
-from app.domain.documents import FileState
 from app.domain.ids import ExchangeId, MessageId, PassageId
 from app.domain.passages import PassageKind
 from app.domain.recall import PlanPart, RecalledItem, RecalledItemDetails, StoredPrompt, Verdict
+from app.domain.records.documents import FileState
 from app.domain.text import content_hash
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
@@ -27,10 +27,10 @@ from app.storage.engine.aggregate import (
     reference,
 )
 from app.storage.engine.connection import IGNORE, Connection, grouped
-from app.storage.engine.ids import from_db, now, to_db
+from app.storage.engine.stamps import from_db, now, to_db
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.tables.documents import former_documents
-from app.storage.tables.passage_texts import questions_of, shown_of
+from app.storage.tables.passages.texts import questions_of, shown_of
 
 _PROMPT = Table(
     "prompt",

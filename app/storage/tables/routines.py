@@ -5,7 +5,7 @@ from datetime import datetime
 
 from app.domain.changes import RoutinePut, RoutineRemoved, RoutineRunPut
 from app.domain.ids import ConversationId, ExchangeId
-from app.domain.routines import Routine, RoutineRun
+from app.domain.records.routines import Routine, RoutineRun
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
@@ -18,7 +18,7 @@ from app.storage.engine.aggregate import (
     reference,
 )
 from app.storage.engine.connection import Connection
-from app.storage.engine.ids import to_db
+from app.storage.engine.stamps import to_db
 from app.storage.engine.store import StoreReader
 
 _ROUTINE = Table("routine", columns_of(Routine), "uid")

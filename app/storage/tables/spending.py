@@ -21,7 +21,7 @@ from app.storage.engine.aggregate import (
     reference,
 )
 from app.storage.engine.connection import Connection
-from app.storage.engine.ids import from_db, now, to_db
+from app.storage.engine.stamps import from_db, now, to_db
 from app.storage.engine.store import Store, StoreReader
 
 CHAT = "chat"  # the purpose that is not background work

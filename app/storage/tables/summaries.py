@@ -24,7 +24,7 @@ from app.storage.engine.aggregate import (
 )
 from app.storage.engine.connection import Connection, grouped
 from app.storage.engine.store import StoreReader
-from app.storage.tables.passage_rows import passage_source
+from app.storage.tables.passages.rows import passage_source
 
 _SUMMARY = Table(
     "summary",

@@ -15,7 +15,7 @@ from app.domain.change_set import ChangeSet
 from app.domain.changes import TopicChosen
 from app.domain.ids import ConversationId
 from app.domain.passages import Space
-from app.domain.topics import TopicChoice, TopicConversation, TopicId
+from app.domain.records.topics import TopicChoice, TopicConversation, TopicId
 from app.storage.engine.aggregate import (
     OF_CONVERSATIONS,
     Aggregate,
@@ -27,10 +27,10 @@ from app.storage.engine.aggregate import (
     reference,
 )
 from app.storage.engine.connection import REPLACE, Connection, Row
-from app.storage.engine.ids import from_db
+from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader, in_snapshot
-from app.storage.tables import spaces
-from app.storage.tables.vector_rows import from_blobs
+from app.storage.tables.passages import spaces
+from app.storage.tables.passages.vector_rows import from_blobs
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,11 +10,11 @@ from datetime import datetime
 from operator import itemgetter
 
 from app.domain.conversations import Role
-from app.domain.facts import BY_USER, Fact, FactVersion
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId
+from app.domain.records.facts import BY_USER, Fact, FactVersion
 from app.domain.turns import RECALL_MODEL
 from app.storage.engine.connection import Connection, grouped
-from app.storage.engine.ids import from_db
+from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.tables.fact_rows import FACT_COLUMNS, fact_of, facts_in
 from app.storage.tables.facts import fact_versions

@@ -15,7 +15,7 @@ from app.domain.ids import ConversationId
 from app.domain.turns import TurnMarkdown
 from app.domain.workers import WorkerName
 from app.storage.engine.connection import Connection
-from app.storage.engine.ids import to_db
+from app.storage.engine.stamps import to_db
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
 from app.storage.tables.exchanges import exchanges_where

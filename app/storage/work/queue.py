@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from app.domain.facts import BY_PATTERNS, BY_USER
 from app.domain.ids import ConversationId
+from app.domain.records.facts import BY_PATTERNS, BY_USER
 from app.storage.engine.connection import Connection, Row
-from app.storage.engine.ids import from_db, now, to_db
+from app.storage.engine.stamps import from_db, now, to_db
 from app.storage.tables.settings import Settings
 
 WorkItem = tuple[int, str]

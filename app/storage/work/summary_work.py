@@ -14,10 +14,10 @@ from operator import attrgetter
 from app.domain.conversations import Exchange, ExchangeStatus, Role
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.passages import PassageKind
-from app.domain.summaries import SummarySource
+from app.domain.records.summaries import SummarySource
 from app.domain.turns import RECALL_MODEL, TurnMarkdown, turn_text
 from app.storage.engine.connection import Connection, among, grouped
-from app.storage.engine.ids import from_db
+from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.tables.conversations import CONVERSATION_COLUMNS, conversation_of
 from app.storage.tables.exchanges import blocks_of, exchanges_where, shown_path

@@ -7,7 +7,7 @@ from datetime import datetime
 from app.domain.conversations import ToolCall, ToolResult
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.storage.engine.connection import Connection, Row
-from app.storage.engine.ids import from_db
+from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.tables.attempts import CALLS_PER_MESSAGE
 from app.storage.tables.exchanges import blocks_of

@@ -5,14 +5,14 @@ from typing import Any
 
 from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.importers.agent_logs import (
+from app.transfer.importers.parsing.blocks import (
     call_block,
     file_part,
     result_block,
     text_block,
     thinking_block,
 )
-from app.transfer.importers.formats import (
+from app.transfer.importers.parsing.formats import (
     ROLES,
     Format,
     Part,
@@ -21,7 +21,7 @@ from app.transfer.importers.formats import (
     documents,
     json_of,
 )
-from app.transfer.importers.values import (
+from app.transfer.importers.parsing.values import (
     an_object,
     identity,
     link_list,

@@ -6,11 +6,11 @@ from typing import Any
 
 from app.domain.conversations import Block, Role, ToolCall, ToolResult
 from app.domain.transfer import ImportedConversation, ImportedMessage, Skipped
-from app.transfer.importers.building import Builder, Imported, conversations
 from app.transfer.importers.chatgpt_content import content_of
-from app.transfer.importers.pieces import MessageEntry
-from app.transfer.importers.scanner import Readable
-from app.transfer.importers.values import (
+from app.transfer.importers.parsing.building import Builder, Imported, conversations
+from app.transfer.importers.parsing.json_events import MessageEntry
+from app.transfer.importers.parsing.scanner import Readable
+from app.transfer.importers.parsing.values import (
     UnreadableValue,
     an_object,
     identity,

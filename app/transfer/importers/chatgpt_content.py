@@ -19,7 +19,7 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.transfer.importers.citations import replace_citations
-from app.transfer.importers.values import (
+from app.transfer.importers.parsing.values import (
     UnreadableValue,
     an_object,
     count,

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.importers.agent_logs import (
+from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
     file_part,
@@ -15,7 +15,7 @@ from app.transfer.importers.agent_logs import (
     text_block,
     thinking_block,
 )
-from app.transfer.importers.formats import (
+from app.transfer.importers.parsing.formats import (
     ROLES,
     Format,
     Part,
@@ -28,7 +28,7 @@ from app.transfer.importers.formats import (
     json_of,
     tables,
 )
-from app.transfer.importers.values import (
+from app.transfer.importers.parsing.values import (
     an_object,
     identity,
     link_list,

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from app.transfer.importers.values import an_object, objects, text_of
+from app.transfer.importers.parsing.values import an_object, objects, text_of
 
 _SPAN = re.compile("([ \t]*)(\ue200[^\ue200\ue201]*\ue201)")
 _LOOSE = re.compile("[\ue200-\ue20f]")

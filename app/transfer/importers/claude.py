@@ -16,10 +16,10 @@ from app.domain.conversations import (
     ToolResult,
 )
 from app.domain.transfer import ImportedConversation, ImportedMessage, PortableSummary, Skipped
-from app.transfer.importers.agent_logs import project_tag
-from app.transfer.importers.building import Builder, Imported, conversations
-from app.transfer.importers.scanner import Readable
-from app.transfer.importers.values import (
+from app.transfer.importers.parsing.blocks import project_tag
+from app.transfer.importers.parsing.building import Builder, Imported, conversations
+from app.transfer.importers.parsing.scanner import Readable
+from app.transfer.importers.parsing.values import (
     an_object,
     count,
     identity,

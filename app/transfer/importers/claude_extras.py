@@ -12,11 +12,11 @@ from typing import Any
 from app.domain.conversations import Attachment, Block, Role, Text
 from app.domain.transfer import Skipped
 from app.language.sentences import split_sentences
-from app.transfer.importers.agent_logs import project_tag
-from app.transfer.importers.building import Imported
 from app.transfer.importers.claude import SOURCE
-from app.transfer.importers.formats import Thread, documents, remembered, text_name
-from app.transfer.importers.values import an_object, identity, media_type, objects, text_of
+from app.transfer.importers.parsing.blocks import project_tag
+from app.transfer.importers.parsing.building import Imported
+from app.transfer.importers.parsing.formats import Thread, documents, remembered, text_name
+from app.transfer.importers.parsing.values import an_object, identity, media_type, objects, text_of
 
 _HEADING = re.compile(r"([*_]{1,3})[^*_]+\1:?")
 _FACT_MIN_CHARS, _FACT_MAX_CHARS = 12, 500

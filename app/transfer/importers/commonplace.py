@@ -7,11 +7,11 @@ from app.domain import codec
 from app.domain.changes import CoreMemoryPut
 from app.domain.chat import StoredProvider
 from app.domain.conversations import RawReply, Role, TitleOrigin
-from app.domain.facts import FactCategory
-from app.domain.presets import Effort, Preset, one_line_name, preset_problem
-from app.domain.profile import LINE_LIMIT_CHARS
-from app.domain.projects import Project
-from app.domain.routines import Routine
+from app.domain.records.facts import FactCategory
+from app.domain.records.presets import Effort, Preset, one_line_name, preset_problem
+from app.domain.records.profile import LINE_LIMIT_CHARS
+from app.domain.records.projects import Project
+from app.domain.records.routines import Routine
 from app.domain.text import one_line
 from app.domain.transfer import (
     ImportedConversation,
@@ -28,9 +28,9 @@ from app.domain.transfer import (
     PortableTurn,
     Skipped,
 )
-from app.transfer.importers.building import Builder, Imported, conversations
-from app.transfer.importers.scanner import Readable
-from app.transfer.importers.values import (
+from app.transfer.importers.parsing.building import Builder, Imported, conversations
+from app.transfer.importers.parsing.scanner import Readable
+from app.transfer.importers.parsing.values import (
     an_object,
     count,
     identity,

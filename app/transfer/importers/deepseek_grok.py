@@ -6,9 +6,9 @@ from typing import Any
 from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.agent_logs import file_part, text_block, thinking_block
-from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import (
+from app.transfer.importers.parsing.blocks import file_part, text_block, thinking_block
+from app.transfer.importers.parsing.building import Imported
+from app.transfer.importers.parsing.formats import (
     Format,
     Part,
     Thread,
@@ -16,8 +16,13 @@ from app.transfer.importers.formats import (
     documents,
     extended_json,
 )
-from app.transfer.importers.pieces import ConversationEnd, MessageEntry, Truncated, iter_events
-from app.transfer.importers.values import an_object, identity, moment, objects, text_of
+from app.transfer.importers.parsing.json_events import (
+    ConversationEnd,
+    MessageEntry,
+    Truncated,
+    iter_events,
+)
+from app.transfer.importers.parsing.values import an_object, identity, moment, objects, text_of
 
 DEEPSEEK, GROK = "deepseek", "grok"
 

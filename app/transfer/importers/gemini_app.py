@@ -11,7 +11,7 @@ from typing import Any
 from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.agent_logs import (
+from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
     file_part,
@@ -19,9 +19,16 @@ from app.transfer.importers.agent_logs import (
     text_block,
     thinking_block,
 )
-from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import Format, Part, Thread, documents, file_time, text_name
-from app.transfer.importers.values import an_object, moment, objects, strings, text_of
+from app.transfer.importers.parsing.building import Imported
+from app.transfer.importers.parsing.formats import (
+    Format,
+    Part,
+    Thread,
+    documents,
+    file_time,
+    text_name,
+)
+from app.transfer.importers.parsing.values import an_object, moment, objects, strings, text_of
 
 SOURCE = "gemini"
 SILENCE = timedelta(minutes=30)

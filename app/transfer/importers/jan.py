@@ -8,10 +8,10 @@ from typing import Any
 
 from app.domain.transfer import Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.agent_logs import blocks_of, call_block, result_parts
-from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import ROLES, Format, Part, Thread, lines
-from app.transfer.importers.values import an_object, identity, moment, objects, text_of
+from app.transfer.importers.parsing.blocks import blocks_of, call_block, result_parts
+from app.transfer.importers.parsing.building import Imported
+from app.transfer.importers.parsing.formats import ROLES, Format, Part, Thread, lines
+from app.transfer.importers.parsing.values import an_object, identity, moment, objects, text_of
 
 SOURCE = "jan"
 

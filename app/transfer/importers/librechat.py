@@ -5,15 +5,15 @@ from typing import Any
 
 from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.importers.agent_logs import (
+from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
     file_part,
     result_block,
     text_block,
 )
-from app.transfer.importers.formats import Format, Part, Thread, documents, extended_json
-from app.transfer.importers.values import an_object, identity, moment, objects, text_of
+from app.transfer.importers.parsing.formats import Format, Part, Thread, documents, extended_json
+from app.transfer.importers.parsing.values import an_object, identity, moment, objects, text_of
 
 SOURCE = "librechat"
 _ROOT = "00000000-0000-0000-0000-000000000000"

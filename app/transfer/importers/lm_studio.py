@@ -7,15 +7,22 @@ from typing import Any
 
 from app.domain.conversations import Role, Text, Thinking
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.importers.agent_logs import (
+from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
     file_part,
     result_block,
     text_block,
 )
-from app.transfer.importers.formats import ROLES, Format, Part, Thread, documents
-from app.transfer.importers.values import an_object, count, identity, moment, objects, text_of
+from app.transfer.importers.parsing.formats import ROLES, Format, Part, Thread, documents
+from app.transfer.importers.parsing.values import (
+    an_object,
+    count,
+    identity,
+    moment,
+    objects,
+    text_of,
+)
 
 SOURCE = "lm_studio"
 

@@ -10,7 +10,7 @@ from app.domain.conversations import Role, Text
 from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.agent_logs import (
+from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
     file_part,
@@ -19,8 +19,8 @@ from app.transfer.importers.agent_logs import (
     text_block,
     thinking_block,
 )
-from app.transfer.importers.building import Imported
-from app.transfer.importers.formats import (
+from app.transfer.importers.parsing.building import Imported
+from app.transfer.importers.parsing.formats import (
     ROLES,
     Format,
     Part,
@@ -31,8 +31,13 @@ from app.transfer.importers.formats import (
     remembered,
     tables,
 )
-from app.transfer.importers.pieces import ConversationEnd, MessageEntry, Truncated, iter_events
-from app.transfer.importers.values import (
+from app.transfer.importers.parsing.json_events import (
+    ConversationEnd,
+    MessageEntry,
+    Truncated,
+    iter_events,
+)
+from app.transfer.importers.parsing.values import (
     an_object,
     identity,
     link_list,

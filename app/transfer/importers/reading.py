@@ -11,29 +11,37 @@ from app.domain.errors import ImportRefused, KnownError
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import PEEK_BYTES, Meter, NamedStream, open_export
 from app.transfer.importers import (
-    agent_databases,
     chatbox,
     cherry_studio,
-    claude_code,
-    codex,
-    cursor_transcripts,
     deepseek_grok,
     gemini_app,
-    gemini_cli,
     jan,
     librechat,
-    llm_logs,
     lm_studio,
     open_webui,
 )
-from app.transfer.importers.building import Imported
+from app.transfer.importers.agents import (
+    claude_code,
+    codex,
+    cursor_transcripts,
+    gemini_cli,
+    llm_logs,
+)
+from app.transfer.importers.agents import databases as agent_databases
 from app.transfer.importers.chatgpt import read_chatgpt
 from app.transfer.importers.claude import read_claude
 from app.transfer.importers.claude_extras import read_memories, read_projects
 from app.transfer.importers.commonplace import read_commonplace
-from app.transfer.importers.formats import HEAD_BYTES, Format, has_members, is_database, tables_of
-from app.transfer.importers.pieces import ConversationStart, iter_events
-from app.transfer.importers.scanner import Readable
+from app.transfer.importers.parsing.building import Imported
+from app.transfer.importers.parsing.formats import (
+    HEAD_BYTES,
+    Format,
+    has_members,
+    is_database,
+    tables_of,
+)
+from app.transfer.importers.parsing.json_events import ConversationStart, iter_events
+from app.transfer.importers.parsing.scanner import Readable
 from app.transfer.zip_reader import DamagedArchive
 
 FORMATS: tuple[Format, ...] = (

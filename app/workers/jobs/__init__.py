@@ -12,7 +12,7 @@ from app.domain.workers import WorkerName
 from app.storage.engine.store import Store
 from app.storage.tables.settings import Settings
 from app.workers.background_model import ModelClient
-from app.workers.job import ActiveEmbedder, Clock, Job, OpenConversation
+from app.workers.job_interface import ActiveEmbedder, Clock, Job, OpenConversation
 from app.workers.jobs.part_reader import PartReader
 from app.workers.spend_limits import SpendLimits
 

@@ -13,11 +13,11 @@ from app.domain.ids import PartId
 from app.domain.passages import PassageText, Space
 from app.domain.ports import Embedder, TokenVectors, token_embedder
 from app.domain.workers import UsageTotals, WorkerName
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
+from app.storage.tables.passages.vector_rows import BadVectors, validated_vectors
 from app.storage.tables.settings import Settings
-from app.storage.tables.vector_rows import BadVectors, validated_vectors
-from app.workers.job import IsCancelled
+from app.workers.job_interface import IsCancelled
 from app.workers.progress import plus
 from app.workers.spend_limits import MaxUsage, Reservation, SpendLimits, may_be_paid
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from time import monotonic
 
-from app.domain.documents import DocumentText, ListedDocument
 from app.domain.passages import PassageKind
+from app.domain.records.documents import DocumentText, ListedDocument
 from app.domain.workers import WorkerName
 from app.storage.engine.store import Store
 from app.storage.tables.documents import Documents
@@ -13,7 +13,7 @@ from app.storage.tables.settings import Settings
 from app.system.document_files import RECOGNIZER, is_unreachable, list_files, read_document
 from app.system.file_programs import text_recognizer
 from app.workers.followed import FOLDERS_KEY, added_paths, in_project, nearest
-from app.workers.job import IsCancelled, Pace
+from app.workers.job_interface import IsCancelled, Pace
 from app.workers.jobs import JobParts
 from app.workers.jobs.document_reading import DocumentJob, Item
 

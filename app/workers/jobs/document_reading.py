@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from app.domain.documents import DocumentText, ListedDocument
 from app.domain.errors import Cancelled
+from app.domain.records.documents import DocumentText, ListedDocument
 from app.storage.tables.documents import Documents
 from app.storage.work.queue import Tally
-from app.workers.job import IsCancelled, Job, Saved
+from app.workers.job_interface import IsCancelled, Job, Saved
 
 
 @dataclass(frozen=True, slots=True)

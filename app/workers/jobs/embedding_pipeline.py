@@ -12,13 +12,13 @@ from app.domain.passages import PassageKind, PassageText, Space
 from app.domain.ports import Embedder, token_embedder
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.tables.attempts import Attempts
-from app.storage.tables.passages import Passages
-from app.storage.tables.vector_rows import BadVectors, EmbeddedPassage, EmbeddingCandidate
-from app.storage.tables.vectors import Vectors
+from app.storage.tables.passages.queries import Passages
+from app.storage.tables.passages.vector_rows import BadVectors, EmbeddedPassage, EmbeddingCandidate
+from app.storage.tables.passages.vectors import Vectors
 from app.storage.work.queue import Tally
-from app.workers.job import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
+from app.workers.job_interface import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.chunk_vectors import (
     MAX_PAGES_PER_REQUEST,

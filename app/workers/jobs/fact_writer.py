@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.changes import Change, ExtractionDone, FactPut
-from app.domain.facts import BY_USER, Fact, FactCategory, FactVersion, text_until
 from app.domain.ids import MessageId, PassageId, new_uid
+from app.domain.records.facts import BY_USER, Fact, FactCategory, FactVersion, text_until
 from app.domain.text import content_hash
 from app.memory.facts import blocked_message_hash, contains_value, may_be_same, similar_facts
 from app.storage.engine.connection import grouped
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.facts import Facts, fact_changes
 from app.storage.tables.projects import bounded_projects

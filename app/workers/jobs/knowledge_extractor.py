@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import accumulate
 
 from app.domain.errors import KnownError
-from app.domain.facts import BY_PATTERNS
+from app.domain.records.facts import BY_PATTERNS
 from app.domain.text import one_line
 from app.domain.workers import WorkerName
 from app.language.sentences import content_terms
@@ -14,7 +14,7 @@ from app.providers.embedders.local import LocalEmbedder
 from app.storage.work.extraction_work import ExchangeToRead, ExtractionWork
 from app.storage.work.queue import FACTS, Tally
 from app.workers.background_model import MODEL_KEYS
-from app.workers.job import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
+from app.workers.job_interface import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.fact_writer import Compared, ExtractedFact, FactWriter, ReadExchange
 from app.workers.jobs.part_reader import read_by_patterns

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from app.domain.documents import Chunk, DocumentText, ListedDocument, page_summary
 from app.domain.errors import ManualUnavailable
 from app.domain.passages import PassageKind
+from app.domain.records.documents import Chunk, DocumentText, ListedDocument, page_summary
 from app.domain.workers import WorkerName
 from app.providers.pricing.usage import first_tokens
 from app.storage.engine.store import Store
 from app.storage.tables.documents import Documents
 from app.system.manual import Manual
-from app.workers.job import Blocked, IsCancelled, Pace
+from app.workers.job_interface import Blocked, IsCancelled, Pace
 from app.workers.jobs import JobParts
 from app.workers.jobs.document_reading import DocumentJob
 

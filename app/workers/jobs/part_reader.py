@@ -15,14 +15,14 @@ from typing import NamedTuple
 from app.domain.changes import Change, ConversationEdited, SpendAdded, TagsChanged
 from app.domain.conversations import TitleOrigin
 from app.domain.errors import Cancelled, ContextTooLong, KnownError
-from app.domain.facts import BY_PATTERNS, Fact
-from app.domain.summaries import SummarySource, SummaryText, summary_changes
+from app.domain.records.facts import BY_PATTERNS, Fact
+from app.domain.records.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.translation import tr
 from app.domain.workers import WorkerName
 from app.language.extractive import MODEL, summarize_conversation, summarize_exchange
 from app.language.statements.extraction import extract_statements
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.facts import FactFilter, Facts
 from app.storage.tables.settings import Settings
@@ -36,7 +36,7 @@ from app.storage.work.summary_work import (
     SummaryWork,
 )
 from app.workers.background_model import AnswerTooLong, ModelClient, UnusableAnswer
-from app.workers.job import Blocked, IsCancelled, OpenConversation, Saved
+from app.workers.job_interface import Blocked, IsCancelled, OpenConversation, Saved
 from app.workers.jobs.fact_writer import Compared, ExtractedFact, FactWriter, ReadExchange, is_kept
 from app.workers.jobs.part_request import PartAnswer, PartRequest, part_request
 from app.workers.progress import total_usage

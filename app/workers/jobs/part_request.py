@@ -8,16 +8,23 @@ from itertools import accumulate
 from typing import Any
 
 from app.domain.conversations import TitleOrigin
-from app.domain.facts import Fact, FactCategory, text_until
+from app.domain.records.facts import Fact, FactCategory, text_until
 from app.domain.text import clean, one_line
 from app.language.sentences import shorten_middle
 from app.providers.pricing.usage import estimated_tokens
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.work.part_work import ConversationPart, PartTurn
 from app.storage.work.summary_work import THINKING
 from app.workers.background_model import UnusableAnswer
 from app.workers.jobs.fact_writer import ExtractedFact
-from app.workers.prompts import Prompt, Quoted, Schema, fill_prompt, list_of, prompt_lines
+from app.workers.prompts_and_answers import (
+    Prompt,
+    Quoted,
+    Schema,
+    fill_prompt,
+    list_of,
+    prompt_lines,
+)
 
 _SUMMARY_LIMIT_CHARS = 900
 _LINE_LIMIT_CHARS = 600

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from app.domain.changes import SpendAdded
-from app.domain.facts import Fact
-from app.domain.profile import LINE_LIMIT_CHARS, ProfileDiff, ProfileLine, profile_diff
+from app.domain.records.facts import Fact
+from app.domain.records.profile import LINE_LIMIT_CHARS, ProfileDiff, ProfileLine, profile_diff
 from app.domain.text import clean, one_line
 from app.domain.translation import format_count
 from app.domain.workers import WORKERS, WorkerName
@@ -23,16 +23,16 @@ from app.memory.profile_lines import (
     source_of,
 )
 from app.providers.pricing.usage import estimated_tokens
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.tables.attempts import Attempts
 from app.storage.tables.profile import ProfileRows
 from app.storage.work.extraction_work import ExtractionWork
 from app.storage.work.queue import Tally
 from app.workers.background_model import MODEL_KEYS, ModelClient
-from app.workers.job import PAID, IsCancelled, Job, Saved
+from app.workers.job_interface import PAID, IsCancelled, Job, Saved
 from app.workers.jobs import JobParts
 from app.workers.progress import total_usage
-from app.workers.prompts import Prompt, Quoted, fill_prompt, list_schema
+from app.workers.prompts_and_answers import Prompt, Quoted, fill_prompt, list_schema
 
 _EXTRACTOR_KEY = WORKERS[WorkerName.KNOWLEDGE_EXTRACTOR].enabled_key
 _MOST_FACT_TOKENS = 8_000

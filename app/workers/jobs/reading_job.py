@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from app.workers.job import PAID, IsCancelled, Job, Pace, Saved
+from app.workers.job_interface import PAID, IsCancelled, Job, Pace, Saved
 from app.workers.jobs.part_reader import PartItem, PartRead
 
 if TYPE_CHECKING:

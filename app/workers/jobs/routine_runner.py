@@ -11,13 +11,13 @@ from zlib import crc32
 from app.domain.change_set import ChangeSet
 from app.domain.changes import RoutinePut, RoutineRunPut
 from app.domain.errors import Cancelled, InvalidInput, StorageError
-from app.domain.routines import Outcome, Routine, RoutineRun
+from app.domain.records.routines import Outcome, Routine, RoutineRun
 from app.domain.workers import WorkerName
 from app.language.schedules import SYSTEM_ZONE, due_times, is_due_on
 from app.storage.engine.store import Store
 from app.storage.tables.routines import RoutineRows
 from app.storage.work.queue import Tally
-from app.workers.job import Clock, IsCancelled, Job, Pace, Saved
+from app.workers.job_interface import Clock, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 
 MISSED = "Commonplace was not running then, or the computer slept"

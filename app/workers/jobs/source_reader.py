@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from app.domain.errors import ImportRefused, NotFound
-from app.domain.sources import SOURCES, SourceName
+from app.domain.records.sources import SOURCES, SourceName
 from app.domain.transfer import ImportedConversation
 from app.domain.workers import WorkerName
 from app.storage.safety.attachments import AttachmentFiles
@@ -20,7 +20,7 @@ from app.transfer.importer import ConversationImporter
 from app.transfer.importing import batches
 from app.transfer.open_replies import OpenReplies
 from app.transfer.source_files import FileRead, SourceFile, SourceFiles, read_file
-from app.workers.job import IsCancelled, Job, Pace, Saved
+from app.workers.job_interface import IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 
 _log = logging.getLogger(__name__)

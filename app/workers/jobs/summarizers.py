@@ -6,16 +6,16 @@ from datetime import datetime
 
 from app.domain.changes import Change
 from app.domain.errors import Cancelled
-from app.domain.summaries import SummaryText, summary_changes
+from app.domain.records.summaries import SummaryText, summary_changes
 from app.domain.text import one_line
 from app.domain.turns import TurnMarkdown
 from app.domain.workers import WORKERS
 from app.language.extractive import MODEL
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.work.queue import SUMMARIES, Tally, WorkQuery, is_superseded
 from app.storage.work.summary_work import SummaryWork, Unsummarized
 from app.workers.background_model import MODEL_KEYS
-from app.workers.job import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
+from app.workers.job_interface import CONVERSATIONS, IsCancelled, Pace, PrefetchingJob, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.reading_job import ReadingJob
 

@@ -11,14 +11,14 @@ from app.domain.text import clean, one_line
 from app.domain.turns import text_passage
 from app.domain.workers import WorkerName
 from app.language.extractive import MODEL
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.work.queue import Tally
 from app.storage.work.tool_call_work import ToolCallWork, WaitingCall
 from app.workers.background_model import MODEL_KEYS
-from app.workers.job import CONVERSATIONS, IsCancelled, Job, Pace, Saved
+from app.workers.job_interface import CONVERSATIONS, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 from app.workers.progress import total_usage
-from app.workers.prompts import Quoted, fill_prompt, list_schema
+from app.workers.prompts_and_answers import Quoted, fill_prompt, list_schema
 
 LINE_LIMIT_CHARS = 240
 _ARGUMENT_LIMIT_CHARS = 60

@@ -11,20 +11,20 @@ from datetime import datetime
 from app.domain.change_set import ChangeSet
 from app.domain.errors import Cancelled, KnownError
 from app.domain.passages import Space
+from app.domain.records.topics import NAME_LIMIT_CHARS, TopicId
 from app.domain.text import clean, one_line
-from app.domain.topics import NAME_LIMIT_CHARS, TopicId
 from app.domain.translation import format_count
 from app.domain.workers import WORKERS, WorkerName
 from app.memory.topics.finder import FoundTopics, TopicFinder
 from app.storage.tables.attempts import Attempts
+from app.storage.tables.passages.vectors import Vectors
 from app.storage.tables.topics import TopicWork
-from app.storage.tables.vectors import Vectors
 from app.storage.work.queue import Tally
 from app.workers.background_model import MODEL_KEYS, ModelClient
-from app.workers.job import ActiveEmbedder, IsCancelled, Job, Pace, Saved
+from app.workers.job_interface import ActiveEmbedder, IsCancelled, Job, Pace, Saved
 from app.workers.jobs import JobParts
 from app.workers.jobs.chunk_vectors import space_name_of
-from app.workers.prompts import Quoted, fill_prompt, list_schema
+from app.workers.prompts_and_answers import Quoted, fill_prompt, list_schema
 
 _log = logging.getLogger(__name__)
 _ITEM = 1

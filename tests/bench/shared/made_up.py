@@ -12,8 +12,8 @@ from app.domain.passages import Space
 from app.language.languages import STOP_WORDS
 from app.storage.engine.connection import Connection
 from app.storage.engine.store import Store
-from app.storage.tables.spaces import table_of
-from app.storage.tables.vector_rows import to_blobs
+from app.storage.tables.passages.spaces import table_of
+from app.storage.tables.passages.vector_rows import to_blobs
 from tests.fakes.exports import Shape, write_chatgpt_export
 
 Vectors = npt.NDArray[np.float32]

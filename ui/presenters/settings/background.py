@@ -14,7 +14,7 @@ from app.domain.errors import InvalidInput, KnownError
 from app.domain.translation import format_at_most, month_start, tr
 from app.domain.workers import WORKERS
 from app.providers.pricing.prices import OwnPrice, OwnPrices
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.tables.spending import Spending, Spent, SpentOn
 from app.workers.background_model import MODEL_KEYS
 from app.workers.model_choice import BackgroundModelChoice, BackgroundPlan, plan_text, sending_text

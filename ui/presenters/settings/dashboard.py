@@ -6,8 +6,8 @@ from PySide6.QtCore import QTimer
 
 from app.domain.translation import tr
 from app.domain.workers import FailedItem, WorkerName, WorkerStatus
-from app.memory.coverage import OverviewService
-from app.memory.spaces import SpaceService
+from app.memory.search.coverage import OverviewService
+from app.memory.search.spaces import SpaceService
 from app.workers.board import WorkerBoard
 from app.workers.status_text import activity_text, format_spent
 from ui.bridge import Refresh

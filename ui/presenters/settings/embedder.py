@@ -8,8 +8,8 @@ from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.passages import EmbedderSwitchPlan
 from app.domain.translation import tr
-from app.memory.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
-from app.memory.spaces import SpaceService
+from app.memory.search.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
+from app.memory.search.spaces import SpaceService
 from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
 from ui.presenters.settings.background import Regeneration, offer

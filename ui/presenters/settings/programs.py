@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 
 from app.domain.errors import InvalidInput, KnownError
 from app.domain.links import Link, parse_commonplace_link
-from app.domain.sources import SourceName
+from app.domain.records.sources import SourceName
 from app.domain.translation import tr
 from app.mcp.access import Access, McpAccess
 from app.mcp.clients import configurations

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.domain.errors import KnownError
-from app.domain.projects import Project
+from app.domain.records.projects import Project
 from app.domain.translation import tr
 from app.domain.workers import WorkerState, WorkerStatus
 from app.workers.status_text import worker_text

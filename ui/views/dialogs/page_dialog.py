@@ -18,8 +18,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QSplitter, QTextEdit, QWidget
 
-from app.domain.documents import FileState, StoredDocument
 from app.domain.errors import KnownError
+from app.domain.records.documents import FileState, StoredDocument
 from app.domain.translation import format_number, tr
 from ui.theme import current_theme
 from ui.views.dialogs.image_viewer import ImageView

@@ -6,7 +6,7 @@ from functools import partial
 from PySide6.QtCore import Signal, SignalInstance
 from PySide6.QtWidgets import QCheckBox, QWidget
 
-from app.domain.topics import Topic
+from app.domain.records.topics import Topic
 from app.domain.translation import format_day, format_number, tr, trn
 from ui.widgets.controls import button, closing_buttons, column_in, line_edit, row_of
 from ui.widgets.dialog import Dialog

@@ -25,7 +25,7 @@ from app.domain.translation import (
     trn,
 )
 from app.domain.workers import WORKERS, FailedItem, WorkerName, WorkerState, WorkerStatus
-from app.memory.coverage import Overview
+from app.memory.search.coverage import Overview
 from app.workers.status_text import ESTIMATED, failed_item_text, format_spent, worker_text
 from ui.models.labels import with_setting_labels
 from ui.widgets.controls import (

@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QWidget
 
-from app.domain.facts import FactCategory, FactVersion
+from app.domain.records.facts import FactCategory, FactVersion
 from app.domain.translation import tr
 from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, source_text, validity_text

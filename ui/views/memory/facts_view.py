@@ -8,7 +8,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QSplitter, QWidget
 
 from app.domain.errors import KnownError
-from app.domain.facts import FactCategory
+from app.domain.records.facts import FactCategory
 from app.domain.translation import format_number, tr, trn
 from app.storage.tables.facts import KnownFact
 from ui.models.facts import CATEGORY_NAMES, FactListModel

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStackedWidget, QVBo
 
 from app.chat.inspector import Inspection
 from app.domain.conversations import ExchangeStatus
+from app.domain.records.topics import Trail
 from app.domain.text import one_line, translate_lines
-from app.domain.topics import Trail
 from app.domain.translation import format_day, format_turn, tr
 from ui.models.conversations import source_title
 from ui.rendering.inline import tooltip_html

@@ -8,8 +8,8 @@ from html import escape
 from PySide6.QtCore import QEvent, QUrl, Signal, SignalInstance
 from PySide6.QtWidgets import QCheckBox, QFrame, QTextBrowser, QWidget
 
-from app.domain.facts import BY_IMPORT
-from app.domain.profile import Profile, ProfileDiff, ProfileLine
+from app.domain.records.facts import BY_IMPORT
+from app.domain.records.profile import Profile, ProfileDiff, ProfileLine
 from app.domain.translation import format_moment, tr, trn
 from app.language.extractive import MODEL
 from app.memory.profile import ProfileState

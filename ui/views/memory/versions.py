@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, Signal
 from PySide6.QtWidgets import QTextBrowser, QWidget
 
 from app.domain.errors import KnownError
-from app.domain.profile import Profile
+from app.domain.records.profile import Profile
 from app.domain.text import DiffKind, word_diff
 from app.domain.translation import format_number, tr, trn
 from app.domain.turns import estimate_tokens

@@ -6,8 +6,8 @@ from functools import partial
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
+from app.domain.records.sources import SOURCES
 from app.domain.settings_schema import SETTINGS, SettingPage
-from app.domain.sources import SOURCES
 from app.domain.translation import money, tr
 from app.providers.pricing.prices import OwnPrice
 from app.workers.model_choice import BackgroundPlan, plan_text, sending_text

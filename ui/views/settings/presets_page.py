@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.domain.presets import (
+from app.domain.records.presets import (
     BUILT_IN_PRESET,
     MAX_NAME_CHARS,
     MAX_OUTPUT_TOKENS,

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from app.domain.errors import KnownError
-from app.domain.sources import SOURCES, SourceState
+from app.domain.records.sources import SOURCES, SourceState
 from app.domain.text import sentences
 from app.domain.translation import format_moment, format_size, tr, trn
 from app.mcp.access import Access, Reading

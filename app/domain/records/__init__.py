@@ -1,0 +1,1 @@
+"""Records beside conversations: their values, one module for each aggregate."""

@@ -1,0 +1,59 @@
+"""Projects: instructions, a folder and a recall rule that several conversations share."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.domain.records.presets import MAX_NAME_CHARS, MAX_PROMPT_CHARS, one_line_name
+
+NO_PROJECT = "none"
+"""What stands for no project where a name is typed."""
+
+
+class RecallRule(StrEnum):
+    """What memory may bring to the conversations of a project.
+
+    `ONLY` bounds it: its conversations recall nothing from outside, and nothing outside recalls them.
+    `FIRST` prefers its own conversations, `ALL` is recall as without a project.
+    """
+
+    ONLY = "only"
+    FIRST = "first"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project.
+
+    Attributes:
+        uid: Its identity in every library.
+        instructions: What its conversations add to the system prompt; "" for nothing.
+        color: As `#rrggbb`; "" for none.
+        folder: The path of the folder it belongs to; None for none.
+    """
+
+    uid: str
+    name: str
+    instructions: str = ""
+    color: str = ""
+    folder: str | None = None
+    recall: RecallRule = RecallRule.ALL
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether its conversations recall, and are recalled by, nothing outside it."""
+        return self.recall is RecallRule.ONLY
+
+
+def project_problem(project: Project) -> str:
+    """Return why a project cannot be stored as a phrase that follows "it", "" if it can."""
+    if not 0 < len(project.name) <= MAX_NAME_CHARS or project.name != one_line_name(project.name):
+        return f"needs a name of 1 to {MAX_NAME_CHARS} characters"
+    if project.name.casefold() == NO_PROJECT:
+        return f"cannot be named {NO_PROJECT}, which stands for no project"
+    if len(project.instructions) > MAX_PROMPT_CHARS:
+        return f"has instructions of more than {MAX_PROMPT_CHARS:,} characters"
+    if project.color and not re.fullmatch("#[0-9a-f]{6}", project.color):
+        return "needs a color such as #2e7d32"
+    return ""

@@ -1,0 +1,131 @@
+"""Briefs: what memory holds on a question, as Markdown for another program or a colleague.
+
+A brief is made of verbatim quotations, each dated and linked, and of facts. It never has more
+tokens than asked for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from app.domain.conversations import ExchangeStatus
+from app.domain.errors import InvalidInput
+from app.domain.links import link_to
+from app.domain.passages import PassageKind
+from app.domain.results import FoundAnswer
+from app.domain.text import one_line
+from app.language.secrets import masked
+from app.memory.recall.answers import AnswerFinder
+from app.storage.engine.store import Store
+from app.storage.tables.exchanges import Exchanges
+
+MIN_TOKENS, MAX_TOKENS = 100, 50_000
+_BYTES_PER_TOKEN = 3
+"""Fewer than the four of English text, so that no tokenizer in use exceeds the limit."""
+
+_FOUND = 30
+_TITLE_CHARS = 120
+_KINDS = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
+_FILES = (PassageKind.DOCUMENT,)
+_FACTS = (PassageKind.FACT, PassageKind.MEMORY)
+
+
+class Briefs:
+    """Writes briefs. Thread-safe; blocking."""
+
+    def __init__(self, store: Store, answers: AnswerFinder) -> None:
+        self._exchanges = Exchanges(store)
+        self._answers = answers
+
+    def write(self, question: str, max_tokens: int, project: str | None = None) -> str:
+        """Return a brief on a question of at most `max_tokens`.
+
+        It has what may be recalled in a project, by its uid; None: outside all bounded ones. Raises
+        InvalidInput for a number out of range, and as `SearchService.search`.
+        """
+        if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
+            raise InvalidInput(
+                f"A brief cannot have {max_tokens:,} tokens",
+                f"Ask for {MIN_TOKENS} to {MAX_TOKENS:,}.",
+            )
+        facts = list(map(_masked, self._answers.find(question, _FOUND, _FACTS, project)))
+        said = list(map(_masked, self._answers.find(question, _FOUND, _KINDS, project)))
+        files = list(map(_masked, self._answers.find(question, _FOUND, _FILES, project)))
+        page = _Page(max_tokens * _BYTES_PER_TOKEN)
+        page.add(f"# {one_line(question, _TITLE_CHARS)}\n")
+        if not facts and not said and not files:
+            page.add("\nNothing about this was found. Other words may find more.\n")
+        page.section("Facts", map(_fact, facts))
+        page.section("Quotations", map(_quotation, said))
+        page.section("Documents", map(_quotation, files))
+        page.section("Open ends", self._open_ends(said))
+        return page.text
+
+    def _open_ends(self, said: Sequence[FoundAnswer]) -> Iterator[str]:
+        """Yield the turns found whose reply failed or was interrupted."""
+        ids = [each.result.exchange_id for each in said if each.result.exchange_id is not None]
+        found = self._exchanges.by_ids(ids)
+        for each in said:
+            exchange = found.get(each.result.exchange_id) if each.result.exchange_id else None
+            if exchange is not None and exchange.status is not ExchangeStatus.COMPLETED:
+                yield f"- {_place(each)}: the reply is {exchange.status.value}\n"
+
+
+class _Page:
+    """Markdown within a limit of bytes; what does not fit is left out."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.text = ""
+        self._left_bytes = limit_bytes
+
+    def add(self, text: str) -> bool:
+        """Add a text if it fits; return whether it did."""
+        size_bytes = len(text.encode())
+        if size_bytes > self._left_bytes:
+            return False
+        self._left_bytes -= size_bytes
+        self.text += text
+        return True
+
+    def section(self, heading: str, entries: Iterator[str]) -> None:
+        """Add a heading with the entries that fit, in order."""
+        title = f"\n## {heading}\n\n"
+        for entry in entries:
+            if self.add(title + entry):
+                title = ""
+
+
+def _masked(found: FoundAnswer) -> FoundAnswer:
+    return replace(found, question=masked(found.question), reply=masked(found.reply))
+
+
+def _fact(found: FoundAnswer) -> str:
+    return f"- {one_line(found.reply, 1000)} ({_date(found)}{_linked(found)})\n"
+
+
+def _quotation(found: FoundAnswer) -> str:
+    sides = [("You", found.question), (found.result.model or "Reply", found.reply)]
+    if found.result.kind is not PassageKind.TURN:
+        who = "Document" if found.result.kind is PassageKind.DOCUMENT else "Summary"
+        sides = [(who, found.reply)]
+    quoted = "\n>\n".join(
+        "\n".join(f"> {line}".rstrip() for line in f"**{who}:** {text}".splitlines())
+        for who, text in sides
+        if text
+    )
+    return f"### {_place(found)}\n\n{quoted}\n\n"
+
+
+def _place(found: FoundAnswer) -> str:
+    title = one_line(masked(found.result.conversation_title), _TITLE_CHARS) or "Saved text"
+    return f"{title}, {_date(found)}{_linked(found)}"
+
+
+def _date(found: FoundAnswer) -> str:
+    return found.result.created_at.strftime("%Y-%m-%d")
+
+
+def _linked(found: FoundAnswer) -> str:
+    result = found.result
+    if result.conversation_id is None:
+        return ""
+    return f", {link_to(result.conversation_id, result.turn_number)}"

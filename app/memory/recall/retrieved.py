@@ -1,0 +1,227 @@
+"""Retrieved turns and messages from rankings, divided into the units that can be quoted.
+
+The state of one retrieval: what it was asked for, what it found so far, and the votes that apply.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+from app.domain.conversations import Role
+from app.domain.errors import Cancelled, KnownError
+from app.domain.ids import ConversationId, PartId, PassageId, passage_id_of
+from app.domain.passages import PassageText
+from app.domain.recall import (
+    MatchScore,
+    QuotableText,
+    QuoteUnit,
+    RecallSettings,
+    RetrievalResult,
+    RetrievedConversation,
+    RetrievedExchange,
+    RetrievedMessage,
+    SegmentContext,
+    Verdict,
+)
+from app.domain.text import one_line, sanitize
+from app.domain.translation import tr_noop
+from app.index.id_set import IdSet
+from app.index.ranking import Ranked
+from app.memory.recall.quotation import quote_units
+from app.memory.recall.ranking import PreparedQuery, with_feedback_and_age
+from app.storage.tables.facts import KnownFact
+from app.storage.tables.passages.queries import Passages
+from app.storage.tables.passages.recall_reads import ConversationHeader, PassageHeader
+from app.storage.tables.passages.texts import PassagePlace
+
+SURE = Ranked(PartId(0), 0.0, 1.0, None, 0.0)  # what is quoted whatever the question
+_PLAIN_CHARS = 200
+_WORTH_READING = 0.1  # relevance; below it a text is one unit, cut at the beginning
+
+
+def retrieved_exchanges(
+    passages: Passages,
+    prepared: PreparedQuery,
+    ranked: Mapping[PassageId, Ranked],
+    verdicts: Mapping[PassageId, Verdict],
+) -> dict[PassageId, RetrievedExchange]:
+    """Return turns by passage; deleted ones are absent. Blocking."""
+    shown = passages.shown(ranked)
+    made = {}
+    for passage, found in ranked.items():
+        if passage in shown:
+            made[passage] = _exchange(prepared, found, *shown[passage], verdicts)
+    return {passage: exchange for passage, exchange in made.items() if exchange is not None}
+
+
+def retrieved_messages(
+    passages: Passages, ranked: Sequence[Ranked], verdicts: Mapping[PassageId, Verdict]
+) -> list[RetrievedMessage]:
+    """Return messages, in order; deleted ones are absent. Blocking."""
+    shown = passages.shown({passage_id_of(each.part_id) for each in ranked})
+    made = []
+    for each in ranked:
+        if (whole := shown.get(passage_id_of(each.part_id))) is None:
+            continue
+        place, text = whole
+        part = next((part for part in text.parts if part.id == each.part_id), None)
+        if part is None or part.message_id is None or place.exchange_id is None:
+            continue
+        made.append(
+            RetrievedMessage(
+                match=match_score(each, place, verdicts),
+                exchange_id=place.exchange_id,
+                message_id=part.message_id,
+                turn_number=place.turn_number or 0,
+                said_at=place.created_at,
+                is_user=part.role is Role.USER,
+                text=part.text or part.shown,
+            )
+        )
+    return made
+
+
+def named_conversation(
+    prepared: PreparedQuery,
+    conversation_id: ConversationId,
+    talk: ConversationHeader,
+    turns: Sequence[RetrievedExchange],
+    summary: PassageHeader | None,
+) -> RetrievedConversation:
+    """Return a conversation that a message names, to be quoted whatever its relevance.
+
+    Its `turns` are at least one, or it has a summary.
+    """
+    return RetrievedConversation(
+        match=turns[0].match if summary is None else match_score(SURE, summary, {}),
+        conversation_id=conversation_id,
+        title=talk.title,
+        started_at=talk.started_at,
+        summary=quotable(prepared, [talk.summary], 1.0)[0] if summary else (),
+        exchange_count=talk.exchange_count,
+        exchanges=tuple(turns),
+    )
+
+
+def match_score(
+    ranked: Ranked, of: PassagePlace | PassageHeader, verdicts: Mapping[PassageId, Verdict]
+) -> MatchScore:
+    """Return the scores of a passage."""
+    return MatchScore(
+        kind=of.kind,
+        passage_id=of.id,
+        relevance=ranked.relevance,
+        cosine=ranked.cosine,
+        coverage=ranked.coverage,
+        verdict=verdicts.get(of.id),
+    )
+
+
+def _exchange(
+    prepared: PreparedQuery,
+    ranked: Ranked,
+    place: PassagePlace,
+    text: PassageText,
+    verdicts: Mapping[PassageId, Verdict],
+) -> RetrievedExchange | None:
+    if place.conversation_id is None or place.exchange_id is None:
+        return None
+    best = next((part for part in text.parts if part.id == ranked.part_id), None)
+    parts = [part for part in text.parts if part.text] or list(text.parts)
+    units = quotable(prepared, [part.text or part.shown for part in parts], ranked.relevance)
+    return RetrievedExchange(
+        match=match_score(ranked, place, verdicts),
+        conversation_id=place.conversation_id,
+        exchange_id=place.exchange_id,
+        message_id=(best.message_id if best else None) or place.first_message_id,
+        turn_number=place.turn_number or 0,
+        started_at=place.created_at,
+        texts=tuple(
+            QuotableText(part.role is Role.USER, each)
+            for part, each in zip(parts, units, strict=True)
+        ),
+        is_shown=place.is_shown,
+    )
+
+
+def quotable(
+    prepared: PreparedQuery, texts: Sequence[str], relevance: float
+) -> list[tuple[QuoteUnit, ...]]:
+    """Return the units of texts that follow each other, for a question."""
+    if relevance < _WORTH_READING:
+        return [(QuoteUnit(one_line(sanitize(text), _PLAIN_CHARS), 0),) for text in texts]
+    clean_texts = [sanitize(text) for text in texts]
+    return quote_units(clean_texts, *prepared.quoting)
+
+
+_log = logging.getLogger(__name__)
+SPARE = 2  # results of each kind beyond the limit
+_TOO_LONG = tr_noop("Recall was stopped because it took too long.")
+_FAILED = tr_noop("A part of recall failed. See the log for details.")
+
+
+@dataclass(slots=True)
+class Retrieval:
+    """The state of one retrieval."""
+
+    conversation_id: ConversationId | None
+    segment: SegmentContext
+    settings: RecallSettings
+    is_cancelled: Callable[[], bool]
+    by_meaning: bool = True
+    verdicts: Mapping[PassageId, Verdict] = field(default_factory=dict)
+    found: RetrievalResult = field(default_factory=RetrievalResult)
+    notices: list[str] = field(default_factory=list)
+
+    def attempt(self, step: Callable[[], None], *, is_last: bool = False) -> None:
+        """Run a step; errors become notices. The last step runs even after a cancellation."""
+        try:
+            if not is_last and self.is_cancelled():
+                self.notices.append(_TOO_LONG)
+                return
+            step()
+        except Cancelled:
+            self.notices.append(_TOO_LONG)
+        except KnownError as error:
+            self.notices.append(tr_noop(f"Recall found less: {error}"))
+        except Exception:  # noqa: BLE001 - the chat goes on without what was not found
+            _log.exception("recall failed")
+            self.notices.append(_FAILED)
+
+    def unquoted(self, ranked: Sequence[Ranked]) -> list[Ranked]:
+        """Return a ranking without what the request quotes; that is ranked with the rest before."""
+        quoted = self.segment.quoted
+        return [each for each in ranked if passage_id_of(each.part_id) not in quoted]
+
+    def with_feedback(
+        self,
+        ranked: Sequence[Ranked],
+        heads: Mapping[PassageId, PassageHeader],
+        facts: Mapping[PassageId, KnownFact] = MappingProxyType({}),
+    ) -> list[Ranked]:
+        """Return a ranking with votes and age applied."""
+        said_at = {each: head.created_at for each, head in heads.items()}
+        verdicts = with_pins(self.verdicts, facts)
+        return with_feedback_and_age(
+            ranked, verdicts, said_at, self.settings.rag_recency_half_life_days, datetime.now(UTC)
+        )
+
+
+def refused(verdicts: Mapping[PassageId, Verdict]) -> IdSet:
+    """Return the passages never to use again."""
+    return IdSet({each for each, verdict in verdicts.items() if verdict is Verdict.NEVER})
+
+
+def with_pins(
+    verdicts: Mapping[PassageId, Verdict], facts: Mapping[PassageId, KnownFact]
+) -> Mapping[PassageId, Verdict]:
+    """Return the votes; a pinned fact without a vote counts as voted up."""
+    pinned = (each for each, known in facts.items() if known.fact.pinned)
+    return dict.fromkeys(pinned, Verdict.UP) | dict(verdicts)
+
+
+def with_spare(limit: int, more: int = 0) -> int:
+    """Return how many results to retrieve for a limit; none for a limit of 0."""
+    return limit + more + SPARE if limit else 0

@@ -1,0 +1,104 @@
+"""Traits of embedding spaces: read where they are stored, else measured by the space's embedder."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from app.domain import codec
+from app.domain.errors import Cancelled, EmbedderUnavailable, KnownError
+from app.domain.passages import Space
+from app.domain.ports import Embedder
+from app.index.space_traits import SpaceTraits, measure_space
+from app.providers.embedders.remote import RemoteEmbedder
+from app.storage.tables.passages.vectors import StoredSpace, Vectors
+
+_log = logging.getLogger(__name__)
+MEASURE_LIMIT_S = 30.0  # 240 short texts, at the 110 tokens a second of a slow machine
+_LONGEST_WAIT_S = 60.0  # between two attempts at a server that does not answer
+_MOST_DOUBLINGS = 10
+
+
+class SpaceMeasurements:
+    """The traits of the spaces of a library.
+
+    Attributes:
+        problem: Why the space that is being filled could not be measured, "" for nothing.
+    """
+
+    def __init__(
+        self,
+        vectors: Vectors,
+        is_cancelled: Callable[[], bool],
+        *,
+        retry_s: float,
+        limit_s: float = MEASURE_LIMIT_S,
+    ) -> None:
+        """`retry_s` is the first delay after a failure; `limit_s` limits a server's measurement."""
+        self._vectors = vectors
+        self._is_cancelled = is_cancelled
+        self._retry_s = retry_s
+        self._limit_s = limit_s
+        self._known: dict[tuple[Space, object], SpaceTraits] = {}
+        self.problem = ""
+        self._tries = 0
+        self._again_at = 0.0  # on the monotonic clock
+
+    def of(self, embedder: Embedder) -> SpaceTraits | None:
+        """Return a space's traits, measured if needed; None while it has no vectors.
+
+        Raises EmbedderUnavailable if the stored vectors have another dimension, and KnownError.
+        """
+        space = embedder.space
+        if (stored := self._stored(space)) is None:
+            return None
+        key = (space, stored.begun_at)
+        if (known := self._known.get(key)) is not None:
+            return known
+        if stored.traits is None:
+            traits = measure_space(self._with_limit(embedder), self._is_cancelled)
+            self._vectors.set_traits(space, codec.dumps(traits))
+        else:
+            traits = codec.loads(SpaceTraits, stored.traits)
+        self._known[key] = traits
+        return traits
+
+    def try_new(self, embedder: Callable[[], Embedder]) -> None:
+        """Measure the space that is being filled, so that it can answer at once when it is ready.
+
+        A server that does not answer is retried after growing delays, so that the answering space
+        stays maintained.
+        """
+        if time.monotonic() < self._again_at:
+            return
+        try:
+            self.of(self._with_limit(embedder()))
+        except Cancelled:
+            return
+        except KnownError as error:
+            if self.problem != error.title:
+                _log.info("the space that is being filled waits: %s", error)
+            self.problem = error.title
+            doublings = min(self._tries, _MOST_DOUBLINGS)
+            self._again_at = time.monotonic() + min(_LONGEST_WAIT_S, self._retry_s * 2.0**doublings)
+            self._tries += 1
+        else:
+            self.problem, self._tries = "", 0
+
+    def reset(self) -> None:
+        """Forget earlier failures: no space is being filled."""
+        self.problem, self._tries, self._again_at = "", 0, 0.0
+
+    def _with_limit(self, embedder: Embedder) -> Embedder:
+        """Return the embedder with the time limit of a measurement, if it is a server."""
+        return embedder.within(self._limit_s) if isinstance(embedder, RemoteEmbedder) else embedder
+
+    def _stored(self, space: Space) -> StoredSpace | None:
+        """Return the stored space; raises EmbedderUnavailable if its dimension differs."""
+        stored = next((k for k in self._vectors.spaces() if k.space.name == space.name), None)
+        if stored is not None and stored.space.dimension != space.dimension:
+            raise EmbedderUnavailable(
+                f"The embedder of “{space.name}” returns {space.dimension} dimensions; "
+                f"its stored vectors have {stored.space.dimension}",
+                "Choose another embedder in Settings, or embed everything again.",
+            )
+        return stored

@@ -1,0 +1,10 @@
+"""Presenters of the open conversation and its composer.
+
+open_conversation  its turns; `reply_and_draft`: the reply that grows, and what is not yet sent
+turns              stored turns as the transcript shows them
+compose            commands about it: send, stop, edit, branch
+composer           what is shown while a message is written; `attach`: its files, `choices`: preset
+                   and model, `commands`: slash commands
+navigation         jumps back and forward, find, links
+recall, inspector  sources under answers, and explanations of what was recalled
+"""

@@ -1,0 +1,202 @@
+"""Parts of the open conversation: the reply that grows in it, and what was typed and not sent.
+
+A reply is shown as it grows, and as it was stored once it has ended. A message may wait for that end; it is stored
+in front of the draft.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from app.chat.library import Library
+from app.chat.reply import Reply
+from app.domain.chat import TextWasThinking
+from app.domain.conversations import Block, Draft, Exchange, Role
+from app.domain.ids import ConversationId, ExchangeId
+from app.domain.turns import RECALL_MODEL
+from app.storage.tables.exchanges import Exchanges
+from ui.presenters.conversation.turns import RunningReplies
+from ui.presenters.presenter import Presenter
+from ui.views.chat_pane import ChatPane
+from ui.widgets.composer.composer import Composer
+from ui.widgets.transcript.values import Footer
+from ui.widgets.transcript.view import TranscriptView
+
+if TYPE_CHECKING:
+    from ui.presenters.conversation.open_conversation import ConversationPresenter
+
+_ANSWER_ROLES = (Role.ASSISTANT, Role.TOOL)
+
+
+class GrowingReply(Presenter):
+    """Shows the reply that runs in the open conversation.
+
+    Attributes:
+        ending: The exchange whose reply has ended and is being shown as it was stored.
+        ended: The last one that is shown as it was stored.
+    """
+
+    _exchanges: Exchanges
+    _pane: ChatPane
+    _transcript: TranscriptView
+    _replies: RunningReplies
+    _conversation: "ConversationPresenter"
+
+    def _set_up(self) -> None:
+        self.ending: ExchangeId | None = None
+        self.ended: ExchangeId | None = None
+        self._replies.grew.connect(self._on_reply_grew)
+        self._replies.status_changed.connect(self._on_reply_status_changed)
+        self._replies.ended.connect(self._on_reply_ended)
+
+    def is_of(self, conversation_id: ConversationId) -> bool:
+        """Return whether a reply is running in a conversation, or any is being finished."""
+        return self._replies.of(conversation_id) is not None or self.ending is not None
+
+    def newest(self, conversation_id: ConversationId) -> ExchangeId | None:
+        """Return the exchange of the reply that is running or being finished, if there is one."""
+        reply = self._replies.of(conversation_id)
+        return reply.plan.exchange.id if reply is not None else self.ending
+
+    async def show(self, reply: Reply) -> None:
+        """Show a turn that is growing: its question and the reply so far."""
+        load, exchange = self._conversation.loads, reply.plan.exchange
+        turn = self._conversation.turn_of(exchange.id)
+        if turn is None:
+            return
+        messages = await self._bridge.run(lambda: self._exchanges.messages_of(exchange))
+        if (
+            self._conversation.loads != load
+            or self._replies.of(exchange.conversation_id) is not reply
+        ):
+            return
+        question = [each for each in messages if each.role not in _ANSWER_ROLES]
+        self._conversation.provide_turn(turn, exchange, question)
+        self._transcript.begin_reply(turn)
+        for message in messages:
+            if message.role in _ANSWER_ROLES:  # a reply that is continued
+                self._append_blocks(message.blocks)
+        self._append_blocks(self._replies.so_far(reply))
+
+    def _append_blocks(self, blocks: Iterable[Block | TextWasThinking]) -> None:
+        for block in blocks:
+            self._transcript.append(block)
+
+    def _on_reply_grew(self, reply: Reply, part: Block | TextWasThinking) -> None:
+        if reply.plan.conversation.id == self._conversation.conversation_id:
+            self._pane.status.show_text("")
+            self._append_blocks([part])
+
+    def _on_reply_status_changed(self, reply: Reply, text: str) -> None:
+        if reply.plan.conversation.id == self._conversation.conversation_id:
+            self._pane.status.show_text(text)
+
+    def _on_reply_ended(self, reply: Reply, outcome: object) -> None:
+        if isinstance(outcome, BaseException):
+            self._pane.banner.show_error(outcome)
+        if reply.plan.conversation.id == self._conversation.conversation_id:
+            self._conversation.show_running(False)
+            if isinstance(outcome, Exchange):
+                self.ending = outcome.id
+                self._bridge.start("reply ended", self._end_reply(reply, outcome))
+                return
+        self._conversation.reply_ended.emit(reply, outcome)
+
+    async def _end_reply(self, reply: Reply, exchange: Exchange) -> None:
+        try:
+            await self._finish_reply(exchange)
+        finally:
+            self._conversation.reply_ended.emit(reply, exchange)
+
+    async def _finish_reply(self, exchange: Exchange) -> None:
+        """Show a turn as it was stored."""
+        load = self._conversation.loads
+        try:
+            messages = await self._bridge.run(lambda: self._exchanges.messages_of(exchange))
+        finally:
+            if self.ending == exchange.id:
+                self.ending = None
+        view, turn = self._conversation.view, self._conversation.turn_of(exchange.id)
+        if view is None or view.conversation.id != exchange.conversation_id or not messages:
+            return
+        if self._conversation.loads != load or turn is None:  # it was loaded again meanwhile
+            self._conversation.refresh(exchange.conversation_id)
+            return
+        leaf = exchange.message_ids[-1]
+        self._conversation.view = replace(
+            view,
+            conversation=replace(view.conversation, visible_leaf_id=leaf),
+            path=(*view.path[:turn], exchange, *view.path[turn + 1 :]),
+        )
+        footer = Footer(exchange.model, exchange.usage)
+        self._conversation.show_state()
+        self._transcript.finish_reply(exchange.status, footer, exchange.problem)
+        self._conversation.provide_turn(turn, exchange, messages)
+        self.ended = exchange.id
+        if exchange.model == RECALL_MODEL:  # the answer came at once: nobody has read it yet
+            self._transcript.show_from_start(turn)
+
+
+class Drafts(Presenter):
+    """Stores what is typed, and shows it again where it was typed.
+
+    Attributes:
+        queued: The messages that wait for the end of a reply; stored in front of the draft.
+    """
+
+    _library: Library
+    _composer: Composer
+    _conversation: "ConversationPresenter"
+
+    def _set_up(self) -> None:
+        self._drafts: dict[ConversationId | None, Draft] = {}
+        self._reads = 0  # drafts that are being read
+        self.queued: dict[ConversationId, Draft] = {}
+        self._composer.draft_changed.connect(self._on_draft_changed)
+
+    async def show(self) -> None:
+        """Show what was typed here and not sent, above what is typed while that is read."""
+        conversation_id = self._conversation.conversation_id
+        is_private = self._conversation.is_private
+        draft = (
+            Draft() if is_private and conversation_id is None else self._drafts.get(conversation_id)
+        )
+        if draft is not None:  # it may not be stored yet
+            self._composer.show_draft(draft)
+            return
+        self._composer.clear()  # of what was typed elsewhere
+        self._reads += 1
+        try:
+            stored = await self._bridge.run(lambda: self._library.draft(conversation_id))
+        finally:
+            self._reads -= 1
+        is_here = self._conversation.conversation_id == conversation_id
+        if not is_here or self._conversation.is_private != is_private:
+            return
+        typed = self._composer.draft
+        if stored != Draft() and conversation_id not in self._drafts:
+            self._composer.show_draft(stored.followed_by(typed))
+        if typed != Draft():
+            self.save(conversation_id, self._composer.draft)
+
+    def save(self, conversation_id: ConversationId | None, draft: Draft) -> None:
+        """Store what was typed and not sent; a private conversation not yet stored has no draft."""
+        if self._conversation.is_private and conversation_id is None:
+            return
+        self._drafts[conversation_id] = draft
+        waiting = self.queued.get(conversation_id) if conversation_id is not None else None
+        whole = waiting.followed_by(draft) if waiting is not None else draft
+        self._bridge.save(partial(self._library.save_draft, conversation_id, whole))
+
+    def typed(self, conversation_id: ConversationId | None) -> Draft:
+        """Return what was typed in a conversation in this session and not sent."""
+        return self._drafts.get(conversation_id, Draft())
+
+    def note_sent(self) -> None:
+        """Take note that the draft is being sent; it is deleted with the message's commit."""
+        self._drafts[self._conversation.conversation_id] = Draft()
+
+    def _on_draft_changed(self, draft: Draft) -> None:
+        if not self._composer.is_editing and not self._reads:
+            self.save(self._conversation.conversation_id, draft)

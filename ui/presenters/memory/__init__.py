@@ -1,0 +1,1 @@
+"""Presenters of what is remembered: facts, core memory, topics, documents, and forgetting."""
