@@ -141,7 +141,7 @@ class TokenBudget:
         return size_of(opening + heading) + (recalled_text.RECALLED_MARK_BYTES if opening else 0)
 
 
-_FITTED_FILE = Path(__file__).resolve().parents[2] / "resources" / "budget.json"
+_FITTED_FILE = Path(__file__).resolve().parents[3] / "resources" / "budget.json"
 
 
 def budget_share(found: RetrievalResult) -> float:

@@ -41,7 +41,7 @@ from app.storage.tables.settings import Settings
 
 BUILT_IN = "builtin"
 MULTILINGUAL = "builtin-multilingual"
-_MODELS = Path(__file__).resolve().parents[2] / "resources/models"
+_MODELS = Path(__file__).resolve().parents[3] / "resources/models"
 _BUILT_IN_FOLDERS = {
     BUILT_IN: _MODELS / "all-MiniLM-L6-v2",  # English
     MULTILINGUAL: _MODELS / "multilingual-e5-small",
