@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from app.domain.changes import PassagesPut
 from app.domain.conversations import Exchange, ExchangeStatus, Message
-from app.domain.errors import Cancelled, KnownError
+from app.domain.errors import Cancelled
 from app.domain.ids import PassageId
 from app.domain.translation import trn
 from app.domain.turns import turn_passage
@@ -98,17 +98,17 @@ class Violation:
 
 
 def repair_after_update(
-    store: Store, notify: Callable[[KnownError], object], is_cancelled: Callable[[], bool]
+    store: Store, notify: Callable[[str], object], is_cancelled: Callable[[], bool]
 ) -> None:
     """Repair what an older version of the program stored otherwise, and say so. Blocking; raises as `check`."""
     count = check(store, repair=True, control=CheckControl(is_cancelled)).repaired_count
     if count:
         repaired = trn(
-            "{count} record of an older version was repaired",
-            "{count} records of an older version were repaired",
+            "{count} record of an older version was repaired.",
+            "{count} records of an older version were repaired.",
             count,
         )
-        notify(KnownError(repaired))
+        notify(repaired)
 
 
 def violations(cursor: Connection) -> tuple[Violation, ...]:

@@ -12,7 +12,7 @@ from app.bootstrap import RunMode, build
 from app.check import CheckControl, check
 from app.domain import changes, deletions
 from app.domain.conversations import Message, Role, Text
-from app.domain.errors import Cancelled, KnownError, StorageError
+from app.domain.errors import Cancelled, StorageError
 from app.domain.ids import new_uid
 from app.domain.passages import Passage, PassageKind
 from app.domain.recall import (
@@ -321,11 +321,11 @@ def test_an_update_repairs_what_was_stored_otherwise_until_that_succeeds(data_di
         services.maintenance.repair_migrated = _refuse
         services.maintenance.finish_command()
         assert services.check().repairable == 30
-    told: list[KnownError] = []
+    told: list[str] = []
     with closing(build(store.paths, RunMode.COMMAND_LINE)) as services:
         services.maintenance.notify = told.append
         services.maintenance.finish_command()
-        assert [each.title[:10] for each in told] == ["30 records"]
+        assert [each[:10] for each in told] == ["30 records"]
         assert services.check().problems == ()
         services.maintenance.repair_migrated = lambda _: pytest.fail("it is repaired twice")
         services.maintenance.finish_command()

@@ -1,10 +1,10 @@
-"""Suggestions in the banner: an embedder, a program to follow, a program that asks to read memory."""
+"""Offers: an embedder, programs to follow, projects; and a program that asks to read memory."""
 
 from functools import partial
 from typing import Any, cast
 
 import pytest
-from PySide6.QtWidgets import QAbstractButton
+from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.chat.projects import ProjectProposal
 from app.domain.change_set import ChangeSet
@@ -20,7 +20,7 @@ from ui.presenters.suggestions import (
     source_suggestion,
 )
 from ui.views.welcome import Welcome
-from ui.widgets.banner import Banner
+from ui.widgets.banner import Banner, Offer
 
 EMBEDDER = EmbedderSuggestion("builtin-multilingual", "40 % of your messages are not in English.")
 FOUND = SourceState(
@@ -30,23 +30,32 @@ OTHER = SourceState(SourceName.GOOSE, False, "/home/me/goose", 1, 9_000, 0, 0)
 
 
 class Suggested:
-    """A banner with a presenter over what `make` makes of a service that returns `results`."""
+    """An offer with a presenter over what `make` makes of a service that returns `results`."""
 
     def __init__(
-        self, parts: Parts, make: Any = embedder_suggestion, *more: Any, **results: Any
+        self, parts: Parts, make: Any = embedder_suggestion, *places: Any, **results: Any
     ) -> None:
-        self.parts, self.banner = parts, Banner()
+        self.parts, self.banner, self.offer = parts, Banner(), Offer()
         self.service = Recorder(**(results or {"read": EMBEDDER}))
         self.presenter = SuggestionPresenter(
-            parts.bridge, self.banner, partial(make, self.service), 1, ("passages",), *more
-        )
+            parts.bridge, self.banner, [*places, self.offer.make], partial(make, self.service), 1,
+            ("passages",), parts.go("followed"),
+        )  # fmt: skip
 
-    def until_read(self, times: int = 1) -> None:
-        self.parts.qtbot.waitUntil(lambda: len(self.service.calls) >= times)
+    def until_offered(self) -> None:
+        self.parts.qtbot.waitUntil(lambda: not self.offer.isHidden())
+
+    @property
+    def done(self) -> list[Any]:
+        """The calls of the service beside its reads."""
+        return [call for call in self.service.calls if len(call) > 1 or call[0] not in _READS]
 
 
-def press(banner: Banner, name: str) -> None:
-    buttons = banner.findChildren(QAbstractButton)
+_READS = ("read", "suggestions", "unannounced")
+
+
+def press(place: QWidget, name: str) -> None:
+    buttons = place.findChildren(QAbstractButton)
     (found,) = (each for each in buttons if name in (each.text(), each.accessibleName()))
     found.click()
 
@@ -67,19 +76,31 @@ def press(banner: Banner, name: str) -> None:
         ),
     ],
 )  # fmt: skip
-def test_it_is_shown_once_and_what_is_pressed_is_done(
+def test_it_is_offered_once_and_what_is_pressed_is_done(
     parts: Parts, make: Any, results: dict[str, Any], text: str, button: str, calls: list[Any]
 ) -> None:
     suggested = Suggested(parts, make, **results)
-    suggested.until_read()
-    assert text in suggested.banner.text
+    suggested.until_offered()
+    assert suggested.banner.isHidden(), "nothing is covered before it is asked for"
+    suggested.offer.open.click()
+    assert suggested.offer.isHidden()
+    parts.qtbot.waitUntil(lambda: text in suggested.banner.text)
     suggested.banner.leave()
     assert not suggested.banner.isHidden(), "it stays while conversations are opened"
     press(suggested.banner, button)
-    assert suggested.service.calls[1:] == calls
+    assert suggested.done == calls
     assert suggested.banner.isHidden() is (button == "Dismiss")
     parts.bridge.changed.emit(ChangeSet(passages=True))
     assert not suggested.presenter._refresh.isActive()
+
+
+def test_an_offer_can_be_dismissed_where_it_is(parts: Parts) -> None:
+    suggested = Suggested(parts)
+    suggested.until_offered()
+    press(suggested.offer, "Dismiss")
+    assert suggested.done == [("dismiss",)]
+    assert suggested.offer.isHidden()
+    assert suggested.banner.isHidden()
 
 
 @pytest.mark.parametrize("left", [(FOUND,), ()])
@@ -87,56 +108,69 @@ def test_the_welcome_page_offers_sessions_on_a_button_and_nothing_moves(
     parts: Parts, left: tuple[SourceState, ...]
 ) -> None:
     welcome = Welcome()
-    more = lambda: None, welcome.invite
-    suggested = Suggested(parts, source_suggestion, *more, suggestions=(FOUND,))
+    place = welcome.offer_sessions
+    suggested = Suggested(parts, source_suggestion, place, suggestions=(FOUND,))
     parts.qtbot.addWidget(welcome)
     welcome.resize(700, 600)
     welcome.show()
     assert not welcome.drop_zone.isVisible(), "it is not known yet whom it greets"
     welcome.greet(is_newcomer=True)
     before = welcome.drop_zone.pos()
-    suggested.until_read()
     parts.qtbot.waitUntil(welcome.sessions.isVisible)
     assert "Claude Code" in welcome.sessions.text()
     assert suggested.banner.isHidden()
+    assert suggested.offer.isHidden()
     assert welcome.drop_zone.pos() == before
     suggested.service.results["suggestions"] = left  # another window may have imported them
     welcome.sessions.click()
+    parts.qtbot.waitUntil(lambda: not suggested.banner.isHidden())
     assert ("1,120" in suggested.banner.text) is bool(left)
-    assert not suggested.banner.isHidden()
     assert welcome.sessions.isHidden()
     welcome.hide()
-    assert not welcome.invite("", suggested.banner.hide), "nobody sees it"
+    hide = suggested.banner.hide
+    assert not welcome.offer_sessions("", hide, hide), "nobody sees it"
 
 
-def test_projects_are_suggested_once_and_lead_to_the_proposals(parts: Parts) -> None:
+def test_projects_are_offered_once_and_lead_to_the_proposals(parts: Parts) -> None:
     heron = ProjectProposal("folder:heron", "heron", False, (), None)
-    service, banner = Recorder(unannounced=(heron, heron)), Banner()
-    read = partial(project_suggestion, cast(Any, service))
-    SuggestionPresenter(parts.bridge, banner, read, 1, (), parts.go("proposals"))
-    parts.qtbot.waitUntil(lambda: "heron" in banner.text)
-    press(banner, "Show")
-    assert service.calls[1:] == [("note_announced",)]
-    assert parts.went == [("proposals",)]
-    assert banner.isHidden()
+    suggested = Suggested(parts, project_suggestion, unannounced=(heron, heron))
+    suggested.until_offered()
+    assert "heron" in suggested.offer.open.accessibleName()
+    suggested.offer.open.click()
+    parts.qtbot.waitUntil(lambda: parts.went == [("followed",)])
+    assert suggested.done == [("note_announced",)]
+    assert suggested.banner.isHidden()
 
 
-def test_it_waits_until_the_banner_is_free(parts: Parts) -> None:
-    suggested = Suggested(parts)
-    suggested.banner.show_message("A backup was made.", brief=False)
-    with pytest.raises(Exception, match="timed out"):
-        parts.qtbot.waitUntil(lambda: bool(suggested.service.calls), timeout=50)
-    suggested.banner.dismiss()
-    suggested.until_read()
-    assert suggested.banner.text == EMBEDDER.reason
+def test_it_waits_until_the_place_is_free(parts: Parts) -> None:
+    suggested = Suggested(parts, read=None)
+    dismissed: list[str] = []
+    suggested.offer.make("first", lambda: None, lambda: dismissed.append("first"))
+    parts.qtbot.waitUntil(lambda: bool(suggested.service.calls))
+    suggested.service.results["read"] = EMBEDDER
+    parts.bridge.changed.emit(ChangeSet(passages=True))
+    parts.qtbot.waitUntil(lambda: suggested.presenter._found is not None)
+    assert suggested.offer.open.accessibleName() == "first"
+    press(suggested.offer, "Dismiss")
+    suggested.until_offered()
+    assert dismissed == ["first"]
+
+
+def test_a_long_offer_is_cut_to_the_room_there_is(parts: Parts) -> None:
+    offer = Offer()
+    parts.qtbot.addWidget(offer)
+    offer.make("Import the sessions of many & programs " * 4, lambda: None, lambda: None)
+    offer.resize(200, 30)
+    parts.qtbot.waitUntil(lambda: offer.open.text().endswith("\u2026"))
+    assert offer.minimumSizeHint().width() < 100
 
 
 def test_without_a_suggestion_it_is_looked_for_again_after_changes(parts: Parts) -> None:
     suggested = Suggested(parts, read=None)
-    suggested.until_read()
-    assert suggested.banner.isHidden()
+    parts.qtbot.waitUntil(lambda: len(suggested.service.calls) == 1)
     parts.bridge.changed.emit(ChangeSet(passages=True))
-    suggested.until_read(2)
+    parts.qtbot.waitUntil(lambda: len(suggested.service.calls) == 2)
+    assert suggested.offer.isHidden()
 
 
 @pytest.mark.parametrize(

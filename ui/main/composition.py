@@ -211,10 +211,8 @@ class Presenters(CreatedPresenters):
             await asyncio.wait([self._bridge.start(name, load())])
         if notices := self._services.store.notices:
             self._banner.show_message(" ".join(notices), brief=False)
-        show = self._banner.show_error
-        self._services.maintenance.notify = lambda error: self._bridge.on_gui(
-            partial(show, error)
-        )()
+        show = self._banner.show_news
+        self._services.maintenance.notify = lambda news: self._bridge.on_gui(partial(show, news))()
         window.begin()
         if window.memory.knowledge.isVisible():  # shown before it could be filled
             for presenter in self._knowledge:

@@ -202,10 +202,11 @@ class CreatedPresenters(QObject):
         services, bridge, banner = self._services, self._bridge, self._banner
         conversation = self.conversation
         embedder = partial(embedder_suggestion, services.embedder_suggestions)
-        SuggestionPresenter(bridge, banner, embedder, 10_000, ["passages"])
+        offer = [self._window.offer.make]
+        SuggestionPresenter(bridge, banner, offer, embedder, 10_000, ["passages"])
         SuggestionPresenter(
-            bridge, banner, partial(source_suggestion, services.sources), 4_000,
-            _invite=self._window.chat.welcome.invite,
+            bridge, banner, [self._window.chat.welcome.offer_sessions, *offer],
+            partial(source_suggestion, services.sources), 4_000,
         )  # fmt: skip
         self.quick_find = QuickFindPresenter(
             bridge, services.search, self.links.open_link, self._window.bring_to_front,
@@ -222,7 +223,7 @@ class CreatedPresenters(QObject):
         RoutineNotices(bridge, services.routines, banner, notify, conversation.open, show_routines)
         self.proposals = ProposalsPresenter(bridge, services.project_proposals, banner)
         SuggestionPresenter(
-            bridge, banner, partial(project_suggestion, services.project_proposals), 15_000,
+            bridge, banner, offer, partial(project_suggestion, services.project_proposals), 15_000,
             ["found_topics"], self.proposals.open,
         )  # fmt: skip
         self.maintenance = MaintenancePresenter(

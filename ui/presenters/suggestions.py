@@ -1,4 +1,4 @@
-"""Suggestions in the banner: another embedder, a program to follow, projects, a program that asks to read memory."""
+"""Offers: another embedder, programs to follow, projects; and the question of a program that asks to read memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,43 +15,47 @@ from ui.bridge import Refresh
 from ui.presenters.presenter import Presenter
 from ui.widgets.banner import Banner
 
-_INVITED = 3  # programs named on the button
+_NAMED = 3  # programs in an offer
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """What is suggested; `accept` and `dismiss` block, and `outcome`, if any, is shown after the first.
 
-    `invitation` names it on a button where the page has a place for one.
+    `offer` says it in few words; without a longer `text` it is accepted where it is offered.
     """
 
+    offer: str
     text: str
     action: str
     outcome: str
     accept: Callable[[], object]
     dismiss: Callable[[], object]
-    invitation: str = ""
+
+
+Place = Callable[[str, Callable[[], object], Callable[[], object]], bool]
 
 
 class SuggestionPresenter(Presenter):
-    """Suggests something once, as soon as the banner is free.
+    """Offers something once, as soon as there is a place for an offer; the banner shows the whole on demand.
 
     `read` returns what, None for nothing; it blocks. It is called at the start and after changes of
-    `topics`, so many milliseconds later. `follow_up` is called once the suggestion was accepted. `invite` takes the
-    invitation and what shows the whole, and returns whether it has shown the button instead.
+    `topics`, so many milliseconds later. `follow_up` is called once the suggestion was accepted. `places` take the
+    offer, what shows the whole and what dismisses it; the first that returns True has it.
     """
 
     _messages: Banner
+    _places: Sequence[Place]
     _read: Callable[[], Suggestion | None]
     _check_after_ms: int
     _topics: Sequence[str] = ()
     _follow_up: Callable[[], object] = lambda: None
-    _invite: Callable[[str, Callable[[], object]], bool] = lambda _text, _show: False
 
     def _set_up(self) -> None:
         self._is_over = False
+        self._found: Suggestion | None = None
         name = f"suggestion {id(self)}"
-        self._refresh = Refresh(self, self._bridge, name, self._check_after_ms, self._show)
+        self._refresh = Refresh(self, self._bridge, name, self._check_after_ms, self._offer)
         if self._topics:
             self._bridge.subscribe(lambda _: self._request(), *self._topics)
         self._request()
@@ -60,31 +64,32 @@ class SuggestionPresenter(Presenter):
         if not self._is_over:
             self._refresh.request()
 
-    async def _show(self) -> None:
-        if not self._messages.isHidden():
-            self._refresh.request()
-            return
-        suggestion = await self._bridge.run(self._read)
-        if suggestion is not None and self._messages.isHidden():
-            self._is_over = True
-            if not self._invite(suggestion.invitation, self._show_invited):
-                self._suggest(suggestion)
+    async def _offer(self) -> None:
+        if self._found is None:  # else it waits for a place
+            self._found = await self._bridge.run(self._read)
+        if (found := self._found) is not None and not self._is_over:
+            dismiss = partial(self._bridge.save, found.dismiss)
+            self._is_over = any(place(found.offer, self._open, dismiss) for place in self._places)
+            self._request()
 
-    def _show_invited(self) -> None:
-        """Show what there is now: the button may be older than what it names."""
-        self._bridge.load("invited", self._read, self._suggest)
+    def _open(self) -> None:
+        """Show what there is now: the offer may be older than what it names."""
+        self._bridge.load("offer", self._read, self._suggest)
 
     def _suggest(self, suggestion: Suggestion | None) -> None:
         if suggestion is None:
-            text = tr("There is nothing to import any more.")
-            self._messages.show_message(text, brief=True)
+            self._messages.show_message(tr("There is nothing to offer any more."), brief=True)
             return
+
+        def accept() -> None:
+            self._bridge.save(suggestion.accept, lambda _: self._end(suggestion))
+
+        if not suggestion.text:
+            accept()
+            return
+        dismiss = partial(self._bridge.save, suggestion.dismiss)
         self._messages.show_message(
-            suggestion.text,
-            suggestion.action,
-            lambda: self._bridge.save(suggestion.accept, lambda _: self._end(suggestion)),
-            brief=False,
-            closed=lambda: self._bridge.save(suggestion.dismiss),
+            suggestion.text, suggestion.action, accept, brief=False, closed=dismiss
         )
 
     def _end(self, suggestion: Suggestion) -> None:
@@ -102,8 +107,8 @@ def project_suggestion(proposals: ProjectProposals) -> Suggestion | None:
         "{count} groups of conversations could be projects",
         len(found),
     )
-    text = tr("{groups}, such as “{name}”.").format(groups=groups, name=found[0].name)
-    return Suggestion(text, tr("Show"), "", proposals.note_announced, proposals.note_announced)
+    offer = tr("{groups}, such as “{name}”").format(groups=groups, name=found[0].name)
+    return Suggestion(offer, "", "", "", proposals.note_announced, proposals.note_announced)
 
 
 def embedder_suggestion(service: EmbedderSuggestions) -> Suggestion | None:
@@ -114,7 +119,8 @@ def embedder_suggestion(service: EmbedderSuggestions) -> Suggestion | None:
         "The other search model is reading your history. Until that is done, search answers as before."
     )
     accept = partial(service.accept, found)
-    return Suggestion(found.reason, tr("Switch"), outcome, accept, service.dismiss)
+    offer = tr("Another search model suits your conversations better\u2026")
+    return Suggestion(offer, found.reason, tr("Switch"), outcome, accept, service.dismiss)
 
 
 def source_suggestion(sources: FollowedSources) -> Suggestion | None:
@@ -140,10 +146,10 @@ def source_suggestion(sources: FollowedSources) -> Suggestion | None:
         "The sessions of {program} are being imported. The memory pane shows the progress; "
         "Settings, Other programs switches each off."
     ).format(program=titles)
-    invitation = tr("Import the sessions of {program}\u2026").format(
-        program=", ".join(each.title for each in specs[:_INVITED])
+    offer = tr("Import the sessions of {program}\u2026").format(
+        program=", ".join(each.title for each in specs[:_NAMED])
     )
-    return Suggestion(text, tr("Import and follow"), outcome, accept, dismiss, invitation)
+    return Suggestion(offer, text, tr("Import and follow"), outcome, accept, dismiss)
 
 
 def _found_text(state: SourceState) -> str:

@@ -13,6 +13,7 @@ from app.domain.translation import tr
 from ui.views.actions import add_actions, follow_key
 from ui.views.chat_pane import ChatPane
 from ui.views.sidebar_fold import SidebarFold
+from ui.widgets.banner import Offer
 from ui.widgets.controls import ToolButton, column_in, row_of, tool_button
 from ui.widgets.on_screen import resize_on_screen
 from ui.widgets.plain_label import PlainLabel, plain_label
@@ -46,7 +47,7 @@ class MainWindow(QMainWindow):
 
     Attributes:
         memory, drop_hint: Once built.
-        recall_status: The status of recall, as a button.
+        offer: An offer in the status bar. recall_status: The status of recall, as a button.
         conversation_id: The open conversation, stored with the geometry.
         scroll_position: Where it is scrolled to; None is its end.
         settings: Those that the first frame needs, by key, stored with the geometry.
@@ -84,6 +85,8 @@ class MainWindow(QMainWindow):
         self.memory_dock.setTitleBarWidget(QWidget(self.memory_dock))  # until it is built: no title
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.memory_dock)
         self.memory_dock.hide()
+        self.offer = Offer(self)
+        self.statusBar().addWidget(self.offer, 1)
         self.recall_status = ToolButton(self)
         self.statusBar().setSizeGripEnabled(False)
         self.statusBar().addPermanentWidget(self.recall_status)
@@ -139,7 +142,7 @@ class MainWindow(QMainWindow):
             ("model", self.chat.model.show_key),
         ):
             follow_key(self.actions_by_name[name], show_key)
-        tab_through((*self.sidebar.stops, *self.chat.stops, self.recall_status))
+        tab_through((*self.sidebar.stops, *self.chat.stops, *self.offer.stops, self.recall_status))
         guard = ShortcutGuard(self.actions_by_name.values(), self)
         for editor in (self.sidebar.box, self.chat.title, self.chat.composer.box):
             guard.watch(editor)

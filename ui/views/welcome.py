@@ -112,7 +112,9 @@ class Welcome(ReportsShown, QScrollArea):
         self.server.setText(text)
         self.server.setVisible(bool(text))
 
-    def invite(self, text: str, show: Callable[[], object]) -> bool:
+    def offer_sessions(
+        self, text: str, show: Callable[[], object], _dismiss: Callable[[], object]
+    ) -> bool:
         """Offer what `show` explains, unless the page is hidden; return whether it was offered."""
         if self.isVisible():
             self._show_offer = show

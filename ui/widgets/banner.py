@@ -1,14 +1,19 @@
-"""Messages in the window: the banner above the conversation, and a note with an action."""
+"""Messages in the window: the banner above the conversation, a note with an action, an offer in the status bar."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from app.domain.translation import tr
 from ui.widgets.controls import button, filled, tool_button
 from ui.widgets.on_screen import announce
 from ui.widgets.plain_label import PlainLabel
+
+if TYPE_CHECKING:
+    from app.domain.errors import KnownError
 
 _TOAST_MS = 8000
 
@@ -76,6 +81,13 @@ class Banner(QFrame):
         title, hint = error_text(error)
         self.show_message(sentences(title, hint), brief=False)
         self._show_panel("error")
+
+    def show_news(self, news: "KnownError | str") -> None:
+        """Show an error, or a text that is none, until it is dismissed."""
+        if isinstance(news, str):
+            self.show_message(news, brief=False)
+        else:
+            self.show_error(news)
 
     def leave(self) -> None:
         """Hide a message about what was open, as another conversation opens; an offer stays."""
@@ -145,3 +157,51 @@ class NoteCard(QFrame):
 
     def _on_clicked(self) -> None:
         self._act()
+
+
+class Offer(QWidget):
+    """An offer in the status bar, in few words, until it is opened or closed; it covers and moves nothing."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.open = button(self, "", lambda: self._end(self._show), kind="quiet")
+        self.open.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        close = tool_button(
+            self, "", lambda: self._end(self._dismiss), icon="x", name=tr("Dismiss")
+        )
+        self.stops = (self.open, close)
+        for each in self.stops:
+            each.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the focus where it is
+        filled(QHBoxLayout(self), (self.open, 1), close, None, margins=(10, 0, 0, 0), spacing=2)
+        self._show: Callable[[], object] = lambda: None
+        self._dismiss: Callable[[], object] = lambda: None
+        self.hide()
+
+    def make(self, text: str, show: Callable[[], object], dismiss: Callable[[], object]) -> bool:
+        """Offer what `show` explains, unless there is another offer; return whether it was offered."""
+        if not self.isHidden():
+            return False
+        self._show, self._dismiss = show, dismiss
+        self.open.setAccessibleName(text)
+        self.open.setToolTip(text)
+        self.open.setMaximumWidth(self.open.fontMetrics().horizontalAdvance(text) + 2)
+        self._elide()
+        self.show()
+        announce(self, text)
+        return True
+
+    def _elide(self) -> None:
+        text, mode = self.open.accessibleName(), Qt.TextElideMode.ElideRight
+        text = self.open.fontMetrics().elidedText(text, mode, self.open.width())
+        self.open.setText(text.replace("&", "&&"))
+
+    def _end(self, act: Callable[[], object]) -> None:
+        self.hide()
+        act()
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Cut the text to the new width."""
+        super().resizeEvent(event)
+        self._elide()
