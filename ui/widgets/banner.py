@@ -172,7 +172,10 @@ class Offer(QWidget):
         self.stops = (self.open, close)
         for each in self.stops:
             each.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the focus where it is
-        filled(QHBoxLayout(self), (self.open, 1), close, None, margins=(10, 0, 0, 0), spacing=2)
+        filled(QHBoxLayout(self), (self.open, 1), close, None, margins=(7, 0, 0, 0), spacing=2)
+        policy = self.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # the status bar keeps its height
+        self.setSizePolicy(policy)
         self._show: Callable[[], object] = lambda: None
         self._dismiss: Callable[[], object] = lambda: None
         self.hide()
