@@ -153,7 +153,7 @@ class Services:
     def _repair_migrated(self, is_cancelled: Callable[[], bool]) -> None:
         from app.check import repair_after_update
 
-        repair_after_update(self.store, self.maintenance.notify, is_cancelled)
+        repair_after_update(self.store, self.maintenance.inform, is_cancelled)
 
     def forget(self, conversation_ids: Sequence[ConversationId]) -> tuple[str, ...]:
         """Erase conversations everywhere; return what remains elsewhere, as text. Blocking."""

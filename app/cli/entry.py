@@ -172,6 +172,7 @@ def _run(
         if given.command not in _LONG:
             return _dispatch(services, given, terminal)
         services.maintenance.notify = lambda error: terminal.err(_one_line(str(error)))
+        services.maintenance.inform = terminal.err
         services.maintenance.start()
         with _serving(services, terminal, works=given.command == "work") as serving:
             code = _dispatch(services, given, serving)

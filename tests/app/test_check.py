@@ -323,7 +323,7 @@ def test_an_update_repairs_what_was_stored_otherwise_until_that_succeeds(data_di
         assert services.check().repairable == 30
     told: list[str] = []
     with closing(build(store.paths, RunMode.COMMAND_LINE)) as services:
-        services.maintenance.notify = told.append
+        services.maintenance.inform = told.append
         services.maintenance.finish_command()
         assert [each[:10] for each in told] == ["30 records"]
         assert services.check().problems == ()

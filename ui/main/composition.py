@@ -211,8 +211,10 @@ class Presenters(CreatedPresenters):
             await asyncio.wait([self._bridge.start(name, load())])
         if notices := self._services.store.notices:
             self._banner.show_message(" ".join(notices), brief=False)
-        show = self._banner.show_news
-        self._services.maintenance.notify = lambda news: self._bridge.on_gui(partial(show, news))()
+        maintenance, on_gui = self._services.maintenance, self._bridge.on_gui
+        inform = partial(self._banner.show_message, brief=False)
+        maintenance.notify = lambda error: on_gui(partial(self._banner.show_error, error))()
+        maintenance.inform = lambda text: on_gui(partial(inform, text))()
         window.begin()
         if window.memory.knowledge.isVisible():  # shown before it could be filled
             for presenter in self._knowledge:

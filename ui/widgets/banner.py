@@ -1,7 +1,6 @@
 """Messages in the window: the banner above the conversation, a note with an action, an offer in the status bar."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
@@ -11,9 +10,6 @@ from app.domain.translation import tr
 from ui.widgets.controls import button, filled, tool_button
 from ui.widgets.on_screen import announce
 from ui.widgets.plain_label import PlainLabel
-
-if TYPE_CHECKING:
-    from app.domain.errors import KnownError
 
 _TOAST_MS = 8000
 
@@ -81,13 +77,6 @@ class Banner(QFrame):
         title, hint = error_text(error)
         self.show_message(sentences(title, hint), brief=False)
         self._show_panel("error")
-
-    def show_news(self, news: "KnownError | str") -> None:
-        """Show an error, or a text that is none, until it is dismissed."""
-        if isinstance(news, str):
-            self.show_message(news, brief=False)
-        else:
-            self.show_error(news)
 
     def leave(self) -> None:
         """Hide a message about what was open, as another conversation opens; an offer stays."""

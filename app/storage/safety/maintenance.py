@@ -75,8 +75,8 @@ class Maintenance:
     """Maintains one store from `start` to `stop`. Only `erase` raises.
 
     Attributes:
-        notify: Called from the maintenance thread with what the user should know at once: an error, or a text
-            that is none.
+        notify: Called from the maintenance thread with errors that the user should know at once, `inform`
+            with other news.
         erase_index: Removes what was forgotten from the files of an index; called with a function that
             says whether to stop.
         repair_migrated: Repairs what an older version stored otherwise; called like `erase_index`, once
@@ -86,7 +86,8 @@ class Maintenance:
     def __init__(self, store: Store, clock: MaintenanceClock = MaintenanceClock()) -> None:
         self._store = store
         self._clock = clock
-        self.notify: Callable[[KnownError | str], object] = _log.warning
+        self.notify: Callable[[KnownError], object] = _log.warning
+        self.inform: Callable[[str], object] = _log.info
         self.erase_index: Callable[[Callable[[], bool]], object] = lambda _: None
         self.repair_migrated: Callable[[Callable[[], bool]], object] = lambda _: None
         self._condition = threading.Condition()
