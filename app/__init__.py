@@ -8,6 +8,7 @@ commands   slash commands: one table for composer, command palette and help
 mcp        memory for other programs (Model Context Protocol)
 chat       exchanges with a model, its tools, and operations on conversations
 workers    background tasks that keep memory up to date
+privacy    every connection that the program can make, and whether it is on
 check      integrity check of the database and everything derived from it
 memory     search, recall, the context plan, facts, core memory, summaries
 transfer   importers and exporters

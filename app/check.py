@@ -178,7 +178,6 @@ class _OutdatedTurn:
 
     @property
     def text(self) -> str:
-        """The problem as a sentence."""
         exchange = self.exchange.id
         if self.passages:
             return f"The search text of exchange {exchange} (passage {self.passages[0]}) is out of date."

@@ -9,6 +9,6 @@ views       the screens, built from widgets
 models      item models for lists and trees
 widgets     parts without knowledge of the program: plain values in, signals out
 rendering   text to documents: Markdown, code, mathematics, links; no widgets
-theme       colors, fonts, the style sheet
+theme       colors, fonts, the style sheet; `icons`: drawings in these colors
 errors      presentation of errors, and the report of a bug
 """

@@ -231,7 +231,6 @@ class Bridge(QObject):
         self.is_settled = True
 
     def cancel_all(self) -> None:
-        """Cancel every task."""
         for name in tuple(self._tasks):
             self.cancel(name)
 

@@ -50,7 +50,6 @@ def fit_icon(button: QAbstractButton) -> None:
 
 
 def app_icon() -> QIcon:
-    """Return the icon of the program."""
     return QIcon(str(RESOURCES / "commonplace.svg"))
 
 
@@ -106,7 +105,6 @@ class _Engine(QIconEngine):
         return pixmap
 
     def clone(self) -> QIconEngine:
-        """Return a copy."""
         return _Engine(self._name, self._ink, filled=self._filled)
 
 

@@ -110,7 +110,6 @@ class Theme:
         return _font(self.body_families, self.reading_px)
 
     def ui_font(self) -> QFont:
-        """Return the font of controls."""
         return _font(self.body_families, self.ui_px)
 
     def small_font(self) -> QFont:

@@ -59,7 +59,6 @@ class FetchedContext:
     notice: str = ""
 
     def add_notice(self, text: str) -> None:
-        """Add a problem to the notice."""
         self.notice = f"{self.notice}\n{text}".strip()
 
 

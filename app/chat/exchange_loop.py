@@ -129,7 +129,6 @@ class ExchangeLoop:
         return replace(plan, choice=self._choices.get(exchange_id, ANY_RECALL))
 
     def running(self, conversation_id: ConversationId) -> Reply | None:
-        """Return the running reply of a conversation."""
         return self._running.get(conversation_id)
 
     def stop(self, conversation_ids: Iterable[ConversationId]) -> None:

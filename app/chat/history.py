@@ -80,7 +80,6 @@ class History:
 
     @property
     def parts(self) -> tuple[PlanPart, ...]:
-        """The parts of the prompt."""
         parts = [self.compaction] if self.compaction is not None else []
         for kind, turns in (
             (PlanPartKind.SHORTENED, self.turns[: self.shortened]),

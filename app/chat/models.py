@@ -263,7 +263,6 @@ class ModelDirectory:
         return await find_local_servers()
 
     async def aclose(self) -> None:
-        """Close all connections."""
         await self._open.aclose()
 
     def _provider(self, name: str) -> RemoteProvider:

@@ -44,7 +44,6 @@ class Presets:
         return (replace(built_in, system_prompt=text), *stored.values())
 
     def default(self) -> Preset:
-        """Return the preset of new conversations."""
         return self.resolve(None)
 
     def of(self, conversation: Conversation) -> Preset:

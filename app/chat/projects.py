@@ -182,7 +182,6 @@ class ProjectProposals:
         return self.listed()
 
     def note_announced(self) -> None:
-        """Store that proposals were announced."""
         self._settings.set(_DISMISSED, json.dumps([*self._dismissed(), _ANNOUNCED]))
 
     def accept(self, proposal: ProjectProposal, name: str) -> Project:

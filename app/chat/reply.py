@@ -112,7 +112,6 @@ class Reply:
     # -- called on the exchange thread
 
     def push(self, event: ReplyEvent) -> None:
-        """Add an event."""
         self._events.append(event)
         with self._changed:
             self._changed.notify_all()

@@ -281,7 +281,6 @@ class PromptDraft:
         return context if self._run is None else replace(context, items=self._run.items)
 
     def record(self, context: ContextPlan, notice: str) -> StoredPrompt:
-        """Return the record of the prompt."""
         exchange = self.plan.exchange
         prompt = StoredPrompt(
             exchange.id, exchange.conversation_id, now(), exchange.model or "",
@@ -293,7 +292,6 @@ class PromptDraft:
         return prompt
 
     def request(self, prompt: StoredPrompt) -> ChatRequest:
-        """Return the request of a prompt of this draft."""
         history, preset = self.history, self._start.preset
         own = as_sent(self.plan.messages, (*history.runs, prompt), history.rejected)
         messages = with_compaction((*history.messages, *own), history.compaction)

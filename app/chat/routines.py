@@ -87,7 +87,6 @@ class RoutinePlan:
 
     @property
     def month_usd(self) -> float | None:
-        """The cost of a month."""
         return None if self.run_usd is None else self.run_usd * self.runs_a_month
 
 

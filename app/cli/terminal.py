@@ -82,7 +82,6 @@ class Terminal:
             self.err(remark)
 
     def line(self, text: str = "") -> None:
-        """Print a line."""
         self.out(text + "\n")
 
     def read_secret(self, prompt: str) -> str:
@@ -170,7 +169,6 @@ def reserve_standard_streams() -> None:
 
 
 def own_terminal(cancelled: Callable[[], bool]) -> Terminal:
-    """Return the terminal of this process."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Characters that a terminal lacks become "?"; a file or pipe gets all of them.

@@ -168,7 +168,6 @@ class CommandUsageError(InvalidInput):
 
 
 def wrong_form(call: CommandCall, forms: Sequence[Form]) -> CommandUsageError:
-    """Return the error that lists the forms of a command."""
     typed = f"/{call.name} {call.rest}".strip()
     *others, last = map(str, forms)
     written = (

@@ -39,7 +39,6 @@ _QUOTES = ("'", '"')
 def conversation_commands(
     store: Store, library: Library, segments: SegmentBreaks
 ) -> tuple[Command, ...]:
-    """Return the commands."""
     return (
         Command(
             "new",

@@ -80,8 +80,6 @@ def _conversation_rows(conversations: Sequence[TopicConversation]) -> list[str]:
 
 
 def secrets_command(store: Store, values: ValueService) -> Command:
-    """Return the command."""
-
     def run(call: CommandCall) -> Outcome:
         match call.words:
             case ():

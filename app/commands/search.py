@@ -48,7 +48,6 @@ _OPEN_FORMS = (
 def search_commands(
     search: SearchService, sync: TextIndexSync, library: Library, briefs: Briefs
 ) -> tuple[Command, ...]:
-    """Return the commands."""
     both = _SearchCommands(search, sync, library)
 
     def brief(call: CommandCall) -> Outcome:

@@ -80,8 +80,6 @@ def worker_commands(
     redo: SummaryRegeneration,
     vectors: EmbeddingRegeneration,
 ) -> tuple[Command, ...]:
-    """Return the commands."""
-
     def summarizer(call: CommandCall) -> Outcome:
         if call.words == ("rebuild",):
             return confirm_regeneration(redo, workers)

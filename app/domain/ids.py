@@ -27,7 +27,6 @@ def part_id(passage_id: int, number: int) -> PartId:
 
 
 def passage_id_of(part: int) -> PassageId:
-    """Return the id of the passage that contains a part."""
     return PassageId(part // PARTS_PER_PASSAGE)
 
 

@@ -10,4 +10,6 @@ relevance         calibrated likelihood that a hit answers the question
 question          parsing of questions, `named_questions` those that ask for days or for all facts; `query`
                   parses the search language
 snippets          excerpts with marked words
+id_set            passages that a search is limited to
+space_traits      traits of an embedder's space, measured once
 """

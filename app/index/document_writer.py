@@ -208,7 +208,6 @@ class LocalWriter:
         self._highest = highest
 
     def put(self, passages: Iterable[PassageText]) -> None:
-        """Analyze and add passages."""
         maker = PassageDocuments()
         for passage in passages:
             if passage.id <= self._highest:
@@ -219,7 +218,6 @@ class LocalWriter:
             self._highest = max(self._highest, passage.id)
 
     def remove(self, passage_ids: Collection[int]) -> None:
-        """Remove passages."""
         for each in passage_ids:
             self._writer.delete_documents_by_term(PASSAGE, each)
 
@@ -259,7 +257,6 @@ class ProcessWriter:
         self._send("put", passages)
 
     def remove(self, passage_ids: Collection[int]) -> None:
-        """Send ids of passages."""
         self._send("remove", list(passage_ids))
 
     def commit(self) -> Committed:

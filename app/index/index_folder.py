@@ -78,7 +78,6 @@ class OpenSegments:
                 self._open[each] = os.open(each, os.O_RDONLY)
 
     def close(self) -> None:
-        """Close all files."""
         self._deleted += self._open.values()
         self._open.clear()
         self._close_deleted()

@@ -161,7 +161,6 @@ class TraitsTable:
 
 
 def message_traits(part: PassagePart) -> Traits:
-    """Return the traits of a message."""
     text = part.text[:_SAMPLE_CHARS]
     label = _label(text)
     said = text[label.end() :] if label else text

@@ -87,7 +87,6 @@ class TextSnapshot:
 
     @property
     def passage_count(self) -> int:
-        """The number of passages."""
         first = Query.term_query(self._schema, LEADS, 1)
         return self._searcher.search(first, 1).count or 0  # type: ignore[attr-defined]
 

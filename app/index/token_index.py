@@ -98,7 +98,6 @@ class TokenIndex:
 
     @property
     def part_count(self) -> int:
-        """The number of parts."""
         return len(self._snapshot.parts)
 
     @property

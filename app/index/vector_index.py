@@ -60,7 +60,6 @@ class ExactVectorIndex:
 
     @property
     def passage_count(self) -> int:
-        """The number of passages."""
         return self._snapshot.passage_count
 
     def put(self, part_ids: Int64, vectors: Float) -> None:
@@ -236,7 +235,6 @@ class _Best:
             self.add(_Nearest(cosines[near], block.rows.parts[at]))
 
     def add(self, found: "_Nearest") -> None:
-        """Add rows."""
         self._found.append(found)
         self._count += len(found.parts)
         if self._count > max(_MERGE_AT, 4 * self._limit):

@@ -113,12 +113,10 @@ def chunk_spans(text: str, offset: int = 0) -> Iterator[tuple[int, int, str]]:
 
 
 def chunk_terms(chunk: str, language: str) -> list[str]:
-    """Return the terms of one chunk."""
     return _table(language)[chunk].split()
 
 
 def chunk_surface_words(chunk: str) -> list[str]:
-    """Return the surface words of one chunk."""
     return _table(None)[chunk].split()
 
 
@@ -228,7 +226,6 @@ def _is_crowded(piece: str) -> bool:
 
 
 def _pattern_for(piece: str) -> re.Pattern[str]:
-    """Return the pattern of chunks."""
     return _pattern(piece.isascii(), _is_crowded(piece))
 
 

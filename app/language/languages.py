@@ -112,7 +112,6 @@ def stem(word: str, language: str | None) -> str:
 
 @cache
 def _stemmed() -> frozenset[str | None]:
-    """The languages that have a stemmer."""
     return frozenset(Stemmer.algorithms())
 
 

@@ -74,7 +74,6 @@ class _Rule:
         ]
 
     def find(self, text: str) -> Iterator[FoundSecret]:
-        """Yield the secrets that the rule finds."""
         for match in self._pattern.finditer(text):
             group = self._group or next(
                 (n for n in range(1, len(match.groups()) + 1) if match[n]), 0

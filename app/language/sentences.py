@@ -114,7 +114,6 @@ def split_words(text: str) -> list[str]:
 
 
 def ends_with_question_mark(text: str) -> bool:
-    """Return whether a text ends with a question mark."""
     return text.rstrip().endswith(_QUESTION_MARKS)
 
 

@@ -116,5 +116,4 @@ def _parsed(lines: Sequence[str]) -> Iterator[Reading]:
 
 
 def as_plain(reading: Reading) -> Mapping[str, object]:
-    """Return a reading as JSON values."""
     return {**asdict(reading), "at": reading.at.isoformat(), "links": list(reading.links)}

@@ -47,7 +47,6 @@ class CoreMemoryService:
 
     @property
     def max_tokens(self) -> int:
-        """The limit in force."""
         return self._settings.number(_LIMIT)
 
     def text(self) -> str:
@@ -103,7 +102,6 @@ class CoreMemoryService:
             )
 
     def append(self, text: str, author: str = BY_USER) -> str:
-        """Append a line."""
         added = clean(text).strip()
         if not added:
             raise InvalidInput("No text was given to add to core memory", "Enter some text.")

@@ -52,7 +52,6 @@ class ProfileState:
 
     @property
     def text(self) -> str:
-        """The lines as text."""
         return "\n".join(line.text for line in self.lines)
 
     @property
@@ -73,7 +72,6 @@ class ProfileService:
     # -- reading
 
     def lines(self) -> tuple[ProfileLine, ...]:
-        """Return the lines in force."""
         profile = self._rows.current()
         return () if profile is None else profile.lines
 
@@ -88,7 +86,6 @@ class ProfileService:
         return tuple(line for line in self.lines() if not line.sources)
 
     def state(self) -> ProfileState:
-        """Return the profile and what is proposed for it."""
         lines, review = self.lines(), self._rows.review()
         is_on = self._settings.flag(ENABLED)
         proposal = review.proposal if review is not None and is_on else None

@@ -62,7 +62,6 @@ class ProfileBasis:
     by_id: Mapping[int, Fact] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Index the facts."""
         object.__setattr__(self, "by_id", {fact.id: fact for fact in self.facts})
 
     @property
@@ -82,7 +81,6 @@ class ProfileBasis:
 
 
 def source_of(fact: Fact) -> FactSource:
-    """Return the present version of a fact as a source."""
     return FactSource(fact.id, fact.made_at)
 
 

@@ -1,7 +1,8 @@
 """Language models and embedders over the network and on this machine; the only home of vendor SDKs.
 
 registry          the providers there are, and building them (`configuration`)
-remote_provider   one provider over the network: its models and its chat model
+remote_provider   one provider over the network: its models (`windows`, `model_options`) and its chat
+                  model (`partial_reply`)
 vendor, vendors   the kinds of providers, one module each; the built-in model; local servers
 wire              protocols: a request as JSON, a reader of the reply, streaming, retries
 http              requests: base URL, client with limits, SDK, translation of errors

@@ -140,7 +140,6 @@ class ProviderTemplate:
 
     @property
     def is_local(self) -> bool:
-        """Whether it runs on this computer."""
         return self.name in _LOCAL_TITLES
 
 

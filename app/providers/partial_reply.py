@@ -32,7 +32,6 @@ class PartialReply:
     first_token_ms: int | None = None
 
     def add(self, event: StreamEvent) -> None:
-        """Add an event of the stream."""
         match event:
             case TextDelta(text=text):
                 self._append(Text, text)
@@ -76,7 +75,6 @@ class PartialReply:
 
     @property
     def text(self) -> str:
-        """All text and thinking."""
         return "".join(b.text for b in self.blocks if isinstance(b, Text | Thinking))
 
     @property

@@ -238,7 +238,6 @@ class OpenProviders:
             return known[1]
 
     async def aclose(self) -> None:
-        """Close all connections."""
         for _, provider in self._built.values():
             with suppress(KnownError):
                 await provider.aclose()

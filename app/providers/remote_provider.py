@@ -128,7 +128,6 @@ class RemoteProvider:
             return
 
     async def aclose(self) -> None:
-        """Close connections."""
         await self._connection.aclose()
 
 

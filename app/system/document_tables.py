@@ -165,7 +165,6 @@ def _lines(rows: "Iterable[Sequence[object]]") -> Iterator[str]:
 
 
 def _cell(value: object) -> str:
-    """Return the value of a cell on one line."""
     if isinstance(value, float):
         return f"{value:.15g}"
     text = str(value)

@@ -38,7 +38,6 @@ class KeyFile:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a file."""
         return self.path.exists()
 
     @property

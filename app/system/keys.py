@@ -81,7 +81,6 @@ class FoundKey:
 
     @property
     def location_text(self) -> str:
-        """The location as text for the user."""
         return {
             KeyLocation.ENVIRONMENT: self.variable,
             KeyLocation.KEYRING: tr_noop("the keyring"),

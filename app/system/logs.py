@@ -65,5 +65,4 @@ class _Formatter(logging.Formatter):
         ei: tuple[type[BaseException], BaseException, TracebackType | None]
         | tuple[None, None, None],
     ) -> str:
-        """Return the traceback of an exception."""
         return "" if ei[1] is None else format_traceback(ei[1])

@@ -41,7 +41,7 @@ from app.transfer.facts import portable_facts
 from app.transfer.files_beside import write_files_beside
 from app.transfer.json_format import Exported, ExportHead, write_json
 from app.transfer.library import portable_library
-from app.transfer.library_parts import portable_presets, portable_profile
+from app.transfer.other_records import portable_presets, portable_profile
 from app.transfer.turns import portable_turns
 
 _SPEAKERS = {

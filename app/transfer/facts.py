@@ -94,7 +94,6 @@ class _SourceUids:
         self._conversations = Conversations(store).by_ids(conversations)
 
     def portable(self, version: FactVersion) -> PortableFactVersion:
-        """Return a version with the uids of its source."""
         message_id = version.message_id
         if message_id is None and version.exchange_id is not None:
             message_id = self._first_messages.get(version.exchange_id)

@@ -72,7 +72,6 @@ class FilesBeside:
         return None
 
     def close(self) -> None:
-        """Close the archives."""
         self._open.close()
 
     def _list(self, path: Path) -> None:

@@ -54,7 +54,7 @@ from app.transfer.existing import (
     visible_leaf,
 )
 from app.transfer.growth import addition_to, has_grown, may_grow
-from app.transfer.library_parts import imported_summary_changes, known_uids
+from app.transfer.other_records import imported_summary_changes, known_uids
 from app.transfer.turns import imported_exchanges, imported_extractions, with_records
 
 
@@ -74,7 +74,6 @@ class ImportCounts(NamedTuple):
     restored: int = 0
 
     def plus(self, other: "ImportCounts") -> "ImportCounts":
-        """Return the sums."""
         return ImportCounts(*map(add, self, other))
 
 
@@ -385,6 +384,5 @@ def _added(changes: Iterable[Change]) -> list[Message]:
 
 
 def _questions(messages: Iterable[Message | ImportedMessage]) -> set[str]:
-    """Return the texts of the user."""
     users = (each for each in messages if each.role is Role.USER)
     return {block.text for each in users for block in each.blocks if isinstance(block, Text)}

@@ -33,7 +33,7 @@ from app.transfer.import_history import ImportHistory
 from app.transfer.importer import ConversationImporter, ImportCounts, PendingImport
 from app.transfer.importers import read_export
 from app.transfer.library import import_library
-from app.transfer.library_parts import import_presets, propose_profile
+from app.transfer.other_records import import_presets, propose_profile
 
 _BATCH_CONVERSATIONS = 64
 _BATCH_MESSAGES = 3_000
@@ -108,7 +108,6 @@ def _reason(error: ImportRefused | OSError) -> str:
 
 
 def _refusal(path: Path, error: ImportRefused | OSError) -> ImportRefused:
-    """Return an error that names the path."""
     if isinstance(error, OSError):
         return ImportRefused(
             f"'{path}' cannot be read: {_reason(error)}", "Check the disk, or export again."

@@ -40,7 +40,7 @@ from app.storage.tables.projects import stored_projects
 from app.storage.tables.routines import RoutineRows
 from app.storage.tables.settings import PROBES, Settings
 from app.storage.work.queue import FACTS, SUMMARIES
-from app.transfer.library_parts import import_topics, portable_topics
+from app.transfer.other_records import import_topics, portable_topics
 
 _ALL = 1_000_000
 _OF_THIS_LIBRARY = frozenset(

@@ -2,6 +2,7 @@
 
 board             all workers: switching, hosting, waking, draining, warnings
 loop              the worker loop; `job_interface`: what it needs from a job, and how it yields to the user
+followed          places that workers watch: sessions of programs, folders of documents
 jobs              one module per worker, named as the worker
 retries           error classification, backoff, circuit breaker, failed items
 progress          a worker's counts and rate; `status_text` shows them as text

@@ -97,7 +97,6 @@ class Job(Generic[Item, Result]):
 
     @property
     def pace(self) -> Pace:
-        """The batch sizes."""
         return Pace()
 
     def find(self, at: datetime) -> Sequence[Item]:

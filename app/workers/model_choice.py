@@ -264,7 +264,6 @@ class BackgroundModelChoice:
             self._settings.set(CONSENTS, " ".join(both))
 
     def price_text(self, ref: ModelRef) -> str:
-        """Return the price of a model as text."""
         return self._prices.cost(ref, UsageReported(0, 0)).price
 
     def _put(self, chosen: str | None) -> None:

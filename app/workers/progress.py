@@ -56,7 +56,6 @@ class Progress:
         self.tally = Tally(0, 0)
 
     def ask(self) -> None:
-        """Query the tally."""
         started = self._clock.monotonic()
         self.tally = self._ask()
         self._asked_at = self._clock.monotonic()
@@ -79,7 +78,6 @@ class Progress:
         self._saves.clear()
 
     def end(self) -> None:
-        """Record the end of work."""
         self._running_since = None
 
     def saved(self, saved: Saved) -> None:
@@ -114,7 +112,6 @@ class Progress:
         return sum(count for _, count in self._saves) / elapsed * 60
 
     def status(self, name: WorkerName, *, enabled: bool, state: WorkerState) -> WorkerStatus:
-        """Return the status."""
         rate, tally, counts = self.rate_per_minute(), self.tally, self.counts
         left = max(0, tally.total - tally.done - tally.abandoned)
         return WorkerStatus(

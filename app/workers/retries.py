@@ -195,7 +195,6 @@ class CircuitBreaker:
             raise block
 
     def record_success(self) -> None:
-        """Record a usable answer."""
         self._failed = set()
 
     def record_failure(self, item_ids: Sequence[int], error: KnownError) -> None:

@@ -1,9 +1,12 @@
-"""What importing loads, and which hosts the program names."""
+"""The modules: what importing loads, which hosts they name, and whether their lists are complete."""
 
+import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -14,6 +17,9 @@ PACKAGE_HOSTS = re.compile(
     r"|anaconda)\.(com|org|co|io)",
     re.IGNORECASE,
 )
+
+# The first column of a list of modules.
+LISTED = re.compile(r"^(\w+(?:, \w+)*)(?:/|\.py)?  +\S", re.MULTILINE)
 
 
 def import_all(package: str, *flags: str) -> set[str]:
@@ -51,3 +57,22 @@ def test_the_program_names_no_host_of_packages() -> None:
         if (found := PACKAGE_HOSTS.search(path.read_text(encoding="utf-8")))
     }
     assert named == {}
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        pytest.param(path.parent, id=path.parent.relative_to(ROOT).as_posix())
+        for part in ("app", "ui")
+        for path in sorted((ROOT / part).rglob("__init__.py"))
+        if LISTED.search(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+    ],
+)
+def test_a_package_that_lists_its_modules_lists_them_all(package: Path) -> None:
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    first = {name for line in LISTED.findall(text) for name in re.findall(r"\w+", line)}
+    modules = {path.stem for path in package.glob("*.py")} | {
+        path.parent.name for path in package.glob("*/__init__.py")
+    }
+    assert first <= modules
+    assert modules - {"__init__", "__main__"} <= first | set(re.findall(r"`(\w+)`", text))

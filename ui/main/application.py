@@ -343,7 +343,6 @@ class GarbageCollector(QObject):
         self._timer.start()
 
     def stop(self) -> None:
-        """Stop collecting."""
         self._timer.stop()
 
     def collect(self) -> None:

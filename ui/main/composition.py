@@ -288,8 +288,6 @@ class Presenters(CreatedPresenters):
 
 
 def tour_stops(window: MainWindow) -> Sequence[TourStop]:
-    """Return the five stops."""
-
     def page(name: str) -> QWidget:
         window.memory.open_page(name)
         return window.memory_dock

@@ -314,6 +314,5 @@ class CreatedPresenters(QObject):
         )  # fmt: skip
 
     def _open_title(self) -> tuple[ConversationId | None, str | None]:
-        """Return the id and the title of the open conversation."""
         view = self.conversation.view
         return self.conversation.conversation_id, None if view is None else view.conversation.title

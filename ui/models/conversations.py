@@ -239,7 +239,6 @@ class ConversationListModel(GroupedListModel):
         return flags
 
     def mimeTypes(self) -> list[str]:
-        """Return the type of what is dragged."""
         return [_DRAGGED]
 
     def mimeData(self, indexes: Sequence[QModelIndex]) -> QMimeData:

@@ -61,7 +61,6 @@ class DocumentRow:
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """The texts by column."""
         pages = format_number(self.pages) if self.pages else ""
         size = format_size(self.size_bytes) if self.size_bytes else ""
         return self.name, self.state, pages, size, self.project
@@ -201,13 +200,11 @@ class DocumentTableModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._rows)
 
     def columnCount(self, parent: _Index = _NOWHERE) -> int:
-        """Return the number of columns."""
         return 0 if parent.isValid() else len(_TITLES)
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
-        """Return the title of a column."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return _TITLES[section]
         if role == Qt.ItemDataRole.TextAlignmentRole and section in _NUMBERS:
@@ -233,6 +230,5 @@ class DocumentTableModel(QAbstractTableModel):
         return None
 
     def sort(self, column: int, order: Qt.SortOrder = _ASCENDING) -> None:
-        """Sort by a column."""
         self._column, self._order = max(0, column), order
         self._arrange()

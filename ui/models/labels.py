@@ -68,7 +68,6 @@ def icon_of(place: RecalledItemDetails) -> str:
 
 
 def kind_text(place: RecalledItemDetails) -> str:
-    """Return the kind of a source."""
     return _kind(place)[1]
 
 

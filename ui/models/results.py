@@ -53,7 +53,6 @@ class FoldRow:
 
     @property
     def title(self) -> str:
-        """The text of the row."""
         if not self.hidden:
             return tr("Show fewer")
         if self.conversation_id == _NEAREST:
@@ -209,7 +208,6 @@ class ResultListModel(GroupedListModel):
             self.show_rows(list(self._made()))
 
     def is_expanded(self, conversation_id: int | None) -> bool:
-        """Return whether all results of a conversation are shown."""
         return conversation_id in self._expanded
 
     def _made(self) -> Iterator[Row]:

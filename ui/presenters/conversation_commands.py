@@ -43,7 +43,6 @@ class Removal:
     _forget: Callable[[Sequence[ConversationId]], tuple[str, ...]]
 
     def delete(self, *conversation_ids: ConversationId) -> None:
-        """Move conversations to the trash."""
         self._exchanges.stop(conversation_ids)
         self._library.delete(*conversation_ids)
 
@@ -195,7 +194,6 @@ class ConversationCommands(Presenter):
         self._report(_said(conversations, one, several), lambda: archive(not archived))
 
     def delete(self, conversations: Sequence[Conversation]) -> None:
-        """Move conversations to the trash."""
         self._bridge.save(lambda: self._removal.delete(*_ids(conversations)))
         self._close_if_open(conversations)
         several = trn(

@@ -51,7 +51,6 @@ class ConversationListPresenter(Presenter):
         self._sidebar.trash_emptied.connect(self._on_trash_emptied)
 
     def refresh(self) -> None:
-        """Read the list again."""
         self._bridge.start("conversations", self._load_rows())
 
     async def load(self) -> None:

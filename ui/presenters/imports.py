@@ -72,7 +72,6 @@ class ImportPresenter(Presenter):
 
     @property
     def is_running(self) -> bool:
-        """Whether an import is running."""
         return self._refresh.isActive()
 
     def choose(self) -> None:

@@ -117,7 +117,6 @@ class ProjectsPresenter(Presenter):
         )
 
     def edit(self, uid: str) -> None:
-        """Open the dialog of a project."""
         self._with(uid, self._open)
 
     def edit_here(self) -> None:

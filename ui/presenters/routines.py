@@ -63,7 +63,6 @@ class RoutinesPresenter(Presenter):
         return self._open_dialog(dialog, "routines", "routine runs")
 
     def add(self) -> None:
-        """Show the editor of a new routine."""
         self._edit(Routine("", "", "", "", now(), enabled_at=now()))
 
     def run(self, uid: str) -> None:

@@ -138,7 +138,6 @@ class QuickFindPresenter(Presenter):
         self._view.copied.connect(self._copy)
 
     def show(self) -> None:
-        """Show the palette."""
         self._view.appear()
 
     async def _find(self) -> None:

@@ -99,7 +99,6 @@ class DocumentBuilder:
         return len(self.source) - self._closed_to if self.has_more else 0
 
     def feed(self, text: str) -> None:
-        """Add text."""
         if self._ends_with_return:
             text = "\r" + text
         self._ends_with_return = text.endswith("\r")
@@ -179,7 +178,6 @@ class DocumentBuilder:
         self._highlighting: deque[Iterator[None]] = deque()
 
     def _read_definitions(self) -> None:
-        """Read the definitions in new lines."""
         end = len(self.source) if self._ended else self.source.rfind("\n") + 1
         if end <= self._defined_to or not self._dialect.has_definitions:
             return

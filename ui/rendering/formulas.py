@@ -74,7 +74,6 @@ def formulas_of(tokens: Iterable[Token]) -> list[Key]:
 
 
 def key_of(token: Token) -> Key:
-    """Return the formula of an inline token."""
     return token.content, token.type == "math_inline_double"
 
 
@@ -134,7 +133,6 @@ class Typesetter:
 
 @cache
 def typesetter() -> Typesetter:
-    """Return the one typesetter."""
     return Typesetter()
 
 

@@ -141,11 +141,9 @@ class ChatPane(QWidget):
         self._foot.setSpacing(_PANEL_GAP_PX)
 
     def show_transcript(self) -> None:
-        """Show the conversation."""
         self._stack.setCurrentWidget(self.transcript)
 
     def show_welcome(self) -> None:
-        """Show the welcome page."""
         self._stack.setCurrentWidget(self.welcome)
 
     def show_notice(self, title: str, text: str = "", actions: Sequence[NoticeAction] = ()) -> None:

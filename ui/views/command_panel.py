@@ -63,7 +63,6 @@ class CommandPanel(QFrame):
         self.hide()
 
     def show_output(self, command: str, markdown: str) -> None:
-        """Show the output of a command."""
         self._show(command, markdown)
         self.problem.hide()
         announce(self, markdown)
@@ -76,7 +75,6 @@ class CommandPanel(QFrame):
         announce(self, self.problem.text())
 
     def dismiss(self) -> None:
-        """Hide it."""
         if not self.isHidden():
             self.hide()
             self.dismissed.emit()
@@ -90,7 +88,6 @@ class CommandPanel(QFrame):
         self._draw()
 
     def _copy(self) -> None:
-        """Copy the output as Markdown."""
         QGuiApplication.clipboard().setText(self.markdown)
 
     def _draw(self) -> None:
@@ -124,7 +121,6 @@ class CommandPanel(QFrame):
         self._lay_out()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Close on Esc."""
         if event.key() == Qt.Key.Key_Escape:
             self.dismiss()
             return

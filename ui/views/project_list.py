@@ -146,7 +146,6 @@ class ProjectList(QListWidget):
         self._mark()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take conversations."""
         if dragged_conversations(event.mimeData()):
             event.acceptProposedAction()
 

@@ -81,7 +81,6 @@ class QuickFind(QDialog):
 
     @property
     def selected(self) -> SearchResult | None:
-        """The selected result."""
         item = self.list.currentItem()
         found: SearchResult | None = item.data(Qt.ItemDataRole.UserRole) if item else None
         return found

@@ -258,7 +258,6 @@ class ResultList(QListView):
             self.result_chosen.emit(row)
 
     def choose_best(self) -> None:
-        """Select and open the best result."""
         for row in range(self.results.rowCount()):
             index = self.results.index(row)
             if isinstance(self.results.value_at(index), SearchResult):

@@ -185,14 +185,12 @@ class DropZone(QFrame):
         event.accept()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Emit the files."""
         if files := local_files(event):
             event.acceptProposedAction()
             self.files_dropped.emit(files)
 
 
 def local_files(event: QDropEvent) -> list[Path]:
-    """Return the local files of a drop."""
     return [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
 
 
@@ -230,7 +228,6 @@ class DropHint(QFrame):
 
     @property
     def text(self) -> str:
-        """What it says."""
         return self._text.text()
 
     def show_for(self, paths: Sequence[Path]) -> None:

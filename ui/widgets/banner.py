@@ -40,7 +40,6 @@ class Banner(QFrame):
 
     @property
     def text(self) -> str:
-        """The message."""
         return self._text.text()
 
     def show_message(
@@ -84,7 +83,6 @@ class Banner(QFrame):
             self.dismiss()
 
     def dismiss(self) -> None:
-        """Hide it."""
         self._timer.stop()
         self.hide()
         self.dismissed.emit()

@@ -105,7 +105,6 @@ class ChooserCard(Card):
 
     @property
     def value(self) -> str:
-        """The choice that is picked."""
         return str(self.box.currentData() or "")
 
     def show_text(self, text: str) -> None:

@@ -48,7 +48,6 @@ class _EnterPresses:
     # Qt overrides
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Press on Enter."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not event.isAutoRepeat():
             self.animateClick()  # type: ignore[attr-defined]
         else:
@@ -305,7 +304,6 @@ def filled(
 
 
 def row_of(*parts: Part) -> QBoxLayout:
-    """Return a row of parts."""
     return filled(QHBoxLayout(), *parts)
 
 
@@ -335,7 +333,6 @@ def form_of(parent: QWidget, *rows: tuple[str, QWidget | QLayout]) -> QFormLayou
 
 
 def labels_of(form: QFormLayout) -> list[QWidget]:
-    """Return the labels of a form."""
     items = (form.itemAt(row, QFormLayout.ItemRole.LabelRole) for row in range(form.rowCount()))
     return [label for item in items if item and (label := item.widget()) is not None]
 

@@ -49,7 +49,6 @@ class ElidedEdit(QLineEdit):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Revert on Escape."""
         if event.key() == Qt.Key.Key_Escape:
             self.take_back()
             self.done.emit()

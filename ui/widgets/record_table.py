@@ -109,7 +109,6 @@ class RecordTable(QTreeWidget):
             top.setHidden(not is_found and all(each.isHidden() for each in below))
 
     def record_of(self, row: QTreeWidgetItem) -> Any:
-        """Return the record of a row."""
         return row.data(0, _RECORD)
 
     def _select(self, rows: Sequence[QTreeWidgetItem]) -> None:

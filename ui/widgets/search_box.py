@@ -66,7 +66,6 @@ class SearchBox(QWidget):
         return tuple(self._filters)
 
     def show_key(self, key: str) -> None:
-        """Show the key that leads here."""
         self.line.setPlaceholderText(with_key(tr("Search everything\u2026"), key))
 
     def show_query(self, query: str) -> None:
@@ -90,7 +89,6 @@ class SearchBox(QWidget):
             self.changed.emit()
 
     def remove_filter(self, text: str) -> None:
-        """Remove a filter."""
         self._filters.remove(text)
         self._show_chips()
         self.line.setFocus()
@@ -103,7 +101,6 @@ class SearchBox(QWidget):
         self.line.setFocus()
 
     def clear(self) -> None:
-        """Empty the query."""
         self.show_query("")
 
     def _show_line(self, text: str) -> None:
@@ -261,7 +258,6 @@ class FindBar(QFrame):
             self._pause.start()
 
     def dismiss(self) -> None:
-        """Hide the bar and stop searching."""
         self._pause.stop()
         if self.isVisible():
             self.hide()

@@ -21,7 +21,6 @@ class ShortcutGuard(QObject):
         self._actions = tuple(actions)
 
     def watch(self, widget: QWidget) -> None:
-        """Guard a widget."""
         widget.installEventFilter(self)
 
     def _claims(self, key: QKeySequence) -> bool:

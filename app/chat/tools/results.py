@@ -59,7 +59,6 @@ def found_list(entries: Iterable[Mapping[str, Any]]) -> str:
 
 
 def json_line(value: Mapping[str, Any]) -> str:
-    """Return a JSON object on one line."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -82,7 +81,6 @@ def format_date(at: datetime | None) -> str | None:
 
 
 def failed_result(call: ToolCall, text: str, duration_ms: int | None = None) -> ToolResult:
-    """Return the result of a call that failed."""
     return ToolResult(call.call_id, call.name, text, is_error=True, duration_ms=duration_ms)
 
 

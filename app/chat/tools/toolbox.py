@@ -106,7 +106,6 @@ class Toolbox:
         return tool is not None and tool.writes
 
     def waits_for_user(self, call: ToolCall) -> bool:
-        """Return whether a call may wait for the user."""
         tool = self._tools().get(call.name)
         return tool is not None and tool.waits_for_user
 

@@ -34,7 +34,6 @@ _DELETED = TurnSearchStatus(words=False, meaning=False, why="It was deleted mean
 
 
 def listed(conversations: Conversations, given: Namespace, terminal: Terminal) -> None:
-    """Print a list of conversations."""
     which = ListFilter(archived=given.archived, trash=given.trash, tag=given.tag)
     found = conversations.listed(which)
     tags = conversations.tags_of([conversation.id for conversation in found])

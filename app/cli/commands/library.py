@@ -36,7 +36,6 @@ def facts(
     given: Namespace,
     terminal: Terminal,
 ) -> None:
-    """Run an action on facts."""
     if not 1 <= given.limit <= _MOST or given.offset < 0:
         raise InvalidInput(
             f"--limit {given.limit} --offset {given.offset} is not a page of facts",

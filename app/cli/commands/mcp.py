@@ -67,7 +67,6 @@ class _Connected:
         self._since = time.monotonic()
 
     def serve(self, reader: TextIO, writer: TextIO) -> None:
-        """Answer a program."""
         with self._lock:
             self._count += 1
         try:

@@ -25,7 +25,6 @@ def memory(
     given: Namespace,
     terminal: Terminal,
 ) -> None:
-    """Run an action on memory."""
     word = given.words[0] if given.words else ""
     takes_text = given.action in ("set", "append", "save")
     text = terminal.read_input() if takes_text and word == "-" else word
@@ -126,7 +125,6 @@ def _forget(
 
 
 def profile(service: ProfileService, given: Namespace, terminal: Terminal) -> None:
-    """Run an action on the profile."""
     match given.action:
         case "accept":
             service.accept()

@@ -32,7 +32,6 @@ def routine(
     given: Namespace,
     terminal: Terminal,
 ) -> int:
-    """Do one action with routines."""
     if given.action == "list":
         return _list(routines, terminal)
     (name,) = given.words
@@ -100,7 +99,6 @@ def _line(state: RoutineState) -> str:
 def _changed(
     routine: Routine, presets: Presets, projects: Projects, given: Namespace, terminal: Terminal
 ) -> Routine:
-    """Return a routine with the given options."""
     values: dict[str, Any] = {}
     if given.schedule is not None:
         values["cron"] = given.schedule

@@ -102,7 +102,6 @@ def _result_text(number: int, result: SearchResult) -> str:
 
 
 def explanation_lines(explained: Explanation) -> Sequence[str]:
-    """Return an explanation as lines of text."""
     lines = [
         f"{explained.conversation_title}  [{explained.conversation_id}:{explained.turn_number}]",
         f"    {explained.user_question}",

@@ -80,7 +80,6 @@ class StoredDocument:
 
     @property
     def text(self) -> str:
-        """The whole text."""
         return "".join(each.text for each in self.chunks)
 
 

@@ -52,7 +52,6 @@ class Profile:
 
     @property
     def text(self) -> str:
-        """Its lines as text."""
         return "\n".join(line.text for line in self.lines)
 
 

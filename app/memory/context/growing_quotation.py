@@ -41,7 +41,6 @@ class GrowingQuotation:
     place: int = 0
 
     def piece(self) -> PromptPiece:
-        """Return it as it is quoted now."""
         return self.render(self.chosen)
 
     @property

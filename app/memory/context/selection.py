@@ -58,7 +58,6 @@ class Selection:
 
     @property
     def tokens(self) -> int:
-        """The tokens of all parts."""
         return sum(part.tokens for part in self.parts)
 
 

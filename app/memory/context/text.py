@@ -56,7 +56,6 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 
 
 def fact_piece(found: RetrievedFact, turn_number: int | None) -> PromptPiece:
-    """Return a fact or a saved text."""
     place = ""
     if found.conversation_id is not None:
         if found.match.kind is PassageKind.MEMORY:

@@ -121,7 +121,6 @@ class FactRecall:
         return ranked
 
     def known(self, ranked: Iterable[Ranked]) -> Mapping[PassageId, KnownFact]:
-        """Return the facts of a ranking."""
         return self._facts.by_ids(passage_id_of(each.part_id) for each in ranked)
 
 

@@ -108,7 +108,6 @@ def named_conversation(
 def match_score(
     ranked: Ranked, of: PassagePlace | PassageHeader, verdicts: Mapping[PassageId, Verdict]
 ) -> MatchScore:
-    """Return the scores of a passage."""
     return MatchScore(
         kind=of.kind,
         passage_id=of.id,

@@ -29,7 +29,6 @@ class TurnSearchStatus:
 
     @property
     def sentence(self) -> str:
-        """The description for the screen."""
         found = {
             (True, True): tr("Found by its words and by its meaning."),
             (True, False): tr("Found by its words, but not by its meaning."),
@@ -177,7 +176,6 @@ class OverviewService:
         self._spending = Spending(store)
 
     def read(self) -> Overview:
-        """Return the current totals."""
         at = now()
         files = (self._store.paths.database, self._store.paths.wal)
         return Overview(

@@ -85,7 +85,6 @@ class Boundary:
 
     @property
     def uid(self) -> str | None:
-        """The uid of the project."""
         return self.project.uid if self.project is not None else None
 
     def holds(self, passage: int) -> bool:

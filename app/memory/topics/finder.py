@@ -51,7 +51,6 @@ class FoundTopics:
     model: str | None = None
 
     def with_names(self, names: Mapping[TopicId, str], model: str) -> "FoundTopics":
-        """Return these topics with names by a model."""
         topics = [
             replace(each, name=names[each.id], named_by=model) if each.id in names else each
             for each in self.topics
@@ -128,7 +127,6 @@ class TopicFinder:
         return self._named(members, groups, earlier, fitted)
 
     def store(self, found: FoundTopics) -> None:
-        """Store what was found."""
         self._rows.replace(found.topics, found.members, found.fitted, found.model)
 
     def _earlier(self, ids: Ints) -> _Earlier:

@@ -60,7 +60,6 @@ class UnigramTokenizer:
     def encode_batch(
         self, texts: Sequence[str], *, add_special_tokens: bool = True
     ) -> "list[Encoding]":
-        """Return the tokens of each text."""
         return [self.encode(text, add_special_tokens=add_special_tokens) for text in texts]
 
     def post_process(self, encoding: "Encoding") -> "Encoding":

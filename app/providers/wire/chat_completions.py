@@ -147,7 +147,6 @@ class _CallAssembler:
         self._by_index: dict[int, Item] = {}
 
     def add(self, delta: Mapping[str, Any]) -> None:
-        """Add one delta."""
         function = mapping_at(delta, "function")
         call = self._find(delta, text_at(delta, "id"), text_at(function, "name"))
         call["id"] = call["id"] or text_at(delta, "id")

@@ -49,7 +49,6 @@ class WireImage:
 
     @property
     def url(self) -> str:
-        """The image as a data URL."""
         return f"data:{self.media_type};base64,{self.data}"
 
 

@@ -74,7 +74,6 @@ class QuoteContext:
         return self.knows_ids and isinstance(named, int) and named not in self.suspect
 
     def quotes(self, text: str) -> bool:
-        """Return whether a text quotes what is deleted."""
         return self.deleted.text.matches(text)
 
 

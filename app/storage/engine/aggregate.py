@@ -64,7 +64,6 @@ class Batch:
         self.news[-1].update(dict.fromkeys(names, True))
 
     def changed(self) -> list[ChangeSet]:
-        """Return what each record changed."""
         for record in self.news:
             for name, ids in record.items():
                 record[name] = ids is True or frozenset(ids)

@@ -28,7 +28,6 @@ class Queries:
     __slots__ = ()
 
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
-        """Return the rows of one query."""
         raise NotImplementedError
 
     def row(self, statement: str, values: Values = ()) -> Row | None:
@@ -65,7 +64,6 @@ class Connection(Queries):
         return self._raw.execute(statement, values)
 
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
-        """Return the rows of one query."""
         return self.execute(statement, values).fetchall()
 
     def insert_rows(
@@ -118,7 +116,6 @@ class Connection(Queries):
         self._raw.interrupt()
 
     def close(self) -> None:
-        """Close it."""
         self._raw.close()
 
     def __enter__(self) -> Self:

@@ -39,7 +39,6 @@ def directory_is_gone(root: Path) -> StorageError:
 
 
 def from_duckdb_error(error: duckdb.Error) -> StorageError:
-    """Return an error of DuckDB as ours."""
     message = str(error)
     if any(sign in message for sign in _NO_ROOM_SIGNS):
         return _disk_full()

@@ -92,7 +92,6 @@ def hides(edit: ConversationEdited) -> bool:
 
 
 def _edited_once(conversation: Conversation, edit: ConversationEdited) -> Conversation:
-    """Return a conversation after an edit."""
     given = {name: value for name in _SET if (value := getattr(edit, name)) is not None}
     for name in _CHOSEN:
         if (value := getattr(edit, name)) is not None:

@@ -192,7 +192,6 @@ def message_row(message: Message) -> Row:
 
 
 def message_of(row: Row) -> Message:
-    """Return the message of a row of MESSAGE_COLUMNS."""
     raw = None if row[9] is None else codec.loads(RawReply, row[9])
     return Message(
         row[0], row[1], row[2], row[3], Role(row[4]), blocks_of(row[5], row[6]), from_db(row[7]),

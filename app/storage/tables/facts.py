@@ -88,7 +88,6 @@ class Facts(StoreReader):
         return int(count)
 
     def ids(self, which: FactFilter) -> frozenset[PassageId]:
-        """Return the ids of the facts on all pages."""
         condition, values = _condition(which)
         return frozenset(self._store.column(f"SELECT f.id FROM {_FACTS} WHERE {condition}", values))
 

@@ -122,7 +122,6 @@ class RoutineRows(StoreReader):
         return self._runs(uid, "true", limit, columns=columns)
 
     def run_at(self, uid: str, due_at: datetime) -> RoutineRun | None:
-        """Return the run of a due time."""
         return next(iter(self._runs(uid, "due_at = ?", 1, to_db(due_at))), None)
 
     def last_due(self, uid: str, until: datetime) -> datetime | None:

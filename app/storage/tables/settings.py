@@ -89,18 +89,15 @@ class SettingValues:
         raise NotImplementedError
 
     def flag(self, key: str) -> bool:
-        """Return a boolean setting."""
         return bool(self.get(key))
 
     def number(self, key: str) -> int:
-        """Return an integer setting."""
         value = self.get(key)
         if not isinstance(value, int):
             raise TypeError(f"{key} is not a whole number")
         return value
 
     def real(self, key: str) -> float:
-        """Return a numeric setting."""
         value = self.get(key)
         if not isinstance(value, int | float):
             raise TypeError(f"{key} is not a number")

@@ -1,11 +1,10 @@
 """Importers: streaming readers of export formats that tolerate damaged data.
 
 reading          read_export(): detects the formats in a path and yields conversations
-chatgpt, claude  one importer each; `chatgpt_content` and `citations` are parts of the first,
-                 `claude_extras` of the second
+chatgpt, claude  one importer each, as are `chatbox`, `cherry_studio`, `deepseek_grok`, `gemini_app`, `jan`,
+                 `librechat`, `lm_studio`, `open_webui`; `chatgpt_content` and `citations` are parts of the
+                 first, `claude_extras` of the second
 commonplace      exports of this program
-chatbox, cherry_studio, deepseek_grok, gemini_app, jan, librechat, lm_studio, open_webui
-                 one importer each, with its `Format`s
 agents           the importers of coding agents
 parsing          what all importers share
 

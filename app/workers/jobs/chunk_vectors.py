@@ -200,7 +200,6 @@ class ChunkVectors:
         self.are_pages = False
 
     def start_over(self) -> None:
-        """Drop the vectors."""
         self._known, self._known_tokens = {}, {}
 
     def on_other_space(self) -> None:

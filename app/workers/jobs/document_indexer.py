@@ -78,5 +78,4 @@ class DocumentIndexer(DocumentJob):
 
 
 def build(parts: JobParts) -> DocumentIndexer:
-    """Return the job."""
     return DocumentIndexer(parts.store, parts.settings)

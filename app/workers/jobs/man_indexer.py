@@ -63,5 +63,4 @@ class ManIndexer(DocumentJob):
 
 
 def build(parts: JobParts) -> ManIndexer:
-    """Return the job."""
     return ManIndexer(parts.store, Manual())

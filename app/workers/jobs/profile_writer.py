@@ -115,7 +115,6 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
         return (due,) if is_stale or matters(due.diff, basis, at) else ()
 
     def describe(self, item: DueProfile) -> str:
-        """Return the number of facts."""
         return format_count(len(item.basis.facts), "fact")
 
     def make(self, items: Sequence[DueProfile], is_cancelled: IsCancelled) -> WrittenProfile:
@@ -132,7 +131,6 @@ class ProfileWriter(Job[DueProfile, WrittenProfile]):
         return WrittenProfile(due, lines, answer.model, (answer.spent,))
 
     def save(self, results: Sequence[WrittenProfile]) -> Saved:
-        """Store the proposal."""
         for each in results:
             self._profile.propose(each.lines, each.author, each.due.facts_key, *each.spent)
         return Saved(

@@ -47,7 +47,6 @@ class ReadingJob(Job[Any, Any]):
         return self.find_own(at)
 
     def describe(self, item: Any) -> str:
-        """Return the title of the conversation."""
         return item.title if isinstance(item, PartItem) else self.describe_own(item)
 
     def make(self, items: Sequence[Any], is_cancelled: IsCancelled) -> Any:

@@ -109,7 +109,6 @@ class RoutineRunnerJob(Job[DueRun, DueRun]):
         return crc32(f"{item.routine.uid} {item.run.due_at}".encode())
 
     def describe(self, item: DueRun) -> str:
-        """Return the name of the routine."""
         return item.routine.name
 
     def make(self, items: Sequence[DueRun], is_cancelled: IsCancelled) -> DueRun:
@@ -147,7 +146,6 @@ class RoutineRunnerJob(Job[DueRun, DueRun]):
         return DueRun(item.routine, run)
 
     def save(self, results: Sequence[DueRun]) -> Saved:
-        """Store the outcomes."""
         self._is_outdated = True
         ended = [each.run for each in results if each.run.outcome is not None]
         if ended:

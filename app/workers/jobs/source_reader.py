@@ -50,7 +50,6 @@ class SourceReader(Job[SourceFile, FileRead]):
         self._attachments = AttachmentFiles(parts.store.paths)
 
     def find(self, at: datetime) -> Sequence[SourceFile]:  # noqa: ARG002 - nothing is postponed
-        """Return the next files to read."""
         self._files.look(self._followed())
         found = self._files.changed()[:_TAKEN]
         if not found:
@@ -95,7 +94,6 @@ class SourceReader(Job[SourceFile, FileRead]):
         return kept
 
     def save(self, results: Sequence[FileRead]) -> Saved:
-        """Store what is new."""
         importer = ConversationImporter(self._store)
         for batch in batches(each for made in results for each in made.conversations):
             for stored in importer.store(batch):
@@ -106,7 +104,6 @@ class SourceReader(Job[SourceFile, FileRead]):
         return Saved(len(results) - empty, empty)
 
     def tally(self) -> Tally:
-        """Return the counts of files."""
         counts = [self._files.counts(source) for source in self._followed()]
         return Tally(sum(done for done, _ in counts), sum(total for _, total in counts))
 

@@ -84,7 +84,6 @@ class SummaryJob(PrefetchingJob[Unsummarized, Summarized], ReadingJob):
         return text or f"{WORKERS[self.name].items} {item.id}"
 
     def make_own(self, items: Sequence[Unsummarized], is_cancelled: IsCancelled) -> Summarized:
-        """Return the summary of the one source given."""
         if is_cancelled():
             raise Cancelled("The worker was stopped")
         (item,) = items

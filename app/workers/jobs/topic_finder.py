@@ -80,7 +80,6 @@ class TopicJob(Job[DueTopics, FoundTopics]):
         return (due,)
 
     def describe(self, item: DueTopics) -> str:
-        """Return the number of conversations."""
         return format_count(item.work.conversations, "conversation")
 
     def make(self, items: Sequence[DueTopics], is_cancelled: IsCancelled) -> FoundTopics:
@@ -101,7 +100,6 @@ class TopicJob(Job[DueTopics, FoundTopics]):
             return found
 
     def save(self, results: Sequence[FoundTopics]) -> Saved:
-        """Store the topics."""
         for each in results:
             self._finder.store(each)
         return Saved(sum(len(each.members) for each in results))

@@ -63,7 +63,6 @@ class AttachPresenter(Presenter):
         ask_for_files(self._view.window(), tr("Attach files"), filters, self.add)
 
     def add(self, paths: list[Path]) -> None:
-        """Attach files."""
         for path in paths:
             self._add(path.name, lambda path=path: attach_path(self._files, path))  # type: ignore[misc]
 

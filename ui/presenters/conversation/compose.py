@@ -276,7 +276,6 @@ class ComposePresenter(Presenter):
             self._bridge.save(lambda: self._library.fork(exchange.id), self._conversation.open)
 
     def copy_link(self, turn: int) -> None:
-        """Copy a link to a turn."""
         if (exchange := self._conversation.exchange_at(turn)) is not None:
             link = link_to(exchange.conversation_id, exchange.turn_number)
             copy_link(link, self._view.banner)

@@ -111,7 +111,6 @@ class ConversationPresenter(Presenter):
 
     @property
     def path(self) -> Sequence[Exchange]:
-        """The turns that are shown."""
         return self.view.path if self.view else ()
 
     def exchange_at(self, turn: int) -> Exchange | None:
@@ -331,7 +330,6 @@ class ConversationPresenter(Presenter):
                 await asyncio.sleep(_PAUSE_S)  # drawing one takes 5 to 20 ms
 
     def provide_turn(self, turn: int, exchange: Exchange, messages: Sequence[Message]) -> None:
-        """Show the content of a turn."""
         assert self.view is not None
         self._transcript.provide(turn, content_of(exchange, messages, self.view.siblings[turn]))
 

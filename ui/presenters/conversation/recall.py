@@ -59,7 +59,6 @@ class RecallPresenter(Presenter):
         self._conversation.updated.connect(self.show_status)
 
     def open(self, source: Source) -> None:
-        """Show where a source comes from."""
         place, item = source.place, source.place.item
         if item.kind is PassageKind.FACT and place.exchange_id is None:
             self._navigation.fact(item.passage_id)
@@ -71,7 +70,6 @@ class RecallPresenter(Presenter):
             self._navigation.memory(item.passage_id)
 
     def switch(self, on: bool) -> None:
-        """Switch recall in the open conversation."""
         if (view := self._conversation.view) is None:
             self._conversation.recalls = on
             self.show_status()
@@ -136,7 +134,6 @@ class RecallPresenter(Presenter):
     # -- status
 
     def show_status(self, *_: object) -> None:
-        """Emit the status."""
         view, is_on, notice = self._conversation.view, self._is_on(), ""
         is_on_here, can_switch = self._conversation.recalls, True
         if view is not None:

@@ -66,7 +66,6 @@ class MemoriesPresenter(Presenter):
         saved.forget_requested.connect(self._ask_to_forget)
 
     def open(self, memory_id: int) -> None:
-        """Show a saved text."""
         self._view.saved.select_when_listed(memory_id)
         self._open_page("saved")
         self._view.saved.request_list()
@@ -193,7 +192,6 @@ class ProfilePresenter(Presenter):
         )
 
     def refresh(self, *_: object) -> None:
-        """Show the present state."""
         self._bridge.start(_PROFILE, self._show())
 
     def ask_before_leaving(self, leave: Callable[[], object]) -> None:
@@ -296,7 +294,6 @@ class MemoryWritePresenter(Presenter):
 
 
 def written_line(write: MemoryWrite) -> WrittenLine:
-    """Return the row for a write."""
     text = one_line(write.text, _SHOWN_CHARS)
     target = tr("memory") if write.memory_id is not None else tr("core memory")
     if write.state is WriteState.PROPOSED:

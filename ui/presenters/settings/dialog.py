@@ -81,7 +81,6 @@ class SettingsPresenter(Presenter):
         return self._dialog
 
     def open_provider(self, name: str) -> None:
-        """Show the dialog with the form of a provider."""
         self.open(SettingPage.MODELS.value).models.opened.emit(name)
 
     def connect_provider(self, name: str) -> None:

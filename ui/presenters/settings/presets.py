@@ -46,7 +46,6 @@ class PresetsPresenter(Presenter):
         )
 
     def show(self) -> None:
-        """Show the presets."""
         presets = self._presets
 
         def read() -> tuple[Sequence[Preset], str, str]:

@@ -50,7 +50,6 @@ class ProgramsPresenter(Presenter):
         page.copy_requested.connect(lambda text: QGuiApplication.clipboard().setText(text))
 
     def show(self) -> None:
-        """Show the page anew."""
         self._bridge.load("programs page", self._read, self._page.show_programs)
 
     def _read(self) -> ProgramsShown:
@@ -116,7 +115,6 @@ class ToolsPresenter(Presenter):
         )
 
     def show(self) -> None:
-        """Show the page anew."""
         self._show_offer(None)
         self._show_servers()
 

@@ -70,7 +70,6 @@ class ImageViewer(Dialog):
         self.view.scaled.connect(self._on_view_scaled)
 
     def show_image(self, image: QImage) -> None:
-        """Show the image."""
         self.view.show_image(image)
         self._pages.setCurrentWidget(self.view)
         for each in (self.fit, self.actual, self.copy):
@@ -132,7 +131,6 @@ class ImageView(QGraphicsView):
         self.scaled.emit(self.scale_factor)
 
     def show_actual_size(self) -> None:
-        """Show the image in its own size."""
         self._is_fitted = False
         self.resetTransform()
         self.scaled.emit(1.0)

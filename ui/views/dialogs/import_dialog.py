@@ -111,7 +111,6 @@ class ImportDialog(QDialog):
         choice.setFocus()
 
     def show_progress(self, progress: ImportProgress) -> None:
-        """Show the progress."""
         done, total = progress.bytes_read, progress.bytes_total
         if self._expected:  # the bytes were read for the preview
             done, total = progress.messages, self._expected
@@ -162,7 +161,6 @@ class ImportDialog(QDialog):
         self.question_chosen.emit(question)
 
     def show_error(self, error: BaseException) -> None:
-        """Show why the import failed."""
         self._end()
         title, hint = error_text(error)
         self._headline.setText(title)
@@ -306,7 +304,6 @@ class PastImportsDialog(Dialog):
         column_in(self, self.status, (scroll_area(self, self._body), 1), closing_buttons(self)[0])
 
     def show_imports(self, imports: Sequence[PastImport]) -> None:
-        """Show the imports."""
         refill(self._rows, map(self._row, imports), tr("Nothing was imported yet."))
         self._rows.addStretch(1)
 

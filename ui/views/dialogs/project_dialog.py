@@ -74,7 +74,6 @@ class ProjectDialog(Dialog):
 
     @property
     def project(self) -> Project:
-        """The project as the fields show it."""
         return replace(
             self._project,
             name=self.name.text(),
@@ -146,7 +145,6 @@ class ProposalsDialog(Dialog):
         column_in(self, plain_label(self, "small", about), self.status, (area, 1), self._buttons)
 
     def show_proposals(self, proposals: Sequence[ProjectProposal]) -> None:
-        """Show the proposals."""
         none = tr(
             "There are no proposals. Folders that coding agents worked in, and topics with several "
             "conversations, are proposed here."

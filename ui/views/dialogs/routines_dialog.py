@@ -93,7 +93,6 @@ class RoutinesDialog(Dialog):
 
     @property
     def current(self) -> RoutineState | None:
-        """The selected routine."""
         state: RoutineState | None = self.table.current
         return state
 
@@ -232,7 +231,6 @@ class RoutineForm(Dialog):
 
     @property
     def routine(self) -> Routine:
-        """The routine of the fields."""
         return replace(
             self._routine,
             name=self.name.text(),

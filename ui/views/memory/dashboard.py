@@ -102,7 +102,6 @@ class WorkerCard(QFrame):
         self._arrange()
 
     def show_status(self, status: WorkerStatus) -> None:
-        """Show a status."""
         text = worker_text(status)
         self.switch.setChecked(status.enabled)
         self.state.setText(text.state)

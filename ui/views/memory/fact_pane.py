@@ -71,12 +71,10 @@ class FactPane(QWidget):
 
     @property
     def fact_id(self) -> int | None:
-        """The fact shown."""
         return None if self._known is None else self._known.fact.id
 
     @property
     def chosen_category(self) -> FactCategory:
-        """The category that is chosen."""
         return FactCategory(self.category.currentData())
 
     @property
@@ -114,7 +112,6 @@ class FactPane(QWidget):
         self._on_edited()
 
     def show_nothing(self) -> None:
-        """Show that no fact is selected."""
         self._known = None
         self._inside.hide()
 

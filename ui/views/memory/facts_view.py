@@ -98,7 +98,6 @@ class FactsView(QWidget):
         self.list_requested.emit(self.query)
 
     def select_when_listed(self, fact_id: int) -> None:
-        """Select a fact as soon as it is listed."""
         self._awaited = fact_id
 
     def show_facts(self, facts: Sequence[KnownFact], total: int) -> None:

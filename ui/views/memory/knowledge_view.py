@@ -105,7 +105,6 @@ class KnowledgeView(ReportsShown, QTabWidget):
         return list(self._pages)[self.currentIndex()]
 
     def show_page(self, page: str) -> None:
-        """Show a page."""
         self.setCurrentWidget(self._pages[page][0])
 
     def mark_profile(self, *, waits: bool) -> None:
@@ -256,7 +255,6 @@ class ProposedWrites(QWidget):
         self.hide()
 
     def show_lines(self, lines: Sequence[WrittenLine]) -> None:
-        """Show the proposals that wait."""
         for row in self._rows:
             row.hide()
             row.deleteLater()
@@ -339,7 +337,6 @@ class MemoryPane(QWidget):
         self.open_requested.emit()
 
     def show_page(self, page: str) -> None:
-        """Show a page."""
         if page not in _NAMES:
             self.knowledge.show_page(page)
             page = _KNOWLEDGE

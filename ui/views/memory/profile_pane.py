@@ -150,7 +150,6 @@ class ProfilePane(QWidget):
     # Qt overrides
 
     def changeEvent(self, event: QEvent) -> None:
-        """Show it in another theme."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._show_diff()

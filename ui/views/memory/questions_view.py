@@ -62,7 +62,6 @@ class QuestionsView(ReportsShown, QWidget):
         self._run.setEnabled(bool(places))
 
     def show_progress(self, done: int, total: int) -> None:
-        """Show the progress."""
         self._run.setEnabled(False)
         self._bar.setRange(0, total)
         self._bar.setValue(done)

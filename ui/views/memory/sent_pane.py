@@ -107,7 +107,6 @@ class SentPane(QWidget):
     # Qt overrides
 
     def changeEvent(self, event: QEvent) -> None:
-        """Show it in another theme."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._draw()

@@ -75,7 +75,6 @@ class SummariesPane(ReportsShown, QWidget):
 
     @property
     def source(self) -> SummarySource | None:
-        """What is shown."""
         return self._sources[self._shown] if self._shown < len(self._sources) else None
 
     @property

@@ -34,7 +34,6 @@ class ShownVersion:
 
     @property
     def label(self) -> str:
-        """Its time and author."""
         return version_label(self.made_at, self.author)
 
 
@@ -105,7 +104,6 @@ class VersionsView(QWidget):
     # Qt overrides
 
     def changeEvent(self, event: QEvent) -> None:
-        """Show it in another theme."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._on_choice_changed()

@@ -58,7 +58,6 @@ class EmbedderPage(QWidget):
         column_in(self, *parts, margins=(16, 8, 16, 16))
 
     def show_state(self, state: EmbeddingStatus) -> None:
-        """Show the current state."""
         self.state.show_state(state)
         self.spaces.show_rows(state.rows)
         self.chooser.show_in_force(state.chosen)

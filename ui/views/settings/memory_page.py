@@ -157,7 +157,6 @@ class PreviewDelegate(RowDelegate):
             painter.drawRoundedRect(bar, _BAR_PX / 2, _BAR_PX / 2)
 
     def _tone(self, row: PreviewRow) -> QColor:
-        """Return the color of what becomes of a row."""
         colors, is_in = current_theme().colors, row.place.item.injected
         if row.changed:
             return QColor(colors.success if is_in else colors.error)
@@ -223,7 +222,6 @@ class PreviewPane(QWidget):
 
     @property
     def question(self) -> str:
-        """What is typed."""
         return self.box.currentText().strip()
 
     def ask(self) -> None:
@@ -252,7 +250,6 @@ class PreviewPane(QWidget):
         self.here.blockSignals(False)
 
     def show_preview(self, preview: Preview) -> None:
-        """Show what would be recalled."""
         self.model.show_preview(preview)
         text = NOTHING_FOUND
         if preview.places:
@@ -302,7 +299,6 @@ class _Meter(QWidget):
         column_in(self, self._text, self._bar, margins=(0, 0, 0, 0), spacing=2)
 
     def show_spent(self, spent: BudgetUse) -> None:
-        """Show what is used."""
         self._text.setText(
             tr("{name}: {tokens} of {most_tokens} tokens").format(
                 name=self._name,

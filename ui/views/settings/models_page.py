@@ -70,14 +70,12 @@ class ModelsPage(QStackedWidget):
         self.addWidget(self.form)
 
     def show_gallery(self) -> None:
-        """Show all providers."""
         self.setCurrentWidget(self._gallery)
         if (tile := self.tiles.get(self.form.name)) is not None:
             tile.setFocus()
         self.shown.emit()
 
     def show_form(self, content: FormContent) -> None:
-        """Show one provider."""
         self.setCurrentWidget(self.form)  # only a field that is shown takes the focus
         self.form.show_content(content)
 
@@ -87,7 +85,6 @@ class ModelsPage(QStackedWidget):
 
     @property
     def is_form_open(self) -> bool:
-        """Whether the form is in front."""
         return self.currentWidget() is self.form
 
     def show_tiles(self, tiles: Sequence[TileContent]) -> None:
@@ -148,7 +145,6 @@ class ProviderTile(PushButton):
         filled(QVBoxLayout(self), self._title, self.state, margins=(14, 10, 14, 10), spacing=2)
 
     def show_content(self, content: TileContent) -> None:
-        """Show a provider."""
         self._title.setText(content.title)
         self.state.setText(content.state)
         self.state.setProperty("tone", "success" if content.is_set_up else "small")

@@ -106,7 +106,6 @@ class ProgramsPage(QWidget):
         )  # fmt: skip
 
     def show_programs(self, shown: ProgramsShown) -> None:
-        """Show everything anew."""
         self.error.hide()
         if not self.program.count():
             for each in shown.configurations:

@@ -193,7 +193,6 @@ class ProviderForm(QWidget):
 
     @property
     def fields(self) -> ProviderFields:
-        """What the fields hold."""
         return ProviderFields(
             self.provider_name.text().strip(),
             self._kind,

@@ -87,7 +87,6 @@ class ToolsPage(QWidget):
         filled(QVBoxLayout(self), *parts, margins=(16, 8, 16, 16), spacing=10)
 
     def show_servers(self, servers: Sequence[ToolServer]) -> None:
-        """Show the servers that were accepted."""
         refill(self._servers, map(self._server, servers))
 
     def show_offer(self, server: ToolServer | None) -> None:
@@ -101,7 +100,6 @@ class ToolsPage(QWidget):
         self.connect_button.setEnabled(tone != "small")
 
     def clear(self) -> None:
-        """Empty the form."""
         for field in self._fields():
             field.clear()
 

@@ -203,7 +203,6 @@ class Composer(QWidget):
         self._editing.show_note("")
 
     def cancel_edit(self) -> None:
-        """Cancel an edit."""
         if self.is_editing:
             self.clear()
             self.edit_cancelled.emit()

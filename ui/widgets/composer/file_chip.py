@@ -49,7 +49,6 @@ class FileChip(QFrame):
         self._icon.hide()
 
     def show_file(self, file: File) -> None:
-        """Show a file that was read."""
         self.file = file
         detail = detail_of(file)
         self._detail.setText(detail)

@@ -134,7 +134,6 @@ class FileRow(QScrollArea):
         return True
 
     def remove(self, key: int) -> None:
-        """Remove a file."""
         chip = self._chips.pop(key, None)
         if chip is not None:
             self._line.removeWidget(chip)
@@ -144,7 +143,6 @@ class FileRow(QScrollArea):
             self.changed.emit()
 
     def show_files(self, files: "tuple[File, ...]") -> None:
-        """Replace all files."""
         for key in tuple(self._chips):
             self.remove(key)
         for file in files:

@@ -72,7 +72,6 @@ class MemorySwitch(CompactButton):
 
     @property
     def use(self) -> MemoryUse:
-        """What memory is used for."""
         if not self._is_on_here:
             return MemoryUse.NOT_HERE
         is_on = self._choice is None or self._choice.is_on
@@ -99,7 +98,6 @@ class MemorySwitch(CompactButton):
         self.show_text()
 
     def open(self) -> None:
-        """Open the list."""
         if self._popup is None:
             self._popup = _RecalledPopup(self)
         place = QRect(self.mapToGlobal(QPoint(0, 0)), self.size())
@@ -214,7 +212,6 @@ class _RecalledPopup(QFrame):
         self._area.setVisible(bool(shown))
 
     def wanted_size(self) -> QSize:
-        """Return the size for everything in it."""
         rows = self._rows.sizeHint().height() if self._boxes else 0
         height = self.sizeHint().height() - self._area.sizeHint().height() * (
             not self._area.isHidden()

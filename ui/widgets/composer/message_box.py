@@ -90,7 +90,6 @@ class MessageBox(QPlainTextEdit):
         return QSize(super().sizeHint().width(), self._height_px(lines))
 
     def minimumSizeHint(self) -> QSize:
-        """Return the size of one line."""
         return QSize(120, self._height_px(1))
 
     def _height_px(self, lines: int) -> int:

@@ -102,7 +102,6 @@ class ModelList(QWidget):
         self.tree.verticalScrollBar().setValue(place)
 
     def fitting_height(self) -> int:
-        """Return the height that shows all rows."""
         tree, gap = self.tree, 8
         rows = tree.topLevelItemCount() * tree.sizeHintForRow(0)
         header = 0 if tree.isHeaderHidden() else tree.header().sizeHint().height()

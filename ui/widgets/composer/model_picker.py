@@ -51,7 +51,6 @@ class ModelPicker(PushButton):
         self.hide()
 
     def show_model(self, model: str) -> None:
-        """Show which model is chosen."""
         self.model, self._name = model, model_name(model)
         self.setAccessibleDescription(self._name)
         self.show_key(self._key)
@@ -81,12 +80,10 @@ class ModelPicker(PushButton):
 
     @property
     def list(self) -> "ModelList":
-        """The list."""
         return self._popup.list
 
     @property
     def is_open(self) -> bool:
-        """Whether the list is shown."""
         return self._popup.isVisible()
 
     def open(self, take: Callable[[str], object] | None = None) -> None:
@@ -168,7 +165,6 @@ class _ModelPopup(QFrame):
         filled(QVBoxLayout(self), (self.list, 1), foot, margins=(8, 8, 8, 8), spacing=6)
 
     def fitting_height(self) -> int:
-        """Return the height that shows all models."""
         frame = self.height() - self.contentsRect().height()
         return self.list.fitting_height() + self.add.sizeHint().height() + 2 * 8 + 6 + frame
 

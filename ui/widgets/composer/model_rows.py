@@ -40,7 +40,6 @@ def model_name(model: str) -> str:
 
 
 def model_row(card: "ModelCard") -> ModelRow:
-    """Return the row of a model."""
     window, price = window_text(card.window_tokens), price_text(card.price_usd)
     details = [card.title if card.title != card.ref.model else "", str(card.ref)]
     if card.window_tokens:
@@ -57,7 +56,6 @@ def model_row(card: "ModelCard") -> ModelRow:
 
 
 def model_rows(cards: "Iterable[ModelCard]") -> tuple[ModelRow, ...]:
-    """Return the rows of models."""
     return tuple(map(model_row, cards))
 
 

@@ -158,14 +158,12 @@ class DocumentView(QTextBrowser):
         return self.cursorRect(cursor).top()
 
     def selected_text(self) -> str:
-        """Return the selection as plain text."""
         cursor = self.textCursor()
         if not cursor.hasSelection():
             return ""
         return plain_selection(self.document(), cursor.selectionStart(), cursor.selectionEnd())
 
     def clear_selection(self) -> None:
-        """Clear the selection."""
         cursor = self.textCursor()
         if cursor.hasSelection():
             cursor.clearSelection()

@@ -72,7 +72,6 @@ class SearchMarks:
         self._find = find
 
     def show_in(self, widget: TurnWidget) -> None:
-        """Mark the words in a turn."""
         for text in widget.texts():
             rendered, marks = self._in(text)
             text.view.mark_ranges([rendered.span(*each) for each in marks.spans], None)

@@ -38,7 +38,6 @@ class Fold(QWidget):
         self.show_title(title)
 
     def show_title(self, title: str) -> None:
-        """Replace the title."""
         self.title, is_open = title, self._button.isChecked()
         self._button.setText(title.replace("&", "&&"))
         set_icon(self._button, "chevron-down" if is_open else "chevron-right", Ink.PlaceholderText)
@@ -78,7 +77,6 @@ class Fold(QWidget):
 
 
 def text_fold(context: RenderContext, title: str, text: str, dialect: Dialect = MARKDOWN) -> Fold:
-    """Return a fold with one text."""
     return Fold(context, title, lambda body: body.add(MessageText(context, text, dialect)))
 
 

@@ -73,7 +73,6 @@ class Column(QWidget):
         self.remove(old)
 
     def remove(self, part: QWidget) -> None:
-        """Remove a part and delete it."""
         self._parts = [entry for entry in self._parts if entry[0] is not part]
         _keep_focus(part)
         part.hide()
@@ -119,7 +118,6 @@ class FlowRow(QWidget):
         self.members: list[QWidget] = []
 
     def add(self, member: QWidget) -> None:
-        """Add a widget at the end."""
         member.setParent(self)
         member.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         member.show()
@@ -185,7 +183,6 @@ class Panel(Column):
     # Qt overrides
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the background."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(self._background)

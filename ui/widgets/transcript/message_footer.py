@@ -133,7 +133,6 @@ class MessageFooter(QWidget):
         remeasure(self)
 
     def show_branches(self, branches: Sequence[Branch]) -> None:
-        """Show a switch for each fork."""
         for row in self._branches:
             row.deleteLater()
         self._branches = [self._switch(each) for each in branches if each.count > 1]
@@ -154,7 +153,6 @@ class MessageFooter(QWidget):
             self.height_for(self.width() - 2 * self.margin)
 
     def fill_menu(self, menu: QMenu) -> None:
-        """Add the actions to a menu."""
         for action in self._all_actions:
             menu.addAction(action.label, action.run)
 

@@ -98,7 +98,6 @@ class TranscriptView(VirtualColumn):
 
     @property
     def is_streaming(self) -> bool:
-        """Whether a reply is streaming."""
         return self._live is not None
 
     @property

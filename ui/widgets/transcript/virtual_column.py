@@ -128,7 +128,6 @@ class VirtualColumn(QAbstractScrollArea):
         self.update_layout()
 
     def scroll_by(self, pixels: int) -> None:
-        """Scroll as the user would."""
         self.verticalScrollBar().setValue(self._top + pixels)
 
     def show_widget(self, widget: QWidget, y: int | None = None) -> None:
@@ -254,7 +253,6 @@ class VirtualColumn(QAbstractScrollArea):
         self.update_layout()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Scroll by keyboard."""
         key, line = Qt.Key(event.key()), 2 * self.padding
         page = self.viewport().height() - line
         steps = {

@@ -265,7 +265,6 @@ class _Buttons:
         self._more.clicked.connect(partial(owner.toggle_fold, code_key(index)))
 
     def remove(self) -> None:
-        """Delete the buttons."""
         for button in (self._copy, self._wrap, self._more):
             button.deleteLater()
 

@@ -191,7 +191,6 @@ class Passages(StoreReader):
         return dict(self._store.select_in("passage", columns, source_ids, "source_id", rest))
 
     def of_kind(self, kind: PassageKind) -> frozenset[PassageId]:
-        """Return all passages of one kind."""
         ids = self._ids("SELECT id FROM passage WHERE kind = ?", [kind.value])
         return frozenset(map(PassageId, ids.tolist()))
 
@@ -203,7 +202,6 @@ class Passages(StoreReader):
         return self._ids(_UNANSWERED, [RECALL_MODEL])
 
     def of_conversations(self, ids: Iterable[ConversationId]) -> Ids:
-        """Return all passages of some conversations."""
         return self._ids(
             "SELECT id FROM passage WHERE conversation_id IN (SELECT unnest(?))", [list(ids)]
         )

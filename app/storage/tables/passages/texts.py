@@ -218,7 +218,6 @@ class PassageTexts:
         return (self.text(head, parts) for head in self.heads())
 
     def heads(self) -> list[_Head]:
-        """Return the passages."""
         return list(map(reader(_Head), self.rows))
 
     def parts(self) -> Parts:
@@ -234,7 +233,6 @@ class PassageTexts:
         }
 
     def text(self, head: _Head, of_turns: Parts) -> PassageText:
-        """Return the text of a passage."""
         content, near, own = self._content(head), self.around, head.exchange_id
         parts = of_turns.get(own, ())
         if head.kind is not PassageKind.TURN:

@@ -73,7 +73,6 @@ def validated_vectors(vectors: object, count: int, space: Space) -> "npt.NDArray
 
 
 def to_blobs(vectors: "npt.NDArray[np.float32]") -> list[bytes]:
-    """Return each row as it is stored."""
     return [row.tobytes() for row in vectors.astype(_ENCODING)]
 
 

@@ -172,7 +172,6 @@ class _Records(Thread):
     def finish(
         self, where: str, titles: Mapping[str, str], *, is_subagent: bool
     ) -> ImportedConversation | Skipped:
-        """Return the conversation."""
         named = ("custom-title", "/rename", "ai-title", "summary")
         shown = next(filter(None, (titles.get(each) for each in named)), "")
         tags = project_tag(self._folder) + ((SUBAGENT_TAG,) if is_subagent else ())

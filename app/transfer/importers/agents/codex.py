@@ -178,7 +178,6 @@ class _Rollout(Thread):
             self._item(item, payload)
 
     def finish(self, file: NamedStream) -> ImportedConversation | Skipped:
-        """Return the conversation."""
         is_open = bool(self._reply) and not self._has_ended
         self._flush()
         if is_open and self._path:

@@ -49,7 +49,6 @@ def is_transcript(head: bytes, name: str) -> bool:
 
 
 def read_transcript(file: NamedStream) -> Imported:
-    """Yield the conversation of a transcript."""
     is_text = file.stream.peek(1)[:1] not in b"{"
     thread, named = Thread("cursor", file.name), file.name.rpartition("/")[2].split(".")[0]
     at: datetime | None = None

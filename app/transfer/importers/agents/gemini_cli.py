@@ -72,7 +72,6 @@ class _Chat:
         self._known_as: dict[str, str] = {}
 
     def apply(self, record: dict[str, Any]) -> None:
-        """Read a record."""
         if "$rewindTo" in record:
             target = self._name(record["$rewindTo"])
             at = self._path.index(target) if target in self._path else 0
@@ -134,7 +133,6 @@ class _Chat:
             self._add(record)
 
     def conversation(self, file: NamedStream) -> ImportedConversation | Skipped:
-        """Return the conversation."""
         thread, ends = Thread(SOURCE, file.name), dict[str | None, str | None]()
         for name, record in self._records.items():
             parent = self._parents[name]

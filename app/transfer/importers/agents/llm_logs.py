@@ -91,7 +91,6 @@ class _Beside:
         self._tables = tables(connection)
 
     def rows(self, table: str, response: str, order: str = "id") -> list[Row]:
-        """Return the rows of a table that belong to a response."""
         if table not in self._tables:
             return []
         query = f"SELECT * FROM {table} WHERE response_id = ? ORDER BY {order}"  # noqa: S608 - our names
@@ -112,7 +111,6 @@ class _Beside:
         return [self.file(row["attachment_id"]) for row in rows]
 
     def file(self, attachment: object) -> Part:
-        """Return an attachment as a part."""
         query = "SELECT * FROM attachments WHERE id = ?"
         file = self._connection.execute(query, (attachment,)).fetchone() or Row()
         kind, content = text_of(file.get("type")), file.get("content")
