@@ -25,7 +25,6 @@ from app.memory.recall.brief import Briefs
 from app.memory.search.scope import Boundary
 from app.memory.search.service import SearchService
 
-NOTHING_FOUND = "Nothing was found. Try other or fewer words."
 _LIMIT = 10
 _SNIPPET_CHARS = 240
 _SEARCH_FORMS = (
@@ -81,7 +80,7 @@ class _SearchCommands:
         response = search_or_rebuild(self._search, self._sync, call.rest, _LIMIT, boundary=boundary)
         self._results = response.results
         lines = [_result_lines(number, each) for number, each in enumerate(response.results, 1)]
-        lines.append(tr("`/open N` opens a result.") if lines else NOTHING_FOUND)
+        lines.append(tr("`/open N` opens a result.") if lines else nothing_found(response))
         notes = (*coverage_notes(response), *boundary_notes(boundary))
         return Outcome("\n\n".join((*lines, *notes)))
 
@@ -166,6 +165,14 @@ def boundary_notes(boundary: Boundary | None) -> list[str]:
         )
         return [words]
     return []
+
+
+def nothing_found(response: SearchResponse) -> str:
+    """Return why there are no results, as sentences."""
+    if response.unmatched:
+        filters = ", ".join(response.unmatched)
+        return tr("Nothing was found: nothing at all matches {filters}.").format(filters=filters)
+    return tr("Nothing was found. Try other or fewer words.")
 
 
 def coverage_notes(response: SearchResponse) -> list[str]:

@@ -80,7 +80,8 @@ class SearchResponse:
     """The results of a search, best first, with the time it took and the share of passages searched.
 
     `by_meaning` is True when vectors were used; if they should have been but were not, `notice` says why.
-    Without a word to rank by it `is_list`: what the filters leave, newest first.
+    Without a word to rank by it `is_list`: what the filters leave, newest first. If nothing was found,
+    `unmatched` are the filters that match nothing by themselves, as they are typed.
     """
 
     query: str
@@ -90,6 +91,7 @@ class SearchResponse:
     by_meaning: bool = False
     notice: str = ""
     is_list: bool = False
+    unmatched: tuple[str, ...] = ()
 
 
 def as_document(result: SearchResult) -> dict[str, Any]:

@@ -7,6 +7,7 @@ Words rank in any order. A word that only looks like a filter (`12:30`, `std::ve
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
@@ -119,6 +120,19 @@ def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = Non
     if query == SearchQuery(limit=limit):
         raise _names_nothing(asked)
     return query
+
+
+def single_filters(query: SearchQuery) -> Iterator[tuple[str, SearchQuery]]:
+    """Yield each filter as typed, with a query of that filter alone."""
+    for key in ("title", "tag", "model", "source", "project", "topic"):
+        for each in getattr(query, f"{key}s"):
+            yield filter_text(key, each), SearchQuery(**{f"{key}s": (each,)})  # type: ignore[arg-type]
+    if query.after is not None:
+        yield f"after:{query.after.astimezone():%Y-%m-%d}", SearchQuery(after=query.after)
+    if query.before is not None:
+        yield f"before:{query.before.astimezone():%Y-%m-%d}", SearchQuery(before=query.before)
+    if query.pinned:
+        yield "is:pinned", SearchQuery(pinned=True)
 
 
 def within_days(query: SearchQuery, days: tuple[date, date]) -> SearchQuery:

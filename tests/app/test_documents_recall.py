@@ -1,5 +1,6 @@
 """Documents in prompts, tools and other programs, and what forgetting leaves of them."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -61,6 +62,38 @@ def previewed(library: DocumentLibrary, **tried: SettingValue) -> Preview:
 
 def documents(preview: Preview) -> list[RecalledItem]:
     return [each.item for each in preview.places if each.item.layer is RecallLayer.DOCUMENT]
+
+
+def found_titles(library: DocumentLibrary, query: str) -> list[str]:
+    results = library.services.search.search(query).results
+    kept = (each for each in results if each.kind is PassageKind.DOCUMENT)
+    return [each.conversation_title for each in kept]
+
+
+def test_filters_of_titles_days_and_projects_leave_documents(library: DocumentLibrary) -> None:
+    services = library.services
+    old, title = library.folder / "old.txt", "telescopes.pdf, p. 2"
+    old.write_text("An old note: the gardens are watered at night.")
+    os.utime(old, (86_400, 86_400))
+    project = services.projects.save(Project("", "Observatory", recall=RecallRule.ONLY))
+    services.documents.add(library.folder, project=project.uid)
+    library.look()
+    services.index_sync.catch_up(lambda: False)
+    assert title in found_titles(library, "brass telescope title:telescopes")
+    assert title not in found_titles(library, "brass telescope title:8.txt")
+    assert found_titles(library, "watered before:1980") == ["old.txt"]
+    assert "old.txt" not in found_titles(library, "watered after:1980")
+    assert title in found_titles(library, "brass telescope project:observ")
+    assert found_titles(library, "brass telescope project:other") == []
+    assert found_titles(library, "brass telescope is:pinned") == []
+
+
+@pytest.mark.parametrize("query", ["telescopes.pdf", "Telescopes", "papers/telescopes.pdf"])
+def test_the_name_of_a_file_finds_it(library: DocumentLibrary, query: str) -> None:
+    services = library.services
+    for kinds in (None, {PassageKind.DOCUMENT}):
+        best = services.search.search(query, kinds=kinds).results[0]
+        assert (best.conversation_title, best.is_weak) == ("telescopes.pdf, p. 1", False)
 
 
 def test_an_answering_passage_is_quoted_with_file_and_page(library: DocumentLibrary) -> None:

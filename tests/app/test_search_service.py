@@ -11,6 +11,7 @@ from app.domain.changes import (
     ConversationEdited,
     MemoryPut,
     PassagesPut,
+    ProjectPut,
     TagsChanged,
     ToolSummaryPut,
 )
@@ -19,6 +20,7 @@ from app.domain.errors import IndexUnavailable, InvalidInput
 from app.domain.ids import PassageId, new_uid, part_id, part_number
 from app.domain.passages import Passage, PassageKind
 from app.domain.records.facts import BY_PATTERNS, Memory
+from app.domain.records.projects import Project
 from app.domain.results import SearchResult
 from app.domain.text import content_hash
 from app.memory.search import service as search
@@ -157,6 +159,21 @@ def test_filters_narrow_the_results(library: Library) -> None:
         assert library.titles(f"bread {query}") == titles, query
 
 
+def test_filters_that_match_nothing_by_themselves_are_named(library: Library) -> None:
+    store = library.store
+    archived = add_conversation(store, "rye bread", title="Baking", source="chatgpt")
+    add_conversation(store, "white bread")
+    library.edit(archived, archived=True)
+    library.sync.catch_up()
+    for query, unmatched in (
+        ("bread project:nosuch source:chatgpt", ("project:nosuch",)),
+        ('topic:"no such" tag:none', ("tag:none", 'topic:"no such"')),
+        ("bread model:nobody", ("model:nobody",)), ("bread after:2999", ("after:2999-01-01",)),
+        ("xylophone", ()), ("bread title:bak is:archived", ()), ("bread is:pinned", ("is:pinned",)),
+    ):  # fmt: skip
+        assert library.service.search(query).unmatched == unmatched, query
+
+
 def test_what_can_be_filtered_by_is_counted(library: Library) -> None:
     store = library.store
     whole = [add_conversation(store, "bread", source=each) for each in ("a", "b", "b", "b")]
@@ -164,8 +181,11 @@ def test_what_can_be_filtered_by_is_counted(library: Library) -> None:
         store.save(TagsChanged(each.conversation.id, tags))
     library.edit(whole[2], deleted_at=AT)
     library.edit(whole[3], private=True)
+    library.edit(whole[0], project="p")
+    store.save(ProjectPut(Project("p", "House")), ProjectPut(Project("q", "Empty")))
     values = Conversations(store).filter_values()
-    assert values == FilterValues((("x", 2), ("y", 1)), (("openai:m", 2),), (("a", 1), ("b", 1)))
+    counted = (("x", 2), ("y", 1)), (("openai:m", 2),), (("a", 1), ("b", 1))
+    assert values == FilterValues(*counted, projects=(("House", 1), ("Empty", 0)))
 
 
 def test_the_words_are_marked_in_the_question_too(library: Library) -> None:

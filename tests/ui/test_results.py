@@ -80,6 +80,17 @@ def test_a_document_leads_if_only_it_is_more_than_a_weak_match(
     assert [row for row in rows(model) if row != "heading"] == shown
 
 
+def test_a_document_stands_above_weak_matches_of_other_conversations() -> None:
+    model = ResultListModel()
+    weak = {"is_weak": True, "is_hint": True}
+    document, fact = turn(3, kind=PassageKind.DOCUMENT), turn(4, kind=PassageKind.FACT, **weak)
+    model.show_results([turn(1, talk=8), document, turn(2, talk=9, **weak), fact])
+    first, second = ["Talk 8 (1)", "1"], ["Talk 9 (1)", "2"]
+    assert rows(model) == ["heading", *first, "heading", "3", "heading", *second, "heading", "4"]
+    model.show_results([turn(1, talk=8), turn(2, talk=9, **weak), fact])
+    assert rows(model) == ["heading", *first, *second, "heading", "4"]
+
+
 def test_results_are_grouped_by_conversation_in_order_of_the_best(qtmodeltester: object) -> None:
     model = ResultListModel()
     found = [
@@ -330,18 +341,19 @@ def test_the_menu_writes_filters(sidebar: Sidebar) -> None:
     box = sidebar.search
     values = FilterValues(
         tags=(("to read", 3), ("work", 2)), models=(("openai:gpt-5", 7), ("ollama:q", 1)),
-        sources=(("commonplace", 5), ("chatgpt", 2)),
+        sources=(("commonplace", 5), ("chatgpt", 2)), projects=(("New house", 4),),
     )  # fmt: skip
     menu = filter_menu(box, values, (), date(2026, 5, 3))
     does = entries(menu)
     for each in (
         "Tag/to read\t3", "Tag/work\t2", "Model/gpt-5\t7", "Model/q\t1", "Source/ChatGPT\t2",
+        "Project/New house\t4",
         "After/30 days ago", "After/Today", "Before/The beginning of this year", "Archived",
     ):  # fmt: skip
         does[each]()
     assert box.filters == (
-        'tag:"to read"', "tag:work", "model:ollama:q", "source:chatgpt", "after:2026-05-03",
-        "before:2026-01-01", "is:archived",
+        'tag:"to read"', "tag:work", "model:ollama:q", "source:chatgpt", 'project:"New house"',
+        "after:2026-05-03", "before:2026-01-01", "is:archived",
     )  # fmt: skip
     again = entries(filter_menu(box, values, (), date(2026, 5, 3)))
     again["Archived"]()

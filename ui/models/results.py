@@ -221,24 +221,29 @@ class ResultListModel(GroupedListModel):
         main = {each: group for each, group in groups.items() if each not in near}
         shows_near = _NEAREST in self._expanded or not self._hides_near
         apart = self._apart(shows_near=shows_near)
-        # What was said comes first, unless only a fact or a document is more than a weak match.
-        if all(group[0].is_weak for group in groups.values()):
-            ahead = {name: own for name, own in apart.items() if not own[0].is_weak}
-            yield from self._rows_apart(ahead)
-            apart = {name: own for name, own in apart.items() if name not in ahead}
-        if main and self.is_found:
-            count = sum(map(len, main.values()))
-            found = _counted_results(count)
-            talks = trn("{count} conversation", "{count} conversations", len(main))
-            yield Heading(
-                tr("{results} in {conversations}").format(results=found, conversations=talks)
-            )
-        yield from self._rows_of(main)
+        # What was said comes first, but no weak match above a fact or document that is none.
+        strong = {name: own for name, own in apart.items() if not own[0].is_weak}
+        if strong:
+            said = {each: group for each, group in main.items() if not group[0].is_weak}
+            yield from self._rows_in_conversations(said)
+            yield from self._rows_apart(strong)
+            main = {each: group for each, group in main.items() if each not in said}
+            apart = {name: own for name, own in apart.items() if name not in strong}
+        yield from self._rows_in_conversations(main)
         if shows_near:
             yield from self._rows_of({each: groups[each] for each in near})
         yield from self._rows_apart(apart)
         if hidden := self._count_near(groups, near):
             yield FoldRow(_NEAREST, 0 if shows_near else hidden)
+
+    def _rows_in_conversations(self, groups: Mapping[int, Sequence[SearchResult]]) -> Iterator[Row]:
+        if groups and self.is_found:
+            found = _counted_results(sum(map(len, groups.values())))
+            talks = trn("{count} conversation", "{count} conversations", len(groups))
+            yield Heading(
+                tr("{results} in {conversations}").format(results=found, conversations=talks)
+            )
+        yield from self._rows_of(groups)
 
     def _apart(self, *, shows_near: bool) -> dict[str, list[SearchResult]]:
         """Return the facts, memories, pages and documents to show, by heading."""

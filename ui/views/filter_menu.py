@@ -1,4 +1,4 @@
-"""The menu that writes filters into the search box: title, tags, dates, models, sources, states."""
+"""The menu that writes filters into the search box: title, tags, projects, topics, dates, models, sources, states."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
@@ -26,6 +26,8 @@ def filter_menu(
     _add_values(
         menu.addMenu(tr("Tag")), box, "tag", values.tags, str, tr("No conversation has a tag.")
     )
+    projects = menu.addMenu(tr("Project"))
+    _add_values(projects, box, "project", values.projects, str, tr("There are no projects yet."))
     _add_values(
         menu.addMenu(tr("Topic")), box, "topic", topics, str, tr("There are no topics yet.")
     )

@@ -33,6 +33,7 @@ from ui.widgets.search_box import SearchBox
 
 _DEBOUNCE_MS = 90
 _NOTHING = tr("Nothing found.\nTry other or fewer words.")
+_NOTHING_MATCHES = tr("Nothing found.\nNothing at all matches {filters}.")
 _NOTHING_FILTERED = tr("Nothing found.\nRemove a filter, or try other words.")
 
 
@@ -175,7 +176,11 @@ class Sidebar(QWidget):
         """
         is_found = self.result_list.show_answer(answer)
         if not answer.results:
-            self.show_message(_NOTHING_FILTERED if self.search.filters else _NOTHING)
+            if answer.unmatched:
+                filters = ", ".join(answer.unmatched)
+                self.show_message(_NOTHING_MATCHES.format(filters=filters))
+            else:
+                self.show_message(_NOTHING_FILTERED if self.search.filters else _NOTHING)
             return
         self._stack.setCurrentWidget(self.result_list)
         if is_final:

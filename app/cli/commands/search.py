@@ -13,7 +13,7 @@ from app.chat.recall_text import budget_text, name_text, outcome_text, summary_t
 from app.chat.sent_prompt import SentPrompt
 from app.cli.arguments import UsageError
 from app.cli.terminal import Terminal, members
-from app.commands.search import NOTHING_FOUND, coverage_notes, search_or_rebuild
+from app.commands.search import coverage_notes, nothing_found, search_or_rebuild
 from app.domain.conversations import Exchange
 from app.domain.diagnostics import Explanation, ProbeDetails
 from app.domain.errors import InvalidInput, NotFound
@@ -55,7 +55,7 @@ def search(
     }
     terminal.show(document, *map(_result_text, count(1), answer.results))
     if not answer.results:
-        terminal.note(NOTHING_FOUND)
+        terminal.note(nothing_found(answer))
     return None
 
 

@@ -12,6 +12,7 @@ from app.domain.ids import ExchangeId, PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
 from app.domain.text import one_line
 from app.domain.translation import format_percent, tr
+from app.index.query import single_filters
 from app.index.ranking import FEATURES, Ranked, features, weights
 from app.index.relevance import RankingInput, ranked_with_relevance
 from app.index.text_index import TantivyTextIndex
@@ -223,7 +224,7 @@ class Explainer:
     def _filter_obstacles(self, case: "_ExplainedTurn", passage: PassageId) -> Iterator[Obstacle]:
         """Yield the filters of the query that exclude it, each tried alone."""
         hidden = case.conversation.private or case.conversation.deleted_at is not None
-        for name, own in _single_filters(case.seen.query):
+        for name, own in single_filters(case.seen.query):
             alone = replace(own, archived=case.conversation.archived)
             if not hidden and passage not in self._passages.allowed(alone, None):
                 yield Obstacle(
@@ -337,19 +338,6 @@ def _rank_obstacles(case: _ExplainedTurn, *, is_left_out: bool) -> Iterator[Obst
             ObstacleCause.NOT_A_CANDIDATE,
             tr("It is not among the best {count} {by}.").format(count=CANDIDATES, by=by),
         )
-
-
-def _single_filters(query: SearchQuery) -> Iterator[tuple[str, SearchQuery]]:
-    """Yield each filter as typed, with a query of that filter alone."""
-    for key in ("title", "tag", "model", "source", "project", "topic"):
-        for each in getattr(query, f"{key}s"):
-            yield f"{key}:{each}", SearchQuery(**{f"{key}s": (each,)})  # type: ignore[arg-type]
-    if query.after is not None:
-        yield f"after:{query.after.astimezone():%Y-%m-%d}", SearchQuery(after=query.after)
-    if query.before is not None:
-        yield f"before:{query.before.astimezone():%Y-%m-%d}", SearchQuery(before=query.before)
-    if query.pinned:
-        yield "is:pinned", SearchQuery(pinned=True)
 
 
 def _best_of(seen: SearchInspection, parts: Sequence[PartId]) -> Ranked | None:

@@ -1,21 +1,21 @@
 """Search service: from a query to results, by words and by meaning."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import ConversationId, PartId, part_id, passage_id_of
+from app.domain.ids import ConversationId, PartId, PassageId, part_id, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
 from app.domain.results import SearchResponse, SearchResult
 from app.index.id_set import IdSet
 from app.index.named_questions import days_searched_for
-from app.index.query import parse_query, sentence_query, within_days
+from app.index.query import parse_query, sentence_query, single_filters, within_days
 from app.index.question import parse_question
 from app.index.ranking import Nearness, Numbers, Ranked, context_parts
-from app.index.relevance import RankingInput, ranked_with_relevance
+from app.index.relevance import HIGHEST_RELEVANCE, RankingInput, ranked_with_relevance
 from app.index.text_index import TantivyTextIndex
 from app.index.text_snapshot import CandidateTable
 from app.index.text_sync import TextIndexSync
@@ -124,7 +124,7 @@ class SearchService:
         problem = self.vector_search.problem if self.vector_search and by_meaning else ""
         return SearchResponse(
             text, tuple(results), took_ms, self.sync.covered_share, vector is not None, problem,
-            query.is_list,
+            query.is_list, () if results else tuple(self._unmatched(query)),
         )  # fmt: skip
 
     def by_sentence(
@@ -207,6 +207,8 @@ class SearchService:
         ranked = self.ranked(query, vector, scope.inside(boundary))
         if kinds is not None and set(kinds) <= set(SIDE_KINDS):
             ranked = fused_with_cosine(ranked)
+        if kinds is not None and PassageKind.DOCUMENT in kinds:
+            ranked = [*self._files_named(query, allowed, boundary), *ranked]
         ranked = ranked if vector is not None else with_any_word(ranked)
         sides = self._sides(query, vector, allowed, boundary) if kinds is None else []
         if kinds is None or PassageKind.TURN in kinds:
@@ -216,6 +218,13 @@ class SearchService:
         rankings = [(ranked, query.limit), *((side, most) for side in sides)]
         results, *beside = self._results.of_each(query, rankings)
         return merge_side_results(results, beside, query.limit)
+
+    def _unmatched(self, query: SearchQuery) -> Iterator[str]:
+        """Yield the filters that match nothing by themselves."""
+        for name, alone in single_filters(query):
+            either = (alone, replace(alone, archived=True))
+            if not any(len(self._passages.allowed(each, None)) for each in either):
+                yield name
 
     def _inside(self, results: list[SearchResult], boundary: Boundary | None) -> list[SearchResult]:
         """Return the results still inside the boundary: a conversation may have been moved."""
@@ -237,9 +246,22 @@ class SearchService:
         for kind, side in self.pools().sides.items():
             kept = side if allowed is None else side & allowed
             scope = SearchScope(kept, IdSet(), _SIDE_CANDIDATES, kind).inside(boundary)
-            if found := self.ranked(query, vector, scope):
-                ranked.append(fused_with_cosine(found))
+            found = fused_with_cosine(self.ranked(query, vector, scope))
+            if kind is PassageKind.DOCUMENT:
+                found = [*self._files_named(query, allowed, boundary), *found]
+            if found:
+                ranked.append(found)
         return ranked
+
+    def _files_named(
+        self, query: SearchQuery, allowed: IdSet | None, boundary: Boundary | None
+    ) -> list[Ranked]:
+        """Return the beginning of each document whose file name is the query."""
+        return [
+            Ranked(part_id(each, 0), 0.0, HIGHEST_RELEVANCE, None, 1.0)
+            for each in map(PassageId, self._passages.of_file(query.words).tolist())
+            if (allowed is None or each in allowed) and (boundary is None or boundary.holds(each))
+        ]
 
     def _unanswered(
         self, query: SearchQuery, allowed: IdSet | None, boundary: Boundary | None, most: float

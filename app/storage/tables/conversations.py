@@ -34,9 +34,7 @@ from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader
 
 CONVERSATION_COLUMNS = columns_of(Conversation)
-_FOUND = (
-    "WITH found AS (SELECT id, source FROM conversation WHERE NOT private AND deleted_at IS NULL)"
-)
+_FOUND = "WITH found AS (SELECT id, source, project FROM conversation WHERE NOT private AND deleted_at IS NULL)"
 _NO_CONVERSATION = 0  # the draft of a conversation that has not begun
 
 _CONVERSATION = Table(
@@ -204,6 +202,7 @@ class FilterValues:
     tags: tuple[tuple[str, int], ...] = ()
     models: tuple[tuple[str, int], ...] = ()
     sources: tuple[tuple[str, int], ...] = ()
+    projects: tuple[tuple[str, int], ...] = ()
 
 
 class Conversations(StoreReader):
@@ -265,6 +264,9 @@ class Conversations(StoreReader):
                 "JOIN found ON found.id = e.conversation_id WHERE e.model IS NOT NULL"
             ),
             self._counted("SELECT source, count(*) FROM found"),
+            self._counted(
+                "SELECT p.name, count(found.id) FROM project p LEFT JOIN found ON found.project = p.uid"
+            ),
         )
 
     def tag_counts(self) -> tuple[tuple[str, int], ...]:

@@ -26,7 +26,15 @@ Ids = npt.NDArray[np.int64]
 _FIRST_PAGE = 500  # of the newest passages
 _EXCHANGES_PER_QUESTION = 3  # some questions are repeated
 
-_NAMED_PROJECT = "c.project IN (SELECT uid FROM project WHERE contains(lower(name), lower(?)))"
+_NAMED_PROJECT = "coalesce(c.project, f.project) IN (SELECT uid FROM project WHERE contains(lower(name), lower(?)))"
+_FILES = (
+    "LEFT JOIN (SELECT k.id, d.title, d.project FROM document_chunk k "
+    "JOIN document d ON d.id = k.document_id) f ON p.kind = 'document' AND f.id = p.source_id "
+)
+_OF_FILE = """SELECT arg_min(p.id, k.place) AS id FROM document d
+    JOIN document_chunk k ON k.document_id = d.id JOIN passage p ON p.kind = 'document' AND p.source_id = k.id
+    WHERE d.kind = 'document' AND (ends_with(lower(d.name), '/' || $1)
+    OR regexp_replace(lower(d.title), '[.][^.]+$', '') = $1) GROUP BY d.id"""
 _SOURCES = ", ".join(f"'{each.value}'" for each in SourceName)
 _FOLDER = (
     f"(c.source IN ({_SOURCES}) AND NOT EXISTS (SELECT 1 FROM project WHERE uid = c.project) AND c.id IN "
@@ -160,9 +168,13 @@ class Passages(StoreReader):
     def allowed(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> Ids:
         """Return the passages that pass a query's filters, in no order.
 
-        Passages without a conversation are included when their kind is requested.
+        Passages without a conversation, except documents, are included when their kind is requested.
         """
         return self._ids(*_filtered(query, kinds))
+
+    def of_file(self, name: str) -> Ids:
+        """Return the first passage of each document with a file name, with or without ending or folders."""
+        return self._ids(_OF_FILE, [name.strip("/").lower()])
 
     def newest(self, query: SearchQuery, kinds: Collection[PassageKind]) -> Iterator[PassageId]:
         """Yield the passages of some kinds that pass a query's filters, newest first.
@@ -271,10 +283,12 @@ def _filtered(
         conditions.append(condition)
         values.extend([value] * condition.count("?"))
 
+    if kinds is None:
+        conditions.append("(c.id IS NOT NULL OR p.kind = 'document')")
     if query.pinned:
         conditions.append("c.pinned")
     for title in query.titles:
-        require("contains(lower(c.title), lower(?))", title)
+        require("contains(lower(coalesce(c.title, f.title)), lower(?))", title)
     for tag in query.tags:
         require("c.id IN (SELECT conversation_id FROM tag WHERE lower(name) = lower(?))", tag)
     for model in query.models:
@@ -291,10 +305,10 @@ def _filtered(
         require("p.created_at < ?", to_db(query.before))
     if kinds is not None:
         require("p.kind IN (SELECT unnest(?))", [kind.value for kind in kinds])
-    join = "JOIN" if kinds is None else "LEFT JOIN"
-    exchanges = "LEFT JOIN exchange e ON e.id = p.exchange_id " if query.models else ""
+    joined = "LEFT JOIN exchange e ON e.id = p.exchange_id " if query.models else ""
+    joined += _FILES if query.titles or query.projects else ""
     statement = (
-        f"SELECT p.id FROM passage p {join} conversation c ON c.id = p.conversation_id "
-        f"{exchanges}WHERE {' AND '.join(conditions)}"
+        "SELECT p.id FROM passage p LEFT JOIN conversation c ON c.id = p.conversation_id "
+        f"{joined}WHERE {' AND '.join(conditions)}"
     )
     return statement, values
