@@ -4,11 +4,15 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from os.path import commonprefix
 
 from app.domain.records.documents import Chunk
 
 TARGET_CHARS = 1_000  # some 250 tokens: about what the built-in embedder reads of a text
 MOST_CHARS = 1_500
+_SHORT_CHARS = 200  # a section below it says little by itself
 
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*?)\s*#*\s*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
@@ -66,8 +70,8 @@ def rejoined(text: str) -> str:
 def chunks_of(pages: Sequence[str], *, is_paged: bool, has_headings: bool) -> Iterator[Chunk]:
     """Yield the chunks of a document in order; joined, they are its text.
 
-    Pages end with a blank line. A chunk is on one page and below one heading, where `has_headings`
-    (as in Markdown), and has at most `MOST_CHARS` characters.
+    Pages end with a blank line. A chunk is on one page and, where `has_headings` (as in Markdown),
+    below one heading, unless sections are short, and has at most `MOST_CHARS` characters.
     """
     start = 0
     headings: tuple[str, ...] = ()
@@ -145,18 +149,28 @@ def _heading(line: str, before: str) -> tuple[int, str, int] | None:
 
 
 def _packed(text: str, blocks: Sequence[_Block]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield (start, end, headings) of chunks: blocks below one heading, as many as fit."""
+    """Yield (start, end, headings) of chunks: blocks below one heading, as many as fit.
+
+    Short sections that follow each other are like blocks below the headings that all of them have.
+    """
     start: int | None = None
     path: tuple[str, ...] = ()
-    for block in blocks:
-        if start is not None and (block.headings != path or block.end - start > TARGET_CHARS):
-            yield start, block.start, path
-            start = None
-        if start is None:
-            start, path = block.start, block.headings
-        for end in _divided(text, start, block.end):
-            yield start, end, path
-            start = end
+    is_short = False
+    for headings, section in groupby(blocks, key=attrgetter("headings")):
+        own = list(section)
+        joins = is_short and own[-1].end - own[0].start < _SHORT_CHARS
+        is_short = own[-1].end - own[0].start < _SHORT_CHARS
+        for block in own:
+            others = block is own[0] and not joins
+            if start is not None and (others or block.end - start > TARGET_CHARS):
+                yield start, block.start, path
+                start = None
+            if start is None:
+                start, path = block.start, headings
+            path = tuple(commonprefix([path, headings]))  # noqa: RUF071 - of tuples, item by item
+            for end in _divided(text, start, block.end):
+                yield start, end, path
+                start = end
     if start is not None and blocks and start < blocks[-1].end:
         yield start, blocks[-1].end, path
 

@@ -46,16 +46,31 @@ def test_chunks_are_the_text_and_none_is_too_long(pages: list[str]) -> None:
 
 
 def test_a_chunk_is_below_one_path_of_headings() -> None:
+    more = "They are described below. " * 12
     text = (
-        "Before.\n\n# Birds\n\nSome fly.\n\n## Herons ##\n\nThey wade.\n\n```\n# no heading\n```\n\n"
-        "Fish\n====\n\nThey swim.\n"
+        f"Before. {more}\n\n# Birds\n\nSome fly. {more}\n\n## Herons ##\n\nThey wade. {more}\n\n"
+        f"```\n# no heading\n```\n\nFish\n====\n\nThey swim. {more}\n"
     )
     chunks = list(chunks_of([text], is_paged=False, has_headings=True))
     assert [each.heading for each in chunks] == ["", "Birds", "Birds › Herons", "Fish"]
     assert "# no heading" in chunks[2].text
     assert chunks[3].text.startswith("Fish\n====")
     plain = list(chunks_of([text], is_paged=False, has_headings=False))
-    assert [each.heading for each in plain] == [""]
+    assert {each.heading for each in plain} == {""}
+
+
+def test_short_sections_share_a_chunk_below_the_headings_of_all() -> None:
+    entries = "".join(f"## Term {n}\n\nIt means {n}.\n\n" for n in range(1_000))
+    long = "A long section. " * 40
+    text = f"# Terms\n\n{entries}# Uses\n\n{long}\n\n## One\n\nShort.\n\n### A\n\nb\n"
+    chunks = list(chunks_of([text], is_paged=False, has_headings=True))
+    headings = [each.heading for each in chunks]
+    assert headings == ["Terms"] * (len(chunks) - 2) + [
+        "Uses",
+        "Uses \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} One",
+    ]
+    assert len(chunks) < 40
+    assert "".join(each.text for each in chunks) == text
 
 
 def test_a_chunk_is_on_one_page_and_ends_with_a_sentence() -> None:
