@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -25,10 +25,12 @@ from app.mcp.access import Access
 from app.memory.context.text import cited_items
 from app.providers.vendors.recall import RecallModel
 from app.storage.deletion.forget import value_places
+from app.storage.engine.stamps import now
+from app.storage.safety.maintenance import Maintenance, MaintenanceClock
 from app.storage.tables.prompts import Prompts
 from app.system.paths import DataPaths
 from tests.app.test_recall_model import reply_of
-from tests.fakes.canary import files_after_erasing, plain_databases
+from tests.fakes.canary import files_after_erasing, files_with, plain_databases
 from tests.fakes.document_folder import DocumentLibrary
 from tests.fakes.files import pdf
 from tests.fakes.stored import AT, add_conversation, new_conversation
@@ -292,3 +294,24 @@ def test_a_value_in_a_document_is_forgotten_for_good(library: DocumentLibrary) -
     assert library.states()["0.txt"][0] is DocumentState.READ
     assert files_after_erasing(store, KEY) == set()
     assert check(store).problems == ()
+
+
+def test_the_bytes_of_edited_and_deleted_files_go_within_a_day(library: DocumentLibrary) -> None:
+    services, root, late = library.services, library.services.paths.root, [timedelta(0)]
+    words = {"x.txt": "quetzalcoatl", "y.txt": "huitzilopochtli"}
+    for name, word in words.items():
+        (library.folder / name).write_text(f"The secret word is {word}.")
+    library.look()
+    (library.folder / "x.txt").write_text("The secret word is another one.")
+    (library.folder / "y.txt").unlink()
+    library.look()
+    services.index_sync.catch_up(lambda: False)
+    clock = MaintenanceClock(lambda: late[0] / timedelta(seconds=1), lambda: now() + late[0])
+    maintenance = Maintenance(services.store, clock)
+    maintenance.erase_index = services.index_sync.erase
+    for hours in (2, 26):
+        late[0] = timedelta(hours=hours)
+        maintenance.run_due()
+        for word in words.values():
+            assert bool(files_with(root, word)) == (hours < 24), word
+    assert found_titles(library, "another secret word")[0] == "x.txt"

@@ -10,6 +10,7 @@ step; the rows are deleted last.
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -54,6 +55,24 @@ def deletions_owed(store: Store) -> int:
     """Return how many deletions still have bytes in the files. Blocking."""
     (count,) = store.column("SELECT count(*) FROM erasure")
     return int(count)
+
+
+def owe_superseded(store: Store, before: datetime) -> None:
+    """Have the bytes removed that edited and deleted documents left, if they were there `before`. Blocking.
+
+    No backup is cleaned of them: their text is in these as long as they are kept.
+    """
+    if store.column(
+        "SELECT 1 FROM meta WHERE key = 'superseded_at' AND value < ?", [str(to_db(before))]
+    ):
+        store.write_derived(_owe_superseded).result()
+
+
+def _owe_superseded(connection: Connection) -> None:
+    connection.execute("INSERT OR IGNORE INTO erasure SELECT position, '' FROM state")
+    for each in ("forgotten_at", "unindexed_at"):
+        connection.execute("INSERT OR REPLACE INTO meta SELECT ?, position FROM state", [each])
+    connection.execute("DELETE FROM meta WHERE key = 'superseded_at'")
 
 
 def erase_bytes(store: Store, is_cancelled: Callable[[], bool] = lambda: False) -> bool:
@@ -221,6 +240,7 @@ def _replace_database(store: Store, pending: int) -> None:
 
 def _record_erased(connection: Connection, pending: int) -> None:
     connection.execute("DELETE FROM erasure WHERE position <= ?", [pending])
+    connection.execute("DELETE FROM meta WHERE key = 'superseded_at'")
 
 
 def _release_texts(store: Store) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from app.domain.change_set import ChangeSet
 from app.domain.errors import Cancelled, DatabaseDamaged, KnownError, StorageError
-from app.storage.deletion.erasure import deletions_owed, erase_bytes
+from app.storage.deletion.erasure import deletions_owed, erase_bytes, owe_superseded
 from app.storage.deletion.forget import is_trash_due, purge_trash
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.errors import directory_is_gone
@@ -40,6 +40,7 @@ ERASE_WITHIN_S = 3600.0
 
 STOP_WITHIN_S = 3.0
 TRASH_KEPT_FOR = timedelta(days=30)
+SUPERSEDED_KEPT_FOR = timedelta(days=7)  # in a large library, whose files take minutes to rewrite
 _DAY = timedelta(days=1)
 _RECORDS_WITHOUT_BACKUP = 1_000
 _QUICK_BYTES = 32 << 20  # of database and backups
@@ -111,7 +112,7 @@ class Maintenance:
             _Task(self._fill_reserve, RESERVE_EVERY_S, at + RESERVE_EVERY_S),
             _Task(store.database.release_memory, REST_EVERY_S, at + REST_EVERY_S),
             _Task(
-                self.erase,
+                self._erase_due,
                 ERASE_EVERY_S,
                 at + ERASE_EVERY_S,
                 quiet_s=ERASE_QUIET_S,
@@ -180,6 +181,7 @@ class Maintenance:
             with suppress(KnownError):  # the log has it, the next command tries again
                 self._empty_trash()
             try_backup(self._store)
+            self._owe_superseded()
         if is_due or (deletions_owed(self._store) and self.erases_quickly):
             with suppress(KnownError):
                 erase_bytes(self._store)
@@ -247,6 +249,15 @@ class Maintenance:
             raise error
 
     # -- the tasks
+
+    def _erase_due(self) -> None:
+        self._owe_superseded()
+        self.erase()
+
+    def _owe_superseded(self) -> None:
+        """Have removed what documents left behind: after a day if that takes a second."""
+        kept_for = _DAY if self.erases_quickly else SUPERSEDED_KEPT_FOR
+        owe_superseded(self._store, self._clock.now() - kept_for)
 
     def _write_checkpoint(self) -> None:
         if not self._store.checkpoint().result():

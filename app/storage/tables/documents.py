@@ -37,6 +37,7 @@ from app.storage.deletion.deletion_set import DeletionSet, TextFingerprints
 from app.storage.deletion.redaction import redact_messages
 from app.storage.engine.aggregate import Aggregate, Rule, columns_of, reader, reference, row_of
 from app.storage.engine.connection import REPLACE, Connection, Row
+from app.storage.engine.stamps import now, to_db
 from app.storage.engine.store import Store, StoreReader
 from app.storage.tables.passages.rows import remove_passages
 from app.storage.work.queue import Tally, WorkQuery
@@ -183,6 +184,7 @@ class Documents:
         rows = [row_of(each, columns, kind=self._kind) for each in documents]
 
         def write(connection: Connection) -> None:
+            self._note_superseded(connection, removed)
             _delete(connection, list(removed))
             connection.insert_rows("document", columns, rows, REPLACE)
 
@@ -226,6 +228,7 @@ class Documents:
             gone = [each for each in known if each not in rows]
             own = [each for key in gone for each, _ in passages.get(key, ())]
             connection.execute(_KEEP_PLACES, [own])
+            self._note_superseded(connection, gone)
             connection.delete_in("document_chunk", "id", gone)
             # The user may have removed one meanwhile.
             there = connection.column_in("document", "id", ids)
@@ -254,6 +257,12 @@ class Documents:
         )
         if made or replaced:
             self._store.save(PassagesPut(tuple(made), replaced))
+
+    def _note_superseded(self, connection: Connection, deleted: Sequence[int]) -> None:
+        """Note that text of files was deleted, whose bytes are still in the database."""
+        if deleted and self._kind is PassageKind.DOCUMENT:
+            row = ["superseded_at", str(to_db(now()))]
+            connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", row)
 
     # -- reading
 
