@@ -37,6 +37,7 @@ _WEEKEND = re.compile(r"\b(weekends?|wochenenden?)\b")
 _MONTH_END = re.compile(r"\b(last day|letzten tag|end of (?:the|each|every) month|monatsende)\b")
 _GERMAN_DATES = re.compile(r"\bam\s+((?:\d{1,2}\.(?!\d)(?:\s*(?:,|und)\s*)?)+)")
 _ENGLISH_DATE = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b")
+_FIRST_DATE = re.compile(r"\b(first|ersten)\b")
 _MONTHLY = re.compile(r"\b(monthly|monatlich)\b")
 _EVERY = re.compile(
     r"\b(?:every|each|alle|jede)\s+(?:(\d{1,2})\s*)?(minutes?|mins?|minuten?|hours?|stunden?)\b"
@@ -204,6 +205,7 @@ class _Phrase:
     def _dates(self) -> list[str]:
         dates = ["L"] if self._take(_MONTH_END) else []
         numbers = [int(number) for (number,) in self._take(_ENGLISH_DATE)]
+        numbers += [1] * len(self._take(_FIRST_DATE))
         for (part,) in self._take(_GERMAN_DATES):
             numbers += map(int, re.findall(r"\d+", part))
         for number in numbers:

@@ -20,6 +20,8 @@ PHRASES = {
     "Every day at 18:30.": "30 18 * * *",
     "daily": "0 9 * * *",
     "on the 1st at 8": "0 8 1 * *",
+    "on the first of every month at 8am": "0 8 1 * *",
+    "am Ersten um 8": "0 8 1 * *",
     "on the 1st and 15th of each month at 8:15": "15 8 1,15 * *",
     "monthly at 7am": "0 7 1 * *",
     "every Monday and Thursday at 6pm": "0 18 * * 1,4",
