@@ -127,14 +127,14 @@ def search_or_rebuild(
     cancelled: Callable[[], bool] = lambda: False,
     boundary: Boundary | None = None,
 ) -> SearchResponse:
-    """Search inside a boundary, after rebuilding the index if it is damaged. Blocking.
+    """Search inside a boundary; an index found damaged begins to be rebuilt first. Blocking.
 
     Raises InvalidInput, IndexUnavailable.
     """
     try:
         return search.search(query, limit=limit, kinds=kinds, boundary=boundary)
     except IndexUnavailable:
-        sync.catch_up(cancelled)
+        sync.catch_up_a_little(cancelled)
         return search.search(query, limit=limit, kinds=kinds, boundary=boundary)
 
 

@@ -8,6 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 
 from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
@@ -27,6 +28,7 @@ _RECENT_S = 5.0
 _AFTER_FAILURE_S = 600.0  # without a process
 _MANY = 50  # passages at once, as in an import
 _MAX_WAIT_S = 1.0
+_FEW_BATCHES = 2  # some 0.7 s of processor time
 
 
 class TextIndexSync(Follower):
@@ -55,18 +57,20 @@ class TextIndexSync(Follower):
             self._index.close()
 
     def catch_up_a_little(self, is_cancelled: IsCancelled = lambda: False) -> None:
-        """Catch up before a search; if another thread is at it, wait at most a second.
+        """Catch up by some 1,000 passages at most; if another thread is at it, wait a second for it.
 
-        Search then uses what is there, and `covered_share` says how much. Never raises.
+        Search then uses what is there, and `covered_share` says how much: an index that is built anew is
+        left to the thread, and to commands that take long anyway. Never raises.
         """
         if not self._busy.acquire(timeout=_MAX_WAIT_S):
             return
         try:
-            self._catch_up(is_cancelled)
+            self._catch_up(is_cancelled, _FEW_BATCHES)
         except KnownError as error:
             _log.warning("the text index waits: %s", error)
         finally:
             self._busy.release()
+            self.wake()
 
     def catch_up_soon(self, is_cancelled: IsCancelled = lambda: False) -> None:
         """Catch up in the background if the thread runs, else now, as `catch_up`."""
@@ -111,7 +115,7 @@ class TextIndexSync(Follower):
             held = 0
         return held / total if total else 1.0
 
-    def _catch_up(self, is_cancelled: IsCancelled) -> None:
+    def _catch_up(self, is_cancelled: IsCancelled, most_batches: float = math.inf) -> None:
         reason: str | None = self._index.needs_rebuild
         if reason is None and not self._is_counted:
             least, most = self._passages.count_at(self._index.position)
@@ -120,19 +124,19 @@ class TextIndexSync(Follower):
         if reason is not None:
             self._start_over(reason)
         self._is_counted = True
-        self._follow(is_cancelled)
+        self._follow(is_cancelled, most_batches)
 
     def _start_over(self, reason: str) -> None:
         _log.info("the text index is rebuilt: %s", reason)
         self._index.start_over(self._passages.forgetting()[1])
         self.covered_share = self._share()
 
-    def _follow(self, is_cancelled: IsCancelled) -> None:
-        """Index what came after the index's position, until the end or a stop."""
+    def _follow(self, is_cancelled: IsCancelled, most_batches: float = math.inf) -> None:
+        """Index what came after the index's position, until the end, a stop or the last batch."""
         committed_at = time.monotonic()
         done, written = self._index.position, 0
-        while True:
-            is_last = self._stopping.is_set() or is_cancelled()
+        for batches in count():
+            is_last = batches >= most_batches or self._stopping.is_set() or is_cancelled()
             is_whole = False
             if not is_last:
                 work = self._passages.work_since(done, _BATCH)
@@ -144,7 +148,7 @@ class TextIndexSync(Follower):
                 written += len(work.added) + len(work.removed)
                 done, is_last = work.position, work.is_last
                 is_whole = is_last
-            wanted = self._is_worth_a_process()
+            wanted = most_batches == math.inf and self._is_worth_a_process()
             every_s = _COMMIT_BY_PROCESS_EVERY_S if wanted else _COMMIT_EVERY_S
             is_other = wanted is not self._index.has_process
             is_due = is_last or is_other or time.monotonic() - committed_at > every_s

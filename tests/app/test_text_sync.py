@@ -363,6 +363,23 @@ def test_catching_up_before_a_search_never_raises(store: Store, sync_of: SyncOf)
     assert index.finds("one") == 1
 
 
+def test_catching_up_before_a_search_indexes_a_few_batches_and_the_rest_is_reported(
+    store: Store, sync_of: SyncOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_sync, "_BATCH", 2)
+    monkeypatch.setattr(text_sync, "_BUSY_S", 0.0)
+    monkeypatch.setattr(text_sync, "_MANY", 1)
+    for number in range(10):
+        add_conversation(store, f"word{number}")
+    sync, index = sync_of(store)
+    sync.catch_up_a_little()
+    assert (index.passage_count, sync.covered_share, index.has_process) == (4, 0.4, False)
+    sync.catch_up_a_little()
+    assert (index.passage_count, sync.covered_share) == (8, 0.8)
+    sync.catch_up_a_little()
+    assert (index.passage_count, sync.covered_share, index.put_count) == (10, 1.0, 10)
+
+
 def test_stopping_keeps_finished_batches(store: Store, sync_of: SyncOf) -> None:
     first, index = sync_of(store)
     stopper: list[threading.Thread] = []

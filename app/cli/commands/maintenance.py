@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from app.bootstrap import locked
 from app.cli.terminal import Terminal
 from app.domain.errors import IndexUnavailable, NotFound
+from app.domain.translation import format_percent
 from app.domain.workers import WorkerName
 from app.index.text_sync import TextIndexSync
 from app.storage.safety.backup import Backup, copy_backup
@@ -36,6 +37,16 @@ def catch_up_index(sync: TextIndexSync, terminal: Terminal) -> None:
     finally:
         timer.cancel()
         timer.join()
+
+
+def catch_up_a_little(sync: TextIndexSync, terminal: Terminal) -> None:
+    """Index a little of what is not indexed yet, and say how much search finds of all."""
+    sync.catch_up_a_little(terminal.cancelled)
+    if (share := sync.covered_share) < 1:
+        terminal.err(
+            f"{format_percent(share)} of your history can be searched so far; the window and 'commonplace work' "
+            "index the rest."
+        )
 
 
 def check_(

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from app.chat.projects import Projects
 from app.cli.arguments import wrong_arguments
-from app.cli.commands.maintenance import catch_up_index
+from app.cli.commands.maintenance import catch_up_a_little
 from app.cli.terminal import Terminal
 from app.domain.errors import AlreadyOpen
 from app.domain.translation import local_moment
@@ -102,7 +102,7 @@ def brief(
     """Print what memory holds on a question."""
     project = None if given.project is None else projects.named(given.project).uid
     question = terminal.read_input() if given.question == "-" else given.question
-    catch_up_index(sync, terminal)
+    catch_up_a_little(sync, terminal)
     text = briefs.write(question.strip(), given.tokens, project)
     if terminal.as_json:
         terminal.document({"question": question.strip(), "max_tokens": given.tokens, "text": text})

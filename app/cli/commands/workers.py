@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from app.cli.commands.maintenance import catch_up_index
+from app.cli.commands.maintenance import catch_up_a_little, catch_up_index
 from app.cli.terminal import Terminal, members
 from app.domain.translation import format_at_most, month_start
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
@@ -34,6 +34,7 @@ def work(board: WorkerBoard, sync: TextIndexSync, given: Namespace, terminal: Te
     names = [WorkerName(name) for name in given.only] if given.only else None
     watch = _Watch(board.statuses())
     end_watch = board.subscribe(watch.take)
+    sync.start()  # else all workers come before it
     try:
         while True:
             board.run_until_idle(names, is_cancelled=terminal.cancelled)
@@ -86,7 +87,7 @@ def status(
     terminal: Terminal,
 ) -> None:
     """Print what the dashboard shows, and which embedder would suit the library better."""
-    sync.catch_up_a_little(terminal.cancelled)
+    catch_up_a_little(sync, terminal)
     overview = overviews.read()
     embedded = overview.embedded
     statuses = board.refresh()
