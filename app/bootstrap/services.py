@@ -74,7 +74,7 @@ from app.providers.wire.streaming import RetryPolicy
 from app.storage.deletion.forget import forget, forget_messages, forget_turn, forget_value
 from app.storage.engine.errors import from_os_error
 from app.storage.safety.attachments import AttachmentFiles
-from app.storage.safety.backup import Backup, make_backup
+from app.storage.safety.backup import Backup, complete_backup
 from app.storage.safety.maintenance import Maintenance
 from app.storage.safety.recovery import open_store
 from app.storage.tables.conversations import Conversations
@@ -135,8 +135,8 @@ class Services:
         self.mcp_http.start()
 
     def back_up(self) -> Backup:
-        """Make a verified backup now. Blocking; raises StorageError."""
-        return make_backup(self.store)
+        """Return a verified backup of everything, made now if anything was written. Blocking; raises StorageError."""
+        return complete_backup(self.store)
 
     def check(
         self,

@@ -224,7 +224,11 @@ def test_a_long_wait_for_the_index_is_told(idle: Console, monkeypatch: pytest.Mo
 
 
 def test_backups(cli: Console, tmp_path: Path) -> None:
-    assert Path(cli.done("backup").out.strip()).parent == cli.data_dir / "backups"
+    made = Path(cli.done("backup").out.strip())
+    assert (made.parent, cli.done("backup").out.strip()) == (cli.data_dir / "backups", str(made))
+    with made.open("r+b") as file:
+        file.truncate(made.stat().st_size // 2)
+    assert cli.done("backup").out.strip() != str(made), "one that cannot be read is no backup"
     copied = cli.json("backup", tmp_path / "mine.duckdb")
     assert copied["backup"] == str(tmp_path / "mine.duckdb")
     assert (tmp_path / "mine.duckdb").stat().st_size > 0

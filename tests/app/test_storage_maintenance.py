@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import Mock
 
+import duckdb
 import pytest
 
-from app.domain.changes import ConversationEdited
+from app.domain.changes import ConversationEdited, ReplyGrew
 from app.domain.deletions import ConversationForgotten
-from app.domain.errors import DiskFull, KnownError, StorageError
+from app.domain.errors import DatabaseDamaged, DiskFull, KnownError
 from app.storage.deletion.erasure import deletions_owed
 from app.storage.engine.store import Store
 from app.storage.safety import backup as backup_module
@@ -30,7 +31,7 @@ from app.storage.safety.maintenance import (
     MaintenanceClock,
 )
 from tests.fakes.small_disk import no_file_beyond
-from tests.fakes.stored import add_conversation, opened, titles
+from tests.fakes.stored import AT, add_conversation, add_running, opened, titles
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 WAIT_S = 60.0
@@ -277,21 +278,40 @@ def test_every_table_is_read_once_a_day(
 
 
 # -- what goes wrong
-def test_damage_is_reported_and_checked_at_the_next_start(
+def test_damage_is_reported_once_then_nothing_is_written_and_the_next_start_reads_everything(
     store: Store, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fail = Mock(side_effect=StorageError("a checksum does not match"))
+    fail = Mock(side_effect=duckdb.Error("Corrupt database file: a checksum does not match"))
     reported: list[KnownError] = []
     maintenance = Maintenance(store, time_.clock())
     maintenance.notify = reported.append
+    running = add_running(store, "What?").exchanges[0].id
     with monkeypatch.context() as broken:
         broken.setattr(maintenance_module, "read_all_tables", fail)
         time_.pass_s(25 * 3600)
         maintenance.run_due()
     assert [each.kind for each in reported] == ["database_damaged"]
+    kept = _sizes(store)
+    for write in (lambda: add_conversation(store, "Lost?"), lambda: make_backup(store)):
+        with pytest.raises(DatabaseDamaged):
+            write()
+    store.is_dirty = True
+    assert not store.checkpoint().result()
+    grew = ReplyGrew(running, store.ids.message(), "text", "Because", AT, "openai:m")
+    store.journal_only(grew).result()
+    time_.pass_s(25 * 3600)
+    maintenance.run_due()
+    assert len(reported) == 1
+    assert _sizes(store) == kept
     store.close()
     assert not store.paths.closed.exists(), "so the next start reads everything"
     settle(Maintenance(store, time_.clock()), time_)  # a closed store is no crash
+
+
+def _sizes(store: Store) -> dict[str, int]:
+    paths = store.paths
+    files = [paths.database, paths.wal, *paths.backups.iterdir()]
+    return {each.name: each.stat().st_size for each in files if each.exists()}
 
 
 def test_a_full_disk_is_reported_once_until_there_is_space(

@@ -162,6 +162,9 @@ class FakeBridge(Bridge):
     def run_long(self, call: Callable[[], object], on_error: OnError) -> None:
         self.save(call, on_error=on_error)
 
+    def on_gui(self, call: Callable[[], object]) -> Callable[[], None]:
+        return lambda: call() and None
+
     def host_worker(self, loop: Callable[[], None]) -> None:
         self.hosted.append(loop)
 

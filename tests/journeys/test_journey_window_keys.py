@@ -61,7 +61,7 @@ async def test_every_action_opens_its_dialog(user: User) -> None:
     async for name, dialog in dialogs(user, {each: user.action(each).trigger for each in OPENED}):
         assert isinstance(dialog, OPENED[name]), name
     user.action("backup").trigger()
-    await user.sees("was made and verified")
+    await user.sees("has everything and was verified")
     user.action("slash_commands").trigger()
     await user.until(lambda: "`/search" in user.presenters.command_panel.markdown)
     user.action("copy_link").trigger()

@@ -383,15 +383,22 @@ def test_backup_check_and_repair_report_what_they_did(
     report = CheckReport({"a": 2, "b": 1}, ("One is wrong.",), repairable=1)
     repairs: list[bool] = []
 
-    def check(*, repair: bool = False, is_cancelled: Callable[[], bool]) -> CheckReport:
+    def check(
+        *,
+        repair: bool = False,
+        is_cancelled: Callable[[], bool],
+        progress: Callable[[int, int], object],
+    ) -> CheckReport:
         assert not is_cancelled()
+        progress(1, 2)
+        assert "50%" in parts.banner.messages[-1]
         assert parts.banner.act is not None
         parts.banner.act()
         assert is_cancelled()
         repairs.append(repair)
         return CheckReport({"a": 3}, (), ("One was wrong.",)) if repair else report
 
-    backup = Recorder(make=SimpleNamespace(path=Path("kept.zip")))
+    backup = Recorder(make=SimpleNamespace(made_at=datetime(2026, 5, 4, tzinfo=UTC)))
     row = ConnectionRow(
         "tool_server", "Tool server: x", "x --y", "Now", "Words", ConnectionState.ON, True
     )
@@ -400,7 +407,7 @@ def test_backup_check_and_repair_report_what_they_did(
         connections=lambda: (row,), backups=list, restore=print,
     )  # fmt: skip
     presenter.back_up()
-    assert "kept.zip" in parts.banner.messages[0]
+    assert "4 May 2026" in parts.banner.messages[0]
     presenter.check()
     box = parts.dialog(QMessageBox)
     assert (box.detailedText(), "3." in box.informativeText()) == ("One is wrong.", True)

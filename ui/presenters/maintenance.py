@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 
 from app.check import CheckReport
-from app.domain.translation import format_moment, format_number, tr, trn
+from app.domain.translation import format_moment, format_number, format_percent, tr, trn
 from app.privacy import ConnectionRow
 from app.storage.safety.backup import Backup
 from app.system.licenses import program_version, third_party_parts
@@ -30,10 +31,11 @@ class MaintenancePresenter(Presenter):
     _restore: Callable[[Path], object]
 
     def back_up(self) -> None:
-        """Make a verified backup."""
+        """Make a verified backup, unless the newest has everything."""
 
         def show(backup: Backup) -> None:
-            text = tr("The backup {name} was made and verified.").format(name=backup.path.name)
+            text = tr("The backup of {moment} has everything and was verified.")
+            text = text.format(moment=format_moment(backup.made_at))
             self._messages.show_message(text, brief=True)
 
         self._bridge.load("backup", self._back_up, show)
@@ -61,17 +63,34 @@ class MaintenancePresenter(Presenter):
     def check(self, *, repair: bool = False) -> None:
         """Check the library and show the report, which offers to repair it."""
         cancelled = threading.Event()
+        shown = 0
+        is_done = False
 
         def show(report: CheckReport) -> None:
+            nonlocal is_done
+            is_done = True
             self._messages.dismiss()
             self._show_report(report, offers_repair=bool(report.problems) and not repair)
 
-        self._messages.show_message(
-            tr("The library is being checked."), tr("Cancel"), cancelled.set, brief=False
+        def show_progress(share: float) -> None:
+            text = tr("The library is being checked: {percent}").format(
+                percent=format_percent(share)
+            )
+            self._messages.show_message(text, tr("Cancel"), cancelled.set, brief=False)
+
+        shown = 0
+
+        def progress(done: int, total: int) -> None:
+            nonlocal shown
+            if (tenth := done * 10 // total) > shown:
+                shown = tenth
+                self._bridge.on_gui(partial(show_progress, tenth / 10))()
+
+        show_progress(0.0)
+        check = partial(
+            self._check, repair=repair, is_cancelled=cancelled.is_set, progress=progress
         )
-        self._bridge.load(
-            "check", lambda: self._check(repair=repair, is_cancelled=cancelled.is_set), show
-        )
+        self._bridge.load("check", check, show)
 
     def open_folder(self) -> None:
         """Show the data folder in the file manager."""

@@ -76,7 +76,7 @@ def check_(
 
 
 def backup(back_up: Callable[[], Backup], given: Namespace, terminal: Terminal) -> int:
-    """Make a verified backup, and copy it to OUT."""
+    """Make a verified backup unless the newest has everything, and copy it to OUT."""
     made = back_up()
     where, missing = made.path, 0
     if given.out is not None:

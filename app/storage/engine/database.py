@@ -15,7 +15,7 @@ import duckdb
 
 from app.domain.errors import Cancelled, DatabaseDamaged, StorageError
 from app.storage.engine.connection import Connection, Row, Values
-from app.storage.engine.errors import OURS, from_duckdb_error, needs_reopening
+from app.storage.engine.errors import OURS, database_is_damaged, from_duckdb_error, needs_reopening
 from app.storage.engine.gate import Gate
 
 T = TypeVar("T")
@@ -40,7 +40,9 @@ class Database:
     """One open DuckDB file.
 
     Attributes:
-        is_damaged: Whether a part of it could not be read; the next start repairs it.
+        is_damaged: Whether a part of it could not be read: it is not written any more, and the next start
+            repairs it.
+        on_damaged: Called once, by the thread that met the damage.
 
     `read` may be called from any thread but those named with `forbid_this_thread` (the GUI's).
     """
@@ -53,6 +55,7 @@ class Database:
         self._generation = 0
         self._closed = False
         self.is_damaged = False
+        self.on_damaged: Callable[[DatabaseDamaged], object] = lambda _: None
         self._local = threading.local()
         # By thread, so that one thread can cancel the query of another.
         self._cursors: weakref.WeakValueDictionary[int, Connection] = weakref.WeakValueDictionary()
@@ -95,11 +98,18 @@ class Database:
         `work` runs again when the instance became invalid or memory was too small. Raises DiskFull,
         ReadOnlyStorage or StorageError, after rolling back.
         """
+        self.refuse_damaged()
         return self._with_reopening(2, self._transaction, work)
+
+    def refuse_damaged(self) -> None:
+        """Raise DatabaseDamaged if a part could not be read: writing might spread the damage."""
+        if self.is_damaged:
+            raise database_is_damaged()
 
     def checkpoint(self) -> bool:
         """Write the write-ahead log into the file; return False when it must be tried again later."""
         try:
+            self.refuse_damaged()
             self._with_reopening(1, lambda: self._connection.execute("CHECKPOINT"))
         except StorageError:
             return False
@@ -111,6 +121,7 @@ class Database:
 
         It may use more memory than other queries, and more again the next time if that was too little.
         """
+        self.refuse_damaged()
         with self._gate.passing():
             try:
                 cursor = self._connection.cursor()
@@ -125,6 +136,7 @@ class Database:
                 cause = error.__cause__
                 if isinstance(cause, duckdb.OutOfMemoryException) or needs_reopening(cause):
                     self._grow(had_mb)
+                self._marked(error)
                 raise
             finally:
                 cursor.close()
@@ -251,7 +263,9 @@ class Database:
         return outcome
 
     def _marked(self, error: StorageError) -> StorageError:
-        self.is_damaged = self.is_damaged or isinstance(error, DatabaseDamaged)
+        if isinstance(error, DatabaseDamaged) and not self.is_damaged:
+            self.is_damaged = True
+            self.on_damaged(error)
         return error
 
     def _reopen(self, seen_generation: int) -> None:

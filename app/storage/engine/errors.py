@@ -16,6 +16,7 @@ OURS = (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError, duckdb
 # A wrong checksum is raised as the bare Error in 2.0.0.
 _DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException)
 _DAMAGE_SIGNS = ("orrupt", "checksum")
+_MACHINE_SIGN = "Too many open files"
 _COMMIT_FAILED_SIGN = "Failed to commit"
 
 
@@ -45,12 +46,18 @@ def from_duckdb_error(error: duckdb.Error) -> StorageError:
     if any(sign in message for sign in _NOT_WRITABLE_SIGNS):
         return _read_only("The database")
     is_named = any(sign in message for sign in _DAMAGE_SIGNS)
-    if is_named or type(error) is duckdb.Error or isinstance(error, _DAMAGE):
-        return DatabaseDamaged(
-            f"The database is damaged: {message.splitlines()[0]}",
-            "Start the program again to repair it.",
-        )
+    is_io = isinstance(error, _DAMAGE) and _MACHINE_SIGN not in message
+    if is_named or type(error) is duckdb.Error or is_io:
+        return database_is_damaged(message.splitlines()[0])
     return StorageError(f"The database failed: {message.splitlines()[0]}", "Restart the program.")
+
+
+def database_is_damaged(why: str = "") -> DatabaseDamaged:
+    """Return the error of a database of which a part cannot be read."""
+    return DatabaseDamaged(
+        f"The database is damaged: {why}" if why else "The database is damaged",
+        "Nothing is saved until Commonplace is started again, to repair it.",
+    )
 
 
 def needs_reopening(error: BaseException | None) -> bool:

@@ -77,7 +77,6 @@ class Store(Queries):
         throttle: Called before each part of long work, on the writer thread and on the committing
             one; it may wait.
         is_dirty: Whether the write-ahead log is not empty, so that a checkpoint has work.
-        is_suspect: Whether the next start is to read everything, as after an unclean end.
         is_disk_full: Whether background work is refused, to leave the rest of the disk to the user.
     """
 
@@ -93,7 +92,6 @@ class Store(Queries):
     backup_lock: "threading.Lock" = field(default_factory=threading.Lock)
     throttle: Callable[[], None] = lambda: None
     is_dirty: bool = False
-    is_suspect: bool = False
     is_disk_full: bool = False
     _queue: "queue.SimpleQueue[_Write | None]" = field(default_factory=queue.SimpleQueue)
     _listeners: list[ChangeListener] = field(default_factory=list)
@@ -206,7 +204,7 @@ class Store(Queries):
             self.journal.close_segment()
             self.database.close()
         try:
-            if not (self.is_suspect or self.database.is_damaged):
+            if not self.database.is_damaged:
                 self.paths.mark_closed()
             fsync_folder(self.paths.root)
         except OSError as error:
@@ -295,6 +293,8 @@ class Store(Queries):
 
     def _write_batch(self, batch: list[_Write]) -> list[ChangeSet]:
         """Journal and apply a batch; return what each of its applied writes changed."""
+        if any(write.applies for write in batch):
+            self.database.refuse_damaged()  # the journal still takes what arrives of a reply
         deletions: list[DeletionSet] = []
         payloads: list[tuple[str, ...]] = []
         for write in batch:

@@ -88,6 +88,19 @@ def make_backup(store: Store) -> Backup:
     return made
 
 
+def complete_backup(store: Store) -> Backup:
+    """Return a verified backup of everything: the newest, read again, if nothing was written since. Blocking.
+
+    What is derived may be missing there, such as vectors. Otherwise like `make_backup`.
+    """
+    newest = newest_backup(store)
+    if newest is not None and newest.position == store.read(read_state).position:
+        with suppress(StorageError):
+            image.verify(newest.path)
+            return newest
+    return make_backup(store)
+
+
 def try_backup(store: Store) -> Backup | None:
     """Make a backup if possible; a failure is logged, so that other work can continue."""
     try:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from app.domain.change_set import ChangeSet
-from app.domain.errors import Cancelled, DatabaseDamaged, KnownError, StorageError
+from app.domain.errors import Cancelled, KnownError, StorageError
 from app.storage.deletion.erasure import deletions_owed, erase_bytes, owe_superseded
 from app.storage.deletion.forget import is_trash_due, purge_trash
 from app.storage.engine.aggregate import read_state
@@ -91,6 +91,7 @@ class Maintenance:
         self.inform: Callable[[str], object] = _log.info
         self.erase_index: Callable[[Callable[[], bool]], object] = lambda _: None
         self.repair_migrated: Callable[[Callable[[], bool]], object] = lambda _: None
+        store.database.on_damaged = lambda error: self.notify(error)  # noqa: PLW0108 - it is set later
         self._condition = threading.Condition()
         self._stopping = False
         self._is_short = self._is_away = False
@@ -210,6 +211,7 @@ class Maintenance:
         task.due_at = _NEVER
         try:
             self._check_place()
+            self._store.database.refuse_damaged()
             task.work()
             task.problem = ""
         except Cancelled:
@@ -308,14 +310,7 @@ class Maintenance:
         read_at = stamp.stat().st_mtime if stamp.exists() else 0.0
         if abs(self._clock.now().timestamp() - read_at) < _FULL_READ_EVERY_S:
             return
-        try:
-            self._store.read(read_all_tables)
-        except StorageError:
-            self._store.is_suspect = True
-            self.notify(
-                DatabaseDamaged("The database is damaged", "Start the program again to repair it.")
-            )
-            return
+        self._store.read(read_all_tables)
         stamp.touch(0o600)
 
 
