@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import duckdb
 import pytest
 
-from app.domain.changes import ConversationEdited, ReplyGrew
+from app.domain.changes import ConversationEdited, DraftPut, ReplyGrew
 from app.domain.deletions import ConversationForgotten
 from app.domain.errors import DatabaseDamaged, DiskFull, KnownError
 from app.storage.deletion.erasure import deletions_owed
@@ -299,6 +299,7 @@ def test_damage_is_reported_once_then_nothing_is_written_and_the_next_start_read
     assert not store.checkpoint().result()
     grew = ReplyGrew(running, store.ids.message(), "text", "Because", AT, "openai:m")
     store.journal_only(grew).result()
+    store.save(DraftPut(None, "unsent", AT))
     time_.pass_s(25 * 3600)
     maintenance.run_due()
     assert len(reported) == 1
@@ -306,6 +307,9 @@ def test_damage_is_reported_once_then_nothing_is_written_and_the_next_start_read
     store.close()
     assert not store.paths.closed.exists(), "so the next start reads everything"
     settle(Maintenance(store, time_.clock()), time_)  # a closed store is no crash
+    with opened(store.paths.root) as again:
+        assert (again.column("SELECT text FROM draft"), titles(again)) == (["unsent"], {"A talk"})
+        assert "Because" in again.column("SELECT text FROM message")
 
 
 def _sizes(store: Store) -> dict[str, int]:

@@ -1,12 +1,14 @@
 """Error translation: errors of the operating system and of DuckDB become `StorageError`s."""
 
 import errno
+import logging
 from pathlib import Path
 
 import duckdb
 
 from app.domain.errors import DatabaseDamaged, DiskFull, ReadOnlyStorage, StorageError
 
+_log = logging.getLogger(__name__)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _NO_ROOM_SIGNS = ("No space left", "disk full", "File too large", "quota")
@@ -48,15 +50,16 @@ def from_duckdb_error(error: duckdb.Error) -> StorageError:
     is_named = any(sign in message for sign in _DAMAGE_SIGNS)
     is_io = isinstance(error, _DAMAGE) and _MACHINE_SIGN not in message
     if is_named or type(error) is duckdb.Error or is_io:
-        return database_is_damaged(message.splitlines()[0])
+        _log.error("a part of the database cannot be read: %s", message.splitlines()[0])
+        return database_is_damaged()
     return StorageError(f"The database failed: {message.splitlines()[0]}", "Restart the program.")
 
 
-def database_is_damaged(why: str = "") -> DatabaseDamaged:
+def database_is_damaged() -> DatabaseDamaged:
     """Return the error of a database of which a part cannot be read."""
     return DatabaseDamaged(
-        f"The database is damaged: {why}" if why else "The database is damaged",
-        "Nothing is saved until Commonplace is started again, to repair it.",
+        "A part of the database cannot be read",
+        "Start Commonplace again to repair it. Until then nothing is saved.",
     )
 
 

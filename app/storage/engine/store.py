@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from app.domain import codec
 from app.domain.change_set import ChangeListener, ChangeSet
-from app.domain.changes import Change, is_background
+from app.domain.changes import Change, DraftPut, is_background
 from app.domain.deletions import Deletion
 from app.domain.errors import DiskFull, StorageError
 from app.storage.engine.aggregate import Batch, read_state
@@ -293,8 +293,8 @@ class Store(Queries):
 
     def _write_batch(self, batch: list[_Write]) -> list[ChangeSet]:
         """Journal and apply a batch; return what each of its applied writes changed."""
-        if any(write.applies for write in batch):
-            self.database.refuse_damaged()  # the journal still takes what arrives of a reply
+        if self.database.is_damaged:
+            self._leave_to_journal(batch)
         deletions: list[DeletionSet] = []
         payloads: list[tuple[str, ...]] = []
         for write in batch:
@@ -332,6 +332,13 @@ class Store(Queries):
         for write in batch:
             self.tombstones.add_values(write.changes)
         return applied[-1].changed()
+
+    def _leave_to_journal(self, batch: list[_Write]) -> None:
+        """Let a damaged database's journal take replies and drafts for the next start; refuse the rest."""
+        for write in batch:
+            write.applies &= not all(isinstance(each, DraftPut) for each in write.changes)
+            if write.applies:
+                self.database.refuse_damaged()
 
     def _is_applied(self, position: int) -> bool:
         try:
