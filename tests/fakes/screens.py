@@ -163,7 +163,10 @@ class FakeBridge(Bridge):
         self.save(call, on_error=on_error)
 
     def on_gui(self, call: Callable[[], object]) -> Callable[[], None]:
-        return lambda: call() and None
+        def run() -> None:
+            call()
+
+        return run
 
     def host_worker(self, loop: Callable[[], None]) -> None:
         self.hosted.append(loop)
