@@ -99,7 +99,7 @@ class Recorder:
         return self.__getattr__("__call__")(*given)
 
 
-class _Pause:
+class Pause:
     """What a task awaits while `FakeBridge.hold` is in force."""
 
     def __await__(self) -> Any:
@@ -117,31 +117,31 @@ class FakeBridge(Bridge):
         super().__init__()
         self.failures: list[BaseException] = []
         self.hosted: list[Callable[[], None]] = []
-        self._held = False
+        self.is_held = False
         self._waiting: dict[str, tuple[Work, OnError | None]] = {}
         self._names = 0
 
     def hold(self) -> None:
         """Make calls wait, as a busy database does."""
-        self._held = True
+        self.is_held = True
 
     def release(self) -> None:
         """Let waiting calls and tasks go on."""
-        self._held = False
+        self.is_held = False
         for name, (work, on_error) in tuple(self._waiting.items()):
             if self._waiting.pop(name, None) is not None:
                 self._step(name, work, on_error)
 
     async def run(self, call: Callable[[], T]) -> T:
-        while self._held:
-            await _Pause()
+        while self.is_held:
+            await Pause()
         return call()
 
     write = run
 
     async def wait(self, future: "Future[T]") -> T:
-        while self._held or not future.done():
-            await _Pause()
+        while self.is_held or not future.done():
+            await Pause()
         return future.result()
 
     def start(self, name: str, work: Work, on_error: OnError | None = None) -> Any:

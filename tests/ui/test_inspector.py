@@ -309,10 +309,14 @@ def test_what_the_built_in_model_quotes_is_listed_and_opened(qtbot: QtBot) -> No
     links = (
         ("Bike, 3 May", "commonplace://7/2"),
         ("a.md · document 4", "commonplace://document/4"),
+        ("Boat, 4 May", "commonplace://8/0"),
+        ("Boat, 4 May", "commonplace://8/3"),
     )
     view = shown_in(replace(inspection(prompt=None, sent=None, runs=()), links=links))
     rows = view.quoted.list
-    assert [rows.item(each).text() for each in range(rows.count())] == ["Bike, 3 May", "a.md"]
+    assert [rows.item(each).text() for each in range(rows.count())] == [
+        "Bike, 3 May", "a.md", "Boat, 4 May, turn 1", "Boat, 4 May, turn 4",
+    ]  # fmt: skip
     with qtbot.waitSignal(view.quoted.chosen) as chosen:
         rows.itemClicked.emit(rows.item(1))
     assert chosen.args == ["commonplace://document/4"]

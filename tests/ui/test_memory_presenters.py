@@ -17,7 +17,7 @@ from app.domain.recall import Verdict
 from app.domain.records.facts import Memory
 from app.domain.results import SearchResponse
 from app.storage.tables.memories import CoreMemoryText, KnownMemory
-from tests.fakes.screens import AT, TALK, Parts, Recorder, fixture_of, press, view_of
+from tests.fakes.screens import AT, TALK, Parts, Pause, Recorder, fixture_of, press, view_of
 from tests.ui.test_inspector import source
 from tests.ui.test_search_views import explained, result
 from ui.presenters.conversation.inspector import ExplainPresenter, InspectorPresenter
@@ -79,6 +79,28 @@ def test_sources_are_shown_under_answers_and_opened(recall: Recall) -> None:
     recall.parts.bridge.changed.emit(ChangeSet(passages=True, memory=True))
     assert transcript.take() == []
     assert recall.statuses[-1] == ("", "", True, True)
+
+
+def test_a_read_that_ends_late_does_not_replace_a_newer_one(recall: Recall) -> None:
+    bridge, running, ended = recall.parts.bridge, source(1), replace(source(1), cited=True)
+    first = True
+
+    async def run(call: Callable[[], Any]) -> Any:
+        nonlocal first
+        is_first, first = first, False
+        found = call()
+        while is_first and bridge.is_held:
+            await Pause()
+        return found
+
+    bridge.run = run  # type: ignore[method-assign, assignment]
+    bridge.hold()
+    for shown in (running, ended):
+        recall.found = {ExchangeId(2): Contribution((shown,))}
+        bridge.changed.emit(ChangeSet(exchanges=frozenset({ExchangeId(2)})))
+    bridge.release()
+    calls = [each for each in recall.parts.transcript.take() if each[0] == "show_sources"]
+    assert [each[2].chips[0].cited for each in calls] == [True]
 
 
 def test_sources_in_files_are_shown_again_when_passages_change(recall: Recall) -> None:

@@ -46,6 +46,15 @@ def typing(qtbot: QtBot, parts: Parts) -> Any:
     return SimpleNamespace(composer=composer, box=composer.box, titles=titles)
 
 
+def test_a_long_title_is_cut_and_not_its_date(typing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.TITLES", ("A title that is longer than the box is wide " * 3,))
+    typing.composer.resize(420, 200)
+    QTest.keyClicks(typing.box, "@a")
+    listed = typing.composer.completer.list
+    date_px = listed.viewport().width() - listed.header().sectionPosition(1)
+    assert date_px >= listed.sizeHintForColumn(1) > 20
+
+
 def test_a_title_is_completed_after_an_at_sign(typing: Any) -> None:
     QTest.keyClicks(typing.box, "What of @te")
     listed = typing.composer.completer.list

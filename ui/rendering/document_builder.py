@@ -41,7 +41,7 @@ PAGE_CHARS = 100_000
 PAGE_ROWS = 500
 PAGE_BLOCKS = 4000
 _WAIT_S = 0.004
-_MOST_WAIT_S = 2.0
+_MOST_WAIT_S = 20.0
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class DocumentBuilder:
     def step(self) -> bool:
         """Render the next closed part, or highlight some code; return whether there was any.
 
-        A part appears with its formulas: while they are typeset a step waits for 4 ms, 2 s in all.
+        A part appears with its formulas: while they are typeset a step waits for 4 ms, 20 s in all.
         """
         self._read_definitions()
         return self._render_closed() or self._highlight()

@@ -50,6 +50,8 @@ class RecallPresenter(Presenter):
 
     def _set_up(self) -> None:
         self._known: dict[ExchangeId, Contribution] = {}
+        self._reads = 0
+        self._read: dict[ExchangeId, int] = {}  # the newest read that is shown
         self._transcript.content_requested.connect(self._on_content_requested)
         self._conversation.content_shown.connect(self._on_content_requested)
         self._transcript.events.source_clicked.connect(self._on_source_clicked)
@@ -96,7 +98,8 @@ class RecallPresenter(Presenter):
 
     async def _show_sources(self, wanted: Sequence[ExchangeId]) -> None:
         """Show sources, and with those of the newest turn the summary that its prompt began with."""
-        path = self._conversation.path
+        self._reads += 1
+        number, path = self._reads, self._conversation.path
         newest = path[-1].id if path else None
 
         def read() -> tuple[Mapping[ExchangeId, Contribution], SentSummary | None]:
@@ -107,11 +110,12 @@ class RecallPresenter(Presenter):
 
         found, summary = await self._bridge.run(read)
         for exchange_id, contribution in found.items():
-            if (turn := self._conversation.turn_of(exchange_id)) is not None:
-                self._known[exchange_id] = contribution
+            is_newest = number > self._read.get(exchange_id, 0)  # reads may end in another order
+            if is_newest and (turn := self._conversation.turn_of(exchange_id)) is not None:
+                self._known[exchange_id], self._read[exchange_id] = contribution, number
                 self._transcript.show_sources(turn, sources_of(contribution))
         self.show_status()
-        if newest is not None and newest in found:
+        if newest is not None and self._read.get(newest) == number:
             self._show_summary_note(newest, summary)
 
     def _show_summary_note(self, newest: ExchangeId, summary: SentSummary | None) -> None:
@@ -147,6 +151,7 @@ class RecallPresenter(Presenter):
     def _on_conversation_opened(self) -> None:
         shown = {each.id for each in self._conversation.path}
         self._known = {each: known for each, known in self._known.items() if each in shown}
+        self._read = {each: number for each, number in self._read.items() if each in shown}
         self.show_status()
 
     def _on_changed(self, changed: ChangeSet) -> None:

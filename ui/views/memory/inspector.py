@@ -1,6 +1,7 @@
 """The inspector: what was recalled for an answer, exactly what was sent, and related past work."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
@@ -8,6 +9,7 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStackedWidget, QVBo
 
 from app.chat.inspector import Inspection
 from app.domain.conversations import ExchangeStatus
+from app.domain.links import parse_commonplace_link
 from app.domain.records.topics import Trail
 from app.domain.text import one_line, translate_lines
 from app.domain.translation import format_day, format_turn, tr
@@ -93,8 +95,7 @@ class InspectorView(ReportsShown, QWidget):
         self._before.setEnabled(at > 0)
         self._after.setEnabled(at + 1 < count)
         self._show_runs(inspection)
-        links = [(_NUMBERED.sub("", label), target) for label, target in inspection.links]
-        self.quoted.show_rows(tr("Quoted in this answer"), links)
+        self.quoted.show_rows(tr("Quoted in this answer"), _link_rows(inspection.links))
         absence = absence_text(inspection)
         note = absence or nothing_text(inspection, is_on=is_on)
         self.recalled.show_sources(inspection.sources, note)
@@ -153,6 +154,20 @@ def nothing_text(inspection: Inspection, *, is_on: bool) -> str:
     if not inspection.conversation.recalls:
         return _OFF_HERE
     return tr("Nothing in your history is relevant to this question.") if is_on else _OFF
+
+
+def _link_rows(links: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the links of an answer as rows; those with the same label name their turns."""
+    rows = [(_NUMBERED.sub("", label), target) for label, target in links]
+    labels = Counter(label for label, _ in rows)
+    return [
+        (f"{label}, {format_turn(link.turn_number)}", target)
+        if labels[label] > 1
+        and (link := parse_commonplace_link(target)) is not None
+        and link.turn_number is not None
+        else (label, target)
+        for label, target in rows
+    ]
 
 
 class RelatedList(QWidget):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 8
 _GAP_PX = 4
+_BETWEEN_PX = 12  # between a name and its help
 _TEXT = Qt.ItemDataRole.UserRole
 
 
@@ -41,7 +42,7 @@ class CompletionList(QTreeWidget):
         self.setProperty("panel", "card")
         self.setStyleSheet("QTreeView::item { border-radius: 0 }")  # a row is one piece
         self.header().setStretchLastSection(True)
-        self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
+        self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)
         self.itemClicked.connect(lambda item: self.chosen.emit(str(item.data(0, _TEXT))))
         self.hide()
 
@@ -72,6 +73,9 @@ class CompletionList(QTreeWidget):
         rows = min(_MOST_ROWS, self.topLevelItemCount())
         height = min(row * rows + 2 * self.frameWidth() + 2, top_left.y())
         self.setGeometry(top_left.x(), top_left.y() - height - _GAP_PX, box.width(), height)
+        first, second = (self.sizeHintForColumn(column) for column in (0, 1))
+        room = self.viewport().width() - min(second, self.viewport().width() // 2)
+        self.header().resizeSection(0, min(first + _BETWEEN_PX, room))
         self.show()
         self.raise_()
 
