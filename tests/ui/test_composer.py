@@ -1,6 +1,7 @@
 """The composer as a widget: focus, the mouse wheel, the height of the box, the cost below it."""
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QFocusEvent, QKeySequence, QWheelEvent
@@ -89,6 +90,11 @@ def test_an_untouched_composer_reports_no_draft_and_a_quotation_is_put_below_the
     assert composer.box.textCursor().atEnd()
 
 
+def shows_all_up_to_ten(box: MessageBox, lines: int) -> bool:
+    is_fitted = box.height() == box.sizeHint().height()
+    return is_fitted and (box.verticalScrollBar().maximum() == 0) == (lines <= 10)
+
+
 def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
     composer = Composer()
     composer.resize(420, 300)
@@ -97,13 +103,7 @@ def test_the_box_shows_all_its_lines_up_to_ten(qtbot: QtBot) -> None:
     heights = []
     for lines in (1, 2, 9, 10, 30):
         box.setPlainText("\n".join("tea" for _ in range(lines)))
-        shows_all = lines <= 10
-        qtbot.waitUntil(
-            lambda shows_all=shows_all: (
-                box.height() == box.sizeHint().height()
-                and (box.verticalScrollBar().maximum() == 0) == shows_all
-            )
-        )
+        qtbot.waitUntil(partial(shows_all_up_to_ten, box, lines))
         heights.append(box.height())
     assert heights == sorted(heights)
     assert heights[3] == heights[4]

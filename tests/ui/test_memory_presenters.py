@@ -93,7 +93,7 @@ def test_a_read_that_ends_late_does_not_replace_a_newer_one(recall: Recall) -> N
             await Pause()
         return found
 
-    bridge.run = run  # type: ignore[method-assign, assignment]
+    bridge.run = run  # type: ignore[method-assign]
     bridge.hold()
     for shown in (running, ended):
         recall.found = {ExchangeId(2): Contribution((shown,))}
