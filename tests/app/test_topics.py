@@ -19,12 +19,12 @@ from app.domain.records.facts import FactCategory
 from app.domain.records.projects import Project, RecallRule
 from app.domain.records.topics import TopicId
 from app.memory.topics.clusters import cluster, cluster_count, linked, match, unit_rows
-from app.memory.topics.names import TermCounts, TitledText
+from app.memory.topics.names import TermCounts, TitledText, distinct_name
 from app.storage.deletion.forget import forget, forget_messages, forget_value
 from app.storage.engine.store import Store
 from app.storage.safety.backup import make_backup
 from app.storage.tables.spending import Spending
-from app.storage.tables.topics import TopicRows
+from app.storage.tables.topics import StoredTopic, TopicMember, TopicRows
 from app.transfer.exporting import ExportFormat, export
 from app.transfer.importing import import_files
 from app.workers.job_interface import Blocked
@@ -384,6 +384,27 @@ def test_clusters_are_the_same_for_the_same_vectors() -> None:
         assert len(set(found.labels[labels == number].tolist())) == 1
     assert (cluster(rows).labels == found.labels).all()
     assert match(found.centroids[::-1], found.centroids) == {0: 3, 1: 2, 2: 1, 3: 0}
+
+
+def test_a_wider_topic_has_another_name_than_those_below_it() -> None:
+    assert distinct_name("Tea, cups", ["Tea, pots", "Coffee"]) == "Tea, cups"
+    assert distinct_name("Tea, cups", ["Tea, cups", "Coffee", "Tea, pots"]) == "Tea, Coffee"
+
+
+def test_a_wider_topic_with_nothing_but_one_below_it_is_not_listed(library: TopicLibrary) -> None:
+    made = library.fill(4)
+    wide = [each.conversation.id for each in made["heron"] + made["tomato"]]
+    rows = TopicRows(library.store)
+    names = [StoredTopic(TopicId(1), "H", TopicId(9)), StoredTopic(TopicId(2), "T", TopicId(9))]
+    members = [TopicMember(each, TopicId(1 + at // 4), 0.9) for at, each in enumerate(wide)]
+    rows.replace([*names, StoredTopic(TopicId(9), "HT", None)], members, 8, "")
+    assert {(each.id, each.parent_id) for each in library.service.topics()} == {
+        (9, None), (1, 9), (2, 9),
+    }  # fmt: skip
+    library.service.merge([TopicId(2)], TopicId(1))
+    assert [(each.id, each.parent_id) for each in library.service.topics()] == [(1, None)]
+    library.service.rename(TopicId(9), "Both")
+    assert [each.id for each in library.service.topics()] == [9, 1]
 
 
 def test_near_clusters_form_wider_groups() -> None:

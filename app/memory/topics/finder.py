@@ -22,7 +22,7 @@ from app.memory.topics.clusters import (
     match,
     means,
 )
-from app.memory.topics.names import TermCounts, TitledText
+from app.memory.topics.names import TermCounts, TitledText, distinct_name
 from app.storage.engine.store import Store
 from app.storage.tables.topics import (
     LEAST_CONVERSATIONS,
@@ -199,7 +199,10 @@ class TopicFinder:
                     named.append(replace(old, parent_id=parents.get(each)))
                     continue
                 fallback = titles[-1] if titles else f"#{each}"
-                named.append(StoredTopic(each, name or fallback, parents.get(each)))
+                below = [own for own in named if parents.get(own.id) == each]
+                below.sort(key=lambda own: -len(groups[own.id]))
+                own_name = distinct_name(name, [own.name for own in below]) or fallback
+                named.append(StoredTopic(each, own_name, parents.get(each)))
                 choice = earlier.choices.get(each)
                 if titles and not (choice and (choice.name or choice.merged_into)):
                     unnamed[each] = list(dict.fromkeys(titles))

@@ -121,6 +121,13 @@ class TermCounts:
         return terms[:_CANDIDATES]
 
 
+def distinct_name(name: str, below: Sequence[str]) -> str:
+    """Return the name of a wider topic: of those below it none has the same, else their first terms."""
+    if name not in below:
+        return name
+    return _joined(dict.fromkeys(each.split(_SEPARATOR)[0] for each in below))
+
+
 def _chosen(ranked: Sequence[_Term]) -> list[_Term]:
     """Return the best terms, each in its longest form; none repeats a part of another.
 

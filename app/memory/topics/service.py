@@ -47,6 +47,11 @@ class TopicService:
         for topic in sorted(shown.values(), key=lambda each: each.last_at, reverse=True):
             parent = topic.parent_id if topic.parent_id in shown else None
             below.setdefault(parent, []).append(replace(topic, parent_id=parent))
+        # A wider topic with nothing more than the only one below it, as after a merge, is that one.
+        for place, topic in enumerate(below.get(None, ())):
+            own = below.get(topic.id, ())
+            if len(own) == 1 and own[0].conversations == topic.conversations and not topic.is_named:
+                below[None][place] = replace(own[0], parent_id=None)
         return tuple(
             chain.from_iterable((each, *below.get(each.id, ())) for each in below.get(None, ()))
         )
