@@ -514,6 +514,17 @@ def test_the_picker_groups_the_models_of_providers_with_a_key(picker: Picker) ->
     assert "Favorites" not in picker.groups
 
 
+def test_the_model_that_answers_here_is_listed_before_others_are_known(picker: Picker) -> None:
+    picker.stored["recent_models"] = '["a:used"]'
+    picker.open.open_path(view_of(1, model="b:here"))
+    picker.bridge.hold()
+    picker.view.model.opening.emit()
+    assert picker.groups["Recent"] == ["b:here", "a:used"]
+    picker.bridge.release()
+    picker.view.model.favorite_toggled.emit("b:here")
+    assert (picker.groups["Favorites"], picker.groups["Recent"]) == (["b:here"], ["a:used"])
+
+
 def test_a_known_list_does_not_change_while_it_is_open(picker: Picker) -> None:
     picker.open.open_path(None)
     picker.view.model.opening.emit()
@@ -539,10 +550,13 @@ def test_a_choice_is_kept_for_new_conversations_and_listed_as_recent(picker: Pic
     assert picker.presenter.model_for_new() == "a:x"
     picker.view.model.chosen.emit("recall:")
     picker.view.model.opening.emit()
-    assert picker.groups["Recent"] == ["recall:", "a:x"]
+    assert picker.groups["Recent"] == ["a:x"], "the built-in model has its own heading below"
+    picker.view.model.chosen.emit("a:y")
+    picker.view.model.opening.emit()
+    assert picker.groups["Recent"] == ["a:y", "a:x"]
     picker.models.error = InvalidInput("There is no provider z")
     picker.view.model.chosen.emit("z:z")
-    assert (picker.view.chosen, len(picker.view.errors)) == ("recall:", 1)
+    assert (picker.view.chosen, len(picker.view.errors)) == ("a:y", 1)
     assert picker.library.calls == []
 
 

@@ -227,7 +227,8 @@ class ModelPickerPresenter(Presenter):
 
     def _show_groups(self) -> None:
         favorites = self._settings.listed(_FAVORITES, str)
-        recent = [each for each in self._settings.listed(_RECENT, str) if each not in favorites]
+        elsewhere = {*favorites, _BUILT_IN.model}
+        recent = dict.fromkeys((self.chosen, *self._settings.listed(_RECENT, str)))
         rows = {row.model: row for group in self._listed.values() for row in group.rows}
         rows[_BUILT_IN.model] = _BUILT_IN
 
@@ -235,8 +236,8 @@ class ModelPickerPresenter(Presenter):
             known = rows.get(model) or ModelRow(model, model_name(model), tip=model)
             return replace(known, is_favorite=model in favorites)
 
-        chosen = [] if self.chosen in rows else [self.chosen]
-        first = ((tr("Favorites"), favorites), (tr("Recent"), recent or chosen))
+        others = [each for each in recent if each not in elsewhere]
+        first = ((tr("Favorites"), favorites), (tr("Recent"), others))
         groups = [ModelGroup(title, tuple(map(row, models))) for title, models in first if models]
         groups.append(ModelGroup(tr("Built in"), (row(_BUILT_IN.model),)))
         for name in self._names:

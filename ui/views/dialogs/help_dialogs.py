@@ -35,7 +35,7 @@ _STATES = {
     ConnectionState.ON_REQUEST: tr("only when you ask"),
     ConnectionState.OFF: tr("off"),
 }
-_KEY_CHARS = 36
+_KEY_CHARS = 44
 _NATIVE = QKeySequence.SequenceFormat.NativeText
 
 
