@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QRadioButton
 
 from app.chat.typed_recall import TypedContribution, TypedItem
@@ -18,12 +20,14 @@ from ui.widgets.composer.memory_switch import MemoryUse
 TITLE = "Tea & cake on the terrace of a mill by the river in December"
 
 
-def foreseen(passage: int, *, left_out: bool = False) -> TypedItem:
+def foreseen(
+    passage: int, *, left_out: bool = False, sentence: str = "You like green."
+) -> TypedItem:
     item = RecalledItem(
         RecallLayer.HISTORY, PassageKind.TURN, PassageId(passage), ConversationId(9), None, None,
         0.9, None, 0.9, 10, injected=not left_out, dropped_by="",
     )  # fmt: skip
-    return TypedItem(RecalledItemDetails(item, TITLE, 3, "tea?", None, AT), "You like green.")
+    return TypedItem(RecalledItemDetails(item, TITLE, 3, "tea?", None, AT), sentence)
 
 
 class Typing:
@@ -36,6 +40,7 @@ class Typing:
         self.projects: list[str | None] = []
         self.cancelled: list[Callable[[], bool]] = []
         self.is_on = True
+        self.sentence = "You like green."
         self.presenter = parts.make(
             TypedRecallPresenter, typed=self, composer=self.composer, is_on=lambda: self.is_on
         )
@@ -53,7 +58,7 @@ class Typing:
             return TypedContribution()
         out = draft.choice.left_out
         return TypedContribution(
-            [foreseen(each, left_out=each in out) for each in (1, 2)],
+            [foreseen(each, left_out=each in out, sentence=self.sentence) for each in (1, 2)],
             [Mention(0, 4, ConversationId(9))],
         )
 
@@ -86,6 +91,24 @@ def test_another_project_of_a_new_conversation_is_searched_at_once(typing: Typin
     typing.open.project = "g"
     typing.open.project_chosen.emit()
     assert typing.projects == [None, "g"]
+
+
+def test_a_row_of_a_table_is_shown_as_words(typing: Typing) -> None:
+    typing.sentence = "| Green | | **45** |"
+    typing.type("Which tea do I like?")
+    assert typing.composer.memory.items[0].sentence == "Green, 45"
+
+
+def test_a_click_on_the_switch_leaves_the_focus_in_the_text(typing: Typing) -> None:
+    composer = typing.composer
+    composer.show()
+    composer.box.setFocus()
+    typing.qtbot.waitUntil(composer.box.hasFocus)
+    QTest.mouseClick(composer.memory, Qt.MouseButton.LeftButton)
+    popup = composer.memory.findChild(QRadioButton).window()
+    assert popup.isVisible()
+    popup.hide()
+    typing.qtbot.waitUntil(composer.box.hasFocus)
 
 
 def test_one_can_be_left_out_of_this_message_alone(typing: Typing) -> None:

@@ -575,6 +575,17 @@ def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
     assert picker.view.chosen == "b:y", "the last choice"
 
 
+def test_a_model_set_up_while_recall_answers_here_answers_here(picker: Picker) -> None:
+    changed = ChangeSet(settings=frozenset({"default_model"}))
+    for model, chosen in (("a:x", []), ("recall:", [("choose_model", TALK, "a:default")])):
+        picker.open.open_path(view_of(1, model=model))
+        picker.bridge.changed.emit(changed)
+        assert picker.library.calls == chosen
+    picker.stored["default_model"] = "recall:"
+    picker.bridge.changed.emit(changed)
+    assert len(picker.library.calls) == 1
+
+
 def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(picker: Picker) -> None:
     picker.open.open_path(None)
     picker.view.model.chosen.emit("a:x")

@@ -106,6 +106,8 @@ def _item(found: TypedItem) -> MemoryItem:
     if place.said_at is not None:
         title = f"{title} \N{MIDDLE DOT} {format_day(place.said_at)}"
     words = QTextDocumentFragment.fromMarkdown(found.sentence).toPlainText()
+    if words.startswith("|"):  # a row of a table
+        words = ", ".join(filter(None, map(str.strip, words.split("|"))))
     return MemoryItem(
         place.item.passage_id, title, kind_text(place),
         one_line(words, _SENTENCE_CHARS), is_left_out=found.is_left_out,

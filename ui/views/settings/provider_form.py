@@ -156,7 +156,7 @@ class ProviderForm(QWidget):
         self.show_outcome("", "muted")
         self.models.hide()
         first = self.passphrase if content.key.is_locked else self.key
-        (first if content.is_named else self.provider_name).setFocus()
+        (first if content.is_named else self.base_url).setFocus()
 
     def show_key(self, texts: KeyTexts) -> None:
         """Show where the key is kept, with empty fields."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -107,6 +107,8 @@ class Composer(QWidget):
         # Send appears where Stop was: a second click on Stop, or a late one, must not send the draft.
         self._swapped = QTimer(self, singleShot=True, interval=QApplication.doubleClickInterval())
         choices = (self.model, self.preset, self.project, self.memory)
+        for each in choices:
+            each.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves it in the text
         self.stops = (self._queued.action, self.box, self._attach, *choices, self._send, self._stop)
         self._draft = QTimer(self, singleShot=True, interval=_DRAFT_AFTER_MS)
         self._draft.timeout.connect(lambda: self.draft_changed.emit(self.draft))

@@ -100,6 +100,7 @@ class MemorySwitch(CompactButton):
     def open(self) -> None:
         if self._popup is None:
             self._popup = _RecalledPopup(self)
+        self._popup.opened_from = self.window().focusWidget() or self
         place = QRect(self.mapToGlobal(QPoint(0, 0)), self.size())
         self._fill()
         self._popup.setGeometry(
@@ -174,6 +175,7 @@ class _RecalledPopup(QFrame):
     def __init__(self, switch: MemorySwitch) -> None:
         super().__init__(switch, Qt.WindowType.Popup)
         self._switch = switch
+        self.opened_from: QWidget = switch  # gets the focus back
         self._shown: Sequence[PassageId] | None = None
         self.setProperty("panel", "popup")
         self.setAccessibleName(tr("What memory brings to this message"))
@@ -181,6 +183,7 @@ class _RecalledPopup(QFrame):
         for use, choice in self._choices.items():
             choice.clicked.connect(lambda _=False, use=use: switch.choose(use))
         self._note = plain_label(self, "muted", selectable=False)
+        self._note.setContentsMargins(0, 6, 0, 2)
         self._rows = QWidget(self)
         self._list = column_in(self._rows, margins=(0, 0, 4, 0), spacing=4)
         self._area = scroll_area(self, self._rows, framed=False)
@@ -246,9 +249,10 @@ class _RecalledPopup(QFrame):
     # Qt overrides
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Give the focus back to the button."""
+        """Give the focus back to where it was."""
         super().hideEvent(event)
-        self._switch.setFocus()
+        if self.opened_from.isVisible():
+            self.opened_from.setFocus()
 
 
 def _note(items: Sequence[MemoryItem] | None, use: MemoryUse, *, is_on: bool) -> str:
