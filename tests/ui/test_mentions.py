@@ -53,6 +53,7 @@ def test_a_long_title_is_cut_and_not_its_date(typing: Any, monkeypatch: pytest.M
     listed = typing.composer.completer.list
     date_px = listed.viewport().width() - listed.header().sectionPosition(1)
     assert date_px >= listed.sizeHintForColumn(1) > 20
+    assert date_px < listed.viewport().width() / 2
 
 
 def test_a_title_is_completed_after_an_at_sign(typing: Any) -> None:

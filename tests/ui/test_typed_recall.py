@@ -76,7 +76,7 @@ def test_the_switch_shows_what_memory_brings_and_marks_mentions(typing: Typing) 
     (first, _) = memory.items
     assert first.title.startswith("Tea & cake on the")
     assert ", turn 4 \u00b7 " in first.title
-    assert len(first.title.partition(",")[0]) <= 28, "the list is not wider"
+    assert len(first.title.partition(",")[0]) <= 34, "the list is not wider"
     assert first.sentence == "You like green."
     assert memory.text().startswith("2 ")
     (mark,) = typing.composer.box.extraSelections()

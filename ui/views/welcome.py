@@ -262,7 +262,7 @@ class TourCard(QFrame):
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
-        self.setProperty("panel", "card")
+        self.setProperty("panel", "float")
         self.setAccessibleName(tr("Tour"))
         self._window = window
         self._target: QWidget | None = None

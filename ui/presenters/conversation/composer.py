@@ -26,7 +26,7 @@ from ui.widgets.composer.memory_switch import MemoryItem
 
 _RECALL_PAUSE_MS = 300
 _RECALL = "recall while typing"
-_TITLE_CHARS, _SENTENCE_CHARS = 28, 220  # as much as the list is wide
+_TITLE_CHARS, _SENTENCE_CHARS = 34, 220  # as much as the list is wide
 _TEXT_KINDS = (PassageKind.FACT, PassageKind.MEMORY)
 _MENTIONS_SHOWN = 8
 _COST_PAUSE_MS = 700

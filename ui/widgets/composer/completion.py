@@ -39,7 +39,7 @@ class CompletionList(QTreeWidget):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(tr("Commands"))
-        self.setProperty("panel", "card")
+        self.setProperty("panel", "float")
         self.setStyleSheet("QTreeView::item { border-radius: 0 }")  # a row is one piece
         self.header().setStretchLastSection(True)
         self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)
@@ -74,7 +74,8 @@ class CompletionList(QTreeWidget):
         height = min(row * rows + 2 * self.frameWidth() + 2, top_left.y())
         self.setGeometry(top_left.x(), top_left.y() - height - _GAP_PX, box.width(), height)
         first, second = (self.sizeHintForColumn(column) for column in (0, 1))
-        room = self.viewport().width() - min(second, self.viewport().width() // 2)
+        width = box.width() - 2 * self.frameWidth()  # the viewport has it once it is shown
+        room = width - min(second, width // 2)
         self.header().resizeSection(0, min(first + _BETWEEN_PX, room))
         self.show()
         self.raise_()

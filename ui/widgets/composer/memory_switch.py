@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.domain.conversations import RecallChoice
     from app.domain.ids import PassageId
 
-_SIZE = QSize(440, 460)
+_SIZE = QSize(480, 460)
 
 
 class MemoryUse(StrEnum):
