@@ -52,7 +52,7 @@ def test_facts_are_listed_and_searched(cli: Console) -> None:
     assert "1 of 2; --offset" in cli.done("facts", "list", "--all", "--limit", 1).err
     past = cli.done("facts", "list", "--all", "--conversation", 1).out
     assert "superseded by 2: The user drinks green tea." in past
-    assert "no facts" in cli.done("facts", "list", "--category", "plan").err
+    assert "no such facts" in cli.done("facts", "list", "--category", "plan").err
     listed = cli.json("facts", "list", "--all")
     assert (listed["total"], [set(each) for each in listed["facts"]]) == (2, [FACT_FIELDS] * 2)
     found = cli.json("facts", "search", "green", "tea")

@@ -82,6 +82,8 @@ def _list(
     _show({"total": total}, found, terminal)
     if total > len(found):
         terminal.note(f"{len(found):,} of {total:,}; --offset shows more.")
+    elif not total and stored.count(FactFilter(ended=True)):
+        terminal.note("There are no such facts. 'facts list --all' lists all.")
     elif not total:
         terminal.note("There are no facts yet.")
 
