@@ -1,8 +1,6 @@
 """Reading of listed documents: what the indexers of manual pages and of files have in common."""
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -40,27 +38,24 @@ class DocumentJob(Job[Item, Listed | DocumentsRead]):
 
     Attributes:
         listing: The description of the listing on the dashboard.
-        processes: The number of documents that are read at the same time.
         list_after: The age from which the list is outdated: a worker is woken by all kinds of things.
     """
 
     wakes_on = frozenset[str]()  # other changes add no documents
     listing: str
-    processes = 1
     list_after = timedelta(seconds=0)
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._listed_at: datetime | None = None
         self._ahead: Sequence[ListedDocument] = ()
-        self._outcomes: dict[int, DocumentText | Exception] = {}
 
     def all_documents(self, is_cancelled: IsCancelled) -> Sequence[ListedDocument]:
         """Return all documents there are; raises Blocked, Cancelled."""
         raise NotImplementedError
 
     def text_of(self, document: ListedDocument, is_cancelled: IsCancelled) -> DocumentText:
-        """Return the text of a document; called on several threads. Raises what fails, Cancelled."""
+        """Return the text of a document. Raises what fails, Cancelled."""
         raise NotImplementedError
 
     def priority(self, document: ListedDocument) -> int:  # noqa: ARG002 - for subclasses
@@ -69,13 +64,12 @@ class DocumentJob(Job[Item, Listed | DocumentsRead]):
 
     def find(self, at: datetime) -> Sequence[Item]:
         """Return the list if it is outdated, else the next documents to read."""
-        self._outcomes = {}
         if not self._ahead:
             if self._listed_at is None or abs(at - self._listed_at) >= self.list_after:
                 self._listed_at = at
                 return (_Listing(),)
             self._ahead = sorted(self._documents.missing(at), key=self.priority)
-        count = self.pace.together
+        count = self.pace.save_items
         found, self._ahead = self._ahead[:count], self._ahead[count:]
         return found
 
@@ -84,15 +78,12 @@ class DocumentJob(Job[Item, Listed | DocumentsRead]):
         return item.name if isinstance(item, ListedDocument) else self.listing
 
     def make(self, items: Sequence[Item], is_cancelled: IsCancelled) -> Listed | DocumentsRead:
-        """Return the list, or the texts of documents; after a failure the others are not read again.
-
-        Raises what `all_documents` and `text_of` raise.
-        """
-        documents = [each for each in items if isinstance(each, ListedDocument)]
+        """Return the list, or the text of one document; raises what `all_documents` and `text_of` raise."""
+        (item,) = items
         try:
-            if not documents:
+            if isinstance(item, _Listing):
                 return Listed(self.all_documents(is_cancelled))
-            return self._read(documents, is_cancelled)
+            return [self.text_of(item, is_cancelled)]
         except Cancelled:
             self.list_again()
             raise
@@ -116,26 +107,3 @@ class DocumentJob(Job[Item, Listed | DocumentsRead]):
     def list_again(self) -> None:
         """Have the list made again at the next call of `find`."""
         self._listed_at, self._ahead = None, ()
-
-    def _read(
-        self, documents: Sequence[ListedDocument], is_cancelled: IsCancelled
-    ) -> list[DocumentText]:
-        """Read documents in parallel; raise the first error.
-
-        The outcomes of the others are kept for the retry in halves.
-        """
-        new = [each for each in documents if each.id not in self._outcomes]
-        with ThreadPoolExecutor(min(self.processes, os.cpu_count() or 1), "reader") as readers:
-            asked = {each.id: readers.submit(self.text_of, each, is_cancelled) for each in new}
-            wait(asked.values())
-        for key, future in asked.items():
-            try:
-                self._outcomes[key] = future.result()
-            except Exception as error:  # noqa: BLE001 - the worker loop decides what to do
-                self._outcomes[key] = error
-        texts = []
-        for each in documents:
-            if isinstance(outcome := self._outcomes[each.id], Exception):
-                raise outcome
-            texts.append(outcome)
-        return texts

@@ -26,10 +26,9 @@ class ManIndexer(DocumentJob):
     """A `DocumentJob` for the manual; pages without a DESCRIPTION are skipped."""
 
     name = WorkerName.MAN_INDEXER
-    pace = Pace(_TOGETHER, save_items=_TOGETHER, retries=_RETRIES)
+    pace = Pace(save_items=_TOGETHER, retries=_RETRIES)
     listing = "listing the manual"
     poll_s = 86_400.0  # it changes when something is installed
-    processes = 4  # of 0.1-0.2 s each
     list_after = timedelta(minutes=1)  # listing takes 0.6 s
 
     def __init__(self, store: Store, manual: Manual) -> None:
