@@ -6,7 +6,8 @@ and the window gets the lock. It costs a third of a second to start, and about 9
 The schema has a document for each part of a passage. `body` holds the terms of a message, `context` those of its
 context (`message_traits.context_range`): the message with its neighbors where they are short. `title` holds those
 of the conversation's title, and so does `opening` in its first turn: there they count like words of the messages.
-The numeric fields are what the ranking needs: the traits of the message and the parts around it.
+The numeric fields are what the ranking needs: the traits of the message, the parts around it and, of a note
+(a fact or the summary of a turn), the message that it is on.
 """
 
 import logging
@@ -34,7 +35,7 @@ from app.language.date_terms import date_terms, written_date_terms
 from app.language.languages import language_of
 from app.system.process import limit_malloc_retention, module_command
 
-FORMAT = 11  # increase it with every change of fields or analysis: older indexes are rebuilt
+FORMAT = 12  # increase it with every change of fields or analysis: older indexes are rebuilt
 
 BODY = "body"
 CONTEXT = "context"
@@ -49,9 +50,16 @@ KIND = "kind"
 LEADS = "leads"  # 1 for the first part of each passage, to count passages
 TRAITS = "traits"
 LABEL = "label"
+MESSAGE = "message"  # of a turn
+NOTE_ON = "note_on"  # the message that a note is on
 BEFORE = tuple(f"before_{step}" for step in range(1, NEAR + 1))
 AFTER = tuple(f"after_{step}" for step in range(1, NEAR + 1))
 
+_MESSAGE_FIELDS = {
+    PassageKind.TURN: MESSAGE,
+    PassageKind.FACT: NOTE_ON,
+    PassageKind.EXCHANGE_SUMMARY: NOTE_ON,
+}
 _LANGUAGE_CHARS = 80  # shorter texts may have too few stop words to identify the language
 _WORD = re.compile(r"[^\s,;()\[\]]+")
 _BREAK = " ¶ "  # prevents phrase matches across two texts
@@ -60,11 +68,11 @@ _BREAK = " ¶ "  # prevents phrase matches across two texts
 def index_schema() -> tantivy.Schema:
     """Return the fields; texts are analyzed before they are added."""
     builder = tantivy.SchemaBuilder()
-    for field in (PASSAGE, PART):
+    for field in (PASSAGE, PART, NOTE_ON):
         builder.add_integer_field(field, indexed=True, fast=True)
     builder.add_integer_field(LEADS, indexed=True)
     builder.add_text_field(KIND, tokenizer_name="raw", index_option="basic")
-    for field in (TRAITS, LABEL, *BEFORE, *AFTER):
+    for field in (TRAITS, LABEL, MESSAGE, *BEFORE, *AFTER):
         builder.add_integer_field(field, fast=True)
     for field in (*WEIGHTS, CONTEXT, COMPOUNDS):
         builder.add_text_field(field, tokenizer_name="whitespace", index_option="freq")
@@ -148,6 +156,8 @@ def _document(
     made.add_integer(PART, own.part.id)
     made.add_integer(TRAITS, own.traits.packed())
     made.add_integer(LABEL, label_number(own.traits.label))
+    if own.part.message_id is not None and passage.kind in _MESSAGE_FIELDS:
+        made.add_integer(_MESSAGE_FIELDS[passage.kind], own.part.message_id)
     before = [read[each].part.id for each in range(at - 1, context.start - 1, -1)]
     after = [read[each].part.id for each in range(at + 1, context.stop)]
     for fields, ids in ((BEFORE, before), (AFTER, after)):

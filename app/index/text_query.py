@@ -120,7 +120,7 @@ class QueryBuilder:
         Unless they `must` match, those that do not match are returned with score 0.
         """
         occur = Occur.Must if must else Occur.Should
-        return Query.boolean_query([(Occur.Must, self._ids(field, ids)), (occur, query)])
+        return Query.boolean_query([(Occur.Must, self.ids(field, ids)), (occur, query)])
 
     def of_kind(self, kind: str, query: Query) -> Query:
         """Return `query` restricted to one kind of passage."""
@@ -130,7 +130,7 @@ class QueryBuilder:
     def coverage(self, terms: Sequence[QueryTerm], part_ids: Collection[int]) -> Query:
         """Return a query whose score is the weight of the words that each part contains."""
         clauses = [(Occur.Should, self._coverage_of(term)) for term in terms if term.weight]
-        return Query.boolean_query([(Occur.Must, self._ids(PART, part_ids)), *clauses])
+        return Query.boolean_query([(Occur.Must, self.ids(PART, part_ids)), *clauses])
 
     def near_dates(self, dates: Mapping[str, float], part_ids: Collection[int]) -> Query:
         """Return a query that scores how near dates are; `dates` maps date terms to nearness."""
@@ -286,7 +286,8 @@ class QueryBuilder:
         query = Query.term_query(self._schema, field, term, "basic" if field == KIND else "freq")
         return query if weight == 1.0 else Query.boost_query(query, weight)
 
-    def _ids(self, field: str, ids: Collection[int]) -> Query:
+    def ids(self, field: str, ids: Collection[int]) -> Query:
+        """Return a query for documents with one of some ids in a numeric field, all with score 0."""
         if len(ids) > _MANY_IDS:
             any_of = Query.term_set_query(self._schema, field, list(ids))
         else:

@@ -1,7 +1,7 @@
 """Text snapshots: searches against one commit of the text index."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, TypeVar
 
@@ -12,7 +12,18 @@ from tantivy import Query
 
 from app.domain.ids import PartId, PassageId, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
-from app.index.document_writer import AFTER, BEFORE, KIND, LABEL, LEADS, PART, PASSAGE, TRAITS
+from app.index.document_writer import (
+    AFTER,
+    BEFORE,
+    KIND,
+    LABEL,
+    LEADS,
+    MESSAGE,
+    NOTE_ON,
+    PART,
+    PASSAGE,
+    TRAITS,
+)
 from app.index.text_query import QueryBuilder, QueryTerm
 from app.language.analyzer import query_languages, query_words, surface_words_of
 from app.language.date_terms import near_dates
@@ -20,6 +31,7 @@ from app.language.date_terms import near_dates
 _COST_BY_ID = 4  # a query by passage id costs as much as fetching so many hits and filtering
 _SPARE = 32
 _AT_ONCE = 500
+_MOST_NOTES = 3_000
 
 IdT = TypeVar("IdT", bound=int)
 Ids = npt.NDArray[np.int64]
@@ -48,7 +60,9 @@ class CandidateTable:
     """The features that the text index has of the candidates of a query; n rows, unordered.
 
     `words` and `context` are the BM25 scores of the message and of its context; `coverage` is the
-    idf-weighted share (0-1) of the query's words in the message; `traits` are packed `Traits`;
+    idf-weighted share (0-1) of the query's words in the message. For words and coverage the best of
+    the message and the notes on it counts, which say the same in other words; `notes`, (m, 2), has
+    the row of a candidate and the part of a note. `traits` are packed `Traits`;
     `labels` are the numbers of their labels (0 for none). `before` and `after`, (n, NEAR), are the
     parts of the context, nearest first, 0 for none. `asked_words` and `asked_traits` belong to the
     previous message, if it is in the context. `dated` is how near (0-1) its date is to one in the
@@ -68,6 +82,13 @@ class CandidateTable:
     dated: Numbers
     weight: float
     reach: float
+    notes: Ids = field(default_factory=lambda: np.empty((0, 2), np.int64))
+
+    def best(self, own: Numbers, noted: Numbers) -> Numbers:
+        """Return the largest of each candidate's value, (n,), and those of its notes, (m,); NaN is unknown."""
+        best = own.copy()
+        np.fmax.at(best, self.notes[:, 0], noted)
+        return best
 
 
 class TextSnapshot:
@@ -168,25 +189,32 @@ class TextSnapshot:
                 ranking, by_id = self._queries.among(PASSAGE, allowed, ranking), True
                 wanted = least
 
-    def candidate_table(self, resolved: ResolvedQuery, parts: Collection[PartId]) -> CandidateTable:
+    def candidate_table(
+        self, resolved: ResolvedQuery, parts: Collection[PartId], *, with_notes: bool
+    ) -> CandidateTable:
         """Return the features of the parts that are indexed and have all phrases of the query."""
         if resolved.phrases:
             must = self._queries.ranking((), resolved.phrases)
             parts = [*self._scores(parts, lambda few: self._queries.among(PART, few, must))]
         by_context = self._queries.ranking(resolved.terms, (), by_context=True)
-        near, fields = self._rows(parts, by_context, (TRAITS, LABEL, *BEFORE, *AFTER))
+        near, fields = self._rows(parts, by_context, (TRAITS, LABEL, MESSAGE, *BEFORE, *AFTER))
         rows = [each for each in parts if each in near]
         asked = _column(fields[BEFORE[0]], rows)
-        both = {*rows, *(each for each in asked.tolist() if each)}
+        messages = _column(fields[MESSAGE], rows) if with_notes else np.zeros(len(rows), np.int64)
+        noted = self._notes_on(messages)
+        notes_of = np.unique(noted[:, 1]).tolist()
+        both = {*rows, *notes_of, *(each for each in asked.tolist() if each)}
         own, asked_fields = self._rows(both, self._queries.ranking(resolved.terms, ()), (TRAITS,))
         terms, weight = resolved.terms, resolved.weight
-        held = self._scores(rows if terms else (), lambda few: self._queries.coverage(terms, few))
+        held = self._scores(
+            [*rows, *notes_of] if terms else (), lambda few: self._queries.coverage(terms, few)
+        )
         dates = resolved.dates
         dated = self._scores(
             rows if dates else (), lambda few: self._queries.near_dates(dates, few)
         )
         covered = _numbers(held, rows) / weight if weight else np.ones(len(rows))
-        return CandidateTable(
+        table = CandidateTable(
             parts=np.array(rows, np.int64),
             words=_numbers(own, rows),
             context=_numbers(near, rows),
@@ -200,7 +228,26 @@ class TextSnapshot:
             dated=_numbers(dated, rows),
             weight=weight,
             reach=resolved.reach,
+            notes=noted,
         )
+        of_notes = noted[:, 1].tolist()
+        return replace(
+            table,
+            words=table.best(table.words, _numbers(own, of_notes)),
+            coverage=table.best(
+                table.coverage, np.minimum(1.0, _numbers(held, of_notes) / (weight or 1.0))
+            ),
+        )
+
+    def _notes_on(self, messages: Ids) -> Ids:
+        """Return the notes on messages, (m, 2): the row of a message (0: none), the part of a note on it."""
+        wanted = np.unique(messages[messages > 0]).tolist()
+        hits = self._searcher.search(
+            self._queries.ids(NOTE_ON, wanted), _MOST_NOTES, count=False
+        ).hits
+        parts, of = (np.array(self._values(name, hits), np.int64) for name in (PART, NOTE_ON))
+        row, note = np.nonzero(messages[:, None] == of)
+        return np.stack([row, parts[note]], axis=1)
 
     @property
     def _documents(self) -> int:

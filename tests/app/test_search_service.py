@@ -109,6 +109,30 @@ def test_summaries_of_turns_are_found_by_kind_only_at_the_turns_place(library: L
     assert len(turns) == len(set(turns)) == 10
 
 
+@pytest.mark.parametrize("note", ["fact", "summary"])
+def test_a_note_on_a_message_counts_as_its_words_but_not_for_keywords(
+    library: Library, note: str
+) -> None:
+    first = add_conversation(library.store, "We take the blue one, on Friday.", title="First")
+    add_conversation(library.store, "We take the green one, on Friday.", title="Second")
+    for other in OTHERS:
+        add_conversation(library.store, other)
+
+    def found() -> list[str]:
+        library.sync.catch_up()
+        asked = "Which of the bicycles do we take on Friday?"
+        results = library.service.by_sentence(asked, 2, [TURN], None)
+        return [each.conversation_title for each in results]
+
+    assert found() == ["Second", "First"], "the newer of equals"
+    if note == "fact":
+        library.fact("The user takes the blue bicycle on Friday.", first)
+    else:
+        library.summarize(first, "They chose the blue bicycle for Friday.")
+    assert found() == ["First", "Second"]
+    assert library.titles("take Friday")[:2] == ["Second", "First"]
+
+
 def test_conversations_are_found_by_their_current_title(library: Library) -> None:
     whole = add_conversation(library.store, "How much water", "And how much light", title="Herbs")
     add_conversation(library.store, "Which bolt fits", title="Bicycle")

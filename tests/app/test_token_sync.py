@@ -13,8 +13,10 @@ from app.domain.changes import ConversationEdited, PassagesPut
 from app.domain.errors import AlreadyOpen, DiskFull
 from app.domain.ids import PassageId, part_id
 from app.domain.workers import WorkerName
+from app.index.query import sentence_query
 from app.index.token_index import MAX_PART_TOKENS, TokenIndex
 from app.index.token_sync import TokenIndexSync
+from app.memory.search.scope import SearchScope
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
 from app.storage.tables.passages.vectors import Vectors
@@ -22,7 +24,7 @@ from app.system.paths import DataPaths
 from tests.fakes.embedders import BagOfTokens, BagOfWords, words_of
 from tests.fakes.jobs import hosted, until
 from tests.fakes.pipelines import PipelineBench, long
-from tests.fakes.stored import AT, add_conversation, opened
+from tests.fakes.stored import AT, add_conversation, learned, opened
 
 CANARY = "xylophone"
 
@@ -266,6 +268,24 @@ def test_a_question_comes_with_its_tokens_and_their_index(data_dir: Path) -> Non
         assert near > 0.5
         again = services.vector_search.query_vector(question)
         assert again.tokens.vectors is found.tokens.vectors  # it was embedded once
+
+
+def test_the_tokens_of_a_note_count_for_its_message(data_dir: Path) -> None:
+    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
+        whole = add_conversation(services.store, "We take the blue one.")
+        query = sentence_query("Which bicycle was chosen?")
+
+        def best() -> float:
+            services.workers.run_until_idle([WorkerName.EMBEDDING_PIPELINE])
+            services.index_sync.catch_up()
+            scope = SearchScope(None, services.search.pools().excluded)
+            vector = services.search.query_vector(query)
+            found = services.search.ranking_input(query, vector, scope)
+            return float(found.nearness.tokens.max())
+
+        before = best()
+        learned(services.store, whole, "The bicycle that was chosen is blue.")
+        assert best() > before + 0.3
 
 
 def test_a_second_process_does_not_touch_the_index(data_dir: Path) -> None:

@@ -23,11 +23,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.conversations import Role, Text
-from app.domain.ids import ConversationId, ExchangeId, MessageId
+from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
+from app.domain.records.facts import BY_USER, Fact, FactCategory
+from app.domain.records.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.transfer import ImportedConversation, ImportedMessage, PortableSummary
 from app.domain.workers import WorkerName
 from app.language.sentences import unspaced_runs
 from app.storage.engine.store import Store
+from app.storage.tables.facts import fact_changes
 from app.system.paths import DataPaths
 from app.transfer.existing import message_key
 from app.transfer.importer import ConversationImporter
@@ -55,13 +58,17 @@ GAIN_DEPTH = 10
 # -- what is in a file
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One utterance; `speaker` is a name where people talk. `at` is UTC or None."""
+    """One utterance; `speaker` is a name where people talk. `at` is UTC or None.
+
+    `line` is a ready-made summary of the exchange that it begins, "" for none.
+    """
 
     id: Words
     role: Role
     text: str
     speaker: Words = ""
     at: Moment = None
+    line: str = ""
 
     @property
     def said(self) -> str:
@@ -71,7 +78,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class Statement:
     """A ready-made statement about a speaker, and the ids of the turns it comes from."""
 
     text: str
@@ -87,7 +94,7 @@ class Session:
     title: Words = ""
     started_at: Moment = None
     summary: Words = ""
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,16 +329,22 @@ def fill(
     services: Services,
     sets: Iterable[Evaluation],
     *,
-    with_summaries: bool = False,
+    with_notes: bool = False,
+    with_facts: bool = True,
     words_only: bool = False,
 ) -> tuple[list[StoredEvaluation], Figures]:
     """Store, index and embed data sets; return where they went and the seconds that took.
 
-    `with_summaries` stores the sessions' ready-made summaries as the conversations' own.
+    `with_notes` stores the ready-made summaries, and the facts unless not `with_facts`, as a background
+    model's.
     """
 
     def store_and_index() -> list[StoredEvaluation]:
-        stored = [_store(services.store, each, with_summaries) for each in sets]
+        stored = []
+        for each in sets:
+            stored.append(_store(services.store, each, with_notes))
+            if with_notes:
+                _store_notes(services.store, each, stored[-1], with_facts=with_facts)
         services.index_sync.catch_up()
         return stored
 
@@ -347,15 +360,41 @@ def fill(
     return stored.result, times
 
 
-def _store(store: Store, evaluation: Evaluation, with_summaries: bool) -> StoredEvaluation:
+def _store(store: Store, evaluation: Evaluation, with_notes: bool) -> StoredEvaluation:
     importer = ConversationImporter(store)
-    imported = _all_imported(evaluation, with_summaries=with_summaries)
+    imported = _all_imported(evaluation, with_notes=with_notes)
     everything = list(imported.values())
     for at in range(0, len(everything), _BATCH):
         for pending in importer.store(everything[at : at + _BATCH]):
             assert pending.wait().conversations, "a data set is stored once"
     store.checkpoint().result()
     return _places(store, evaluation, imported)
+
+
+def _store_notes(
+    store: Store, evaluation: Evaluation, places: StoredEvaluation, *, with_facts: bool
+) -> None:
+    """Store the ready-made facts and summaries of exchanges."""
+    for talk in evaluation.talks:
+        messages = places.talks[talk.id].messages
+        for session in talk.sessions:
+            at = session.started_at
+            for each in session.facts if with_facts else ():
+                source = next((messages[turn] for turn in each.turns if turn in messages), None)
+                if source is not None and at is not None:
+                    fact = Fact(
+                        store.ids.passage(), new_uid(), each.text, FactCategory.OTHER, "",
+                        places.conversation_of[source], places.exchange_of[source], source,
+                        at, BY_USER, at,
+                    )  # fmt: skip
+                    store.save(*fact_changes(fact))
+            for turn in session.turns:
+                if turn.line and (made_at := turn.at or at) is not None:
+                    said = messages[turn.id]
+                    exchange = places.exchange_of[said]
+                    of_turn = SummarySource(places.conversation_of[said], exchange, made_at)
+                    text = SummaryText(turn.line, _SOURCE, _SOURCE)
+                    store.save(*summary_changes(of_turn, text, made_at, store.ids.passage()))
 
 
 @contextmanager
@@ -374,15 +413,15 @@ def library_of(
 
 def stored_before(store: Store, evaluation: Evaluation) -> StoredEvaluation | None:
     """Return where a data set is in a store, None where it is not."""
-    found = _places(store, evaluation, _all_imported(evaluation, with_summaries=False))
+    found = _places(store, evaluation, _all_imported(evaluation, with_notes=False))
     return found if found.exchange_of else None
 
 
 def _all_imported(
-    evaluation: Evaluation, *, with_summaries: bool
+    evaluation: Evaluation, *, with_notes: bool
 ) -> dict[tuple[str, str], ImportedConversation]:
     return {
-        (talk.id, session.id): _imported(evaluation, talk, session, with_summaries)
+        (talk.id, session.id): _imported(evaluation, talk, session, with_notes)
         for talk in evaluation.talks
         for session in talk.sessions
         if session.turns
@@ -418,7 +457,7 @@ def _places(
 
 
 def _imported(
-    evaluation: Evaluation, talk: Talk, session: Session, with_summaries: bool
+    evaluation: Evaluation, talk: Talk, session: Session, with_notes: bool
 ) -> ImportedConversation:
     messages, parent = [], None
     for turn in session.turns:
@@ -428,7 +467,7 @@ def _imported(
     begun = session.started_at or min(times, default=None)
     ended = max(times, default=begun)
     summaries: tuple[PortableSummary, ...] = ()
-    if with_summaries and session.summary and ended is not None:
+    if with_notes and session.summary and ended is not None:
         summaries = (PortableSummary(session.summary, _SOURCE, ended),)
     date = f"{begun.day} {begun:%B %Y}" if begun else ""
     return ImportedConversation(

@@ -3,7 +3,7 @@
     python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--each] [--renamed] [--words-only]
         [--own-facts] [--questions N] [--embedder CHOICE] [--library FOLDER] [--json]
 
-The conversations of the files go into two libraries in turn, with their ready-made summaries and facts.
+The conversations of the files go into two libraries in turn, with their ready-made notes: summaries and facts.
 Each library is asked all questions, as from a new conversation: those of its own conversations have an
 answer in it, those of the other's have none. What would be injected is chosen as for a prompt, with the
 settings' defaults. Evidence counts when its exchange is quoted, for
@@ -29,15 +29,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.bootstrap import RunMode, Services, build
-from app.domain.ids import ConversationId, ExchangeId, new_uid
+from app.domain.ids import ConversationId, ExchangeId
 from app.domain.recall import RecallLayer, RecallSettings, RetrievalResult, SegmentContext
-from app.domain.records.facts import BY_USER, Fact, FactCategory
 from app.domain.workers import WorkerName
 from app.language.sentences import content_terms
 from app.memory.context.items import SelectionContext
 from app.memory.context.selection import Selection, select_recalled
 from app.memory.context.token_budget import RecallRoom
-from app.storage.tables.facts import fact_changes
 from app.system.paths import DataPaths
 from tests.bench.evaluation import (
     Evaluation,
@@ -134,10 +132,9 @@ def library(
         before = [stored_before(services.store, each) for each in sets]
         stored = [each for each in before if each is not None]
         if len(stored) < len(sets):
-            stored, _ = fill(services, sets, with_summaries=True, words_only=words_only)
-            if not own_facts:
-                for each, places in zip(sets, stored, strict=True):
-                    _store_facts(services, each, places)
+            stored, _ = fill(
+                services, sets, with_notes=True, with_facts=not own_facts, words_only=True
+            )
             workers = [WorkerName.KNOWLEDGE_EXTRACTOR] * own_facts
             if not words_only:
                 workers.append(WorkerName.EMBEDDING_PIPELINE)
@@ -235,22 +232,6 @@ def of_each(evaluation: Evaluation, words_only: bool, embedder: str) -> Figures:
         )
         for name, found in answers.items()
     }
-
-
-def _store_facts(services: Services, evaluation: Evaluation, places: StoredEvaluation) -> None:
-    for talk in evaluation.talks:
-        messages = places.talks[talk.id].messages
-        for session in talk.sessions:
-            for each in session.facts:
-                source = next((messages[turn] for turn in each.turns if turn in messages), None)
-                if source is None or session.started_at is None:
-                    continue
-                fact = Fact(
-                    services.store.ids.passage(), new_uid(), each.text, FactCategory.OTHER, "",
-                    places.conversation_of[source], places.exchange_of[source], source,
-                    session.started_at, BY_USER, session.started_at,
-                )  # fmt: skip
-                services.store.save(*fact_changes(fact))
 
 
 # -- one question

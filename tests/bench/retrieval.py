@@ -1,10 +1,11 @@
 """How good and how fast recall is on evaluation sets, through the product's own code; prints JSON.
 
     python -m tests.bench.retrieval --data FILE [--data FILE] [--words-only] [--json]
-        [--embedder CHOICE] [--ask FIELD] [--keywords N]
+        [--embedder CHOICE] [--ask FIELD] [--keywords N] [--texts-only]
 
 Each file is imported, indexed, embedded with the built-in model (or `--embedder`) and asked through
-the search service in a data directory of its own that is thrown away. `--ask` names the field with
+the search service in a data directory of its own that is thrown away. The facts and summaries of a file are stored with it, as those of a background model
+would be, unless `--texts-only`. `--ask` names the field with
 the question's wording, such as `question_en`. With `--keywords`, N searches by words drawn from the messages are asked instead. Every question is asked within its own
 conversation and over everything (`pooled`). Figures are by turn (message), by exchange and by session.
 `--json` changes nothing: the output is always JSON.
@@ -30,7 +31,7 @@ Ask = Callable[[str, frozenset[ConversationId]], list[MessageId]]
 def main() -> None:
     given = options(
         __doc__, required=["data"], data=[Path], words_only=False, json=False,
-        embedder=BUILT_IN, ask="question", keywords=0,
+        embedder=BUILT_IN, ask="question", keywords=0, texts_only=False,
     )  # fmt: skip
     sets = [read_evaluation(file, given.ask) for file in given.data]
     with (
@@ -39,7 +40,9 @@ def main() -> None:
     ):
         if given.embedder != BUILT_IN:
             services.embedders.choose(given.embedder)
-        stored, figures = fill(services, sets, words_only=given.words_only)
+        stored, figures = fill(
+            services, sets, with_notes=not given.texts_only, words_only=given.words_only
+        )
         if given.keywords:
             sets = [with_keywords(each, given.keywords, Random(11)) for each in sets]
         ask = asker(services, words_only=given.words_only, is_message=not given.keywords)

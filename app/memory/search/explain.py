@@ -29,10 +29,10 @@ from app.storage.tables.settings import Settings
 LIMIT = 20  # results of the search box
 _QUESTION_CHARS = 200
 FEATURE_LABELS = {
-    "words": "Words of the question in the message",
+    "words": "Words of the question in the message, its summary or a fact from it",
     "context_words": "Words of the question in and around the message",
-    "coverage": "Share of the question's words in the message",
-    "cosine": "Similarity in meaning",
+    "coverage": "Share of the question's words in the message, its summary or a fact from it",
+    "cosine": "Similarity in meaning of the message, its summary or a fact from it",
     "context_cosine": "Similarity in meaning of the messages around it",
     "tokens": "Similarity in meaning, word by word",
     "turn_words": "Words of the question in the other message of the turn",

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 
+import numpy as np
+
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId, PartId, PassageId, part_id, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
@@ -313,18 +315,20 @@ class SearchService:
         """Return candidates and `parts` with their features. Raises IndexUnavailable."""
         question = parse_question(query.words, is_message=query.is_message)
         asked = replace(query, words=question.core) if question.core else query
+        has_notes = not question.is_keywords
         try:
             found = self.index.candidates(
                 asked, scope.candidates, scope.allowed, scope.left_out, scope.kind
             )
             found = found.union(parts)
             if vector is None:
-                table = self.index.candidate_table(asked, found)
+                table = self.index.candidate_table(asked, found, with_notes=has_notes)
                 return RankingInput(question, table, None, None, self.size(scope))
             near = vector.index.search(
                 vector.vector, scope.candidates, scope.allowed, scope.left_out
             )
-            table = self.index.candidate_table(asked, found.union(hit.part_id for hit in near))
+            found = found.union(hit.part_id for hit in near)
+            table = self.index.candidate_table(asked, found, with_notes=has_notes)
         except IndexUnavailable:
             self.sync.wake()  # it may have to rebuild the index
             raise
@@ -340,21 +344,22 @@ class SearchService:
     def _token_scores(
         self, tokens: QueryTokens | None, asked: SearchQuery, table: CandidateTable
     ) -> Numbers | None:
-        """Return each candidate's best token window: 0 as unrelated text, 1 as equal tokens.
+        """Return the best token window of each candidate and its notes: 0 as unrelated text, 1 as equal tokens.
 
         A token has its word's weight. NaN where there are no tokens.
         """
         if tokens is None or not len(tokens.spans):
             return None
         own = self.index.token_weights(asked, tokens.spans)
-        scores = tokens.index.window_scores(tokens.vectors, own, table.parts)
+        parts = np.concatenate([table.parts, table.notes[:, 1]])
+        scores = tokens.index.window_scores(tokens.vectors, own, parts)
         matches: Numbers = (scores - tokens.unrelated) / (1 - tokens.unrelated)
-        return matches
+        return table.best(*np.split(matches, [len(table.parts)]))
 
     def size(self, scope: SearchScope) -> int:
         """Return about how many passages a scope has."""
         if scope.allowed is not None:
-            return len(scope.allowed)
+            return len(scope.allowed.without(scope.left_out))
         return max(1, self.index.passage_count - len(scope.left_out))
 
     def _scope(self, query: SearchQuery, kinds: Collection[PassageKind] | None) -> SearchScope:
