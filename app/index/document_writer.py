@@ -30,7 +30,7 @@ import tantivy
 
 from app.domain.passages import PassageKind, PassagePart, PassageText
 from app.index.message_traits import NEAR, Traits, context_range, message_traits
-from app.language.analyzer import AnalyzedText, analyze, compounds_in
+from app.language.analyzer import AnalyzedText, analyze, analyze_output, compounds_in
 from app.language.date_terms import date_terms, written_date_terms
 from app.language.languages import language_of
 from app.system.process import limit_malloc_retention, module_command
@@ -100,14 +100,16 @@ class PassageDocuments:
 
     def __init__(self) -> None:
         self._read: dict[int, _AnalyzedPart] = {}
+        self._languages: dict[int, str] = {}
 
     def documents(self, passage: PassageText) -> Iterator[tuple[tantivy.Document, str]]:
         """Yield a document for each part (at least one) with the language of its words."""
         sequence = [*passage.before, *passage.parts, *passage.after]
-        whole = language_of(" ".join(part.text[:400] for part in passage.parts))
-        read = [self._analyzed(part, whole) for part in sequence]
+        read = [self._analyzed(part, passage) for part in sequence]
         dated = _dates_of(passage, read)
-        title = analyze(passage.title, read[0].language if read else whole).terms
+        title = analyze(
+            passage.title, read[0].language if read else self._language(passage)
+        ).terms
         first = len(passage.before)
         for at in range(first, first + len(passage.parts)):
             made = _document(passage, read, at, dated)
@@ -123,13 +125,21 @@ class PassageDocuments:
             made.add_text(KIND, passage.kind.value)
             made.add_integer(LEADS, 1)
             made.add_text(TITLE, title)
-            yield made, whole
+            yield made, self._language(passage)
 
-    def _analyzed(self, part: PassagePart, whole: str) -> _AnalyzedPart:
+    def _language(self, passage: PassageText) -> str:
+        """Return the language of a passage as a whole."""
+        if passage.id not in self._languages:
+            said = " ".join(part.text[:400] for part in passage.parts)
+            self._languages[passage.id] = language_of(said)
+        return self._languages[passage.id]
+
+    def _analyzed(self, part: PassagePart, passage: PassageText) -> _AnalyzedPart:
         known = self._read.get(part.id)
         if known is None or (known.part is not part and known.part != part):
-            short = len(part.text) <= _LANGUAGE_CHARS
-            language = whole if short else language_of(part.text, whole)
+            is_short = len(part.text) <= _LANGUAGE_CHARS
+            language = "" if is_short else language_of(part.text, "")
+            language = language or self._language(passage)
             said = analyze(part.text, language)
             known = self._read[part.id] = _AnalyzedPart(part, language, said, message_traits(part))
         return known
@@ -149,7 +159,7 @@ def _document(
     passage: PassageText, read: list[_AnalyzedPart], at: int, dated: str
 ) -> tantivy.Document:
     own = read[at]
-    tools = analyze(f"{own.part.calls}\n{own.part.results}".strip(), own.language)
+    tools = analyze_output(f"{own.part.calls}\n{own.part.results}".strip(), own.language)
     context = context_range([each.traits.words for each in read], at)
     made = tantivy.Document()
     made.add_integer(PASSAGE, passage.id)

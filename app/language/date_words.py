@@ -77,6 +77,9 @@ _NUMERALS: Final = "〇一二三四五六七八九"
 _BETWEEN_WORDS: Final = {
     code: "0" if chr(code).isdigit() else " " for code in range(128) if not chr(code).isalpha()
 }
+_TELLING_DIGITS: Final = re.compile(  # a date, a time of day, an ordinal, a year
+    r"\d[-/.]\d+[-/.]\d|\d{4}-\d|\d(?::\d|\ ?[ap]m|st|nd|rd|th|er?|re)|(?:19|20)\d\d", re.IGNORECASE
+)
 _NOT_TELLING: Final = "xoilftEpbacA"  # nor are these without another, or a number
 
 
@@ -121,12 +124,13 @@ def numeric_dates(word: str) -> Iterator[tuple[date, date]]:
 def may_tell_time(text: str) -> bool:
     """Return False when a text names no time for sure, which takes a tenth of reading its symbols.
 
-    That is a text in ASCII without digits and without the longest word of any phrase that can do.
+    That is a text in ASCII without the longest word of any phrase that can do, and without digits that do alone.
     """
     if not text.isascii():
         return True
     words = text.casefold().translate(_BETWEEN_WORDS)
-    return "0" in words or not _telling_words().isdisjoint(words.split())
+    has_digits = "0" in words and _TELLING_DIGITS.search(text) is not None
+    return has_digits or not _telling_words().isdisjoint(words.split())
 
 
 def read_symbols(text: str) -> list[Symbol]:

@@ -2,7 +2,7 @@
 
     python -m tests.bench.reach [--files 200] [--megabytes 40]
 
-Makes session logs of Claude Code in a temporary home, reads them through the source reader into storage while
+Makes session logs of Claude Code in a temporary home, with text and code of this repository, reads them through the source reader into storage while
 the text index follows, then idles, then adds a line and waits until search finds it. Megabytes are of the logs,
 processor times and memory of this process and of the one that writes the index.
 """
@@ -22,12 +22,13 @@ from app.system.paths import DataPaths
 from app.workers.job_interface import OpenConversation
 from app.workers.jobs import JobParts
 from app.workers.jobs.source_reader import SourceReader
-from tests.bench.shared.measuring import options, peak_mb, print_json, timed
+from tests.bench.shared.measuring import ROOT, options, peak_mb, print_json, timed
 
-_WORDS = (
-    "the gateway loses its connections after a minute so the pool is closed and opened again while "
-    "requests wait for a timeout of thirty seconds which the proxy in front of it does not know"
-)
+_PROSE = " ".join(
+    path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("packaging/decisions/*.md"))
+).split()
+_CODE = "".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("app/*/*.py")))
+_OUTPUT_CHARS = 2_400
 _IDLE_S = 20.0
 _FOUND = "xylophonequartz"
 
@@ -144,7 +145,8 @@ def _session(drawn: random.Random, number: int, size_chars: int) -> str:
     while length < size_chars:
         turn += 1
         kinds = [("user", _said(drawn, 30)), ("assistant", _reply(drawn, turn))]
-        output = _said(drawn, 400)
+        start = drawn.randrange(len(_CODE) - _OUTPUT_CHARS)
+        output = _CODE[start : start + _OUTPUT_CHARS]
         result = {"type": "tool_result", "tool_use_id": f"t{turn}", "content": output}
         kinds += [("user", [result]), ("assistant", [{"type": "text", "text": _said(drawn, 120)}])]
         for place, (kind, content) in enumerate(kinds):
@@ -174,7 +176,9 @@ def _reply(drawn: random.Random, turn: int) -> list[dict[str, object]]:
 
 
 def _said(drawn: random.Random, words: int) -> str:
-    return " ".join(drawn.choices(_WORDS.split(), k=words))
+    """Return running text of this repository: the number of different words decides what an index costs."""
+    start = drawn.randrange(len(_PROSE) - words)
+    return " ".join(_PROSE[start : start + words])
 
 
 if __name__ == "__main__":
