@@ -182,7 +182,10 @@ def _exchange(
 RECALL_MODEL = "recall:"
 
 _ARGUMENT_LIMIT_CHARS = 250
-_RESULT_HEAD_CHARS, _RESULT_TAIL_CHARS = 600, 400  # agents read whole files; the rest is in the transcript
+_RESULT_HEAD_CHARS, _RESULT_TAIL_CHARS = (
+    600,
+    400,
+)  # agents read whole files; the rest is in the transcript
 _BYTES_PER_TOKEN = 4  # a common average for English under byte-pair encodings
 
 

@@ -107,9 +107,7 @@ class PassageDocuments:
         sequence = [*passage.before, *passage.parts, *passage.after]
         read = [self._analyzed(part, passage) for part in sequence]
         dated = _dates_of(passage, read)
-        title = analyze(
-            passage.title, read[0].language if read else self._language(passage)
-        ).terms
+        title = analyze(passage.title, read[0].language if read else self._language(passage)).terms
         first = len(passage.before)
         for at in range(first, first + len(passage.parts)):
             made = _document(passage, read, at, dated)

@@ -146,11 +146,11 @@ def _add_by_uid(
 def in_a_row(
     store: Store, found: ImportedConversation, known: ExistingConversation
 ) -> tuple[ImportedConversation, ExistingConversation]:
-    """Return both so that what is new in a list follows the last visible message, if that was imported."""
+    """Return both so that what is new in a list follows the last visible message, also one of the user's here."""
     leaf = known.conversation.visible_leaf_id
-    key = Conversations(store).source_id_of(found.source, leaf)
-    if leaf is None or key is None:
+    if leaf is None:
         return found, known
+    key = Conversations(store).source_id_of(found.source, leaf) or f"here/{leaf}"
     name = last = key.removeprefix(message_key(found, ""))
     messages = []
     for each in found.messages:

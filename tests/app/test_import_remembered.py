@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from app.check import check
-from app.domain.conversations import Attachment, Role
+from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
+from app.domain.conversations import Attachment, Exchange, ExchangeStatus, Message, Role, Text
 from app.domain.deletions import ConversationForgotten
 from app.domain.transfer import ImportedConversation
+from app.storage.engine.ids import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, shown_path
@@ -21,6 +23,7 @@ from app.transfer.importers import read_export
 from app.transfer.importing import import_files
 
 MEMORY = "**Work context**\n\nAnn builds bridges in Basel. She leads a team.\n\n# Home\n- She keeps goats."
+NOW = now()
 STATED = ["Ann builds bridges in Basel.", "She leads a team.", "She keeps goats."]
 
 
@@ -102,6 +105,27 @@ def test_a_later_export_shows_what_is_new_below_what_was_here(store: Store, clau
         "What Claude remembers": [MEMORY, "Spans are 40 m.", "Ann moved."],
         "Bridge": ["Answer briefly.", "loads.md", "Answer in full.", "wind.md"],
     }
+    assert not check(store).problems
+
+
+def test_what_is_new_is_shown_also_where_the_user_has_continued(store: Store, claude: Path) -> None:
+    import_files(store, [claude])
+    (memory,) = [each for each in Conversations(store).listed() if "remembers" in each.title]
+    (turn,) = Exchanges(store).of(memory.id)
+    own = Message(
+        store.ids.message(), "own", memory.id, memory.visible_leaf_id, Role.USER,
+        (Text("And goats?"),), NOW,
+    )  # fmt: skip
+    asked = Exchange(
+        store.ids.exchange(), memory.id, turn.id, 1, 0, ExchangeStatus.INTERRUPTED, (own.id,), NOW
+    )
+    leaf = ConversationEdited(memory.id, visible_leaf_id=own.id, updated_at=NOW)
+    store.save(MessagesAdded((own,)), ExchangePut(asked), leaf)
+    (claude / "memories.json").write_text(json.dumps([{"conversations_memory": "Ann moved."}]))
+    assert import_files(store, [claude]).messages == 1
+    shown = shown_path(Conversations(store).get(memory.id), Exchanges(store).of(memory.id))
+    texts = [each.text for turn in shown for each in Exchanges(store).messages_of(turn)]
+    assert texts == [MEMORY, "Spans are 40 m.", "And goats?", "Ann moved."]
     assert not check(store).problems
 
 

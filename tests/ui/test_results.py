@@ -16,7 +16,8 @@ from app.domain.passages import PassageKind
 from app.domain.results import SearchResponse, SearchResult
 from app.storage.tables.conversations import FilterValues
 from tests.ui.test_search_views import result
-from ui.models.conversations import GroupedListModel, ListRole
+from ui.icons import RESOURCES
+from ui.models.conversations import GroupedListModel, ListRole, source_icon
 from ui.models.results import (
     FoldRow,
     ResultGroup,
@@ -64,6 +65,25 @@ def rows(model: GroupedListModel) -> list[str]:
 
 
 # -- the model
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "sign"),
+    [("claude_code", "Claude Code", "terminal"), ("open_webui", "Open WebUI", "message-square"),
+     ("commonplace", "", "")],
+)  # fmt: skip
+def test_a_conversation_shows_the_kind_of_program_it_is_from(
+    source: str, name: str, sign: str
+) -> None:
+    model = ResultListModel()
+    model.show_results([turn(1, source=source)], is_list=False, is_same_query=False)
+    listed = map(model.index, range(model.rowCount()))
+    row = next(each for each in listed if isinstance(model.value_at(each), ResultGroup))
+    assert source_icon(source) == sign
+    for role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+        assert name in str(row.data(role))
+    assert row.data(ListRole.TRAILING) == name
+    assert bool(sign) is (RESOURCES / "lucide" / f"{sign}.svg").is_file()
 
 
 @pytest.mark.parametrize(

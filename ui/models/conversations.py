@@ -19,6 +19,7 @@ from PySide6.QtCore import (
 
 from app.domain.conversations import OWN_SOURCE, Conversation
 from app.domain.ids import ConversationId
+from app.domain.sources import SOURCES
 from app.domain.translation import format_day, format_moment, month_name, tr
 from app.storage.safety.maintenance import TRASH_KEPT_FOR
 
@@ -166,13 +167,24 @@ class GroupedListModel(QAbstractListModel):
         )
 
 
-_SOURCES = {OWN_SOURCE: "", "chatgpt": "ChatGPT", "claude": "Claude"}
+_SOURCES = {
+    OWN_SOURCE: "", "chatgpt": "ChatGPT", "deepseek": "DeepSeek", "librechat": "LibreChat", "llm": "llm",
+    "lm_studio": "LM Studio", "open_webui": "Open WebUI",
+    **{name.value: spec.title for name, spec in SOURCES.items()},
+}  # fmt: skip
 
 
 def source_title(source: str) -> str:
     """Return the program a conversation was imported from, "" for our own."""
     title = _SOURCES.get(source)
     return source.replace("-", " ").replace("_", " ").title() if title is None else title
+
+
+def source_icon(source: str) -> str:
+    """Return the icon of the kind of program a conversation was imported from, "" for our own."""
+    if not source_title(source):
+        return ""
+    return "terminal" if source in SOURCES else "message-square"
 
 
 def trailing_text(conversation: Conversation) -> str:

@@ -110,7 +110,9 @@ def _tooltip(row: SearchResult | ResultGroup | FoldRow) -> str:
     if isinstance(row, FoldRow):
         return ""
     if isinstance(row, ResultGroup):
-        return escape(row.title)
+        return "<br>".join(
+            escape(each) for each in (row.title, source_title(row.best.source)) if each
+        )
     path = row.source if row.kind is PassageKind.DOCUMENT else ""
     lines = [title_text(row), path, row.user_question, origin_text(row)]
     if row.is_weak:
@@ -122,7 +124,8 @@ def _spoken(row: SearchResult | ResultGroup | FoldRow) -> str:
     if isinstance(row, FoldRow):
         return row.title
     if isinstance(row, ResultGroup):
-        return f"{row.title}, {_counted_results(row.count)}"
+        named = (row.title, source_title(row.best.source), _counted_results(row.count))
+        return ", ".join(filter(None, named))
     weak = tr(", a weak match") if row.is_weak else ""
     return tr("{user_question} {snippet}, {relevance} relevant{weak}, {origin}, {title}").format(
         user_question=row.user_question,

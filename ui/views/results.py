@@ -17,7 +17,8 @@ from PySide6.QtWidgets import QListView, QStyleOptionViewItem, QWidget
 
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.translation import tr
-from ui.models.conversations import ListRole
+from ui.icons import Ink, icon
+from ui.models.conversations import ListRole, source_icon
 from ui.models.results import FoldRow, ResultGroup, ResultListModel, lead_text, origin_text
 from ui.rendering.plain_text import slice_of
 from ui.theme import current_theme
@@ -76,6 +77,8 @@ class ResultDelegate(RowDelegate):
             painter.setPen(style.muted)
             painter.drawText(inner, _AT_RIGHT, aside)
             inner.adjust(0, 0, -style.small_metrics.horizontalAdvance(aside) - PAD_PX, 0)
+        if isinstance(row, ResultGroup) and (name := source_icon(row.best.source)):
+            self._icon(painter, inner, icon(name, Ink.PlaceholderText))
         if isinstance(row, FoldRow):
             painter.setPen(style.accent)
             inner.adjust(_INDENT_PX, 0, 0, 0)

@@ -17,6 +17,7 @@ from PySide6.QtGui import (
     QFont,
     QFontInfo,
     QFontMetricsF,
+    QIcon,
     QMouseEvent,
     QPainter,
     QPen,
@@ -40,7 +41,7 @@ _AT_FOOT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignBottom
 PAD_PX, MENU_PX = 10, 30
 _DOT_PX = 2.5
 GAP_PX = 3
-_LOCK_SHARE = 0.9  # of the height of a line
+_ICON_SHARE = 0.9  # of the height of a line
 _LINES = 2  # of a snippet and of a fact
 _PITCH_EM = (
     1.4  # of lines below each other: letters of other fonts are higher than those of the text
@@ -163,13 +164,17 @@ class RowDelegate(QStyledItemDelegate):
             painter.drawText(inner, _AT_RIGHT, aside)
             inner.adjust(0, 0, -metrics.horizontalAdvance(aside) - PAD_PX, 0)
         if conversation.private:
-            side = round(metrics.height() * _LOCK_SHARE)
-            inner.adjust(0, 0, -side - PAD_PX, 0)
-            at = QRect(round(inner.right()) + PAD_PX, 0, side, side)
-            at.moveTop(round(inner.center().y() - side / 2))
-            self._style.lock.paint(painter, at)
+            self._icon(painter, inner, self._style.lock)
         painter.setPen(self._style.text)
         self._line(painter, inner, conversation.title, metrics, _AT_LEFT)
+
+    def _icon(self, painter: QPainter, area: QRectF, made: QIcon) -> None:
+        """Draw an icon at the right end of an area, which gets narrower."""
+        side = round(self._style.metrics.height() * _ICON_SHARE)
+        area.adjust(0, 0, -side - PAD_PX, 0)
+        at = QRect(round(area.right()) + PAD_PX, 0, side, side)
+        at.moveTop(round(area.center().y() - side / 2))
+        made.paint(painter, at)
 
     @staticmethod
     def _line(

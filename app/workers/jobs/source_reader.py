@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import accumulate
 
 from app.domain.errors import ImportRefused, NotFound
 from app.domain.records.sources import SOURCES, SourceName
@@ -26,7 +27,8 @@ from app.workers.jobs import JobParts
 _log = logging.getLogger(__name__)
 _POLL_S = 2.0
 _UNUSED_S = 86_400.0
-_TAKEN = 20
+_TAKEN = 100
+_TAKEN_BYTES = 8 << 20
 
 
 class SourceReader(Job[SourceFile, FileRead]):
@@ -54,7 +56,10 @@ class SourceReader(Job[SourceFile, FileRead]):
         found = self._files.changed()[:_TAKEN]
         if not found:
             self._files.save()
-        return found
+        read_bytes = accumulate((each.size_bytes for each in found), initial=0)
+        return [
+            each for each, before in zip(found, read_bytes, strict=False) if before < _TAKEN_BYTES
+        ]
 
     def describe(self, item: SourceFile) -> str:
         """Return the program and the file's name."""
