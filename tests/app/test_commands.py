@@ -141,6 +141,22 @@ def test_a_brief_quotes_with_links(desk: Desk) -> None:
         desk.run("/brief")
 
 
+def test_a_brief_of_turns_quotes_those_that_fit(desk: Desk) -> None:
+    key = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
+    talk = desk.write((f"Keep {key}", "Kept."), ("And " + "cranes " * 100, "They fly."))
+    briefs, turns = desk.services.briefs, talk.exchanges
+    whole = briefs.of_turns(turns)
+    assert [whole.count(each) for each in ("commonplace://1/0", "commonplace://1/1", key)] == [
+        1,
+        1,
+        0,
+    ]
+    part = briefs.of_turns(turns, 150)
+    assert ("commonplace://1/0" in part, "cranes" in part) == (True, False)
+    assert part.endswith("fit: 1\n")
+    assert len(part) < 150 * 3
+
+
 def test_secrets_are_listed_with_links_and_never_shown(desk: Desk) -> None:
     key = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
     assert "commonplace://" not in desk.says("/secrets")

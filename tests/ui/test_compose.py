@@ -162,6 +162,7 @@ class Compose:
         self.presenter = ComposePresenter(
             self.bridge, cast(Any, self.loop), library, cast(Any, self.pane),
             self.conversation, lambda: None, lambda: "terse", self.replies, self.mentions_in,
+            lambda turns: " ".join(str(each.turn_number) for each in turns),
         )  # fmt: skip
         self.queue = QueuePresenter(
             self.bridge, self.presenter, self.conversation, self.pane.composer
@@ -596,6 +597,8 @@ def test_opening_shows_turn_header_and_draft_and_a_new_one_is_empty(compose: Com
     assert shown == [(0, 1)], "what belongs to turns that came with the load is shown too"
     compose.presenter.copy_link(1)
     assert QGuiApplication.clipboard().text() == "commonplace://7/1"
+    compose.presenter.copy_brief(0)
+    assert QGuiApplication.clipboard().text() == "0 1"
     compose.presenter.copy_link(9)
     compose.conversation.recalls, compose.conversation.listed_project = False, "g"
     compose.type("unsent")
@@ -608,4 +611,4 @@ def test_opening_shows_turn_header_and_draft_and_a_new_one_is_empty(compose: Com
     assert compose.loop.more == {
         "model": None, "private": True, "recalls": True, "preset": "terse", "project": "g",
     }  # fmt: skip
-    assert len(compose.pane.banner.messages) == 1
+    assert len(compose.pane.banner.messages) == 2

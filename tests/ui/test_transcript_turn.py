@@ -400,6 +400,7 @@ def test_a_note_shows_the_summary_of_older_messages(show: Show) -> None:
         (0, "Edit", "edit_requested", [1, MessageId(2)]),
         (0, "Copy link", "link_requested", [1]),
         (1, "Copy link", "link_requested", [1]),
+        (1, "Copy brief from here", "brief_requested", [1]),
         (1, "Regenerate", "regenerate_requested", [1]),
         (1, "Fork from here", "fork_requested", [1]),
         (1, "Inspect", "inspect_requested", [1]),
@@ -432,7 +433,7 @@ def test_an_action_requests_what_its_label_says(
     footer.fill_menu(menu)
     run = [each.click for each in footer.buttons if each.text() == label]
     run += [each.trigger for each in menu.actions() if each.text() == label]
-    is_rare = label.endswith(("?", "\N{HORIZONTAL ELLIPSIS}", "message"))
+    is_rare = label.endswith(("?", "\N{HORIZONTAL ELLIPSIS}", "message", "brief from here"))
     assert len(run) == (1 if is_rare else 2)
     for activate in run:
         with qtbot.waitSignal(getattr(shown.view.events, signal)) as requested:

@@ -128,6 +128,7 @@ class Presenters(CreatedPresenters):
             (events.branch_requested, compose.show_branch),
             (events.fork_requested, compose.fork),
             (events.link_requested, compose.copy_link),
+            (events.brief_requested, compose.copy_brief),
             (events.file_clicked, self.files.open),
             (events.coverage_requested, self.explain.show_coverage),
             (events.forget_requested, self.forgetting.ask),

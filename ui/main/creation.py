@@ -123,7 +123,7 @@ class CreatedPresenters(QObject):
         self.compose = ComposePresenter(
             bridge, services.chat, services.library, chat, self.conversation,
             self.models.model_for_new, self.presets.preset_for_new, self.replies,
-            services.mentions.in_text,
+            services.mentions.in_text, services.briefs.of_turns,
         )  # fmt: skip
         self.mentions = MentionPresenter(
             bridge, services.mentions, chat.composer, self.conversation

@@ -1,27 +1,32 @@
-"""Briefs: what memory holds on a question, as Markdown for another program or a colleague.
+"""Briefs: what memory holds on a question, or turns of a conversation, as Markdown for another program or a colleague.
 
 A brief is made of verbatim quotations, each dated and linked, and of facts. It never has more
 tokens than asked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
-from app.domain.conversations import ExchangeStatus
+from app.domain.conversations import Exchange, ExchangeStatus
 from app.domain.errors import InvalidInput
 from app.domain.links import link_to
 from app.domain.passages import PassageKind
 from app.domain.results import FoundAnswer
 from app.domain.text import one_line
+from app.domain.turns import turn_text
 from app.language.secrets import masked
 from app.memory.recall.answers import AnswerFinder
 from app.storage.engine.store import Store
+from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
+from app.storage.tables.facts import Facts
 
 MIN_TOKENS, MAX_TOKENS = 100, 50_000
 _BYTES_PER_TOKEN = 3
 """Fewer than the four of English text, so that no tokenizer in use exceeds the limit."""
 
+_REMARK_BYTES = 80  # of the remark that turns are left out
 _FOUND = 30
 _TITLE_CHARS = 120
 _KINDS = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
@@ -34,6 +39,8 @@ class Briefs:
 
     def __init__(self, store: Store, answers: AnswerFinder) -> None:
         self._exchanges = Exchanges(store)
+        self._conversations = Conversations(store)
+        self._facts = Facts(store)
         self._answers = answers
 
     def write(self, question: str, max_tokens: int, project: str | None = None) -> str:
@@ -59,6 +66,40 @@ class Briefs:
         page.section("Documents", map(_quotation, files))
         page.section("Open ends", self._open_ends(said))
         return page.text
+
+    def of_turns(self, turns: Sequence[Exchange], max_tokens: int = 8_000) -> str:
+        """Return turns of one conversation, in order, and what was learned from them. Raises NotFound.
+
+        Where not all fit the first do, and the number of the others is given.
+        """
+        talk = self._conversations.get(turns[0].conversation_id)
+        title, own = one_line(masked(talk.title), _TITLE_CHARS), {each.id for each in turns}
+        page = _Page(max_tokens * _BYTES_PER_TOKEN - _REMARK_BYTES)
+        page.add(f"# {title}\n")
+        page.section(
+            "Facts",
+            (
+                f"- {one_line(masked(each.text), 1000)} ({each.said_at:%Y-%m-%d})\n"
+                for each in self._facts.of_conversation(talk.id)
+                if each.exchange_id in own and each.valid_until is None
+            ),
+        )
+        page.add("\n## Quotations\n\n")
+        quoted = (page.add(self._turn(each, title)) for each in turns)
+        count = sum(takewhile(bool, quoted))
+        ends = (each for each in turns[:count] if each.status is not ExchangeStatus.COMPLETED)
+        page.section("Open ends", map(_open_end, ends))
+        rest = len(turns) - count
+        return (
+            f"{page.text}\nTurns left out because they do not fit: {rest}\n" if rest else page.text
+        )
+
+    def _turn(self, turn: Exchange, title: str) -> str:
+        messages = self._exchanges.messages_of(turn)
+        said = turn_text((each.role, each.blocks) for each in messages)
+        sides = [("You", masked(said.user)), (turn.model or "Reply", masked(said.assistant))]
+        link = link_to(turn.conversation_id, turn.turn_number)
+        return _quoted(f"{title}, {turn.started_at:%Y-%m-%d}, {link}", sides)
 
     def _open_ends(self, said: Sequence[FoundAnswer]) -> Iterator[str]:
         """Yield the turns found whose reply failed or was interrupted."""
@@ -107,12 +148,21 @@ def _quotation(found: FoundAnswer) -> str:
     if found.result.kind is not PassageKind.TURN:
         who = "Document" if found.result.kind is PassageKind.DOCUMENT else "Summary"
         sides = [(who, found.reply)]
+    return _quoted(_place(found), sides)
+
+
+def _open_end(turn: Exchange) -> str:
+    link = link_to(turn.conversation_id, turn.turn_number)
+    return f"- {link}: the reply is {turn.status.value}\n"
+
+
+def _quoted(place: str, sides: Iterable[tuple[str, str]]) -> str:
     quoted = "\n>\n".join(
         "\n".join(f"> {line}".rstrip() for line in f"**{who}:** {text}".splitlines())
         for who, text in sides
         if text
     )
-    return f"### {_place(found)}\n\n{quoted}\n\n"
+    return f"### {place}\n\n{quoted}\n\n"
 
 
 def _place(found: FoundAnswer) -> str:

@@ -1,4 +1,4 @@
-"""Commands about the open conversation: send, stop, edit, retry, regenerate, branch, fork, link."""
+"""Commands about the open conversation: send, stop, edit, retry, regenerate, branch, fork, link, brief."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QGuiApplication
 
 from app.chat.exchange_loop import ExchangeLoop
 from app.chat.library import ConversationView, Library
@@ -15,7 +16,7 @@ from app.domain.conversations import Draft, Exchange, RecallChoice, Text
 from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId, MessageId
 from app.domain.links import link_to
-from app.domain.translation import tr
+from app.domain.translation import tr, trn
 from app.memory.recall.mentions import Mention
 from ui.presenters.conversation.open_conversation import ConversationPresenter
 from ui.presenters.conversation.turns import RunningReplies
@@ -27,7 +28,7 @@ class ComposePresenter(Presenter):
     """Sends what is typed, and runs the commands of a turn. No command cancels an earlier one.
 
     `model_for_new` and `preset_for_new` return those of a conversation that begins, None for the default;
-    `mentions_in` the mentions in a text, it blocks.
+    `mentions_in` the mentions in a text, `brief_of` turns as Markdown; both block.
 
     Signals:
         queued: A `Draft` that was sent while a reply runs here.
@@ -42,6 +43,7 @@ class ComposePresenter(Presenter):
     _preset_for_new: Callable[[], str | None]
     _replies: RunningReplies
     _mentions_in: Callable[[str], Sequence[Mention]]
+    _brief_of: Callable[[Sequence[Exchange]], str]
 
     queued = Signal(object)
     start_failed = Signal(object)
@@ -279,6 +281,18 @@ class ComposePresenter(Presenter):
         if (exchange := self._conversation.exchange_at(turn)) is not None:
             link = link_to(exchange.conversation_id, exchange.turn_number)
             copy_link(link, self._view.banner)
+
+    def copy_brief(self, turn: int) -> None:
+        """Copy a turn and those after it as a brief."""
+        turns = self._conversation.path[turn:]
+
+        def copy(text: str) -> None:
+            QGuiApplication.clipboard().setText(text)
+            copied = trn("{count} turn was copied.", "{count} turns were copied.", len(turns))
+            self._view.banner.show_message(copied, brief=True)
+
+        if turns:
+            self._bridge.load("brief", lambda: self._brief_of(turns), copy)
 
     def on_last_turn(self, command: Callable[[int], None]) -> Callable[[], None]:
         """Return a function that runs a command on the last turn, if there is one."""

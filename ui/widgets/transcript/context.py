@@ -22,6 +22,7 @@ class TurnEvents(QObject):
     Signals:
         edit_requested: Edit this user message (its id). quote_requested: Quote this text in the composer.
         regenerate_requested, fork_requested, link_requested: Answer again, fork, copy a link.
+        brief_requested: Copy the turn and those after it as Markdown.
         other_model_requested: Answer again with a model to choose.
         coverage_requested: Show whether search finds the turn. forget_requested: Delete it for good.
         forget_messages_requested: Delete messages of the turn for good (a tuple of their ids).
@@ -45,6 +46,7 @@ class TurnEvents(QObject):
     other_model_requested = Signal(int)
     fork_requested = Signal(int)
     link_requested = Signal(int)
+    brief_requested = Signal(int)
     coverage_requested = Signal(int)
     forget_requested = Signal(int)
     forget_messages_requested = Signal(int, object)

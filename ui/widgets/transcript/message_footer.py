@@ -28,6 +28,12 @@ _ACTIONS = {  # the signal of `TurnEvents`: label and tool tip
         tr("Begin a new conversation with everything up to here"),
     ),
     "link_requested": (tr("Copy link"), tr("Copy a link to this turn")),
+    "brief_requested": (
+        tr("Copy brief from here"),
+        tr(
+            "Copy this turn and those after it for another agent or a person: dated, linked, secrets hidden"
+        ),
+    ),
     "inspect_requested": (
         tr("Inspect"),
         tr("Show what was recalled for this answer, and exactly what was sent"),
