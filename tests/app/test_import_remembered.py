@@ -13,7 +13,7 @@ from app.domain.changes import ConversationEdited, ExchangePut, MessagesAdded
 from app.domain.conversations import Attachment, Exchange, ExchangeStatus, Message, Role, Text
 from app.domain.deletions import ConversationForgotten
 from app.domain.transfer import ImportedConversation
-from app.storage.engine.ids import now
+from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges, shown_path

@@ -19,7 +19,7 @@ from PySide6.QtCore import (
 
 from app.domain.conversations import OWN_SOURCE, Conversation
 from app.domain.ids import ConversationId
-from app.domain.sources import SOURCES
+from app.domain.records.sources import SOURCES
 from app.domain.translation import format_day, format_moment, month_name, tr
 from app.storage.safety.maintenance import TRASH_KEPT_FOR
 
