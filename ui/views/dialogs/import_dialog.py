@@ -144,6 +144,7 @@ class ImportDialog(QDialog):
         if questions:
             heading = plain_label(self, "heading", tr("Ask something about it"), selectable=False)
             filled(self._questions, 6, heading)
+            heading.show()  # else the size is counted without it
         room = round(self.screen().availableSize().width() * _WIDEST)
         for each in questions:
             text = self.fontMetrics().elidedText(each, Qt.TextElideMode.ElideMiddle, room)
