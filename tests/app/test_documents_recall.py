@@ -88,6 +88,8 @@ def test_filters_of_titles_days_and_projects_leave_documents(library: DocumentLi
     assert title in found_titles(library, "brass telescope project:observ")
     assert found_titles(library, "brass telescope project:other") == []
     assert found_titles(library, "brass telescope is:pinned") == []
+    assert found_titles(library, "title:telescopes") == ["telescopes.pdf, p. 1"]
+    assert len(found_titles(library, "project:observ")) == 10
 
 
 @pytest.mark.parametrize("query", ["telescopes.pdf", "Telescopes", "papers/telescopes.pdf"])

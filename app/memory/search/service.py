@@ -381,7 +381,11 @@ class SearchService:
     ) -> list[Ranked]:
         """Return the newest passages that the filters leave, when nothing ranks."""
         left_out = self.index.excluded_passages(query)
-        newest = self._passages.newest(query, kinds or (PassageKind.TURN,))
+        listed = (
+            PassageKind.TURN,
+            *([PassageKind.DOCUMENT] if query.titles or query.projects else ()),
+        )
+        newest = self._passages.newest(query, kinds or listed)
         kept = (
             each
             for each in newest

@@ -179,9 +179,12 @@ class Passages(StoreReader):
     def newest(self, query: SearchQuery, kinds: Collection[PassageKind]) -> Iterator[PassageId]:
         """Yield the passages of some kinds that pass a query's filters, newest first.
 
-        They are read in pages of growing size: of a million only a few are wanted.
+        Of a document the first. They are read in pages of growing size: of a million only a few are wanted.
         """
         statement, values = _filtered(query, kinds)
+        if PassageKind.DOCUMENT in kinds:
+            first = "p.source_id IN (SELECT id FROM document_chunk WHERE place = 0)"
+            statement += f" AND (p.kind <> 'document' OR {first})"
         statement += " ORDER BY p.created_at DESC, p.id DESC LIMIT ? OFFSET ?"
         offset, size = 0, _FIRST_PAGE
         while True:
