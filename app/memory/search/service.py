@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from app.domain.errors import IndexUnavailable
-from app.domain.ids import ConversationId, PartId, PassageId, part_id, passage_id_of
+from app.domain.ids import ConversationId, PartId, part_id, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
 from app.domain.results import SearchResponse, SearchResult
 from app.index.id_set import IdSet
@@ -261,7 +261,7 @@ class SearchService:
         """Return the beginning of each document whose file name is the query."""
         return [
             Ranked(part_id(each, 0), 0.0, HIGHEST_RELEVANCE, None, 1.0)
-            for each in map(PassageId, self._passages.of_file(query.words).tolist())
+            for each in self._passages.of_file(query.words)
             if (allowed is None or each in allowed) and (boundary is None or boundary.holds(each))
         ]
 

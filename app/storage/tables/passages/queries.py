@@ -31,10 +31,11 @@ _FILES = (
     "LEFT JOIN (SELECT k.id, d.title, d.project FROM document_chunk k "
     "JOIN document d ON d.id = k.document_id) f ON p.kind = 'document' AND f.id = p.source_id "
 )
-_OF_FILE = """SELECT arg_min(p.id, k.place) AS id FROM document d
-    JOIN document_chunk k ON k.document_id = d.id JOIN passage p ON p.kind = 'document' AND p.source_id = k.id
-    WHERE d.kind = 'document' AND (ends_with(lower(d.name), '/' || $1)
-    OR regexp_replace(lower(d.title), '[.][^.]+$', '') = $1) GROUP BY d.id"""
+_FILES_NAMED = """SELECT id FROM document WHERE kind = 'document' AND (ends_with(lower(name), '/' || $1)
+    OR regexp_replace(lower(title), '[.][^.]+$', '') = $1)"""
+_FIRST_PASSAGES = """SELECT arg_min(p.id, k.place) AS id FROM document_chunk k
+    JOIN passage p ON p.kind = 'document' AND p.source_id = k.id
+    WHERE k.document_id IN (SELECT unnest(?)) GROUP BY k.document_id"""
 _SOURCES = ", ".join(f"'{each.value}'" for each in SourceName)
 _FOLDER = (
     f"(c.source IN ({_SOURCES}) AND NOT EXISTS (SELECT 1 FROM project WHERE uid = c.project) AND c.id IN "
@@ -172,9 +173,10 @@ class Passages(StoreReader):
         """
         return self._ids(*_filtered(query, kinds))
 
-    def of_file(self, name: str) -> Ids:
+    def of_file(self, name: str) -> Sequence[PassageId]:
         """Return the first passage of each document with a file name, with or without ending or folders."""
-        return self._ids(_OF_FILE, [name.strip("/").lower()])
+        found = self._store.column(_FILES_NAMED, [name.strip("/").lower()])
+        return self._store.column(_FIRST_PASSAGES, [found]) if found else []
 
     def newest(self, query: SearchQuery, kinds: Collection[PassageKind]) -> Iterator[PassageId]:
         """Yield the passages of some kinds that pass a query's filters, newest first.
