@@ -1,5 +1,6 @@
 """New exports in Downloads: asked once, offered once each, imported only when the user agrees."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,17 @@ class Downloads:
         self.damaged: set[str] = set()
         self.read: list[Path] = []
         self.imported: list[Any] = []
+        self.offers: list[str] = []
         self.presenter = parts.make(
             DownloadsPresenter, settings=self.settings, folder=folder, find=self.find,
-            read=self.take, start_import=self.imported.append,
+            read=self.take, start_import=self.imported.append, make_offer=self.offer,
         )  # fmt: skip
+
+    def offer(
+        self, text: str, accept: Callable[[], object], _dismiss: Callable[[], object]
+    ) -> None:
+        self.offers.append(text)
+        self.accept = accept
 
     def find(self) -> list[FoundExport]:
         at = datetime(2026, 5, 1, tzinfo=UTC)
@@ -47,12 +55,10 @@ def test_a_new_export_is_offered_once_and_imported_only_when_wanted(
     monkeypatch.setattr(imports, "_SETTLED_MS", 0)
     made = Downloads(parts, tmp_path, "on")
     (tmp_path / "a.zip").write_text("x")
-    qtbot.waitUntil(lambda: bool(parts.banner.messages))
-    assert "2 new conversations" in parts.banner.messages[0]
+    qtbot.waitUntil(lambda: bool(made.offers))
+    assert "2 new conversations" in made.offers[0]
     assert made.imported == []
-    act = parts.banner.act
-    assert act is not None
-    act()
+    made.accept()
     assert made.imported == [[tmp_path / "a.zip"]]
     made.presenter.look()
     assert made.read == [tmp_path / "a.zip"]
@@ -64,7 +70,7 @@ def test_an_export_without_news_is_not_offered(parts: Parts, tmp_path: Path) -> 
     (tmp_path / "a.zip").write_text("x")
     made.presenter.look()
     assert made.read == [tmp_path / "a.zip"]
-    assert parts.banner.messages == []
+    assert made.offers == []
 
 
 def test_half_an_export_hides_none_and_is_offered_once_whole(parts: Parts, tmp_path: Path) -> None:
@@ -73,11 +79,11 @@ def test_half_an_export_hides_none_and_is_offered_once_whole(parts: Parts, tmp_p
     (tmp_path / "a.zip").write_text("x")
     (tmp_path / "b.zip").write_text("x")
     made.presenter.look()
-    assert len(parts.banner.messages) == 1
+    assert len(made.offers) == 1
     made.damaged.clear()
     made.presenter.look()
     assert made.read == [tmp_path / name for name in ("a.zip", "b.zip", "a.zip")]
-    assert len(parts.banner.messages) == 2
+    assert len(made.offers) == 2
 
 
 @pytest.mark.parametrize(("switch", "asks"), [("ask", True), ("on", False), ("off", False)])
@@ -86,13 +92,11 @@ def test_it_is_asked_once_after_an_import_from_the_folder(
 ) -> None:
     made = Downloads(parts, tmp_path, switch)
     made.presenter.note_import([Path("/elsewhere/a.zip")])
-    assert parts.banner.messages == []
+    assert made.offers == []
     made.presenter.note_import([tmp_path / "a.zip"])
-    assert bool(parts.banner.messages) == asks
+    assert bool(made.offers) == asks
     if asks:
-        act = parts.banner.act
-        assert act is not None
-        act()
+        made.accept()
         assert made.settings.values[SWITCH] == "on"
         parts.bridge.changed.emit(ChangeSet(settings=frozenset({SWITCH})))
         assert made.presenter._watcher.directories() == [str(tmp_path)]

@@ -142,18 +142,16 @@ def test_projects_are_offered_once_and_lead_to_the_proposals(parts: Parts) -> No
     assert suggested.banner.isHidden()
 
 
-def test_it_waits_until_the_place_is_free(parts: Parts) -> None:
-    suggested = Suggested(parts, read=None)
-    dismissed: list[str] = []
-    suggested.offer.make("first", lambda: None, lambda: dismissed.append("first"))
-    parts.qtbot.waitUntil(lambda: bool(suggested.service.calls))
-    suggested.service.results["read"] = EMBEDDER
-    parts.bridge.changed.emit(ChangeSet(passages=True))
-    parts.qtbot.waitUntil(lambda: suggested.presenter._found is not None)
-    assert suggested.offer.open.accessibleName() == "first"
-    press(suggested.offer, "Dismiss")
-    suggested.until_offered()
-    assert dismissed == ["first"]
+def test_one_offer_is_shown_at_a_time(parts: Parts) -> None:
+    offer, done = Offer(), list[str]()
+    for name in ("first", "second", "third"):
+        offer.make(name, partial(done.append, f"show {name}"), partial(done.append, f"no {name}"))
+    press(offer, "Dismiss")
+    assert offer.open.accessibleName() == "second"
+    offer.open.click()
+    assert (done, offer.open.accessibleName()) == (["no first", "show second"], "third")
+    press(offer, "Dismiss")
+    assert offer.isHidden()
 
 
 def test_a_long_offer_is_cut_to_the_room_there_is(parts: Parts) -> None:

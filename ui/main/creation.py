@@ -263,7 +263,7 @@ class CreatedPresenters(QObject):
         watch = DownloadsPresenter(
             bridge, services.settings, downloads, find,
             lambda path: import_files(services.store, [path], dry_run=True), self.imports.start,
-            self._banner,
+            self._window.offer.make, self._banner,
         )  # fmt: skip
         self.imports.imported.connect(watch.note_import)
         self.attach = AttachPresenter(

@@ -242,7 +242,7 @@ class DownloadsPresenter(Presenter):
     """Offers exports that appear in the folder; it never imports one unasked.
 
     `find` returns the exports in the folder; `read` reads one without storing it. Both block. `start_import`
-    shows what an export would add.
+    shows what an export would add. `make_offer` takes a text, what accepts and what dismisses the offer.
     """
 
     _settings: Settings
@@ -250,6 +250,7 @@ class DownloadsPresenter(Presenter):
     _find: Callable[[], Sequence[FoundExport]]
     _read: Callable[[Path], ImportReport]
     _start_import: Callable[[Sequence[Path]], object]
+    _make_offer: Callable[[str, Callable[[], object], Callable[[], object]], object]
     _messages: Banner
 
     def _set_up(self) -> None:
@@ -274,13 +275,8 @@ class DownloadsPresenter(Presenter):
         if self._settings.text(SWITCH) == "ask" and any(
             each.parent == self._folder for each in paths
         ):
-            self._messages.show_message(
-                tr("Offer new exports when they appear in Downloads? Nothing is imported unasked."),
-                tr("Yes"),
-                lambda: self._switch("on"),
-                brief=False,
-                closed=lambda: self._switch("off"),
-            )
+            text = tr("Offer new exports when they appear in Downloads")
+            self._make_offer(text, lambda: self._switch("on"), lambda: self._switch("off"))
 
     def look(self) -> None:
         """Offer the newest export that was not offered before, if it has anything new."""
@@ -311,15 +307,16 @@ class DownloadsPresenter(Presenter):
             if report.conversations
             else trn("{count} new message", "{count} new messages", report.messages)
         )
-        self._messages.show_message(
-            tr("A new export of {program} is in Downloads: {new}.").format(
-                program=export.program, new=new
-            ),
-            tr("Import\u2026"),
+        text = tr("A new export of {program} is in Downloads: {new}")
+        self._make_offer(
+            text.format(program=export.program, new=new),
             lambda: self._start_import([export.path]),
-            brief=False,
-            closed=lambda: None,
+            lambda: None,
         )
 
     def _switch(self, value: str) -> None:
-        self._bridge.save(lambda: self._settings.set(SWITCH, value))
+        done = tr("New exports in Downloads are offered from now on. Nothing is imported unasked.")
+        self._bridge.save(
+            lambda: self._settings.set(SWITCH, value),
+            lambda _: self._messages.show_message(done, brief=True) if value == "on" else None,
+        )

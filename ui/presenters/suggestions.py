@@ -37,7 +37,7 @@ Place = Callable[[str, Callable[[], object], Callable[[], object]], bool]
 
 
 class SuggestionPresenter(Presenter):
-    """Offers something once, as soon as there is a place for an offer; the banner shows the whole on demand.
+    """Offers something once; the banner shows the whole on demand.
 
     `read` returns what, None for nothing; it blocks. It is called at the start and after changes of
     `topics`, so many milliseconds later. `follow_up` is called once the suggestion was accepted. `places` take the
@@ -53,7 +53,6 @@ class SuggestionPresenter(Presenter):
 
     def _set_up(self) -> None:
         self._is_over = False
-        self._found: Suggestion | None = None
         name = f"suggestion {id(self)}"
         self._refresh = Refresh(self, self._bridge, name, self._check_after_ms, self._offer)
         if self._topics:
@@ -65,12 +64,10 @@ class SuggestionPresenter(Presenter):
             self._refresh.request()
 
     async def _offer(self) -> None:
-        if self._found is None:  # else it waits for a place
-            self._found = await self._bridge.run(self._read)
-        if (found := self._found) is not None and not self._is_over:
+        found = await self._bridge.run(self._read)
+        if found is not None and not self._is_over:
             dismiss = partial(self._bridge.save, found.dismiss)
             self._is_over = any(place(found.offer, self._open, dismiss) for place in self._places)
-            self._request()
 
     def _open(self) -> None:
         """Show what there is now: the offer may be older than what it names."""

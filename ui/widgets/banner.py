@@ -1,6 +1,8 @@
 """Messages in the window: the banner above the conversation, a note with an action, an offer in the status bar."""
 
+from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
@@ -146,16 +148,20 @@ class NoteCard(QFrame):
         self._act()
 
 
+class _Offered(NamedTuple):
+    text: str
+    show: Callable[[], object]
+    dismiss: Callable[[], object]
+
+
 class Offer(QWidget):
-    """An offer in the status bar, in few words, until it is opened or closed; it covers and moves nothing."""
+    """Offers in the status bar, in few words, each until it is opened or closed; they cover and move nothing."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.open = button(self, "", lambda: self._end(self._show), kind="quiet")
+        self.open = button(self, "", self._open, kind="quiet")
         self.open.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        close = tool_button(
-            self, "", lambda: self._end(self._dismiss), icon="x", name=tr("Dismiss")
-        )
+        close = tool_button(self, "", self._close, icon="x", name=tr("Dismiss"))
         self.stops = (self.open, close)
         for each in self.stops:
             each.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the focus where it is
@@ -163,31 +169,42 @@ class Offer(QWidget):
         policy = self.sizePolicy()
         policy.setRetainSizeWhenHidden(True)  # the status bar keeps its height
         self.setSizePolicy(policy)
-        self._show: Callable[[], object] = lambda: None
-        self._dismiss: Callable[[], object] = lambda: None
+        self._waiting: deque[_Offered] = deque()  # the first is shown
         self.hide()
 
     def make(self, text: str, show: Callable[[], object], dismiss: Callable[[], object]) -> bool:
-        """Offer what `show` explains, unless there is another offer; return whether it was offered."""
-        if not self.isHidden():
-            return False
-        self._show, self._dismiss = show, dismiss
+        """Offer what `show` explains, after the offers before; return True: it has its place."""
+        self._waiting.append(_Offered(text, show, dismiss))
+        if len(self._waiting) == 1:
+            self._show_first()
+        return True
+
+    def _show_first(self) -> None:
+        text = self._waiting[0].text
         self.open.setAccessibleName(text)
         self.open.setToolTip(text)
         self.open.setMaximumWidth(self.open.fontMetrics().horizontalAdvance(text) + 2)
         self._elide()
         self.show()
         announce(self, text)
-        return True
 
     def _elide(self) -> None:
         text, mode = self.open.accessibleName(), Qt.TextElideMode.ElideRight
         text = self.open.fontMetrics().elidedText(text, mode, self.open.width())
         self.open.setText(text.replace("&", "&&"))
 
-    def _end(self, act: Callable[[], object]) -> None:
+    def _open(self) -> None:
+        self._take_first().show()
+
+    def _close(self) -> None:
+        self._take_first().dismiss()
+
+    def _take_first(self) -> "_Offered":
+        first = self._waiting.popleft()
         self.hide()
-        act()
+        if self._waiting:
+            self._show_first()
+        return first
 
     # Qt overrides
 
