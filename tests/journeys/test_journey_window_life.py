@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from PySide6.QtCore import Qt
 
 from app.bootstrap import RunMode, Services, build
 from app.domain.conversations import ExchangeStatus
+from app.providers.configuration import ProviderConfig
 from app.system.paths import DataPaths
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import slow, stall, text
-from tests.fakes.user import User
+from tests.fakes.user import LOOPBACK_MODEL, User
 from ui.presenters.imports import SAMPLE
 from ui.widgets.transcript.heights import AtItem
 from ui.widgets.transcript.message_frame import UserFrame
@@ -100,8 +102,9 @@ async def test_a_killed_window_comes_back_with_the_reply_it_was_reading(
     user: User, server: Loopback, data_dir: Path
 ) -> None:
     server.reply(text(STORY, chunks=16), slow(15), stall())
-    await user.start_with_model(server.v1)
-    await user.leave()
+    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
+        services.models.add_provider(ProviderConfig("loop", "compatible", server.v1))
+        services.settings.set("default_model", LOOPBACK_MODEL)
     window = program("tests.fakes.driven_window", str(data_dir), "Tell me a story.")
     journal = DataPaths(data_dir).journal
     try:
