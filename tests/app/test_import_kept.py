@@ -187,11 +187,24 @@ def test_reasoning_of_jan_is_no_text_and_its_model_is_that_of_its_assistant(tmp_
 def test_sources_and_arguments_of_open_webui_are_kept(tmp_path: Path) -> None:
     arguments = json.dumps(json.dumps({"q": "ohm"})).replace('"', "&quot;")
     call = f'<details type="tool_calls" id="c" name="find" arguments="{arguments}"></details>'
-    cited = [{"source": {"name": "SI", "url": "https://si.example/ohm"}}]
+    found = {"source": "https://web.example/volt", "title": "Volt"}
+    cited = [
+        {"source": {"name": "SI", "url": "https://si.example/ohm"}},
+        {"source": {"name": "a search", "type": "web_search"}, "metadata": [found]},
+    ]
     reply = {"role": "assistant", "content": call, "sources": cited}
     path = _written(tmp_path, "chat.json", _open_webui(reply), as_lines=False)
     assert _blocks(path, ToolCall) == [ToolCall("c", "find", '{"q": "ohm"}')]
-    assert _blocks(path, Text) == [Text("- [SI](https://si.example/ohm)")]
+    links = "- [SI](https://si.example/ohm)\n- [Volt](https://web.example/volt)"
+    assert _blocks(path, Text) == [Text(links)]
+
+
+def test_instructions_of_open_webui_are_kept(tmp_path: Path) -> None:
+    (chat,) = _open_webui({"role": "user", "content": "What is it?"})
+    chat["chat"]["params"] = {"system": "Be brief."}
+    system, asked = _read(_written(tmp_path, "chat.json", [chat], as_lines=False))[0][0].messages
+    assert (system.role, system.blocks) == (Role.SYSTEM, (Text("Be brief."),))
+    assert asked.parent == system.source_id
 
 
 def test_instructions_and_files_of_librechat_are_kept(tmp_path: Path) -> None:

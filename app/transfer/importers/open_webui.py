@@ -89,11 +89,14 @@ def _conversation(
     leaf: object,
     where: str,
 ) -> ImportedConversation | Skipped:
-    thread = Thread(SOURCE, where)
+    thread, root = Thread(SOURCE, where), None
+    told = text_of(an_object(chat.get("params")).get("system")) or text_of(chat.get("system"))
+    if prompt := text_block(told):
+        root = thread.add("system", None, Role.SYSTEM, prompt)
     for key, value in messages.items():
         message = an_object(value)
         name = identity(message.get("id")) or identity(key)
-        parent = identity(message.get("parentId")) or None
+        parent = identity(message.get("parentId")) or root
         at = moment(message.get("timestamp"))
         model = text_of(message.get("model") or message.get("model_id")) or None
         role = ROLES.get(text_of(message.get("role")))
@@ -136,9 +139,17 @@ def _message_blocks(message: Mapping[str, Any], role: Role) -> list[Part]:
         name = text_of(inner.get("filename")) or text_of(file.get("name")) or "file"
         text = text_of(an_object(inner.get("data")).get("content"))
         blocks.append(file_part(name, file.get("type"), file.get("url"), text))
-    cited = (an_object(each.get("source")) for each in objects(json_of(message.get("sources"))))
-    links = link_list((each.get("name"), each.get("url")) for each in cited)
+    links = link_list(_cited(objects(json_of(message.get("sources")))))
     return [*blocks, *text_block(links)]
+
+
+def _cited(sources: list[dict[str, Any]]) -> Iterator[tuple[object, object]]:
+    """Yield the names and addresses of sources; what a search of the web found is in their metadata."""
+    for each in sources:
+        source = an_object(each.get("source"))
+        yield source.get("name"), source.get("url")
+        for page in objects(each.get("metadata")):
+            yield page.get("title") or page.get("name"), page.get("source") or page.get("url")
 
 
 def _output(items: list[dict[str, Any]]) -> Iterator[Part]:
