@@ -2,9 +2,9 @@
 
     python -m tests.bench.reach [--files 200] [--megabytes 40]
 
-Makes session logs of Claude Code in a temporary home, with text and code of this repository, reads them through the source reader into storage while
-the text index follows, then idles, then adds a line and waits until search finds it. Megabytes are of the logs,
-processor times and memory of this process and of the one that writes the index.
+Makes session logs of Claude Code in a temporary home, with text and code of this repository, reads them through the
+source reader into storage while the text index follows, then idles, then adds a line and waits until search finds it.
+Megabytes are of the logs, processor times and memory of this process and of the one that writes the index.
 """
 
 import json
