@@ -12,7 +12,7 @@ from app.domain.records.facts import Fact
 from app.domain.text import content_hash
 from app.storage.deletion.forget import forget
 from app.storage.engine.store import Store
-from app.storage.tables.facts import FactFilter, Facts
+from app.storage.tables.facts import FactFilter, Facts, fact_changes
 from app.storage.tables.passages.queries import Passages
 from tests.app.test_workers_facts import Bench
 from tests.fakes.stored import AT, ConversationRecord, add_conversation, opened
@@ -119,6 +119,16 @@ def test_a_fact_of_two_conversations_is_shown_from_the_one_that_is_left(store: S
     assert colors(store) == ["peanuts"]
     status = Bench(store).run()
     assert (status.done, status.total) == (1, 1), "it is not read again"
+
+
+def test_a_fact_that_was_ended_by_hand_stays_ended_when_one_of_its_sources_is_forgotten(
+    store: Store,
+) -> None:
+    _, second = learn(store, "I am allergic to peanuts.", "I am allergic to peanuts!")
+    (fact,) = current(store)
+    store.save(*fact_changes(replace(fact, valid_until=AT + 9 * DAY)))
+    forget(store, [second.conversation.id])
+    assert colors(store) == []
 
 
 def test_a_fact_moved_to_an_earlier_day_is_ended_by_what_was_said_between(store: Store) -> None:

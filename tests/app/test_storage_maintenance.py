@@ -216,7 +216,7 @@ def test_the_trash_is_emptied_though_nothing_else_changes(
     whole = add_conversation(store, "one", title="Old")
     store.save(ConversationEdited(whole.conversation.id, deleted_at=time_.now()))
     make_backup(store)
-    for days in (31, 2):
+    for days, most_backups in ((2, 1), (29, 2), (2, 4)):
         time_.pass_s(days * 24 * 3600)
         assert titles(store) == {"Old"}
         maintenance = Maintenance(store, time_.clock())
@@ -224,6 +224,7 @@ def test_the_trash_is_emptied_though_nothing_else_changes(
             maintenance.finish_command()
         else:
             settle(maintenance, time_)
+        assert len(list_backups(store.paths.backups)) <= most_backups, "none unless it is needed"
     assert not titles(store)
 
 

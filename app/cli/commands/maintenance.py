@@ -71,7 +71,7 @@ def check_(
             terminal.err("'commonplace check --repair' repairs what can be derived again.")
     else:
         terminal.line("Everything is in order.")
-    catch_up_index(sync, terminal)
+    (catch_up_index if given.repair else catch_up_a_little)(sync, terminal)
     return 1 if report.problems else 0
 
 

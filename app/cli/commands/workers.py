@@ -9,7 +9,7 @@ from typing import Any
 
 from app.cli.commands.maintenance import catch_up_a_little, catch_up_index
 from app.cli.terminal import Terminal, members
-from app.domain.translation import format_at_most, month_start
+from app.domain.translation import format_at_most, format_percent, month_start
 from app.domain.workers import WorkerName, WorkerState, WorkerStatus
 from app.index.text_sync import TextIndexSync
 from app.memory.search.coverage import Overview, OverviewService
@@ -120,7 +120,7 @@ def _lines(overview: Overview, statuses: Sequence[WorkerStatus]) -> Iterator[str
     yield from map(_words, statuses)
     for kind, count in overview.passages.items():
         yield f"{kind.value}: {count:,}"
-    yield f"searchable: {overview.searchable_share:.0%}"
+    yield f"searchable: {format_percent(overview.searchable_share)}"
     if overview.embedded is not None:
         yield f"embedded in {overview.embedded.space}: {overview.embedded.share:.0%}"
     yield f"conversations: {overview.conversations:,}"
