@@ -403,6 +403,20 @@ async def test_a_late_answer_and_an_emptied_box_show_nothing(search: Search) -> 
     assert search.sidebar.query == ""
 
 
+@story
+async def test_a_filter_that_is_being_typed_waits_for_its_value(search: Search) -> None:
+    await search.type("bread")
+    await search.answer(False, 1)
+    await search.answer(True, 1)
+    for typed in ("bread title:", "title:"):
+        await search.type(typed)
+        search.presenter._on_repeat_timeout()
+        await turns()
+        assert (search.waiting, search.shown) == ({}, [1])
+    await search.type("bread title:r")
+    assert search.waiting != {}
+
+
 @pytest.mark.parametrize("by_meaning", [False, True])
 @pytest.mark.parametrize(
     ("error", "repeats"), [(InvalidInput("Bad query"), False), (IndexUnavailable("Later"), True)]

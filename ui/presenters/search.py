@@ -18,7 +18,7 @@ from app.domain.records.topics import Topic
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.text import sentences
 from app.domain.translation import format_percent, format_turn, tr
-from app.index.query import parse_query
+from app.index.query import is_unfinished, parse_query
 from app.index.snippets import marks_in
 from app.memory.search.coverage import EmbeddingCoverage
 from app.memory.search.service import SearchService
@@ -73,6 +73,8 @@ class SearchPresenter(Presenter):
 
     def _on_query_changed(self, query: str) -> None:
         self._repeat.stop()
+        if is_unfinished(query):
+            return
         if query.strip():
             self._bridge.start("search", self._search(query))
         else:
@@ -81,7 +83,8 @@ class SearchPresenter(Presenter):
 
     def _on_repeat_timeout(self) -> None:
         """Repeat a search whose answer was incomplete, or is out of date."""
-        if (query := self._sidebar.query).strip() and self._sidebar.shows_results:
+        query = self._sidebar.query
+        if query.strip() and not is_unfinished(query) and self._sidebar.shows_results:
             self._bridge.start("search", self._search(query, text_first=False))
 
     async def _search(self, query: str, *, text_first: bool = True) -> None:
