@@ -281,15 +281,19 @@ def test_a_forgotten_fact_and_memory_are_redacted_in_results_not_in_sources(book
     assert book.texts().count(OIL) == 2, "what is saved again may be quoted"
 
 
-def test_a_question_that_looks_like_the_name_of_a_fact_shields_no_quote() -> None:
-    link = "[Fact 7 · 3 May 2026](commonplace://3/0) · 80%"
-    answer = "\n".join(("**Talk** · 3 May 2026", "", link, "", f"> {MULE}", "", ""))
+@pytest.mark.parametrize(
+    ("fact", "said", "stays"), [(7, "Yes", True), (9, "Yes", False), (7, MULE, False)]
+)
+def test_an_answer_of_a_preview_that_names_or_quotes_what_is_deleted_goes_whole(
+    fact: int, said: str, *, stays: bool
+) -> None:
+    known = f"Fact {fact} · 3 May 2026 · 80%"
+    answer = "\n".join(("**Facts** · learned from what was said", "", known, "", f"> {said}", ""))
     leaving = DeletionSet(
         frozenset(), frozenset(), frozenset({9}), TextFingerprints((), whole=[MULE])
     )
-    assert MULE not in redact_answer(answer, QuoteContext(leaving, knows_ids=True))
-    known = answer.replace("**Talk** · 3 May 2026", "**Facts** · learned from what was said")
-    assert MULE in redact_answer(known, QuoteContext(leaving, knows_ids=True)), "fact 7 stays"
+    left = redact_answer(answer, QuoteContext(leaving, knows_ids=True))
+    assert left == (answer if stays else f"*{FORGOTTEN}*")
 
 
 def test_a_question_that_looks_like_a_fact_shields_no_citation() -> None:

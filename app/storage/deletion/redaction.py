@@ -5,7 +5,7 @@ contain quotes, because neither tool results nor Recall's answers are embedded.
 
 Tools about memory answer in JSON with a line for each thing found (`app.chat.tools.results`), so each line is
 examined. Recall answers in Markdown: each quote is followed by its source, a link or the id of a fact, memory or
-document, or is a list item that begins with it; earlier versions wrote sections with the source above.
+document, or is a list item that begins with it. Answers of previews, with the source above, are deleted whole.
 """
 
 import json
@@ -24,17 +24,11 @@ from app.storage.tables.exchanges import blocks_of, messages_in, rewrite_message
 QUOTING_TOOLS = ("conversation_search", "memory_search", "fetch_conversation_details")
 _FACT_KINDS = ("fact", "memory", "document")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"?')
-_NAME = re.compile(r"\*\*.*\*\* · ")
-_KNOWN_NAMES = (  # as earlier versions wrote them: what they name has an id of its own
-    "**Facts** · learned from what was said",
-    "**Saved memories** · kept on purpose",
-)
-_KNOWN = r"(?:Fact|Memory) (\d+) · [^\[\]]+"
+_OF_PREVIEW = re.compile(r"^\*\*.*\*\* · ", re.MULTILINE)
 _LINK = r"commonplace://(\w+)/\d+(?:\?exchange=(\d+))?"
-_SOURCE = re.compile(rf"(?:\[(?:{_KNOWN}|.*)\]\({_LINK}\)|{_KNOWN}) · \d+%")
-_SECTION = re.compile(rf"$|> |>$|{_SOURCE.pattern}")
 _LABEL = r"(?:\\.|[^\\\[\]])*?"
 _ID = r" · (?:fact|memory|document) (\d+)"
+_OLD_SOURCE = re.compile(rf"(?:Fact|Memory) (\d+) · |{_LINK}")
 _CITATION = re.compile(  # as `app.providers.vendors.recall` writes it
     rf"(?:- )?(?:\[{_LABEL}(?:{_ID})?\]\({_LINK}\)|{_LABEL}{_ID}(?=$|: ))"
 )
@@ -146,14 +140,16 @@ def _pieces(line: str) -> Iterator[str]:
 def redact_answer(text: str, context: QuoteContext) -> str:
     """Return one of Recall's answers without deleted quotes."""
     lines = text.split("\n")
+    if _OF_PREVIEW.search(text) and (
+        any(map(context.quotes, lines))
+        or any(_is_named(found, context) for found in _OLD_SOURCE.finditer(text))
+    ):
+        return f"*{FORGOTTEN}*"
     kept: list[str] = []
     place = 0
     while place < len(lines):
         line = lines[place]
-        if _NAME.match(line):
-            section = [line, *takewhile(_SECTION.match, lines[place + 1 :])]
-            kept += _section_without(section, context)
-        elif line.startswith(">"):
+        if line.startswith(">"):
             section = list(takewhile(lambda each: each.startswith(">"), lines[place:]))
             end = place + len(section)
             section += lines[end : end + 2]  # a blank line and the source
@@ -176,44 +172,33 @@ def _is_cited_deleted(section: list[str], context: QuoteContext) -> bool:
     return _is_deleted(source, texts, context)
 
 
-def _section_without(section: list[str], context: QuoteContext) -> list[str]:
-    """Return a section's title and quotes with a placeholder for each deleted quote."""
-    starts = [place for place, line in enumerate(section) if _SOURCE.match(line)]
-    quotes = [
-        section[start:end] for start, end in zip(starts, [*starts[1:], len(section)], strict=True)
-    ]
-    stay: list[str] = []
-    removed = 0
-    for quote in quotes:
-        texts = [line.removeprefix(">").strip() for line in quote[1:]]
-        is_known = section[0] in _KNOWN_NAMES
-        if _is_deleted(_SOURCE.match(quote[0]), texts, context, is_known=is_known):
-            removed += 1
-            stay += [f"> {FORGOTTEN}", ""]
-        else:
-            stay += quote
-    if not removed:
-        return section
-    return [f"*{FORGOTTEN}*", ""] if removed == len(quotes) else [*section[: starts[0]], *stay]
-
-
-def _is_deleted(
-    source: re.Match[str] | None, texts: list[str], context: QuoteContext, *, is_known: bool = True
-) -> bool:
+def _is_deleted(source: re.Match[str] | None, texts: list[str], context: QuoteContext) -> bool:
     """Return whether texts are deleted: of a linked conversation or exchange, or of a known fact or memory."""
-    known, linked, exchange, other = source.groups() if source is not None else (None,) * 4
-    named = int(linked) if linked is not None and linked.isdecimal() else None
-    learned = int(known or other or 0) if is_known and (known or other) else None
-    if context.knows_ids:
-        deleted = context.deleted
-        if named in deleted.conversations or learned in deleted.passages:
+    if source is not None and context.knows_ids:
+        if _is_named(source, context):
             return True
-        if exchange is not None and int(exchange) in deleted.exchanges:
-            return True
-        is_other = named is not None and named not in context.suspect and not deleted.passages
-        if learned is not None or is_other:
+        linked, _, known = _ids_in(source)
+        is_other = linked is not None and linked not in context.suspect
+        if known is not None or (is_other and not context.deleted.passages):
             return False
     return any(map(context.quotes, [*texts, " ".join(texts)]))
+
+
+def _is_named(source: re.Match[str], context: QuoteContext) -> bool:
+    """Return whether what a source names is deleted."""
+    linked, exchange, known = _ids_in(source)
+    deleted = context.deleted
+    return context.knows_ids and (
+        linked in deleted.conversations
+        or exchange in deleted.exchanges
+        or known in deleted.passages
+    )
+
+
+def _ids_in(source: re.Match[str]) -> tuple[int | None, int | None, int | None]:
+    """Return the ids of the conversation, the exchange, and the fact, memory or document that a source names."""
+    ids = [int(each) if each and each.isdecimal() else None for each in source.groups()]
+    return ids[1], ids[2], ids[0] or next(iter(ids[3:]), None)
 
 
 _NAMED = " OR ".join(f"contains(m.blocks, '\"{name}\"')" for name in QUOTING_TOOLS)
