@@ -200,8 +200,8 @@ class EmbeddingStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedderSwitchPlan:
-    """An estimate for embedding everything with another embedder: missing passages and tokens.
+class EmbeddingEstimate:
+    """An estimate for embedding passages with an embedder, the `choice`.
 
     `cost_usd` is None when the price is unknown. `sent_to` is the server that history would be sent
     to, "" when it stays on this computer; `needs_consent` when the user has not agreed to that.

@@ -206,12 +206,12 @@ def test_an_estimate_has_time_price_and_place(desk: Desk) -> None:
     estimate = desk.embedders.estimate(10_000, 5_000_000, OPENAI)
     assert estimate.cost_usd == pytest.approx(0.10)
     assert estimate.minutes == pytest.approx(5.0)
-    assert (estimate.sent_to, estimate.is_agreed) == ("https://api.openai.com/v1", False)
+    assert (estimate.sent_to, estimate.needs_consent) == ("https://api.openai.com/v1", True)
     desk.settings.set("embedding_requests_per_minute", 10)
     assert desk.embedders.estimate(10_000, 5_000_000, OPENAI).minutes == pytest.approx(10.0)
     for choice in (BUILT_IN, LOCAL):
         estimate = desk.embedders.estimate(100, 15_000, choice)
-        assert (estimate.sent_to, estimate.cost_usd, estimate.is_agreed) == ("", 0.0, True)
+        assert (estimate.sent_to, estimate.cost_usd, estimate.needs_consent) == ("", 0.0, False)
         assert estimate.minutes > 0
     with pytest.raises(EmbedderUnavailable):
         desk.embedders.estimate(1, 1, "nowhere:model")
@@ -237,7 +237,7 @@ def test_the_multilingual_embedder_is_local_and_free(desk: Desk) -> None:
     assert name_of(desk.embedders.active()) == "multilingual_e5_small"
     assert not desk.embedders.is_remote
     estimate = desk.embedders.estimate(10, 1000)
-    assert (estimate.cost_usd, estimate.sent_to, estimate.is_agreed) == (0.0, "", True)
+    assert (estimate.cost_usd, estimate.sent_to, estimate.needs_consent) == (0.0, "", False)
 
 
 # -- the answering embedder

@@ -67,7 +67,7 @@ def _choose_embedder(
             f"Embedding with {embedders.describe(choice)}: {passages:,} passages, about "
             f"{tokens:,} tokens, {format_time(estimate.minutes)}."
         )
-    if not estimate.is_agreed:
+    if estimate.needs_consent:
         terminal.err(
             "The text of your whole history, and of every later search, would be sent to "
             f"{estimate.sent_to} {format_price(estimate.cost_usd)}."
@@ -77,7 +77,7 @@ def _choose_embedder(
             f"The embedder is still {settings.text('embedder')}: sending your history to "
             f"{estimate.sent_to} needs your consent",
         )
-    embedders.choose(choice, agreed=not estimate.is_agreed)
+    embedders.choose(choice, agreed=estimate.needs_consent)
 
 
 def _list(settings: Settings, terminal: Terminal, *, with_internal: bool) -> None:

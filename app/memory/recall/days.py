@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from app.domain.ids import ConversationId, PassageId, part_id
-from app.domain.passages import PassageKind, SearchQuery
+from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.domain.recall import RetrievedConversation, Verdict
 from app.index.query import within_days
 from app.index.ranking import Ranked
@@ -19,7 +19,7 @@ from app.memory.recall.retrieved import SURE, named_conversation, retrieved_exch
 from app.memory.search.scope import SearchScope
 from app.storage.engine.store import Store
 from app.storage.tables.passages.queries import Passages
-from app.storage.tables.passages.recall_reads import PassageHeader, RecallReads
+from app.storage.tables.passages.recall_reads import RecallReads
 
 _MOST = 8  # conversations
 _TURNS = 8  # of all of them together, and at least one of each
@@ -66,7 +66,7 @@ class DayRecall:
 
     def _chosen(
         self, days: Days, scope: SearchScope, quoted: Collection[PassageId], most: int
-    ) -> Mapping[ConversationId, Sequence[PassageHeader]]:
+    ) -> Mapping[ConversationId, Sequence[Passage]]:
         """Return the first turns of each conversation of these days, the newest conversation first.
 
         About `most` turns in all, and at least one of each.
@@ -74,7 +74,7 @@ class DayRecall:
         unquoted = (each for each in self._turns(days, scope) if each not in quoted)
         newest = list(islice(unquoted, _CONSIDERED))
         heads = self._reads.heads(newest)
-        of_each: dict[ConversationId, list[PassageHeader]] = {}
+        of_each: dict[ConversationId, list[Passage]] = {}
         for each in newest:
             if (head := heads.get(each)) is not None and head.conversation_id is not None:
                 of_each.setdefault(head.conversation_id, []).insert(0, head)
@@ -90,7 +90,7 @@ class DayRecall:
 
     def _summaries(
         self, wanted: Collection[ConversationId], scope: SearchScope
-    ) -> Mapping[ConversationId, PassageHeader]:
+    ) -> Mapping[ConversationId, Passage]:
         own = self._reads.heads(map(int, self._passages.of_conversations(wanted)))
         return {
             each.conversation_id: each

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.ids import ConversationId, PassageId, passage_id_of
-from app.domain.passages import PassageKind
+from app.domain.passages import Passage, PassageKind
 from app.domain.recall import RetrievedConversation, Verdict
 from app.index.id_set import IdSet
 from app.index.ranking import Ranked
@@ -17,7 +17,7 @@ from app.memory.search.service import SearchService
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages.queries import Passages
-from app.storage.tables.passages.recall_reads import PassageHeader, RecallReads
+from app.storage.tables.passages.recall_reads import RecallReads
 
 _TURNS = 3  # that are quoted of a conversation
 _READABLE = 0.2  # relevance at which a turn is divided into sentences
@@ -168,7 +168,7 @@ class MentionReader:
         conversation_id: ConversationId,
         verdicts: Mapping[PassageId, Verdict],
         quoted: Collection[PassageId],
-    ) -> dict[PassageId, PassageHeader]:
+    ) -> dict[PassageId, Passage]:
         own = self._reads.heads(map(int, self._passages.of_conversations([conversation_id])))
         return {
             each: head
@@ -177,7 +177,7 @@ class MentionReader:
         }
 
     def _ranked(
-        self, prepared: PreparedQuery, heads: Mapping[PassageId, PassageHeader]
+        self, prepared: PreparedQuery, heads: Mapping[PassageId, Passage]
     ) -> dict[PassageId, Ranked]:
         """Return the best turns by passage, best first; the newest if none ranks."""
         turns = [each for each, head in heads.items() if head.kind is PassageKind.TURN]

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from app.domain.conversations import Role
 from app.domain.errors import Cancelled, KnownError
 from app.domain.ids import ConversationId, PartId, PassageId, passage_id_of
-from app.domain.passages import PassageText
+from app.domain.passages import Passage, PassageText
 from app.domain.recall import (
     MatchScore,
     QuotableText,
@@ -33,7 +33,7 @@ from app.memory.recall.quotation import quote_units
 from app.memory.recall.ranking import PreparedQuery, with_feedback_and_age
 from app.storage.tables.facts import KnownFact
 from app.storage.tables.passages.queries import Passages
-from app.storage.tables.passages.recall_reads import ConversationHeader, PassageHeader
+from app.storage.tables.passages.recall_reads import ConversationHeader
 from app.storage.tables.passages.texts import PassagePlace
 
 SURE = Ranked(PartId(0), 0.0, 1.0, None, 0.0)  # what is quoted whatever the question
@@ -88,7 +88,7 @@ def named_conversation(
     conversation_id: ConversationId,
     talk: ConversationHeader,
     turns: Sequence[RetrievedExchange],
-    summary: PassageHeader | None,
+    summary: Passage | None,
 ) -> RetrievedConversation:
     """Return a conversation that a message names, to be quoted whatever its relevance.
 
@@ -106,7 +106,7 @@ def named_conversation(
 
 
 def match_score(
-    ranked: Ranked, of: PassagePlace | PassageHeader, verdicts: Mapping[PassageId, Verdict]
+    ranked: Ranked, of: PassagePlace | Passage, verdicts: Mapping[PassageId, Verdict]
 ) -> MatchScore:
     return MatchScore(
         kind=of.kind,
@@ -197,7 +197,7 @@ class Retrieval:
     def with_feedback(
         self,
         ranked: Sequence[Ranked],
-        heads: Mapping[PassageId, PassageHeader],
+        heads: Mapping[PassageId, Passage],
         facts: Mapping[PassageId, KnownFact] = MappingProxyType({}),
     ) -> list[Ranked]:
         """Return a ranking with votes and age applied."""

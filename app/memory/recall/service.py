@@ -13,7 +13,7 @@ from itertools import chain, islice
 from app.domain.conversations import ANY_RECALL, RecallChoice
 from app.domain.errors import MemoryOff
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, passage_id_of
-from app.domain.passages import PassageKind, SearchQuery
+from app.domain.passages import Passage, PassageKind, SearchQuery
 from app.domain.recall import (
     RecallSettings,
     RecentTurn,
@@ -58,7 +58,7 @@ from app.memory.search.service import SearchService
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.passages.queries import Passages
-from app.storage.tables.passages.recall_reads import PassageHeader, RecallReads
+from app.storage.tables.passages.recall_reads import RecallReads
 from app.storage.tables.prompts import Feedback
 from app.storage.tables.settings import Settings
 
@@ -383,7 +383,7 @@ class RecallService:
         return self._search.boundaries.of(retrieval.segment.project)
 
 
-_Find = tuple[Ranked, PassageHeader]
+_Find = tuple[Ranked, Passage]
 
 
 def _retrieved(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from app.domain.chat import ModelRef, UsageReported
 from app.domain.errors import ConsentMissing, EmbedderUnavailable, KnownError, StorageError
-from app.domain.passages import Space
+from app.domain.passages import EmbeddingEstimate, Space
 from app.domain.ports import Embedder
 from app.domain.settings_schema import setting_for
 from app.domain.translation import ENGLISH, format_percent, system_language, tr
@@ -61,20 +61,6 @@ class EmbedderChoice:
     value: str
     title: str
     leaves_machine: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The estimated effort of embedding the whole history.
-
-    `cost_usd` is None when the price is unknown. `sent_to` is the base URL that the history is sent
-    to, "" when it stays on this machine; `is_agreed` whether the user has agreed to that.
-    """
-
-    minutes: float
-    cost_usd: float | None
-    sent_to: str
-    is_agreed: bool
 
 
 class EmbedderDirectory:
@@ -161,7 +147,7 @@ class EmbedderDirectory:
                 found.append(EmbedderChoice(value, self.describe(value), leaves_machine=away))
         return tuple(found)
 
-    def estimate(self, passages: int, tokens: int, choice: str | None = None) -> Estimate:
+    def estimate(self, passages: int, tokens: int, choice: str | None = None) -> EmbeddingEstimate:
         """Return the effort of embedding so much with a choice (None: the current one).
 
         Raises EmbedderUnavailable when the choice is not usable.
@@ -169,7 +155,8 @@ class EmbedderDirectory:
         value = self._settings.text("embedder") if choice is None else choice
         if not _is_remote(value):
             self._local(value)
-            return Estimate(tokens / _LOCAL_TOKENS_PER_MINUTE, 0.0, "", is_agreed=True)
+            minutes = tokens / _LOCAL_TOKENS_PER_MINUTE
+            return EmbeddingEstimate(value, passages, tokens, minutes, 0.0, "", needs_consent=False)
         ref = ModelRef.parse(value)
         base_url = self._config(value).url()
         model = remote_model(ref.model, base_url)
@@ -179,11 +166,14 @@ class EmbedderDirectory:
         minutes = max(tokens / a_minute, requests * _REQUEST_S / 60)
         if (limit := self._requests_per_minute()) is not None:
             minutes = max(minutes, requests / limit)
-        return Estimate(
+        return EmbeddingEstimate(
+            value,
+            passages,
+            tokens,
             minutes,
             self._prices.cost(ref, UsageReported(tokens, 0)).cost_usd,
             "" if base_url.is_loopback else base_url.text,
-            is_agreed=self._is_agreed(value, base_url),
+            needs_consent=not self._is_agreed(value, base_url),
         )
 
     def choose(self, choice: str, *, agreed: bool = False) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.domain.errors import EmbedderUnavailable, InvalidInput
-from app.domain.passages import EmbedderSwitchPlan, EmbeddingStatus, SpaceStatus, SpaceUse
+from app.domain.passages import EmbeddingEstimate, EmbeddingStatus, SpaceStatus, SpaceUse
 from app.domain.translation import tr
 from app.domain.workers import WorkerName, WorkerStatus
 from app.memory.search.embedders import ONNX, EmbedderDirectory
@@ -48,29 +48,20 @@ class SpaceService:
             problem=self._problem(is_over=is_over, is_whole=share >= 1),
         )
 
-    def plan(self, choice: str) -> EmbedderSwitchPlan:
+    def plan(self, choice: str) -> EmbeddingEstimate:
         """Return the effort of a switch; raises EmbedderUnavailable for an unusable choice.
 
         What is embedded already is not counted, except where consent is needed.
         """
         total = self.vectors.tally(None, self._least).total
         tokens = self.vectors.tokens(self._least)
-        estimate = self.embedders.estimate(total, tokens, choice)
+        plan = self.embedders.estimate(total, tokens, choice)
         kept = next((k for k in self.vectors.spaces() if k.model == choice), None)
-        missing = total
-        if kept is not None and estimate.is_agreed:
-            missing = total - self.vectors.tally(kept.space.name, self._least).done
-            tokens = round(tokens * missing / total) if total else 0
-            estimate = self.embedders.estimate(missing, tokens, choice)
-        return EmbedderSwitchPlan(
-            choice=choice,
-            passages=missing,
-            tokens=tokens,
-            minutes=estimate.minutes,
-            cost_usd=estimate.cost_usd,
-            sent_to=estimate.sent_to,
-            needs_consent=not estimate.is_agreed,
-        )
+        if kept is None or plan.needs_consent:
+            return plan
+        missing = total - self.vectors.tally(kept.space.name, self._least).done
+        tokens = round(tokens * missing / total) if total else 0
+        return self.embedders.estimate(missing, tokens, choice)
 
     def folder_choice(self, folder: Path) -> str:
         """Return the choice for a folder with an ONNX model, after a trial.

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
-from app.domain.passages import EmbedderSwitchPlan
+from app.domain.passages import EmbeddingEstimate
 from app.domain.translation import tr
 from app.memory.search.embedders import BUILT_IN, MULTILINGUAL, EmbedderDirectory
 from app.memory.search.spaces import SpaceService
@@ -155,5 +155,5 @@ def _title(title: str, *, is_remote: bool) -> str:
     )
 
 
-def _host(plan: EmbedderSwitchPlan) -> str:
+def _host(plan: EmbeddingEstimate) -> str:
     return plan.sent_to.partition("://")[2].partition("/")[0] or plan.sent_to

@@ -6,7 +6,7 @@ from functools import partial
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from app.domain.passages import EmbedderSwitchPlan, EmbeddingStatus, SpaceStatus, SpaceUse
+from app.domain.passages import EmbeddingEstimate, EmbeddingStatus, SpaceStatus, SpaceUse
 from app.domain.translation import (
     format_estimate,
     format_number,
@@ -130,7 +130,7 @@ class _EmbedderChooser(ChooserCard):
             self.update_button()
             self.text.hide()
 
-    def show_plan(self, plan: EmbedderSwitchPlan) -> None:
+    def show_plan(self, plan: EmbeddingEstimate) -> None:
         if plan.choice != self.value:
             return
         self.show_text("" if plan.choice == self.in_force else plan_text(plan))
@@ -180,7 +180,7 @@ class _SpacesCard(TableCard):
             self.grid.addWidget(delete, number, len(_COLUMNS))
 
 
-def plan_text(plan: EmbedderSwitchPlan) -> str:
+def plan_text(plan: EmbeddingEstimate) -> str:
     """Return the work and the price of a switch."""
     if plan.needs_consent:
         return tr("{amount_text}. Your history would be sent to {sent_to}.").format(
@@ -199,14 +199,14 @@ def plan_text(plan: EmbedderSwitchPlan) -> str:
     )
 
 
-def consent_text(plan: EmbedderSwitchPlan) -> str:
+def consent_text(plan: EmbeddingEstimate) -> str:
     """Return what the user agrees to by switching."""
     return tr(
         "The text of your whole history, and of every later search, is sent to {sent_to}.\n\n{amount_text}. Private conversations are never sent."
     ).format(sent_to=plan.sent_to, amount_text=_amount_text(plan))
 
 
-def _amount_text(plan: EmbedderSwitchPlan) -> str:
+def _amount_text(plan: EmbeddingEstimate) -> str:
     estimate = format_estimate(plan.minutes, plan.cost_usd)
     return tr("{passages}, about {tokens} tokens: {estimate}").format(
         passages=trn("{count} text", "{count} texts", plan.passages),

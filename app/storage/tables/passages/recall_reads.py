@@ -1,4 +1,4 @@
-"""Reads for recall: headers of passages and conversations, and the search coverage of turns."""
+"""Reads for recall: passages, headers of conversations, and the search coverage of turns."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -6,25 +6,13 @@ from datetime import datetime
 
 from app.domain.conversations import ExchangeStatus
 from app.domain.ids import ConversationId, ExchangeId, PassageId
-from app.domain.passages import PassageKind
+from app.domain.passages import Passage
 from app.domain.workers import WorkerName
 from app.storage.engine.aggregate import columns_of, reader
 from app.storage.engine.connection import Connection
 from app.storage.engine.stamps import from_db
 from app.storage.engine.store import StoreReader, in_snapshot
 from app.storage.tables.passages import spaces
-
-
-@dataclass(frozen=True, slots=True)
-class PassageHeader:
-    """A passage as recall groups it; equal texts have equal `content_hash`."""
-
-    id: PassageId
-    kind: PassageKind
-    conversation_id: ConversationId | None
-    exchange_id: ExchangeId | None
-    content_hash: str
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +28,10 @@ class ConversationHeader:
 class RecallReads(StoreReader):
     """Reads for recall; each table is read by ids, nothing is joined. Blocking."""
 
-    def heads(self, ids: Iterable[int]) -> Mapping[PassageId, PassageHeader]:
-        """Return the headers of the passages that exist among `ids`."""
-        rows = self._store.select_in("passage", columns_of(PassageHeader), ids)
-        return {each.id: each for each in map(reader(PassageHeader), rows)}
+    def heads(self, ids: Iterable[int]) -> Mapping[PassageId, Passage]:
+        """Return the passages that exist among `ids`."""
+        rows = self._store.select_in("passage", columns_of(Passage), ids)
+        return {each.id: each for each in map(reader(Passage), rows)}
 
     @in_snapshot
     def talks(

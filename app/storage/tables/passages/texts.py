@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from app.domain.conversations import Role
 from app.domain.ids import ConversationId, ExchangeId, MessageId, PassageId, part_id
-from app.domain.passages import PassageKind, PassagePart, PassageText
+from app.domain.passages import Passage, PassageKind, PassagePart, PassageText
 from app.domain.turns import turn_parts
 from app.storage.engine.aggregate import columns_of, reader
 from app.storage.engine.connection import Connection, Row, grouped
@@ -165,18 +165,6 @@ _READERS: Mapping[PassageKind, Reader] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
-    """A row of `passage`."""
-
-    id: PassageId
-    kind: PassageKind
-    source_id: int
-    conversation_id: ConversationId | None
-    exchange_id: ExchangeId | None
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class _Header:
     """What a result shows of a conversation."""
 
@@ -221,8 +209,8 @@ class PassageTexts:
         parts = self.parts()
         return (self.text(head, parts) for head in self.heads())
 
-    def heads(self) -> list[_Head]:
-        return list(map(reader(_Head), self.rows))
+    def heads(self) -> list[Passage]:
+        return list(map(reader(Passage), self.rows))
 
     def parts(self) -> Parts:
         """Return the parts of turns by exchange."""
@@ -236,7 +224,7 @@ class PassageTexts:
             for each, own in grouped(known, itemgetter(0)).items()
         }
 
-    def text(self, head: _Head, of_turns: Parts) -> PassageText:
+    def text(self, head: Passage, of_turns: Parts) -> PassageText:
         content, near, own = self._content(head), self.around, head.exchange_id
         parts = of_turns.get(own, ())
         if head.kind is not PassageKind.TURN:
@@ -253,7 +241,7 @@ class PassageTexts:
         )  # fmt: skip
 
     def place(
-        self, head: _Head, turn_number: int | None, model: str | None,
+        self, head: Passage, turn_number: int | None, model: str | None,
         first_message: MessageId | None, *, is_shown: bool,
     ) -> PassagePlace:  # fmt: skip
         """Return where a passage is from; the other arguments are its exchange's."""
@@ -268,19 +256,19 @@ class PassageTexts:
             header.model if model is None else model, head.created_at, is_shown,
         )  # fmt: skip
 
-    def _title(self, head: _Head, content: PassageContent) -> str:
+    def _title(self, head: Passage, content: PassageContent) -> str:
         if content.title is not None:
             return content.title
         return self.headers.get(head.conversation_id, _NO_HEADER).title
 
-    def _content(self, head: _Head) -> PassageContent:
+    def _content(self, head: Passage) -> PassageContent:
         return self.contents.get((head.kind, head.source_id), _NO_CONTENT)
 
 
 def _read(cursor: Connection, ids: list[int], *, with_neighbors: bool) -> PassageTexts:
     # In order of ids; the database would take half a millisecond.
-    rows = sorted(cursor.select_in("passage", columns_of(_Head), ids))
-    heads = list(map(reader(_Head), rows))
+    rows = sorted(cursor.select_in("passage", columns_of(Passage), ids))
+    heads = list(map(reader(Passage), rows))
     conversations = {head.conversation_id for head in heads} - {None}
     exchanges = {head.exchange_id for head in heads if head.exchange_id is not None}
     turns: dict[int, PassageId] = {
