@@ -1,4 +1,4 @@
-"""What the machine must have besides Python: looked for, named, and on Debian as root installed.
+"""Needs of the machine besides Python: looked for, named, and on Debian as root installed.
 
 Libraries are looked for by loading them, so that the answer is right on any Linux; only their
 package names are Debian's and Ubuntu's.

@@ -1,4 +1,4 @@
-"""What every test gets, asked for or not: a home of its own, no network, nothing left running.
+"""Surroundings of every test: a home of its own, no network, nothing left running.
 
 Qt is not imported here: `tests/app` runs without it. The thread pool is looked at only when
 something else has loaded Qt.

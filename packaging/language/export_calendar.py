@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["dateparser==1.5.0"]
 # ///
-"""Makes resources/language/calendar.txt from the language data of dateparser, which is CLDR's and more.
+"""Export of resources/language/calendar.txt from the language data of dateparser, which is CLDR's and more.
 
     uv run packaging/language/export_calendar.py
 

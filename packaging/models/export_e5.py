@@ -4,7 +4,7 @@
 #   "numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "pip", "tokenizers==0.23.3",
 # ]
 # ///
-"""Makes resources/models/multilingual-e5-small from 4-bit weights, and shows how near it is.
+"""Export of resources/models/multilingual-e5-small from 4-bit weights, with a measure of how near it is.
 
     uv run packaging/models/export_e5.py
 

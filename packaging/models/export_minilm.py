@@ -5,7 +5,7 @@
 #   "tokenizers==0.23.3",
 # ]
 # ///
-"""Makes resources/models/all-MiniLM-L6-v2 from the original weights, and shows how near it is.
+"""Export of resources/models/all-MiniLM-L6-v2 from the original weights, with a measure of how near it is.
 
     uv run packaging/models/export_minilm.py
 

@@ -1,9 +1,10 @@
-"""The modules: what importing loads, which hosts they name, and whether their lists are complete."""
+"""The modules: what importing loads, which hosts they name, their lists, their number and docstrings."""
 
 import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ PACKAGE_HOSTS = re.compile(
 
 # The first column of a list of modules.
 LISTED = re.compile(r"^(\w+(?:, \w+)*)(?:/|\.py)?  +\S", re.MULTILINE)
+
+UNCLEAR = re.compile(r"(?:What|Whether|How|Which|Where|When|Why|Who|This|It) ")
 
 
 def import_all(package: str, *flags: str) -> set[str]:
@@ -76,3 +79,16 @@ def test_a_package_that_lists_its_modules_lists_them_all(package: Path) -> None:
     }
     assert first <= modules
     assert modules - {"__init__", "__main__"} <= first | set(re.findall(r"`(\w+)`", text))
+
+
+def test_folders_are_small_and_docstrings_of_modules_begin_with_what_is_in_them() -> None:
+    """Some twenty files at most; "What ...", "Whether ..." are no names of contents."""
+    paths = [
+        path for part in ("app", "ui", "tests", "packaging") for path in (ROOT / part).rglob("*.py")
+    ]
+    sizes = Counter(
+        path.parent for path in paths if path.relative_to(ROOT).parts[0] in ("app", "ui")
+    )
+    assert {folder: size for folder, size in sizes.items() if size > 22} == {}
+    texts = {path: ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) for path in paths}
+    assert [path for path, text in texts.items() if text and UNCLEAR.match(text)] == []

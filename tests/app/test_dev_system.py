@@ -1,4 +1,4 @@
-"""What the machine lacks is found, named, and installed where that is possible."""
+"""Missing parts of the machine: found, named, and installed where that is possible."""
 
 import os
 from contextlib import nullcontext

@@ -1,4 +1,4 @@
-"""What was forgotten is in no file after the work of a quiet time, also after a kill at any step."""
+"""Erasure of forgotten bytes: none is in any file after a quiet time, also after a kill at any step."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What was forgotten is not imported again unasked, from any export."""
+"""Uids of what was forgotten: no export brings it back unasked."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What imports keep beyond texts: pictures inside messages, sources, instructions, files; the rest is named."""
+"""Parts that imports keep beyond texts: pictures inside messages, sources, instructions, files; the rest is named."""
 
 import base64
 import json

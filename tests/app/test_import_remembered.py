@@ -1,4 +1,4 @@
-"""What other programs remember of their user, and Claude's projects: found like conversations, facts on request."""
+"""Memories of other programs, and Claude's projects: found like conversations, facts on request."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""How an answer came about: sources, citations, verdicts, runs, and how two prompts differ."""
+"""Inspection of answers: sources, citations, verdicts, runs, and how two prompts differ."""
 
 from dataclasses import replace
 from datetime import timedelta

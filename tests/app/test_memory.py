@@ -1,4 +1,4 @@
-"""What the C library keeps after it was freed."""
+"""Memory that the C library keeps after it was freed."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What models write to memory: in force or proposed, shown, undone, kept; also after a restart."""
+"""Memory written by models: in force or proposed, shown, undone, kept; also after a restart."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a message would cost to send: as much as its prompt does, and nothing where there is no price."""
+"""Costs of messages: as much as the prompt does, and nothing where there is no price."""
 
 import pytest
 

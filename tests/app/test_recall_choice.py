@@ -1,4 +1,4 @@
-"""What the user chooses for one message: memory off, passages left out, conversations mentioned."""
+"""Choices for one message: memory off, passages left out, conversations mentioned."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How near the embedder and its worker come to bare onnxruntime on the same texts; prints JSON.
+"""Benchmark of the embedder and its worker, beside bare onnxruntime on the same texts; prints JSON.
 
     python -m tests.bench.embedder [--texts N] [--threads N] [--rounds N] [--models NAME ...]
 

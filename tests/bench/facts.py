@@ -1,4 +1,4 @@
-"""How many facts that are learned without a model are true, and how many true ones are learned; prints JSON.
+"""Benchmark of facts learned without a model: how many are true, and how many true ones are learned; prints JSON.
 
     python -m tests.bench.facts [--half develop|held_out ...] [--data FILE ...] [--show]
 

@@ -1,4 +1,4 @@
-"""Whether contradictions are resolved as a model says, and nothing else is replaced; prints JSON.
+"""Benchmark of contradictions: resolved as a model says, and nothing else replaced; prints JSON.
 
     python -m tests.bench.facts_model
 

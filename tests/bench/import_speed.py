@@ -1,4 +1,4 @@
-"""How fast an export comes into storage and text index, and what memory that takes; prints JSON.
+"""Benchmark of imports into storage and text index: speed and memory; prints JSON.
 
     python -m tests.bench.import_speed [--messages 20000] [--megabytes 200]
 

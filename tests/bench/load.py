@@ -1,4 +1,4 @@
-"""Which share of answers has its recall while other processes keep every core busy; prints JSON.
+"""Benchmark under load: the share of answers that have their recall while every core is busy; prints JSON.
 
     python -m tests.bench.load --data FILE --library FOLDER [--questions N] [--busy N]
 

@@ -1,4 +1,4 @@
-"""What a user would pick instead, on the same turns, vectors and questions; prints JSON.
+"""Benchmark of other stores on the same turns, vectors and questions; prints JSON.
 
     python -m tests.bench.peers --work DIR --data FILE [--data FILE] [--only NAME] [--questions N]
 

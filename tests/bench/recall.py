@@ -1,4 +1,4 @@
-"""What recall would put into prompts, by evaluation sets and through the product's own code; prints JSON.
+"""Benchmark of recall: what is put into prompts, by evaluation sets and through the product's own code; prints JSON.
 
     python -m tests.bench.recall --data FILE [--data FILE] [--conversations N] [--each] [--renamed] [--words-only]
         [--own-facts] [--questions N] [--embedder CHOICE] [--library FOLDER] [--json]

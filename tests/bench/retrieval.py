@@ -1,4 +1,4 @@
-"""How good and how fast recall is on evaluation sets, through the product's own code; prints JSON.
+"""Benchmark of retrieval: quality and speed on evaluation sets, through the product's own code; prints JSON.
 
     python -m tests.bench.retrieval --data FILE [--data FILE] [--words-only] [--json]
         [--embedder CHOICE] [--ask FIELD] [--keywords N] [--texts-only]

@@ -1,4 +1,4 @@
-"""How a library of a given size opens, searches, recalls and weighs; prints JSON.
+"""Benchmark of a library of a given size: opening, search, recall, memory; prints JSON.
 
     python -m tests.bench.scale --passages N [N ...] [--answer-words N] [--searches N] [--cores N]
                                 [--folder DIR]

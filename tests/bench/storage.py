@@ -1,4 +1,4 @@
-"""How fast the store is: commits, bulk, replay, opening, forgetting, the check; prints JSON.
+"""Benchmark of the store: commits, bulk, replay, opening, forgetting, the check; prints JSON.
 
     python -m tests.bench.storage [--messages N]
 

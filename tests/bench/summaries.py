@@ -1,4 +1,4 @@
-"""How good extractive summaries are: whether they say how a conversation ended; prints JSON.
+"""Benchmark of extractive summaries: whether they say how a conversation ended; prints JSON.
 
     python -m tests.bench.summaries [--data FILE] [--data FILE] [--seeds N]
 

@@ -1,4 +1,4 @@
-"""How fast and how large the token index is, and what tokens cost when texts are embedded; prints JSON.
+"""Benchmark of the token index: speed, size, and what tokens cost when texts are embedded; prints JSON.
 
     python -m tests.bench.tokens [--parts N ...] [--tokens N] [--questions N] [--texts N] [--rounds N]
 

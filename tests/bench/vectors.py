@@ -1,4 +1,4 @@
-"""How fast, how large and how right the vector index is; prints JSON.
+"""Benchmark of the vector index: speed, size and correctness; prints JSON.
 
     python -m tests.bench.vectors [--sizes N ...] [--searches N] [--load N] [--data FILE ...]
 

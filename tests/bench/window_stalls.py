@@ -1,4 +1,4 @@
-"""How long the window stops answering while it imports, works, is written in and read; prints JSON.
+"""Benchmark of the window's stalls while it imports, works, is written in and read; prints JSON.
 
 The phases `with_a_model...` are background work by a server in a process of its own, the dashboard
 open: summaries, facts and embeddings of thousands of exchanges, requests and answers included;

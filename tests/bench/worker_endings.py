@@ -1,4 +1,4 @@
-"""How long the window takes to switch a worker off, and to close, while a server never answers.
+"""Benchmark of ends: switching a worker off and closing the window while a server never answers.
 
 Run: .venv/bin/python -m tests.bench.worker_endings [--rounds 5]
 

@@ -1,4 +1,4 @@
-"""How fast the summarisers go, and what another thread feels of it; prints JSON.
+"""Benchmark of the summarizers: speed, and what another thread feels of it; prints JSON.
 
     python -m tests.bench.workers [--exchanges N] [--turns N]
 

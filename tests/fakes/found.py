@@ -1,4 +1,4 @@
-"""What retrieval might find, in a few words."""
+"""Retrieval results in a few words."""
 
 from datetime import UTC, datetime
 

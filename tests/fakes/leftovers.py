@@ -1,4 +1,4 @@
-"""What a test has left behind: threads, asyncio tasks, work in Qt's global pool, open windows."""
+"""Leftovers of a test: threads, asyncio tasks, work in Qt's global pool, open windows."""
 
 import asyncio
 import sys

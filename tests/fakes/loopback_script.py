@@ -1,4 +1,4 @@
-"""What a test has the loopback server answer.
+"""Answers that a test has the loopback server give.
 
 A reply is a list of steps: `server.reply(thinking("hm"), text("Hello", chunks=5), usage(10, 5))`.
 The steps up to `Finish` can be sent over each wire; those below it are faults.

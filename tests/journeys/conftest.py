@@ -1,4 +1,4 @@
-"""What the stories of the window share: one loop, someone who uses the program, an orderly end."""
+"""Parts that the stories of the window share: one loop, someone who uses the program, an orderly end."""
 
 import asyncio
 import gc

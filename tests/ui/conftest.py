@@ -1,4 +1,4 @@
-"""What tests of the window share."""
+"""Fixtures of the window's tests."""
 
 from collections.abc import Iterator
 

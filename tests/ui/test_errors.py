@@ -1,4 +1,4 @@
-"""How errors are presented: text, the report dialog, the hook for uncaught exceptions."""
+"""Presentation of errors: text, the report dialog, the hook for uncaught exceptions."""
 
 import sys
 

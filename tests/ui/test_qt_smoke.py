@@ -1,4 +1,4 @@
-"""What an upgrade of PySide6 must not break, and what the tests rely on of Qt."""
+"""Behavior of PySide6 that an upgrade must not break, and that the tests rely on."""
 
 import gc
 import sys

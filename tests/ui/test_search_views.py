@@ -1,4 +1,4 @@
-"""What the sidebar shows of a search, the dialogs that explain one, and the presenter of searches."""
+"""Views of a search: the sidebar, the dialogs that explain one, and the presenter of searches."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-"""What every peer's run shares: reading the turns, timing the searches, writing the answers.
+"""Parts that every peer's run shares: reading the turns, timing the searches, writing the answers.
 
 Runs in the peer's own environment, which has numpy but nothing of ours. Called with three paths:
 the folder with `rows.json`, `vectors.npy`, `questions.json` and `question_vectors.npy`; a folder

@@ -1,4 +1,4 @@
-"""What benches share: arguments, timing, memory, processes of their own and the printing of figures."""
+"""Parts that benches share: arguments, timing, memory, processes of their own and the printing of figures."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What benches of the window share: the real window, offscreen, a heartbeat and a model server."""
+"""Parts that benches of the window share: the real window, offscreen, a heartbeat and a model server."""
 
 import asyncio
 import gc
