@@ -251,7 +251,20 @@ def test_a_quote_says_that_its_file_has_changed_or_is_gone(library: DocumentLibr
     assert check(services.store).problems == ()
 
 
-@pytest.mark.parametrize("before", ["as it was", "edited", "deleted"])
+def test_a_quote_of_a_moved_file_leads_to_where_it_is_now(library: DocumentLibrary) -> None:
+    services, path = library.services, library.folder / "telescopes.pdf"
+    place = Prompts(services.store).places(stored_prompt(library))[0]
+    link, now = f"document:{place.item.passage_id}", library.folder / "optics" / "lenses.pdf"
+    now.parent.mkdir()
+    path.rename(now)
+    library.look()
+    found = services.document_texts.at(link)
+    assert (found.source, found.passage.page) == (str(now), 2)
+    assert ANSWER in found.passage.text
+    assert check(services.store).problems == ()
+
+
+@pytest.mark.parametrize("before", ["as it was", "edited", "deleted", "renamed"])
 def test_a_removed_document_is_gone_from_prompts_that_quoted_any_version(
     library: DocumentLibrary, before: str
 ) -> None:
@@ -263,6 +276,8 @@ def test_a_removed_document_is_gone_from_prompts_that_quoted_any_version(
         (library.folder / "telescopes.pdf").write_bytes(pdf("Nothing about it."))
     elif before == "deleted":
         (library.folder / "telescopes.pdf").unlink()
+    elif before == "renamed":
+        (library.folder / "telescopes.pdf").rename(library.folder / "lenses.pdf")
     library.look()
     remains = services.documents.remove([library.folder])
     assert remains[0] == "1 answer of a model that used them stays in its conversation."

@@ -7,8 +7,8 @@ that a chunk of a changed document that says the same keeps its passage and its 
 chunk is gone a row says where it was, so that what quotes it can be told what became of the file.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -65,12 +65,14 @@ _KEEP_PLACES = """INSERT OR REPLACE INTO former_passage
     SELECT p.id, d.id, c.start, d.name, d.title, d.project FROM passage p
     JOIN document_chunk c ON c.id = p.source_id JOIN document d ON d.id = c.document_id
     WHERE p.kind = 'document' AND p.id IN (SELECT unnest(?))"""
+# The id stays: the document has it in backups.
+_MOVED = "UPDATE former_passage SET name = ?, title = ?, project = ? WHERE name = ?"
 _OF_PASSAGE = """SELECT d.id, d.name, d.title, c.place, d.read_stamp, d.pages, false FROM passage p
     JOIN document_chunk c ON c.id = p.source_id JOIN document d ON d.id = c.document_id
     WHERE p.id = $1 AND p.kind = 'document'
     UNION ALL SELECT d.id, d.name, d.title, (SELECT max(place) FROM document_chunk c
         WHERE c.document_id = d.id AND (c.start <= f.start OR c.place = 0)),
-        d.read_stamp, d.pages, true FROM former_passage f JOIN document d ON d.id = f.document_id
+        d.read_stamp, d.pages, true FROM former_passage f JOIN document d ON d.name = f.name
     WHERE f.id = $1"""
 
 
@@ -167,6 +169,11 @@ class Documents:
         changed = [each for key, each in wanted.items() if each != known.get(key)]
         if removed or changed:
             self._write_list(changed, removed)
+        for before, each in _moves(
+            [known[key] for key in removed], [each for each in changed if each.id not in known]
+        ):
+            values = [each.name, each.title, each.project, before.name]
+            self._store.write_derived(lambda c, values=values: c.execute(_MOVED, values)).result()
         return len(removed)
 
     def read_again(self, reason: str) -> None:
@@ -336,11 +343,25 @@ class DocumentTexts(StoreReader):
         return StoredDocument(source, title, tuple(Chunk(*each) for each in rows), *rest)
 
 
+def _moves(
+    gone: Iterable[ListedDocument], new: Iterable[ListedDocument]
+) -> Iterator[tuple[ListedDocument, ListedDocument]]:
+    """Yield (before, now) where a file that is gone and only one new one have the same time and size."""
+    by_content: defaultdict[str, tuple[list[ListedDocument], list[ListedDocument]]]
+    by_content = defaultdict(lambda: ([], []))
+    for side, files in enumerate((gone, new)):
+        for each in files:
+            by_content[each.stamp.rpartition(":")[0]][side].append(each)
+    for before, after in by_content.values():
+        if len(before) == len(after) == 1:
+            yield before[0], after[0]
+
+
 def former_documents(
     cursor: Connection, passage_ids: Iterable[int]
 ) -> Mapping[int, tuple[str, FileState]]:
     """Return (title of the file, what became of it) by passage of a former version."""
-    rows = cursor.select_in("former_passage f LEFT JOIN document d ON d.id = f.document_id",
+    rows = cursor.select_in("former_passage f LEFT JOIN document d ON d.name = f.name",
         "f.id, f.title, d.id IS NOT NULL", passage_ids, "f.id",
     )  # fmt: skip
     return {
