@@ -70,8 +70,7 @@ def owe_superseded(store: Store, before: datetime) -> None:
 
 def _owe_superseded(connection: Connection) -> None:
     connection.execute("INSERT OR IGNORE INTO erasure SELECT position, '' FROM state")
-    for each in ("forgotten_at", "unindexed_at"):
-        connection.execute("INSERT OR REPLACE INTO meta SELECT ?, position FROM state", [each])
+    connection.execute("INSERT OR REPLACE INTO meta SELECT 'unindexed_at', position FROM state")
     connection.execute("DELETE FROM meta WHERE key = 'superseded_at'")
 
 

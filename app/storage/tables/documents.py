@@ -7,8 +7,8 @@ that a chunk of a changed document that says the same keeps its passage and its 
 chunk is gone a row says where it was, so that what quotes it can be told what became of the file.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -29,6 +29,7 @@ from app.domain.records.documents import (
     ListedDocument,
     StoredDocument,
     hashed_id,
+    moved_files,
 )
 from app.domain.text import content_hash
 from app.domain.turns import estimate_tokens
@@ -140,10 +141,7 @@ DOCUMENTS = Aggregate(
 
 
 class Documents:
-    """Reads and writes the documents whose passages are of one kind.
-
-    Blocking: for worker threads and the command line.
-    """
+    """Reads and writes the documents whose passages are of one kind. Blocking."""
 
     def __init__(self, store: Store, kind: PassageKind) -> None:
         self._store = store
@@ -169,11 +167,10 @@ class Documents:
         changed = [each for key, each in wanted.items() if each != known.get(key)]
         if removed or changed:
             self._write_list(changed, removed)
-        for before, each in _moves(
-            [known[key] for key in removed], [each for each in changed if each.id not in known]
-        ):
-            values = [each.name, each.title, each.project, before.name]
-            self._store.write_derived(lambda c, values=values: c.execute(_MOVED, values)).result()
+        new = (each for each in changed if each.id not in known)
+        if moves := moved_files((known[each] for each in removed), new):
+            rows = [[b.name, b.title, b.project, a.name] for a, b in moves]
+            self._store.write_derived(lambda c: [c.execute(_MOVED, each) for each in rows]).result()
         return len(removed)
 
     def read_again(self, reason: str) -> None:
@@ -268,8 +265,8 @@ class Documents:
     def _note_superseded(self, connection: Connection, deleted: Sequence[int]) -> None:
         """Note that text of files was deleted, whose bytes are still in the database."""
         if deleted and self._kind is PassageKind.DOCUMENT:
-            row = ["superseded_at", str(to_db(now()))]
-            connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", row)
+            statement = "INSERT OR IGNORE INTO meta VALUES ('superseded_at', ?)"
+            connection.execute(statement, [str(to_db(now()))])
 
     # -- reading
 
@@ -341,20 +338,6 @@ class DocumentTexts(StoreReader):
             )
         _, source, title, *rest = row
         return StoredDocument(source, title, tuple(Chunk(*each) for each in rows), *rest)
-
-
-def _moves(
-    gone: Iterable[ListedDocument], new: Iterable[ListedDocument]
-) -> Iterator[tuple[ListedDocument, ListedDocument]]:
-    """Yield (before, now) where a file that is gone and only one new one have the same time and size."""
-    by_content: defaultdict[str, tuple[list[ListedDocument], list[ListedDocument]]]
-    by_content = defaultdict(lambda: ([], []))
-    for side, files in enumerate((gone, new)):
-        for each in files:
-            by_content[each.stamp.rpartition(":")[0]][side].append(each)
-    for before, after in by_content.values():
-        if len(before) == len(after) == 1:
-            yield before[0], after[0]
 
 
 def former_documents(
