@@ -73,17 +73,20 @@ class TextIndexSync(Follower):
             self.wake()
 
     def catch_up_soon(self, is_cancelled: IsCancelled = lambda: False) -> None:
-        """Catch up in the background if the thread runs, else now, as `catch_up`."""
+        """Catch up in the background if the thread runs, else a little now. Never raises."""
+        if self._thread is not None:
+            self.wake()
+        else:
+            self.catch_up_a_little(is_cancelled)
+
+    def rebuild(self, is_cancelled: IsCancelled = lambda: False) -> None:
+        """Delete the index and build it again, by the thread if it runs; search is partial meanwhile."""
+        with self._busy:
+            self._start_over("requested")
         if self._thread is not None:
             self.wake()
         else:
             self.catch_up(is_cancelled)
-
-    def rebuild(self, is_cancelled: IsCancelled = lambda: False) -> None:
-        """Delete the index and build it again, as `catch_up_soon`; search is partial meanwhile."""
-        with self._busy:
-            self._start_over("requested")
-        self.catch_up_soon(is_cancelled)
 
     @property
     def owes_erasure(self) -> bool:

@@ -374,7 +374,7 @@ def test_catching_up_before_a_search_indexes_a_few_batches_and_the_rest_is_repor
     sync, index = sync_of(store)
     sync.catch_up_a_little()
     assert (index.passage_count, sync.covered_share, index.has_process) == (4, 0.4, False)
-    sync.catch_up_a_little()
+    sync.catch_up_soon()
     assert (index.passage_count, sync.covered_share) == (8, 0.8)
     sync.catch_up_a_little()
     assert (index.passage_count, sync.covered_share, index.put_count) == (10, 1.0, 10)
