@@ -1,6 +1,6 @@
 """A model server in a process of its own, for measuring what works with one; prints its base URL.
 
-Run: .venv/bin/python -m tests.bench.model_server [--silent | --writes TOKENS]
+Run: .venv/bin/python -m tests.bench.model_server [--writes TOKENS]
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from tests.bench.shared.made_up import CONTENT
 from tests.fakes.loopback import Loopback, Seen
 from tests.fakes.loopback_embeddings import EMBEDDINGS
-from tests.fakes.loopback_script import Step, slow, stall, text, usage, vectors
+from tests.fakes.loopback_script import Step, slow, text, usage, vectors
 
 _ANSWER = {
     "summary": "They asked how it is done, and it was explained step by step.",
@@ -29,10 +29,6 @@ def answer(seen: Seen) -> Sequence[Step]:
     return (slow(_DELAY_MS), text(json.dumps(_ANSWER), chunks=8), usage(900, 60))
 
 
-def silence(_seen: Seen) -> Sequence[Step]:
-    return (stall(),)
-
-
 def writing(tokens: int) -> Callable[[Seen], Sequence[Step]]:
     """Return what answers with content of every kind, 150 tokens a second."""
     written = (CONTENT * (tokens * _CHARS_A_TOKEN // len(CONTENT) + 1))[: tokens * _CHARS_A_TOKEN]
@@ -40,8 +36,8 @@ def writing(tokens: int) -> Callable[[Seen], Sequence[Step]]:
 
 
 def main() -> None:
-    """Serve until the caller closes our standard input; with --silent no request is ever answered."""
-    reply: Callable[[Seen], Sequence[Step]] = silence if "--silent" in sys.argv else answer
+    """Serve until the caller closes our standard input."""
+    reply: Callable[[Seen], Sequence[Step]] = answer
     if "--writes" in sys.argv:
         reply = writing(int(sys.argv[sys.argv.index("--writes") + 1]))
     with Loopback().by(reply) as server:

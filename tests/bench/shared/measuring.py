@@ -70,15 +70,6 @@ class Timed(Generic[T]):
     def ms(self) -> float:
         return self.wall_s * 1000
 
-    def rates(self, name: str, count: int) -> Figures:
-        """Return seconds and `count` per second, by the clock and of the processor."""
-        return {
-            f"{name}_wall_s": round(self.wall_s, 2),
-            f"{name}_cpu_s": round(self.cpu_s, 2),
-            f"{name}_messages_per_wall_s": round(count / self.wall_s),
-            f"{name}_messages_per_cpu_s": round(count / self.cpu_s),
-        }
-
 
 def timed(work: Callable[[], T]) -> Timed[T]:
     started, cpu_started = time.perf_counter(), time.process_time()
