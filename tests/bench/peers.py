@@ -3,7 +3,7 @@
     python -m tests.bench.peers --work DIR --data FILE [--data FILE] [--only NAME] [--questions N]
 
 Each peer runs in its best documented setting, in a virtual environment of its own below `--work`
-(made there if it is missing), as a process of its own (`peer_stores/`). All data sets lie in one
+(made there if it is missing), as a process of its own (`shared/peer_stores.py`). All data sets lie in one
 store, as a user's whole history would. Peers get every message twice over, in two runs: whole,
 with the vector of as much as the model reads, and in the chunks that we embed; a message then
 takes the rank of its best chunk. Every search is asked for 50 rows, within the question's own
@@ -69,27 +69,24 @@ Answer = tuple[Sequence[int], float]  # messages best first, and milliseconds
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A peer: what to install, and the module (with arguments) that runs it."""
+    """A peer: its name in `shared/peer_stores.py`, and what to install."""
 
+    store: str
     requirements: tuple[str, ...]
-    module: str
-    arguments: tuple[str, ...] = ()
 
 
-_BM25 = ("bm25s==0.3.16", "rank-bm25==0.2.2", "PyStemmer", "numpy")
 PEERS = {
-    "sqlite-vec + FTS5": Kind(("sqlite-vec==0.1.9", "apsw", "numpy"), "run_sqlite"),
+    "sqlite-vec + FTS5": Kind("sqlite", ("sqlite-vec==0.1.9", "apsw", "numpy")),
     "DuckDB vss + fts": Kind(
+        "duckdb",
         ("duckdb==1.4.4", "duckdb-ext-vss==1.4.4.*", "duckdb-ext-fts==1.4.4.*", "duckdb-ext", "numpy"),
-        "run_duckdb",
     ),
-    "Chroma": Kind(("chromadb==1.5.9",), "run_chroma"),
-    "LanceDB hybrid": Kind(("lancedb==0.40.0", "numpy"), "run_lancedb"),
-    "mem0": Kind(("mem0ai==2.2.1", "qdrant-client==1.20.0", "fastembed==0.9.1"), "run_mem0"),
-    "MemPalace": Kind(("mempalace==3.11.0", "chromadb==1.5.9"), "run_mempalace"),
-    "bm25s": Kind(_BM25, "run_plain", ("bm25s",)),
-    "rank_bm25": Kind(_BM25, "run_plain", ("rank_bm25",)),
-    "MiniLM cosine": Kind(("numpy",), "run_plain", ("cosine",)),
+    "Chroma": Kind("chroma", ("chromadb==1.5.9",)),
+    "LanceDB hybrid": Kind("lancedb", ("lancedb==0.40.0", "numpy")),
+    "mem0": Kind("mem0", ("mem0ai==2.2.1", "qdrant-client==1.20.0", "fastembed==0.9.1")),
+    "MemPalace": Kind("mempalace", ("mempalace==3.11.0", "chromadb==1.5.9")),
+    "bm25s": Kind("bm25s", ("bm25s==0.3.16", "PyStemmer", "numpy")),
+    "MiniLM cosine": Kind("cosine", ("numpy",)),
 }  # fmt: skip
 
 
@@ -190,7 +187,7 @@ def questions(
 def write_turns(
     folder: Path, work: Path, embedder: LocalEmbedder, library: Library, *, in_chunks: bool
 ) -> None:
-    """Write rows and questions with their vectors, as `peer_stores/peer.py` reads them."""
+    """Write rows and questions with their vectors, as `shared/peer_stores.py` reads them."""
     folder.mkdir()
     rows: list[tuple[int, str, str]] = []
     for name, (evaluation, stored) in library.sets.items():
@@ -242,7 +239,7 @@ def measured(
     for scope in SCOPES:
         theirs = scored(library, answers[scope])
         figures[scope] = {**theirs, "ratios": ratios(ours[scope], theirs)}
-    sys.stderr.write(f"{kind.module} {' '.join(kind.arguments)} {turns.name}: done\n")
+    sys.stderr.write(f"{kind.store} {turns.name}: done\n")
     return figures
 
 
@@ -260,8 +257,8 @@ def environment(requirements: Sequence[str], work: Path) -> Path:
 
 def run(python: Path, kind: Kind, turns: Path, folder: Path) -> Figures:
     target = folder / "answers.json"
-    module = f"tests.bench.peer_stores.{kind.module}"
-    finished([python, "-m", module, *kind.arguments, turns, folder / "store", target])
+    module = "tests.bench.shared.peer_stores"
+    finished([python, "-m", module, kind.store, turns, folder / "store", target])
     answers: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
     return answers
 
