@@ -224,6 +224,16 @@ def test_many_threads_readers_survive_a_replaced_file(database: Database, tmp_pa
     assert seen <= {1, 2, 3, 4}
 
 
+def test_a_statement_parsed_for_one_database_means_the_same_in_another() -> None:
+    for columns, row in (("x INTEGER", (1,)), ("x VARCHAR, y DATE", ("one", None))):
+        with Connection(duckdb.connect()) as connection:
+            connection.execute(f"CREATE TABLE t ({columns})")
+            connection.execute("INSERT INTO t (x) VALUES ($1)", [row[0]])
+            connection.execute("UPDATE t SET x = x WHERE x = ?", [row[0]])
+            assert connection.rows("SELECT * FROM t") == [row]
+            assert connection.rows("SELECT * FROM t WHERE x = $x", {"x": row[0]}) == [row]
+
+
 def test_a_late_query_does_not_reopen_a_closed_database(database: Database, tmp_path: Path) -> None:
     assert ids(database) == []
     database.close()

@@ -17,9 +17,14 @@ _APPENDER_ACTIONS: Mapping[str, Literal["insert", "upsert"]] = {
     "INSERT": "insert",
     REPLACE: "upsert",
 }
+_REPEATED = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK")
+_PARSED_MAX = 500
 _FEW = 20  # 0.5 ms instead of 1.0 for one, 1.6 instead of 1.2 for a hundred
 _ROWS_AT_ONCE = 1_000
 _APPENDED_ROWS = 20
+
+
+_parsed_statements: dict[str, duckdb.Statement] = {}  # by text; execution works on a copy
 
 
 class Queries:
@@ -61,7 +66,19 @@ class Connection(Queries):
 
     def execute(self, statement: str, values: Values = ()) -> duckdb.DuckDBPyConnection:
         """Execute a statement; return what has its rows."""
-        return self._raw.execute(statement, values)
+        return self._raw.execute(self._parsed(statement), values)
+
+    def _parsed(self, statement: str) -> duckdb.Statement | str:
+        """Return a statement as parsed before: parsing is a third of the time of the usual query."""
+        parsed = _parsed_statements.get(statement)
+        if parsed is None:
+            if not statement.lstrip().startswith(_REPEATED):
+                return statement  # what it means may depend on the connection
+            (parsed,) = self._raw.extract_statements(statement)
+            if len(_parsed_statements) >= _PARSED_MAX:
+                _parsed_statements.clear()
+            _parsed_statements[statement] = parsed
+        return parsed
 
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
         return self.execute(statement, values).fetchall()
