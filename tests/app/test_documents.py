@@ -20,7 +20,6 @@ from app.storage.deletion.erasure import erase_bytes
 from app.storage.tables.documents import Documents
 from app.system import document_files
 from app.system.document_files import list_files, state_of_file
-from app.system.paths import DataPaths
 from app.workers.status_text import worker_text
 from tests.fakes.command_line import CommandLine
 from tests.fakes.document_folder import (
@@ -31,6 +30,7 @@ from tests.fakes.document_folder import (
     text_about,
 )
 from tests.fakes.files import pdf
+from tests.fakes.stored import made
 
 NAME = WorkerName.DOCUMENT_INDEXER
 
@@ -121,7 +121,7 @@ def test_garbage_is_told_from_text(text: str, is_unreadable: bool) -> None:
 # -- the worker
 @pytest.fixture
 def library(data_dir: Path, tmp_path: Path) -> Iterator[DocumentLibrary]:
-    services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
+    services = build(made(data_dir), RunMode.COMMAND_LINE)
     yield DocumentLibrary(services, tmp_path / "papers")
     services.close()
 

@@ -28,12 +28,11 @@ from app.storage.deletion.forget import value_places
 from app.storage.engine.stamps import now
 from app.storage.safety.maintenance import Maintenance, MaintenanceClock
 from app.storage.tables.prompts import Prompts
-from app.system.paths import DataPaths
 from tests.app.test_recall_model import reply_of
 from tests.fakes.canary import files_after_erasing, files_with, plain_databases
 from tests.fakes.document_folder import DocumentLibrary
 from tests.fakes.files import pdf
-from tests.fakes.stored import AT, add_conversation, new_conversation
+from tests.fakes.stored import AT, add_conversation, made, new_conversation
 
 QUESTION = "Who repaired the brass telescope of the Marwick observatory?"
 ANSWER = "Ottilie Varga repaired the brass telescope of the Marwick observatory in 1911."
@@ -43,17 +42,17 @@ KEY = "zebra-7f3a9c-key"
 @pytest.fixture
 def library(data_dir: Path, tmp_path: Path) -> Iterator[DocumentLibrary]:
     with plain_databases():
-        services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
-        made = DocumentLibrary(services, tmp_path / "papers")
-        (made.folder / "telescopes.pdf").write_bytes(
+        services = build(made(data_dir), RunMode.COMMAND_LINE)
+        library = DocumentLibrary(services, tmp_path / "papers")
+        (library.folder / "telescopes.pdf").write_bytes(
             pdf("Some notes on the history of instruments.", f"It is said:\n{ANSWER}")
         )
         for number in range(8):
             text = f"Note {number}: the gardens of the town are watered in summer."
-            (made.folder / f"{number}.txt").write_text(text)
-        made.run()
+            (library.folder / f"{number}.txt").write_text(text)
+        library.run()
         services.index_sync.catch_up(lambda: False)
-        yield made
+        yield library
         services.close()
 
 

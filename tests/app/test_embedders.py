@@ -21,7 +21,6 @@ from app.providers.embedders.remote import RemoteEmbedder
 from app.providers.registry import provider_registry
 from app.storage.tables.settings import Settings
 from app.system.keys import KeyStore
-from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_script import stall
@@ -333,7 +332,7 @@ def test_a_user_may_type_yes(cli: CommandLine, data_dir: Path, typed: str, value
     terminal = Terminal(
         output.append, output.append, lambda: typed, Path.cwd(), lambda: False, is_watched=True
     )
-    services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
+    services = build(made(data_dir), RunMode.COMMAND_LINE)
     try:
         entry.execute(services, ["config", "set", "embedder", OPENAI], terminal)
     finally:

@@ -42,7 +42,7 @@ from app.storage.tables.facts import FactFilter, fact_changes
 from app.system.paths import DataPaths
 from tests.fakes import stored
 from tests.fakes.canary import CANARY, files_with, plain_databases
-from tests.fakes.stored import AT, ConversationRecord, add_conversation
+from tests.fakes.stored import AT, ConversationRecord, add_conversation, made
 
 STAYS = "The price of coal from the mine at Zwickau rose in 1887"
 QUESTION = "What do we know about coal in the mine?"
@@ -177,7 +177,7 @@ class Book:
 @pytest.fixture
 def book(data_dir: Path) -> Iterator[Book]:
     with plain_databases():
-        services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
+        services = build(made(data_dir), RunMode.COMMAND_LINE)
         yield Book(services)
         services.close()
 

@@ -13,10 +13,9 @@ from app.domain.results import SearchResult
 from app.domain.workers import WorkerName
 from app.index.ranking import Ranked
 from app.memory.search.results import fused_with_cosine, merge_side_results, side_limit
-from app.system.paths import DataPaths
 from tests.fakes.command_line import CommandLine
 from tests.fakes.manual import FakeManual
-from tests.fakes.stored import AT, add_conversation
+from tests.fakes.stored import AT, add_conversation, made
 
 PAGES = {WorkerName.MAN_INDEXER, WorkerName.EMBEDDING_PIPELINE}
 
@@ -32,9 +31,9 @@ def manual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeManual:
 
 @pytest.fixture
 def services(manual: FakeManual, data_dir: Path) -> Iterator[Services]:
-    made = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
-    yield made
-    made.close()
+    built = build(made(data_dir), RunMode.COMMAND_LINE)
+    yield built
+    built.close()
 
 
 def indexed(services: Services) -> None:

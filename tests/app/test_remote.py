@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from app.bootstrap import RunMode, Services, build
+from app.chat.context_fetcher import RecallLimits
 from app.cli import entry, remote
 from app.cli.remote import CommandServer, ServerClosed, forward_command, raise_window
 from app.cli.terminal import Terminal
@@ -57,10 +58,10 @@ class Window:
 
 @pytest.fixture
 def window(data_dir: Path) -> Iterator[Window]:
-    made(data_dir)
     with opened(data_dir) as store:
         add_conversation(store, "How do I keep basil alive", title="Herbs")
     running = Window(build(DataPaths(data_dir), RunMode.WINDOW))
+    running.services.context_fetcher._limits = RecallLimits(60.0, 60.0, 60.0)  # no notice of haste
     yield running
     running.close()
 

@@ -13,8 +13,7 @@ from app.domain.changes import ConversationEdited, RoutinePut, RoutineRunPut
 from app.domain.records.routines import Outcome, Routine, RoutineRun
 from app.storage.engine.store import Store
 from app.storage.tables.routines import RoutineRows
-from app.system.paths import DataPaths
-from tests.fakes.stored import add_conversation
+from tests.fakes.stored import add_conversation, made
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
 DAILY = Routine("d", "Daily", "Report.", "0 9 * * *", AT, project="home")
@@ -45,7 +44,7 @@ def test_a_run_goes_on_where_the_last_one_was_if_its_project_and_privacy_are_the
     ("cron", "least", "most"), [("* * * * *", 43_100, 43_300), ("0 9 * * 1-5", 20, 23)]
 )
 def test_the_runs_of_a_month_are_counted(data_dir: Path, cron: str, least: int, most: int) -> None:
-    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
+    with closing(build(made(data_dir), RunMode.COMMAND_LINE)) as services:
         plan = services.routines.plan(replace(DAILY, cron=cron, project=None))
     assert least <= plan.runs_a_month <= most
 
@@ -55,7 +54,7 @@ def test_a_run_whose_end_is_stored_is_not_running_although_it_is_still_there(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None, is_running: bool
 ) -> None:
     monkeypatch.setattr(RoutineRuns, "is_running", lambda *_: True)
-    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
+    with closing(build(made(data_dir), RunMode.COMMAND_LINE)) as services:
         services.store.save(
             RoutinePut(DAILY), RoutineRunPut(RoutineRun("d", AT, AT, None, outcome))
         )
@@ -68,7 +67,7 @@ def test_a_run_that_was_killed_is_not_shown_as_running(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, is_running: bool, outcome: Outcome | None
 ) -> None:
     monkeypatch.setattr(RoutineRuns, "is_running", lambda *_: is_running)
-    with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
+    with closing(build(made(data_dir), RunMode.COMMAND_LINE)) as services:
         runs = [RoutineRun("d", at, at) for at in (AT - timedelta(days=1), AT)]
         services.store.save(RoutinePut(DAILY), *map(RoutineRunPut, runs))
         (last, _), (earlier, _) = services.routines.history("d")

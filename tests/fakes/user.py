@@ -43,15 +43,21 @@ W = TypeVar("W", bound=QWidget)
 LOOPBACK_MODEL = "loop:test-model"
 _LOOK_EVERY_MS, _LOOK_SELDOM_MS = 5, 200
 _LOOK_SHARE = 16  # it looks for a 17th of the time at most
-_PATIENCE_S = 45.0  # a window in a process of its own, on a machine that is busy elsewhere
+_PATIENCE_S = 120.0  # a window in a process of its own, on a machine that is busy elsewhere
 _LEFT = Qt.MouseButton.LeftButton
 
 
 class User:
     """Starts the program, uses it, leaves it; `failures` are the bugs it reported meanwhile."""
 
-    def __init__(self, application: QApplication, data_dir: Path) -> None:
+    def __init__(
+        self,
+        application: QApplication,
+        data_dir: Path,
+        prepare: Callable[[Path], object] = lambda _: None,
+    ) -> None:
         self.data_dir = data_dir
+        self.prepare = prepare  # the data directory, before each start
         self.failures: list[BaseException] = []
         self._application = application
         self._font = application.font()
@@ -77,6 +83,7 @@ class User:
 
     async def start_only(self) -> None:
         """Start the program, whatever comes of it."""
+        self.prepare(self.data_dir)
         paths, appearance = DataPaths(self.data_dir), Appearance(self._application)
         window = first_window(paths)
         self._running = running = DesktopApplication(paths, appearance, window)

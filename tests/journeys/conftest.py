@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from tests.fakes.loopback import Loopback
+from tests.fakes.stored import made
 from tests.fakes.user import User
 
 
@@ -45,7 +46,7 @@ def user(
     qapp: QApplication, qtbot: QtBot, gui_loop: asyncio.AbstractEventLoop, data_dir: Path
 ) -> Iterator[User]:
     """Return someone who has not started the program yet; afterwards it is closed in order."""
-    someone = User(qapp, data_dir)
+    someone = User(qapp, data_dir, lambda root: root.exists() or made(root))
     unhandled: list[object] = []
     gui_loop.set_exception_handler(lambda _loop, context: unhandled.append(context))
     yield someone

@@ -19,13 +19,12 @@ from app.domain.ids import ConversationId, MessageId
 from app.domain.recall import PlanPartKind
 from app.providers.configuration import ProviderConfig
 from app.storage.tables.exchanges import Exchanges
-from app.system.paths import DataPaths
 from app.transfer.importing import import_files
 from tests.fakes.loopback import Loopback
 from tests.fakes.loopback_client import WIRES
 from tests.fakes.loopback_script import Stall, Step, UsageSaid, error, text, thinking, tool_call
 from tests.fakes.loopback_wire import CHAT, MESSAGES, RESPONSES
-from tests.fakes.stored import add_conversation, opened
+from tests.fakes.stored import add_conversation, made, opened
 from ui.presenters.imports import SAMPLE
 
 KINDS = {CHAT: "compatible", RESPONSES: "openai", MESSAGES: "anthropic"}
@@ -85,7 +84,7 @@ class Story:
 
 @contextmanager
 def started(data_dir: Path, server: Loopback, wire: str) -> Iterator[Services]:
-    services = build(DataPaths(data_dir), RunMode.COMMAND_LINE)
+    services = build(made(data_dir), RunMode.COMMAND_LINE)
     with ExitStack() as stack:
         stack.callback(services.close)
         url = server.url if wire == MESSAGES else server.v1

@@ -17,6 +17,7 @@ def count_turns(services: Services) -> int:
 async def test_a_newcomer_imports_the_sample_archive_once(user: User, tmp_path: Path) -> None:
     letter = tmp_path / "letter.json"
     letter.write_text('{"dear": "Ada"}', encoding="utf-8")
+    user.prepare = lambda _: None  # the program makes the library itself
     await user.start()
     await user.sees("A chat that remembers", "There are no conversations yet.")
     user.drop(user.window.chat.welcome.drop_zone, [letter])
