@@ -148,7 +148,7 @@ def results(user: User) -> list[SearchResult]:
 
 STRANGE = {
     "k": "is too short", "?": "is too short", "x" * 501: "The query is 501 characters long.",
-    "x" * 1_000_000: "characters long.", "title:": "'title:' has no value.",
+    "x" * 1_000_000: "characters long.", "title: x": "'title:' has no value.",
     "is:purple": "is:archived or is:pinned", "xyzzyplugh title:nowhere": "Nothing found.",
     "deposit tag: ": "'tag:' has no value.",
     "is:<b>purple</b>": "Search has no filter 'is:<b>purple</b>'.", "the of and": None,

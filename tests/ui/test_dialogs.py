@@ -158,6 +158,6 @@ def test_an_import_counts_what_its_preview_counted_and_cuts_no_question(qtbot: Q
     dialog.show_questions(asked)
     shown = [each for each in dialog.findChildren(QPushButton) if each.accessibleName() in asked]
     assert len(shown) == 3
-    assert all(each.width() >= each.sizeHint().width() for each in shown)
-    assert dialog.height() >= dialog.heightForWidth(dialog.width()), "they do not touch"
+    qtbot.waitUntil(lambda: all(each.width() >= each.sizeHint().width() for each in shown))
+    qtbot.waitUntil(lambda: dialog.height() >= dialog.heightForWidth(dialog.width()))
     assert dialog.width() <= dialog.screen().availableSize().width()
