@@ -1,5 +1,6 @@
 """Connections to DuckDB, with the statements that all tables share."""
 
+import atexit
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, Self, TypeVar
@@ -25,6 +26,7 @@ _APPENDED_ROWS = 20
 
 
 _parsed_statements: dict[str, duckdb.Statement] = {}  # by text; execution works on a copy
+atexit.register(_parsed_statements.clear)  # DuckDB reports as leaked what outlives it
 
 
 class Queries:
