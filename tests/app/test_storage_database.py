@@ -193,7 +193,7 @@ def test_a_reopening_that_fails_is_tried_again_by_the_next(
     with monkeypatch.context() as broken:
         broken.setattr(database_module, "connect", refuse)
         for query in (fail_times(1), fail_times(0)):
-            with pytest.raises(StorageError, match="not now"):
+            with pytest.raises(StorageError):
                 database.read(query)
     assert ids(database) == []
 
