@@ -182,10 +182,6 @@ def _exchange(
 RECALL_MODEL = "recall:"
 
 _ARGUMENT_LIMIT_CHARS = 250
-_RESULT_HEAD_CHARS, _RESULT_TAIL_CHARS = (
-    600,
-    400,
-)  # agents read whole files; the rest is in the transcript
 _BYTES_PER_TOKEN = 4  # a common average for English under byte-pair encodings
 
 
@@ -226,7 +222,7 @@ def turn_text(messages: Iterable[tuple[Role, Sequence[Block]]]) -> TurnText:
                 case ToolCall(name=name, arguments=arguments):
                     sides["calls"].append(f"{name}({_cut_arguments(arguments)})")
                 case ToolResult(text=text) if text.strip():
-                    sides["results"].append(_cut_result(text))
+                    sides["results"].append(text)
                 case _:
                     pass
     return TurnText(**{side: "\n\n".join(parts) for side, parts in sides.items()})
@@ -319,12 +315,6 @@ def is_statement(words: TurnText) -> bool:
 def estimate_tokens(text: str) -> int:
     """Return an estimated token count, at least 1; the provider's own count is authoritative."""
     return max(1, len(text.encode("utf-8")) // _BYTES_PER_TOKEN)
-
-
-def _cut_result(text: str) -> str:
-    if len(text) <= _RESULT_HEAD_CHARS + _RESULT_TAIL_CHARS:
-        return text
-    return f"{text[:_RESULT_HEAD_CHARS]}\n...\n{text[-_RESULT_TAIL_CHARS:]}"
 
 
 def _cut_arguments(arguments: str) -> str:

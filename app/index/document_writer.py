@@ -30,7 +30,7 @@ import tantivy
 
 from app.domain.passages import PassageKind, PassagePart, PassageText
 from app.index.message_traits import NEAR, Traits, context_range, message_traits
-from app.language.analyzer import AnalyzedText, analyze, analyze_output, compounds_in
+from app.language.analyzer import AnalyzedText, analyze, compounds_in
 from app.language.date_terms import date_terms, written_date_terms
 from app.language.languages import language_of
 from app.system.process import limit_malloc_retention, module_command
@@ -157,7 +157,7 @@ def _document(
     passage: PassageText, read: list[_AnalyzedPart], at: int, dated: str
 ) -> tantivy.Document:
     own = read[at]
-    tools = analyze_output(f"{own.part.calls}\n{own.part.results}".strip(), own.language)
+    tools = analyze(f"{own.part.calls}\n{own.part.results}".strip(), own.language)
     context = context_range([each.traits.words for each in read], at)
     made = tantivy.Document()
     made.add_integer(PASSAGE, passage.id)

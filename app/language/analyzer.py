@@ -56,7 +56,6 @@ _URL = r"https?://[^\s<>\"'`)\]}|\\]+(?<![.,;:!?])"
 _CONNECTOR = r"(?:[-.'’/\\:@]{1,3}|(?<=\d),(?=\d{3}))"
 # Groups are not repeated possessively: Python 3.11.2 (Debian 12) then loses the end of a match.
 _TAIL = r"(?:\+\+|\#(?!\w))?"  # C++, C#
-_ASCII_WORDS = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
 _KOREAN_PARTICLES = "은는이가을를의에도와과로만"  # after a noun, which may be one character
 _HIRAGANA_PAIR = re.compile("[\u3041-\u309f]{2}")
 
@@ -84,22 +83,6 @@ class AnalyzedText:
 
 
 _NOTHING = AnalyzedText("", "")
-
-
-def analyze_output(text: str, language: str) -> AnalyzedText:
-    """Return each term of a program's output once, and its surface words; as `analyze`, of which it takes a third.
-
-    Output is long, and hardly a piece of code occurs twice, but its words do: it is split at all punctuation.
-    """
-    words: list[str] = []
-    for piece in slices(text):
-        is_simple = piece.isascii() and not _is_crowded(piece)
-        split = piece.translate(_ASCII_WORDS).split() if is_simple else None
-        words += _pattern_for(piece).findall(piece) if split is None else split
-    terms = map(_table(language).__getitem__, dict.fromkeys(words))
-    return AnalyzedText(
-        " ".join(filter(None, terms)), " ".join(filter(None, map(_table(None).__getitem__, words)))
-    )
 
 
 def analyze(text: str, language: str) -> AnalyzedText:

@@ -85,6 +85,18 @@ def test_words_are_found_in_any_language(index: TantivyTextIndex) -> None:
         assert found_passages(index, query, 1) == [passage], query
 
 
+@pytest.mark.parametrize(
+    "exact",
+    ["E1042-x", "3.11.7", "C++", "1,234.50", "a1b2-c3d4", "tess@example.org", "/srv/a/store-v2.py"],
+)
+def test_an_exact_string_anywhere_in_the_output_of_a_tool_is_found(
+    index: TantivyTextIndex, exact: str
+) -> None:
+    long = "line of output\n" * 2_000
+    fill(index, turn(1, "Run it", "Done.", tools=f"{long}({exact})\n{long}"), turn(2, "line"))
+    assert found_passages(index, exact) == found_passages(index, f'"{exact}"') == [1]
+
+
 def test_exclusions_rank_nothing_and_name_passages(index: TantivyTextIndex) -> None:
     fill(index, turn(1, "apple pie"), turn(2, "a pear", "no apple"), turn(3, "a pear tree"))
     assert found_passages(index, "-apple") == []
