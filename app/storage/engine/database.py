@@ -3,6 +3,7 @@
 Only the writer thread of `app.storage.engine.store` writes.
 """
 
+import logging
 import shutil
 import threading
 import weakref
@@ -19,6 +20,8 @@ from app.storage.engine.errors import OURS, database_is_damaged, from_duckdb_err
 from app.storage.engine.gate import Gate
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 P = ParamSpec("P")
 
 # Enough for the pages of a few queries: repeated reads come from the system's file cache. With 1 GB
@@ -111,7 +114,8 @@ class Database:
         try:
             self.refuse_damaged()
             self._with_reopening(1, lambda: self._connection.execute("CHECKPOINT"))
-        except StorageError:
+        except StorageError as error:
+            _log.info("a checkpoint is put off: %s", error)
             return False
         return True
 
