@@ -1,7 +1,7 @@
 """Text snapshots: searches against one commit of the text index."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, TypeVar
 
@@ -86,9 +86,7 @@ class CandidateTable:
 
     def best(self, own: Numbers, noted: Numbers) -> Numbers:
         """Return the largest of each candidate's value, (n,), and those of its notes, (m,); NaN is unknown."""
-        best = own.copy()
-        np.fmax.at(best, self.notes[:, 0], noted)
-        return best
+        return _largest(own, self.notes, noted)
 
 
 class TextSnapshot:
@@ -213,10 +211,10 @@ class TextSnapshot:
         dated = self._scores(
             rows if dates else (), lambda few: self._queries.near_dates(dates, few)
         )
-        covered = _numbers(held, rows) / weight if weight else np.ones(len(rows))
-        table = CandidateTable(
+        covered = _with_notes(held, rows, noted) / weight if weight else np.ones(len(rows))
+        return CandidateTable(
             parts=np.array(rows, np.int64),
-            words=_numbers(own, rows),
+            words=_with_notes(own, rows, noted),
             context=_numbers(near, rows),
             coverage=np.minimum(1.0, covered),
             traits=_column(fields[TRAITS], rows),
@@ -229,14 +227,6 @@ class TextSnapshot:
             weight=weight,
             reach=resolved.reach,
             notes=noted,
-        )
-        of_notes = noted[:, 1].tolist()
-        return replace(
-            table,
-            words=table.best(table.words, _numbers(own, of_notes)),
-            coverage=table.best(
-                table.coverage, np.minimum(1.0, _numbers(held, of_notes) / (weight or 1.0))
-            ),
         )
 
     def _notes_on(self, messages: Ids) -> Ids:
@@ -285,6 +275,17 @@ class TextSnapshot:
     def _values(self, name: str, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> list[int]:
         values = self._searcher.fast_field_values(name, [address for _, address in hits])
         return [int(each or 0) for each in values]
+
+
+def _largest(own: Numbers, notes: Ids, noted: Numbers) -> Numbers:
+    largest = own.copy()
+    np.fmax.at(largest, notes[:, 0], noted)
+    return largest
+
+
+def _with_notes(scores: Mapping[Any, float], parts: Sequence[int], notes: Ids) -> Numbers:
+    noted = _numbers(scores, notes[:, 1].tolist())
+    return _largest(_numbers(scores, parts), notes, noted)
 
 
 def _slices(parts: Collection[IdT]) -> Iterator[list[IdT]]:

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from app.domain.passages import Space
 from app.domain.ports import Embedder, TokenVectors, token_embedder
 from app.index.relevance import Background
+from app.index.text_snapshot import CandidateTable
 from app.index.token_index import TokenIndex
 from app.index.vector_index import ExactVectorIndex
 from app.storage.tables.passages.vector_rows import validated_vectors
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     _Embedded = tuple[npt.NDArray[np.float32], TokenVectors | None]
@@ -34,6 +36,20 @@ class QueryTokens:
     vectors: "npt.NDArray[np.float32]"
     index: TokenIndex
     unrelated: float
+
+    def matches(
+        self, weights: "npt.NDArray[np.float64]", table: CandidateTable
+    ) -> "npt.NDArray[np.float64] | None":
+        """Return how well the best window of each candidate or a note on it matches, (n,); None without spans.
+
+        0 as unrelated text, 1 as equal tokens, NaN where there are no tokens; `weights` are (q,).
+        """
+        if not len(self.spans):
+            return None
+        parts = np.concatenate([table.parts, table.notes[:, 1]])
+        scores = self.index.window_scores(self.vectors, weights, parts)
+        own, noted = np.split((scores - self.unrelated) / (1 - self.unrelated), [len(table.parts)])
+        return table.best(own, noted)
 
 
 @dataclass(frozen=True, slots=True)

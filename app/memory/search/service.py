@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 
-import numpy as np
-
 from app.domain.errors import IndexUnavailable
 from app.domain.ids import ConversationId, PartId, part_id, passage_id_of
 from app.domain.passages import PassageKind, SearchQuery
@@ -16,12 +14,11 @@ from app.index.id_set import IdSet
 from app.index.named_questions import days_searched_for
 from app.index.query import parse_query, sentence_query, single_filters, within_days
 from app.index.question import parse_question
-from app.index.ranking import Nearness, Numbers, Ranked, context_parts
+from app.index.ranking import Nearness, Ranked, context_parts
 from app.index.relevance import HIGHEST_RELEVANCE, RankingInput, ranked_with_relevance
 from app.index.text_index import TantivyTextIndex
-from app.index.text_snapshot import CandidateTable
 from app.index.text_sync import TextIndexSync
-from app.memory.search.query_vectors import QueryTokens, QueryVector
+from app.memory.search.query_vectors import QueryVector
 from app.memory.search.results import (
     SIDE_KINDS,
     ResultBuilder,
@@ -332,29 +329,17 @@ class SearchService:
         except IndexUnavailable:
             self.sync.wake()  # it may have to rebuild the index
             raise
+        tokens = vector.tokens
         nearness = Nearness(
             vector.index.cosines(vector.vector, context_parts(table)),
-            self._token_scores(vector.tokens, asked, table),
+            tokens.matches(self.index.token_weights(asked, tokens.spans), table)
+            if tokens is not None
+            else None,
             vector.index.cosines(
                 vector.preference, [PartId(each) for each in table.parts.tolist()]
             ),
         )
         return RankingInput(question, table, nearness, vector.background, self.size(scope))
-
-    def _token_scores(
-        self, tokens: QueryTokens | None, asked: SearchQuery, table: CandidateTable
-    ) -> Numbers | None:
-        """Return the best token window of each candidate and its notes: 0 as unrelated text, 1 as equal tokens.
-
-        A token has its word's weight. NaN where there are no tokens.
-        """
-        if tokens is None or not len(tokens.spans):
-            return None
-        own = self.index.token_weights(asked, tokens.spans)
-        parts = np.concatenate([table.parts, table.notes[:, 1]])
-        scores = tokens.index.window_scores(tokens.vectors, own, parts)
-        matches: Numbers = (scores - tokens.unrelated) / (1 - tokens.unrelated)
-        return table.best(*np.split(matches, [len(table.parts)]))
 
     def size(self, scope: SearchScope) -> int:
         """Return about how many passages a scope has."""
