@@ -1,4 +1,4 @@
-"""Parts that imports keep beyond texts: pictures inside messages, sources, instructions, files; the rest is named."""
+"""Parts that imports keep beyond texts: pictures inside messages, sources, instructions and files."""
 
 import base64
 import json
@@ -199,22 +199,11 @@ def test_sources_and_arguments_of_open_webui_are_kept(tmp_path: Path) -> None:
     assert _blocks(path, Text) == [Text(links)]
 
 
-def test_instructions_of_open_webui_are_kept(tmp_path: Path) -> None:
-    (chat,) = _open_webui({"role": "user", "content": "What is it?"})
-    chat["chat"]["params"] = {"system": "Be brief."}
-    system, asked = _read(_written(tmp_path, "chat.json", [chat], as_lines=False))[0][0].messages
-    assert (system.role, system.blocks) == (Role.SYSTEM, (Text("Be brief."),))
-    assert asked.parent == system.source_id
-
-
-def test_instructions_and_files_of_librechat_are_kept(tmp_path: Path) -> None:
-    message = {"messageId": "m1", "parentMessageId": "00000000-0000-0000-0000-000000000000",
-               "isCreatedByUser": True, "text": "What is it?", "files": [{"filename": "ohm.pdf"}]}  # fmt: skip
-    talk = {"conversationId": "c1", "options": {"promptPrefix": "Be brief."}, "messages": [message]}
-    system, asked = _read(_written(tmp_path, "c.json", talk, as_lines=False))[0][0].messages
-    assert (system.role, system.blocks) == (Role.SYSTEM, (Text("Be brief."),))
-    assert asked.parent == system.source_id
-    assert asked.blocks == (Text("What is it?"), Attachment("ohm.pdf", "application/pdf"))
+def test_files_of_librechat_are_kept(tmp_path: Path) -> None:
+    asked = {"messageId": "m1", "isCreatedByUser": True, "files": [{"filename": "ohm.pdf"}]}
+    talk = {"conversationId": "c1", "messages": [asked]}
+    path = _written(tmp_path, "c.json", talk, as_lines=False)
+    assert _blocks(path, Attachment) == [Attachment("ohm.pdf", "application/pdf")]
 
 
 def test_lm_studio_s_system_prompt_is_kept_and_an_empty_conversation_named(tmp_path: Path) -> None:

@@ -4,20 +4,23 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.domain.conversations import Role
+from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.parsing.blocks import (
     call_block,
+    error_part,
     file_part,
     result_block,
     text_block,
     thinking_block,
+    unknown_part,
 )
 from app.transfer.importers.parsing.formats import (
     ROLES,
     Format,
+    NotKept,
     Part,
     Thread,
-    UnknownPart,
     documents,
     json_of,
 )
@@ -33,7 +36,6 @@ from app.transfer.importers.parsing.values import (
 
 SOURCE = "chatbox"
 _PREFIX = "session:"
-_SILENT = frozenset(("info", "app"))
 
 
 def _read(exported: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -43,28 +45,44 @@ def _read(exported: Any, where: str) -> Iterable[ImportedConversation | Skipped]
     stored = {key: value for key, value in data.items() if key.startswith(_PREFIX)}
     for old in objects(json_of(data.get("chat-sessions"))):
         stored.setdefault(f"{_PREFIX}{identity(old.get('id'))}", old)
+    copilots = {identity(each.get("id")): each for each in objects(json_of(data.get("myCopilots")))}
+    unused = dict(copilots)
     for key, value in stored.items():
         session = an_object(json_of(value))
         name = identity(session.get("id")) or identity(key.removeprefix(_PREFIX))
-        yield from _threads(session, name, f"{where}, {key}", is_starred=name in starred)
+        copilot = identity(session.get("copilotId"))
+        unused.pop(copilot, None)
+        prompt = text_of(copilots.get(copilot, {}).get("prompt"))
+        yield from _threads(session, name, prompt, f"{where}, {key}", is_starred=name in starred)
+    for each in unused.values():
+        yield Skipped(where, f"the copilot '{title(each.get('name'))}' has no conversations")
 
 
 def _threads(
-    session: dict[str, Any], name: str, where: str, *, is_starred: bool
+    session: dict[str, Any], name: str, prompt: str, where: str, *, is_starred: bool
 ) -> Iterator[ImportedConversation | Skipped]:
     """Yield the newest thread of a session and the older ones, each as a conversation."""
     forks = an_object(session.get("messageForksHash"))
     heading = title(session.get("name"))
     shown = heading or title(session.get("threadName"))
     pinned = is_starred or session.get("starred") is True
-    yield _thread(objects(session.get("messages")), forks, where, name, shown, pinned=pinned)
+    newest = _prompted(objects(session.get("messages")), prompt)
+    yield _thread(newest, forks, where, name, shown, pinned=pinned)
     for older in objects(session.get("threads")):
-        messages = objects(older.get("messages"))
+        messages = _prompted(objects(older.get("messages")), prompt)
         if messages:
             own = identity(older.get("id"))
             yield _thread(
                 messages, forks, where, own, title(older.get("name")) or heading, pinned=False
             )
+
+
+def _prompted(messages: list[dict[str, Any]], prompt: str) -> list[dict[str, Any]]:
+    """Return messages with the prompt of their copilot, unless they have one themselves."""
+    if not messages or not prompt or any(each.get("role") == "system" for each in messages):
+        return messages
+    told = {"id": "copilot", "role": "system", "content": prompt}
+    return [told | {"timestamp": messages[0].get("timestamp")}, *messages]
 
 
 def _thread(
@@ -99,8 +117,6 @@ def _add(
             blocks = [] if role is None else _blocks(message)
             if role is None:
                 thread.left_out.append((name, "it has no known role"))
-            if not blocks and message.get("error"):
-                thread.left_out.append((name, "it is an error message"))
             at, model = moment(message.get("timestamp")), text_of(message.get("model")) or None
             thread.add(name, parent, role or Role.USER, blocks, at, model)
             parent = name
@@ -127,13 +143,16 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
             found.append(call_block(call, tool, part.get("args", "")))
             if part.get("result") is not None:
                 found.append(result_block(call, tool, part["result"]))
-        elif kind not in _SILENT:
-            found.append(UnknownPart(kind))
+        elif kind == "info":
+            said = one_line(text_of(part.get("text")), 200)
+            found.append(NotKept(f"it has a note of the program: {said}"))
+        else:
+            found.append(unknown_part(kind))
     pictures = objects(message.get("pictures"))
     found += (file_part(each.get("storageKey"), "image", each.get("url")) for each in pictures)
     found += (file_part(each.get("name"), "") for each in objects(message.get("files")))
     links = ((each.get("title"), each.get("url")) for each in objects(message.get("links")))
-    return found + text_block(link_list(links))
+    return [*found, *text_block(link_list(links)), *error_part(message.get("error"))]
 
 
 FORMAT = Format(

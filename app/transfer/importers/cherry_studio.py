@@ -14,6 +14,7 @@ from app.transfer.importers.parsing.blocks import (
     result_parts,
     text_block,
     thinking_block,
+    unknown_part,
 )
 from app.transfer.importers.parsing.formats import (
     ROLES,
@@ -21,7 +22,6 @@ from app.transfer.importers.parsing.formats import (
     Part,
     Row,
     Thread,
-    UnknownPart,
     columns,
     databases,
     documents,
@@ -132,7 +132,7 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
         found = objects(an_object(block.get("response")).get("results"))
         yield from text_block(link_list((each.get("title"), each.get("url")) for each in found))
     elif kind not in ("", "error", "unknown"):
-        yield UnknownPart(kind)
+        yield unknown_part(kind)
 
 
 def _database(

@@ -6,16 +6,14 @@ from typing import Any
 from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.parsing.blocks import file_part, text_block, thinking_block
-from app.transfer.importers.parsing.building import Imported
-from app.transfer.importers.parsing.formats import (
-    Format,
-    Part,
-    Thread,
-    UnknownPart,
-    documents,
-    extended_json,
+from app.transfer.importers.parsing.blocks import (
+    file_part,
+    text_block,
+    thinking_block,
+    unknown_part,
 )
+from app.transfer.importers.parsing.building import Imported
+from app.transfer.importers.parsing.formats import Format, Part, Thread, documents, extended_json
 from app.transfer.importers.parsing.json_events import (
     ConversationEnd,
     MessageEntry,
@@ -61,7 +59,7 @@ def _add_fragments(thread: Thread, key: str, node: dict[str, Any]) -> None:
         elif kind in ("REQUEST", "RESPONSE"):
             blocks += text_block(fragment.get("content"))
         else:
-            blocks.append(UnknownPart(kind))
+            blocks.append(unknown_part(kind))
     for file in objects(message.get("files")):
         blocks.append(file_part(file.get("file_name"), ""))
     model = text_of(message.get("model")) or None

@@ -14,6 +14,7 @@ from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
+    error_part,
     file_part,
     result_block,
     text_block,
@@ -142,9 +143,7 @@ def _studio(
     began = next(filter(None, (moment(each.get("createTime")) for each in chunks)), changed_at)
     for number, chunk in enumerate(chunks):
         is_user = text_of(chunk.get("role")) == "user"
-        if chunk.get("errorMessage"):
-            thread.left_out.append((str(number), "it is an error message"))
-        blocks = list(_chunk(chunk))
+        blocks = [*_chunk(chunk), *error_part(chunk.get("errorMessage"))]
         if chunk.get("isThought") is True:
             thinking += [
                 each for block in blocks for each in thinking_block(getattr(block, "text", ""))

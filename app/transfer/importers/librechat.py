@@ -8,6 +8,7 @@ from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
+    error_part,
     file_part,
     result_block,
     text_block,
@@ -17,6 +18,7 @@ from app.transfer.importers.parsing.values import an_object, identity, moment, o
 
 SOURCE = "librechat"
 _ROOT = "00000000-0000-0000-0000-000000000000"
+_INSTRUCTIONS = ("promptPrefix", "system", "instructions", "additional_instructions")
 
 
 def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -43,8 +45,8 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
     else:
         pairs = [(each, None) for each in objects(record.get("messages"))]
     last = root = None
-    prompt = text_block(an_object(record.get("options")).get("promptPrefix"))
-    if prompt:
+    options = an_object(record.get("options"))
+    if prompt := [part for each in _INSTRUCTIONS for part in text_block(options.get(each))]:
         root = thread.add("promptPrefix", None, Role.SYSTEM, prompt)
     for message, above in pairs:
         name = identity(message.get("messageId")) or thread.generated_id()
@@ -54,8 +56,7 @@ def _conversation(record: dict[str, Any], where: str) -> ImportedConversation | 
         model = text_of(message.get("model")) or None
         at = moment(extended_json(message.get("createdAt")))
         if message.get("error") is True:
-            thread.left_out.append((name, "it is an error message"))
-            thread.add_node(name, parent, None)
+            thread.add(name, parent, role, error_part(message.get("text") or True), at)
             continue
         thread.add(name, parent, role, _blocks(message), at, model)
         last = name
@@ -85,7 +86,7 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
     found: list[Part] = []
     for part in objects(message.get("content")):
         kind = text_of(part.get("type"))
-        value = part.get(kind)
+        value = part.get(kind, part.get("text"))
         if kind == "tool_call":
             call = an_object(value)
             made = an_object(call.get("function")) or call  # of an assistant of OpenAI
@@ -97,7 +98,7 @@ def _blocks(message: dict[str, Any]) -> list[Part]:
             found.append(file_part(an_object(value).get("filename"), "image"))
         elif kind != "agent_update":
             text = value.get("value") if isinstance(value, dict) else value
-            found += blocks_of([{"type": _KINDS.get(kind, kind), "text": text}])
+            found += blocks_of([part | {"type": _KINDS.get(kind, kind), "text": text}])
     files = (
         file_part(each.get("filename"), each.get("type"), "", text_of(each.get("text")))
         for each in objects(message.get("files")) + objects(message.get("attachments"))

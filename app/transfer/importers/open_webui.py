@@ -13,6 +13,7 @@ from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
+    error_part,
     file_part,
     result_block,
     result_parts,
@@ -93,6 +94,7 @@ def _conversation(
     told = text_of(an_object(chat.get("params")).get("system")) or text_of(chat.get("system"))
     if prompt := text_block(told):
         root = thread.add("system", None, Role.SYSTEM, prompt)
+    of_chat = _files_of_chat(chat, messages)
     for key, value in messages.items():
         message = an_object(value)
         name = identity(message.get("id")) or identity(key)
@@ -104,10 +106,11 @@ def _conversation(
             thread.left_out.append((name, "it has no known role"))
             thread.add_node(name, parent, None)
             continue
-        blocks = _message_blocks(message, role)
+        blocks = [*_message_blocks(message, role), *error_part(message.get("error"))]
+        if role is Role.USER:
+            blocks += of_chat
+            of_chat = []
         thread.add(name, parent, role, blocks, at, model)
-        if message.get("error") and not blocks:
-            thread.left_out.append((name, "it is an error message"))
     meta = an_object(json_of(record.get("meta")))
     return thread.finished(
         record.get("id"),
@@ -134,13 +137,24 @@ def _message_blocks(message: Mapping[str, Any], role: Role) -> list[Part]:
         blocks += _parts(content) if role is Role.ASSISTANT else text_block(content)
     else:
         blocks += blocks_of(content)
-    for file in objects(json_of(message.get("files"))):
-        inner = an_object(file.get("file")) or file
-        name = text_of(inner.get("filename")) or text_of(file.get("name")) or "file"
-        text = text_of(an_object(inner.get("data")).get("content"))
-        blocks.append(file_part(name, file.get("type"), file.get("url"), text))
+    blocks += map(_file, objects(json_of(message.get("files"))))
     links = link_list(_cited(objects(json_of(message.get("sources")))))
     return [*blocks, *text_block(links)]
+
+
+def _files_of_chat(chat: dict[str, Any], messages: Mapping[str, Any]) -> list[Part]:
+    """Return the files that a chat was given as a whole: it lists those of its messages, too."""
+    listed = (objects(json_of(an_object(each).get("files"))) for each in messages.values())
+    known = {identity(file.get("id")) for files in listed for file in files} - {""}
+    files = objects(chat.get("files"))
+    return [_file(each) for each in files if identity(each.get("id")) not in known]
+
+
+def _file(file: dict[str, Any]) -> Part:
+    inner = an_object(file.get("file")) or file
+    name = text_of(inner.get("filename")) or text_of(file.get("name")) or "file"
+    text = text_of(an_object(inner.get("data")).get("content"))
+    return file_part(name, file.get("type"), file.get("url"), text)
 
 
 def _cited(sources: list[dict[str, Any]]) -> Iterator[tuple[object, object]]:

@@ -29,16 +29,17 @@ from app.transfer.importers.parsing.blocks import (
     result_parts,
     text_block,
     thinking_block,
+    unknown_part,
     without_automatic,
 )
 from app.transfer.importers.parsing.building import Imported
 from app.transfer.importers.parsing.formats import (
     DATABASE_ERRORS,
     Format,
+    NotKept,
     Part,
     Row,
     Thread,
-    UnknownPart,
     database_file,
     databases,
     json_of,
@@ -219,7 +220,7 @@ class _Rollout(Thread):
             output = given if output is None else output
             self._append(Role.TOOL, result_parts(payload.get("call_id"), "", output))
         elif kind not in _SILENT:
-            self._reply.append(UnknownPart(kind))
+            self._reply.append(unknown_part(kind))
 
     def _flush(self) -> None:
         if self._reply:
@@ -234,7 +235,7 @@ class _Rollout(Thread):
         said = json.dumps([parent, role, [str(block) for block in known]])
         name = text_name(said)
         if name not in self.nodes:  # said again after a rollback
-            kept = [each for each in blocks if not isinstance(each, UnknownPart)]
+            kept = [each for each in blocks if not isinstance(each, NotKept)]
             super().add(name, parent, role, kept, self._at, model)
         self._path.append((name, role is Role.USER))
 
@@ -359,7 +360,7 @@ def _said(kind: str, item: dict[str, Any]) -> list[Part]:
         return text_block(item.get("text"))
     if kind == "imageGeneration":
         return _picture(item)
-    return [] if kind in _APP_SILENT else [UnknownPart(kind)]
+    return [] if kind in _APP_SILENT else [unknown_part(kind)]
 
 
 _APP_TOOLS: Mapping[str, tuple[str, str, str]] = {

@@ -15,6 +15,7 @@ from app.transfer.importers.parsing.blocks import (
     SUBAGENT_TAG,
     blocks_of,
     call_block,
+    error_part,
     file_part,
     project_tag,
     result_block,
@@ -171,7 +172,7 @@ def _append(thread: Thread, name: str, record: dict[str, Any]) -> None:
             results = [result_block(e.get("id"), e.get("name"), _result(e)) for e in calls]
             thread.append(f"{name}/results", Role.TOOL, results, at)
     elif kind == "error":
-        thread.left_out.append((name, "it is an error message"))
+        thread.append(name, Role.ASSISTANT, error_part(_said(record)[1] or True), at)
 
 
 def _said(record: dict[str, Any]) -> tuple[str, str]:

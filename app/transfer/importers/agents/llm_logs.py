@@ -13,6 +13,7 @@ from app.transfer.importers.parsing.blocks import (
     result_block,
     text_block,
     thinking_block,
+    unknown_part,
 )
 from app.transfer.importers.parsing.formats import (
     ROLES,
@@ -20,7 +21,6 @@ from app.transfer.importers.parsing.formats import (
     Part,
     Row,
     Thread,
-    UnknownPart,
     databases,
     json_of,
     tables,
@@ -187,7 +187,7 @@ def _parts(connection: sqlite3.Connection, message: str, beside: _Beside) -> Ite
         elif kind == "text":
             yield from text_block(text)
         elif kind != "attachment":
-            yield UnknownPart(kind)
+            yield unknown_part(kind)
         for file in objects([more.get("attachment"), *(more.get("attachments") or ())]):
             yield beside.file(file.get("id"))
 

@@ -9,7 +9,7 @@ from typing import Any
 from app.domain.conversations import Attachment, Block, Image, Text, Thinking, ToolCall, ToolResult
 from app.domain.text import one_line
 from app.domain.transfer import ImportedConversation, Skipped
-from app.transfer.importers.parsing.formats import KeyedFile, Part, UnknownPart
+from app.transfer.importers.parsing.formats import KeyedFile, NotKept, Part
 from app.transfer.importers.parsing.values import an_object, identity, media_type, objects, text_of
 
 SUBAGENT_TAG = "subagent"
@@ -66,6 +66,17 @@ def thinking_block(value: object) -> list[Part]:
     """Return a model's reasoning as a block, none for a blank one."""
     text = text_of(value)
     return [Thinking(text)] if text.strip() else []
+
+
+def unknown_part(kind: str) -> NotKept:
+    """Return a part of a kind that has no place here."""
+    return NotKept(f"it contains a part of the unknown kind '{kind[:60]}'")
+
+
+def error_part(error: object) -> list[Part]:
+    """Return an error of a message, a text or an object with one, as a part; none for no error."""
+    said = one_line(_error_text(error), 200)
+    return [NotKept(f"it has an error: {said}" if said else "it is an error message")] * bool(error)
 
 
 def call_block(call_id: object, name: object, arguments: object) -> ToolCall:
@@ -148,7 +159,9 @@ def _block(part: dict[str, Any]) -> list[Part]:
         return result_parts(called, name, part.get("content"), is_error=is_error)
     if kind in (*_PICTURES, "document", "input_file"):
         return [_file(part)]
-    return [] if kind in _SILENT else [UnknownPart(kind)]
+    if kind == "error":
+        return error_part(part.get("error") or part.get("text") or kind)
+    return [] if kind in _SILENT else [unknown_part(kind)]
 
 
 def _file(part: dict[str, Any]) -> Part:
@@ -165,6 +178,13 @@ def _file(part: dict[str, Any]) -> Part:
     is_image = text_of(part.get("type")) not in ("document", "input_file")
     text = text_of(data) if source.get("type") == "text" else ""
     return file_part(name, kind or ("image" if is_image else "text/plain"), url, text)
+
+
+def _error_text(error: object) -> str:
+    if not isinstance(error, dict):
+        return text_of(error)
+    members = ("message", "content", "detail", "error", "data", "name")
+    return next(filter(None, (_error_text(error.get(each)) for each in members)), "")
 
 
 def _plain(result: object) -> str:

@@ -85,13 +85,13 @@ class KeyedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownPart:
-    """A part of a message of a kind that no importer knows."""
+class NotKept:
+    """A part of a message that has no place here; `why` is named in the report."""
 
-    kind: str
+    why: str
 
 
-Part = Block | KeyedFile | UnknownPart
+Part = Block | KeyedFile | NotKept
 """What a reader finds in a message."""
 
 
@@ -126,8 +126,8 @@ class Thread(ConversationTree):
     ) -> str:
         """Add a message and return its id; without blocks it is a hidden node.
 
-        `at` and `model` are as the export has them. Only replies keep their `model`. Unknown parts are
-        named in `left_out`.
+        `at` and `model` are as the export has them. Only replies keep their `model`. Parts that are
+        not kept are named in `left_out`.
         """
         parts = list(blocks)
         kept = self.known_blocks(name, parts)
@@ -148,12 +148,11 @@ class Thread(ConversationTree):
         return value
 
     def known_blocks(self, name: str, parts: Iterable[Part]) -> tuple[Block, ...]:
-        """Return the blocks of a message; unknown parts are named in `left_out`."""
+        """Return the blocks of a message; parts that are not kept are named in `left_out`."""
         kept: list[Block] = []
         for part in parts:
-            if isinstance(part, UnknownPart):
-                why = f"it contains a part of the unknown kind '{part.kind[:60]}'"
-                self.left_out.append((name, why))
+            if isinstance(part, NotKept):
+                self.left_out.append((name, part.why))
             else:
                 kept.append(part.file if isinstance(part, KeyedFile) else part)
         return tuple(kept)
