@@ -1,14 +1,17 @@
-"""Parts of exports that have no place here, which the report names; and instructions, which are system prompts."""
+"""Parts of exports beside the texts: what has a place here is kept, and the report names what has none."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.domain.conversations import Attachment, Role, Text
+from app.domain.conversations import Attachment, Block, Image, Role, Text, Thinking
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers import read_export
+from tests.fakes.export_files import write
 
 
 def _read(content: object, folder: Path) -> tuple[list[ImportedConversation], list[str]]:
@@ -49,6 +52,43 @@ def _chatbox(*messages: dict[str, Any], **session: Any) -> dict[str, Any]:
     }
 
 
+def _cherry_studio(*blocks: dict[str, Any], prompt: str = "") -> dict[str, Any]:
+    said = {"type": "main_text", "content": "A unit."}
+    listed = [{"id": n, "messageId": "m1", **each} for n, each in enumerate([said, *blocks])]
+    topics = {"id": "a1", "prompt": prompt, "topics": [{"id": "c1", "name": "Ohms"}]}
+    state = json.dumps({"assistants": json.dumps({"assistants": [topics]})})
+    messages = [{"id": "m1", "role": "assistant"}]
+    stored = {"topics": [{"id": "c1", "messages": messages}], "message_blocks": listed}
+    return {"localStorage": {"persist:cherry-studio": state}, "indexedDB": stored}
+
+
+def _grok(reply: dict[str, Any], **more: Any) -> dict[str, Any]:
+    response = {"_id": "m1", "sender": "assistant", "message": "A unit.", **reply}
+    talk = {"conversation": {"id": "c1"}, "responses": [{"response": response}]}
+    return {"conversations": [talk], **more}
+
+
+def _studio(chunk: dict[str, Any]) -> dict[str, Any]:
+    asked = {"role": "user", "text": "What is it?"}
+    return {"runSettings": {}, "chunkedPrompt": {"chunks": [asked, {"role": "model", **chunk}]}}
+
+
+def _workspace(**answer: Any) -> dict[str, Any]:
+    return {"conversation_turns": [{"user_turn": {"prompt": "Ohm?"}}, {"system_turn": answer}]}
+
+
+def _lm_studio(step: dict[str, Any]) -> dict[str, Any]:
+    said = {"type": "contentBlock", "content": [{"type": "text", "text": "A unit."}]}
+    version = {"role": "assistant", "steps": [said, step]}
+    messages = [{"versions": [version], "currentlySelected": 0}]
+    return {"pinned": False, "createdAt": 1772618400000, "tokenCount": 1, "messages": messages}
+
+
+def _opencode(*parts: dict[str, Any], **about: Any) -> dict[str, Any]:
+    info = {"id": "s1", "projectID": "p", "directory": "/w", "title": "Ohms"}
+    return {"info": info, "messages": [{"info": {"id": "m1", **about}, "parts": list(parts)}]}
+
+
 _ASKED: dict[str, Any] = {"role": "user", "content": "What is it?"}
 _ASKED_LIBRECHAT = {"isCreatedByUser": True, "text": "What is it?"}
 _INSTRUCTIONS: dict[str, object] = {
@@ -59,6 +99,7 @@ _INSTRUCTIONS: dict[str, object] = {
     "librechat": _librechat(_ASKED_LIBRECHAT, promptPrefix="Be brief."),
     "librechat_assistant": _librechat(_ASKED_LIBRECHAT, instructions="Be brief."),
     "open_webui": _open_webui(_ASKED, params={"system": "Be brief."}),
+    "cherry_studio": _cherry_studio(prompt="Be brief."),
 }
 
 
@@ -80,6 +121,37 @@ def test_files_of_a_whole_chat_are_those_of_its_first_question(tmp_path: Path) -
     assert talk.messages[0].blocks == tuple(
         Attachment(f"{name}.md", "text/markdown", None, name) for name in ("ohm", "volt")
     )
+
+
+_LINK = {"title": "SI", "url": "https://si.example"}
+_LINKED = Text("- [SI](https://si.example)")
+_KEPT: dict[str, tuple[object, Block]] = {
+    "cherry_studio": (
+        _cherry_studio({"type": "citation", "knowledge": [{**_LINK, "sourceUrl": _LINK["url"]}]}),
+        _LINKED,
+    ),
+    "grok_thought": (_grok({"thinking_trace": "Easy."}), Thinking("Easy.")),
+    "grok_source": (_grok({"cited_web_search_results": [_LINK]}), _LINKED),
+    "grok_file": (_grok({"file_attachments": ["f1"]}), Attachment("f1", "text/plain")),
+    "studio_part": (
+        _studio({"parts": [{"inlineData": {"mimeType": "image/png", "data": "aGk="}}]}),
+        Image("image", "image/png"),
+    ),
+    "workspace_thought": (
+        _workspace(model_thoughts=[{"headline": "Units", "description": "Easy."}]),
+        Thinking("Units\n\nEasy."),
+    ),
+    "workspace_image": (_workspace(images=[{"name": "a.png"}]), Image("a.png", "image/png")),
+    "opencode_task": (_opencode({"type": "subtask", "prompt": "Ohm?"}, role="user"), Text("Ohm?")),
+}
+
+
+@pytest.mark.parametrize("name", _KEPT)
+def test_what_is_beside_a_text_is_kept(name: str, tmp_path: Path) -> None:
+    content, kept = _KEPT[name]
+    talks, report = _read(content, tmp_path)
+    assert kept in [block for each in talks[0].messages for block in each.blocks]
+    assert report == []
 
 
 _REPLY = {"role": "assistant", "content": "A unit.", "error": "Overloaded"}
@@ -107,6 +179,26 @@ _NAMED: dict[str, tuple[object, str]] = {
         _librechat(_ASKED_LIBRECHAT, {"content": [{"type": "error", "error": "Overloaded"}]}),
         "Overloaded",
     ),
+    "cherry_studio": (
+        _cherry_studio({"type": "error", "error": {"message": "Overloaded"}}),
+        "Overloaded",
+    ),
+    "cherry_studio_sources": (
+        _cherry_studio({"type": "citation", "response": {"results": {"chunks": []}}}),
+        "sources",
+    ),
+    "grok": (_grok({"error": "Overloaded"}), "Overloaded"),
+    "grok_steps": (_grok({"steps": [{"tagged_text": {}}]}), "steps"),
+    "grok_projects": (_grok({}, projects=[{"custom_personality": "Be brief."}]), "projects"),
+    "lm_studio": (_lm_studio({"type": "hologram"}), "'hologram'"),
+    "opencode": (
+        _opencode(
+            {"type": "text", "text": "A unit."},
+            role="assistant",
+            error={"name": "ApiError", "data": {"message": "Overloaded"}},
+        ),
+        "Overloaded",
+    ),
     "open_webui": (_open_webui({**_REPLY, "error": {"content": "Overloaded"}}), "Overloaded"),
 }
 
@@ -116,3 +208,70 @@ def test_what_is_not_kept_is_named(name: str, tmp_path: Path) -> None:
     content, named = _NAMED[name]
     (why,) = _read(content, tmp_path)[1]
     assert named in why
+
+
+def test_parts_of_cherry_studio_s_database_are_kept_or_named(tmp_path: Path) -> None:
+    path = write("cherry_studio_database", tmp_path)
+    parts = [
+        {"type": "text", "text": "A unit."},
+        {"type": "data-code", "data": {"content": "r = u / i", "language": "python"}},
+        {"type": "data-translation", "data": {"content": "Eine Einheit."}},
+        {"type": "source-url", **_LINK},
+        {"type": "data-skill-scope", "data": {"skills": ["a"]}},
+        {"type": "data-error", "data": {"message": "Overloaded"}},
+        {"type": "data-hologram", "data": {}},
+    ]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE assistant (id, prompt)")
+        connection.execute("INSERT INTO assistant VALUES ('a1', 'Be brief.')")
+        connection.execute("ALTER TABLE topic ADD COLUMN assistant_id")
+        connection.execute("UPDATE topic SET assistant_id = 'a1'")
+        connection.execute("DELETE FROM message WHERE id = 'x'")
+        content = json.dumps({"parts": parts})
+        connection.execute("UPDATE message SET data = ? WHERE id = 'a'", (content,))
+    (talk,) = (each for each in read_export(path) if isinstance(each, ImportedConversation))
+    by_id = {each.source_id: each for each in talk.messages}
+    assert (by_id["system"].role, by_id["system"].blocks) == (Role.SYSTEM, (Text("Be brief."),))
+    assert by_id["q"].parent == "system"
+    code = Text("```python\nr = u / i\n```")
+    assert by_id["a"].blocks == (Text("A unit."), code, Text("Eine Einheit."), _LINKED)
+    error, unknown = talk.skipped
+    assert "Overloaded" in error.why
+    assert "'hologram'" in unknown.why
+
+
+def test_instructions_of_jan_s_assistant_are_the_system_prompt(tmp_path: Path) -> None:
+    path = write("jan", tmp_path)
+    header = {"id": "c1", "title": "Ohms", "assistants": [{"instructions": "Be brief."}]}
+    path.with_name("thread.json").write_text(json.dumps(header), encoding="utf-8")
+    (talk,) = (each for each in read_export(path) if isinstance(each, ImportedConversation))
+    system, asked, *_ = talk.messages
+    assert (system.role, system.blocks) == (Role.SYSTEM, (Text("Be brief."),))
+    assert asked.parent == system.source_id
+
+
+def test_a_system_prompt_that_changes_is_kept_each_time(tmp_path: Path) -> None:
+    path = write("llm", tmp_path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM responses WHERE id = 'r2'")
+        connection.execute("UPDATE responses SET system = 'Be brief.'")
+        connection.executemany(
+            "INSERT INTO responses VALUES (?, 'gpt-x', 'And?', ?, 'Too.', 'c1', '2026-03-05')",
+            [("r3", "Be brief."), ("r4", "Be long."), ("r5", None)],
+        )
+    (talk,) = read_export(path)
+    assert isinstance(talk, ImportedConversation)
+    told = [each for each in talk.messages if each.role is Role.SYSTEM]
+    assert [each.blocks for each in told] == [(Text("Be brief."),), (Text("Be long."),)]
+
+
+def test_a_call_of_goose_that_was_never_made_is_named(tmp_path: Path) -> None:
+    path = write("goose", tmp_path)
+    failed = {"type": "toolRequest", "id": "c", "toolCall": {"status": "error", "error": "No tool"}}
+    with closing(sqlite3.connect(path)) as connection, connection:
+        content = json.dumps([{"type": "text", "text": "A unit."}, failed])
+        connection.execute(
+            "UPDATE messages SET content_json = ? WHERE message_id = 'q'", (content,)
+        )
+    (talk,) = (each for each in read_export(path) if isinstance(each, ImportedConversation))
+    assert any("No tool" in each.why for each in talk.skipped)

@@ -9,6 +9,7 @@ from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.parsing.blocks import (
     blocks_of,
     call_block,
+    error_part,
     file_part,
     result_block,
     result_parts,
@@ -19,6 +20,7 @@ from app.transfer.importers.parsing.blocks import (
 from app.transfer.importers.parsing.formats import (
     ROLES,
     Format,
+    NotKept,
     Part,
     Row,
     Thread,
@@ -39,6 +41,13 @@ from app.transfer.importers.parsing.values import (
 )
 
 SOURCE = "cherry_studio"
+_STATES = frozenset(
+    (
+        "data-agent-session-fork", "data-agent-task-event", "data-clear", "data-compaction-anchor",
+        "data-conversation-reset", "data-knowledge-scope", "data-retry", "data-skill-scope",
+    )
+)  # fmt: skip
+"""Parts that record what the program did, without content."""
 
 
 def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -57,15 +66,20 @@ def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
 
 
 def _topics(storage: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what the program's settings say of each topic: its name, times and whether it is pinned."""
+    """Return what the program's settings say of each topic: its name, times, prompt and whether it is pinned."""
     state = an_object(json_of(storage.get("persist:cherry-studio")))
     assistants = an_object(json_of(state.get("assistants")))
     listed = [*objects(assistants.get("assistants")), an_object(assistants.get("defaultAssistant"))]
     return {
-        identity(topic.get("id")): topic
+        identity(topic.get("id")): {**topic, "told": _told(assistant, topic)}
         for assistant in listed
         for topic in objects(assistant.get("topics"))
     }
+
+
+def _told(*records: Mapping[str, Any]) -> str:
+    """Return the prompts of an assistant and its topic."""
+    return "\n\n".join(filter(str.strip, (text_of(each.get("prompt")) for each in records)))
 
 
 def _conversation(
@@ -77,6 +91,8 @@ def _conversation(
     """Return a topic; replies of several models to one question are branches of it."""
     thread = Thread(SOURCE, where)
     last: str | None = None
+    if objects(topic.get("messages")) and (prompt := text_block(about.get("told"))):
+        last = thread.add("system", None, Role.SYSTEM, prompt)
     for message in objects(topic.get("messages")):
         name = identity(message.get("id")) or thread.generated_id()
         role = ROLES.get(text_of(message.get("role")))
@@ -129,9 +145,15 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
         name = file.get("origin_name") or file.get("name") or kind
         yield from (file_part(name, kind, each) for each in addresses)
     elif kind == "citation":
-        found = objects(an_object(block.get("response")).get("results"))
-        yield from text_block(link_list((each.get("title"), each.get("url")) for each in found))
-    elif kind not in ("", "error", "unknown"):
+        response = an_object(block.get("response"))
+        found = objects(response.get("results")) + objects(block.get("knowledge"))
+        links = ((each.get("title"), each.get("sourceUrl") or each.get("url")) for each in found)
+        listed = text_block(link_list(links))
+        is_unread = not listed and bool(response.get("results") or block.get("memories"))
+        yield from listed or [NotKept("its sources have an unknown shape")] * is_unread
+    elif kind == "error":
+        yield from error_part(block.get("error") or block.get("message") or kind)
+    elif kind not in ("", "unknown"):
         yield unknown_part(kind)
 
 
@@ -147,15 +169,18 @@ def _database(
     query = "SELECT * FROM message WHERE topicId = ? ORDER BY rowid"
     if "topic_id" in known:
         query = "SELECT * FROM message WHERE topic_id = ? ORDER BY rowid"
+    prompts = _prompts(connection)
     for row in connection.execute("SELECT * FROM topic"):
         topic = _camel(row)
         if topic.get("deletedAt"):
             continue
-        thread = Thread(SOURCE, f"{where}, topic {topic.get('id')}")
-        rows = connection.execute(query, (topic["id"],))
+        thread, root = Thread(SOURCE, f"{where}, topic {topic.get('id')}"), None
+        rows = connection.execute(query, (topic["id"],)).fetchall()
+        if rows and (prompt := prompts.get(topic.get("assistantId"))):
+            root = thread.add("system", None, Role.SYSTEM, prompt)
         for each in rows:
             message = _camel(each)
-            name, parent = identity(message.get("id")), identity(message.get("parentId")) or None
+            name, parent = identity(message.get("id")), identity(message.get("parentId")) or root
             role = ROLES.get(text_of(message.get("role")))
             content = an_object(thread.json(name, message.get("data")))
             blocks = [made for part in objects(content.get("parts")) for made in _part(part)]
@@ -173,6 +198,14 @@ def _database(
             leaf=topic.get("activeNodeId"),
             pinned=bool(topic.get("isPinned")),
         )
+
+
+def _prompts(connection: sqlite3.Connection) -> dict[object, list[Part]]:
+    """Return the prompts of assistants by their ids."""
+    if "assistant" not in tables(connection):
+        return {}
+    rows = connection.execute("SELECT * FROM assistant")
+    return {row["id"]: text_block(row.get("prompt")) for row in rows}
 
 
 def _camel(row: Row) -> Row:
@@ -196,7 +229,12 @@ def _part(part: dict[str, Any]) -> Iterator[Part]:
             yield result_block(call, name, part["errorText"], is_error=True)
     elif kind == "file":
         yield file_part(part.get("filename"), part.get("mediaType"), part.get("url"))
-    elif not kind.startswith("data-") and kind not in ("step-start", "source-url"):
+    elif kind == "source-url":
+        yield from text_block(link_list([(part.get("title"), part.get("url"))]))
+    elif kind.startswith("data-"):
+        if kind not in _STATES:
+            yield from _block(an_object(part.get("data")) | {"type": kind.removeprefix("data-")})
+    elif kind != "step-start":
         yield from blocks_of([part])
 
 

@@ -1,26 +1,43 @@
 """The importers of DeepSeek's and Grok's exports."""
 
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any
 
 from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
+    error_part,
     file_part,
     text_block,
     thinking_block,
     unknown_part,
 )
 from app.transfer.importers.parsing.building import Imported
-from app.transfer.importers.parsing.formats import Format, Part, Thread, documents, extended_json
+from app.transfer.importers.parsing.formats import (
+    Format,
+    NotKept,
+    Part,
+    Thread,
+    documents,
+    extended_json,
+)
 from app.transfer.importers.parsing.json_events import (
     ConversationEnd,
     MessageEntry,
     Truncated,
     iter_events,
 )
-from app.transfer.importers.parsing.values import an_object, identity, moment, objects, text_of
+from app.transfer.importers.parsing.values import (
+    an_object,
+    identity,
+    link_list,
+    moment,
+    objects,
+    strings,
+    text_of,
+)
 
 DEEPSEEK, GROK = "deepseek", "grok"
 
@@ -69,7 +86,10 @@ def _add_fragments(thread: Thread, key: str, node: dict[str, Any]) -> None:
 
 def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
     """Yield the conversations of Grok's `prod-grok-backend.json`."""
-    for number, record in enumerate(objects(an_object(value).get("conversations")), 1):
+    export = an_object(value)
+    if counts := _counts(export, "projects", "tasks", "media_posts"):
+        yield Skipped(where, f"it has {counts} that are not imported")
+    for number, record in enumerate(objects(export.get("conversations")), 1):
         about = an_object(record.get("conversation"))
         thread = Thread(GROK, f"{where}, conversation {number}")
         last: str | None = None
@@ -83,7 +103,7 @@ def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
                 name,
                 parent,
                 role,
-                text_block(response.get("message")),
+                list(_grok_blocks(response)),
                 extended_json(response.get("create_time")),
                 model,
             )
@@ -95,6 +115,26 @@ def _grok(value: Any, where: str) -> Iterator[ImportedConversation | Skipped]:
             leaf=last,
             pinned=about.get("starred") is True,
         )
+
+
+def _grok_blocks(response: dict[str, Any]) -> Iterator[Part]:
+    for trace in [response, *objects(response.get("agent_thinking_traces"))]:
+        yield from thinking_block(trace.get("thinking_trace"))
+    yield from text_block(response.get("message"))
+    cited = objects(response.get("cited_web_search_results"))
+    yield from text_block(link_list((each.get("title"), each.get("url")) for each in cited))
+    for each in strings(response.get("generated_image_urls")):
+        yield file_part(PurePath(each).name, "image")
+    yield from (file_part(each, "") for each in strings(response.get("file_attachments")))
+    yield from error_part(response.get("error"))
+    if counts := _counts(response, "steps", "web_search_results", "xpost_ids"):
+        yield NotKept(f"it has {counts} that are not imported")
+
+
+def _counts(record: dict[str, Any], *members: str) -> str:
+    """Return how many values the lists among these members have, "" for none."""
+    found = ((each, record.get(each)) for each in members)
+    return ", ".join(f"{len(v)} {name}" for name, v in found if isinstance(v, list) and v)
 
 
 DEEPSEEK_FORMAT = Format(

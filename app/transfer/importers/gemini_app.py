@@ -12,7 +12,6 @@ from app.domain.conversations import Role
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
-    blocks_of,
     call_block,
     error_part,
     file_part,
@@ -112,11 +111,14 @@ def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skippe
         if answered:
             blocks: list[Part] = []
             for thought in objects(answered.get("model_thoughts")):
-                blocks += thinking_block(thought.get("description"))
+                said = map(text_of, map(thought.get, ("headline", "description")))
+                blocks += thinking_block("\n\n".join(filter(None, said)))
             for part in objects(answered.get("text")):
                 blocks += text_block(part.get("data"))
                 for card in objects(part.get("cards")):
                     blocks += text_block(card.get("content"))
+            for each in objects(answered.get("images")):
+                blocks.append(file_part(each.get("name"), "image"))
             thread.append(f"{number}/answer", Role.ASSISTANT, blocks)
     created = text_of(record.get("creation_time"))
     heading = text_of(record.get("title"))
@@ -165,9 +167,8 @@ def _studio(
 
 
 def _chunk(chunk: dict[str, Any]) -> Iterator[Part]:
-    parts = objects(chunk.get("parts"))
-    if parts:
-        yield from blocks_of([{"text": each.get("text")} for each in parts])
+    if parts := objects(chunk.get("parts")):
+        yield from (block for each in parts for block in _chunk(each))
     else:
         yield from text_block(chunk.get("text"))
     for kind in ("driveImage", "driveDocument", "driveAudio", "driveVideo"):

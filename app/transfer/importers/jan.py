@@ -6,9 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from app.domain.conversations import Role
 from app.domain.transfer import Skipped
 from app.transfer.archive import NamedStream
-from app.transfer.importers.parsing.blocks import blocks_of, call_block, result_parts
+from app.transfer.importers.parsing.blocks import blocks_of, call_block, result_parts, text_block
 from app.transfer.importers.parsing.building import Imported
 from app.transfer.importers.parsing.formats import ROLES, Format, Part, Thread, lines
 from app.transfer.importers.parsing.values import an_object, identity, moment, objects, text_of
@@ -35,6 +36,8 @@ def read_jan(file: NamedStream) -> Imported:
             )
             continue
         at = moment(message.get("created_at") or message.get("created"))
+        if not thread.nodes:
+            thread.append("system", Role.SYSTEM, text_block(helper.get("instructions")), at)
         thread.append(own, role, list(_blocks(message)), at, model)
     yield thread.finished(name, header.get("title"), header.get("created"), header.get("updated"))
 

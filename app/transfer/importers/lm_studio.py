@@ -13,6 +13,7 @@ from app.transfer.importers.parsing.blocks import (
     file_part,
     result_block,
     text_block,
+    unknown_part,
 )
 from app.transfer.importers.parsing.formats import ROLES, Format, Part, Thread, documents
 from app.transfer.importers.parsing.values import (
@@ -25,6 +26,7 @@ from app.transfer.importers.parsing.values import (
 )
 
 SOURCE = "lm_studio"
+_STATES = ("debugInfoBlock", "toolStatus")
 
 
 def _read(value: Any, where: str) -> Iterable[ImportedConversation | Skipped]:
@@ -73,7 +75,8 @@ def _time(version: dict[str, Any]) -> datetime | None:
 def _blocks(version: dict[str, Any]) -> Iterator[Part]:
     yield from _content(version.get("content"))
     for step in objects(version.get("steps")):
-        if text_of(step.get("type")) != "contentBlock":
+        if (kind := text_of(step.get("type"))) != "contentBlock":
+            yield from [] if kind in _STATES else [unknown_part(kind)]
             continue
         is_thinking = text_of(an_object(step.get("style")).get("type")) == "thinking"
         for block in _content(step.get("content")):

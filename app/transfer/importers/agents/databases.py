@@ -13,6 +13,7 @@ from app.transfer.importers.parsing.blocks import (
     SUBAGENT_TAG,
     blocks_of,
     call_block,
+    error_part,
     file_part,
     project_tag,
     result_block,
@@ -86,8 +87,10 @@ def _goose(connection: sqlite3.Connection, where: str) -> Iterable[ImportedConve
 def _goose_part(part: dict[str, Any]) -> Iterator[Part]:
     kind = text_of(part.get("type"))
     if kind in ("toolRequest", "frontendToolRequest"):
-        call = an_object(an_object(part.get("toolCall")).get("value"))
+        request = an_object(part.get("toolCall"))
+        call = an_object(request.get("value"))
         yield call_block(part.get("id"), call.get("name"), call.get("arguments", ""))
+        yield from error_part(request.get("error"))
     elif kind == "toolResponse":
         outcome = an_object(part.get("toolResult"))
         failed = text_of(outcome.get("status")) == "error"
@@ -169,6 +172,7 @@ def _opencode_session(
         is_open = is_open and not content.get("error")
         values = [an_object(thread.json(name, part)) for part in parts]
         blocks = [made for value in values for made in _opencode_part(value)]
+        blocks += error_part(content.get("error"))
         at, model = times.get("created") or session.get("time_created"), content.get("modelID")
         thread.append(name, role, blocks, at, model)
     if is_open:
@@ -197,6 +201,8 @@ def _opencode_part(part: dict[str, Any]) -> Iterator[Part]:
             yield result_block(part.get("callID"), part.get("tool"), result, is_error=failed)
         for file in objects(state.get("attachments")):
             yield file_part(file.get("filename"), file.get("mime"), file.get("url"))
+    elif kind == "subtask":
+        yield from text_block(part.get("prompt"))
     elif part.get("synthetic") is not True:
         yield from blocks_of([part])
 

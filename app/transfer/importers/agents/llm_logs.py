@@ -55,17 +55,18 @@ def _responses(
     }
     beside = _Beside(connection)
     rows = connection.execute("SELECT * FROM responses ORDER BY conversation_id, datetime_utc, id")
-    thread, current = Thread(SOURCE), None
+    thread, current, told = Thread(SOURCE), None, list[Part]()
     for row in rows:
         group = row["conversation_id"] or row["id"]
         if group != current:
             if current is not None:
                 yield thread.finished(current, names.get(current, ""))
-            thread, current = Thread(SOURCE, f"{where}, conversation {group}"), group
+            thread, current, told = Thread(SOURCE, f"{where}, conversation {group}"), group, []
         name, at = identity(row["id"]), moment(row.get("datetime_utc"))
-        if thread.last is None:
-            system = [*beside.fragments("system", row["id"]), *text_block(row.get("system"))]
+        system = [*beside.fragments("system", row["id"]), *text_block(row.get("system"))]
+        if system != told:
             thread.append(f"{name}/system", Role.SYSTEM, system, at)
+            told = system or told
         results = [
             result_block(each.get("tool_call_id"), each["name"], each.get("output"))
             for each in beside.rows("tool_results", row["id"])

@@ -25,7 +25,7 @@ _SILENT = frozenset(
     (
         "redacted_thinking",
         # OpenCode's
-        "agent", "compaction", "patch", "retry", "snapshot", "step-finish", "step-start", "subtask",
+        "agent", "compaction", "patch", "retry", "snapshot", "step-finish", "step-start",
         # Goose's
         "contextLengthExceeded", "redactedThinking", "summarizationRequested", "systemNotification",
         "toolConfirmationRequest", "actionRequired", "conversationCompacted",
