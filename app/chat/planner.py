@@ -264,12 +264,16 @@ class Planner:
         self, blocks: tuple[Block, ...], new: NewConversation, at: datetime
     ) -> Conversation:
         title = new.title or (_PRIVATE if new.private else _title_of(blocks))
-        return Conversation(
+        conversation = Conversation(
             self._ids.conversation(), new_uid(),
             title, TitleOrigin.USER if new.title else TitleOrigin.FIRST_WORDS,
             OWN_SOURCE, at, at, private=new.private, recalls=new.recalls, model=new.model,
             preset=new.preset or self._presets.default().uid, project=new.project,
         )  # fmt: skip
+        if not new.private:
+            return conversation
+        # A default that is chosen later must not send what is private elsewhere.
+        return replace(conversation, model=self._model_of(conversation))
 
     def _with_choices(self, conversation: Conversation, new: NewConversation) -> Conversation:
         """Return a conversation with the model and the preset that were chosen with a message."""

@@ -280,7 +280,7 @@ class Conversation:
 
     `source` is `OWN_SOURCE`, or the importer's name. `model` is None for the preset's, else the default
     model. `preset` is a uid, which may be that of a removed preset; then, as for None, the default applies.
-    `project` is a uid; that of a removed project counts as None.
+    A private one has the model that it began with. `project` is a uid; that of a removed project counts as None.
     `deleted_at` is the time it was moved to the trash. `recalls` is whether memory contributes to its
     answers. Times are UTC.
     """

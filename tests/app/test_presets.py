@@ -152,6 +152,15 @@ def test_the_last_choice_of_a_preset_or_a_model_decides_the_model(chat: Chat) ->
     assert chat.say("f", here, model=None).model == "openai:big"
 
 
+def test_a_private_conversation_keeps_the_model_that_it_began_with(chat: Chat) -> None:
+    chat.settings.set("default_model", "recall:")
+    here = ConversationId(chat.say("a", private=True, model=None).conversation_id)
+    open_one = ConversationId(chat.say("a", model=None).conversation_id)
+    chat.settings.set("default_model", MODEL)
+    assert chat.say("b", here, model=None).model == "recall:"
+    assert chat.say("b", open_one, model=None).model == MODEL
+
+
 def test_a_tool_that_the_preset_does_not_allow_is_not_run(store: Store) -> None:
     script = calls(("1", "second", "{}"), ("2", "first", "{}"))
     with open_chat(store, [script, says("Done.")], tools()) as chat:

@@ -575,15 +575,14 @@ def test_the_model_of_a_stored_conversation_follows_it(picker: Picker) -> None:
     assert picker.view.chosen == "b:y", "the last choice"
 
 
-def test_a_model_set_up_while_recall_answers_here_answers_here(picker: Picker) -> None:
-    changed = ChangeSet(settings=frozenset({"default_model"}))
-    for model, chosen in (("a:x", []), ("recall:", [("choose_model", TALK, "a:default")])):
-        picker.open.open_path(view_of(1, model=model))
-        picker.bridge.changed.emit(changed)
-        assert picker.library.calls == chosen
-    picker.stored["default_model"] = "recall:"
-    picker.bridge.changed.emit(changed)
-    assert len(picker.library.calls) == 1
+def test_a_new_default_answers_here_unless_recall_was_chosen_here(picker: Picker) -> None:
+    for own, before, after in ((None, "recall:", "a:x"), ("recall:", "recall:", "recall:")):
+        picker.stored["default_model"] = "recall:"
+        picker.open.open_path(view_of(1, model=own))
+        assert picker.view.chosen == before
+        picker.stored["default_model"] = "a:x"
+        picker.bridge.changed.emit(ChangeSet(settings=frozenset({"default_model"})))
+        assert (picker.view.chosen, picker.library.calls) == (after, [])
 
 
 def test_the_model_of_a_preset_replaces_the_default_until_another_is_chosen(picker: Picker) -> None:

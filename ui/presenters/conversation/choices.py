@@ -17,7 +17,6 @@ from app.domain.errors import KnownError
 from app.domain.records.presets import BUILT_IN_PRESET, Preset
 from app.domain.text import sentences
 from app.domain.translation import tr
-from app.domain.turns import RECALL_MODEL
 from app.providers.configuration import title_of
 from app.storage.tables.settings import Settings
 from ui.bridge import Bridge
@@ -198,11 +197,6 @@ class ModelPickerPresenter(Presenter):
     def _on_changed(self, changed: ChangeSet) -> None:
         for name in changed.providers:
             self._listed.pop(name, None)
-        view, default = self._conversation.view, self._settings.text("default_model")
-        is_set_up = "default_model" in changed.settings and default != RECALL_MODEL
-        if view is not None and is_set_up and view.conversation.model == RECALL_MODEL:
-            opened = view.conversation.id  # what the user expects who has just set up a model
-            self._bridge.save(lambda: self._library.choose_model(opened, default))
         self._show()
 
     # -- the list
