@@ -242,10 +242,10 @@ class FakeConversation(QObject):
     listed_project: str | None = None
     view: ConversationView | None = None
     conversation_id: Any = ConversationPresenter.conversation_id
+    target_id: Any = ConversationPresenter.conversation_id
     project_here: Any = ConversationPresenter.project_here
     path: Any = ConversationPresenter.path
     exchange_at: Any = ConversationPresenter.exchange_at
-    ids_between: Any = ConversationPresenter.ids_between
     turn_of: Any = ConversationPresenter.turn_of
 
     def __init__(self) -> None:

@@ -61,11 +61,14 @@ class Library:
         siblings = ((path[0].id,), (ExchangeId(9), path[1].id))
         self.view = ConversationView(conversation(visible_leaf_id=leaf), (), "", path, siblings)
         self.record: Conversation | None = self.view.conversation
+        self.gone: int | None = None
         self.drafts: list[tuple[int | None, str]] = []
         self.stored_drafts: dict[int | None, str] = {}
         self.calls: list[tuple[str, object]] = []
 
     def open(self, conversation_id: int, _show: int | None = None) -> ConversationView:
+        if conversation_id == self.gone:
+            raise NotFound("It was deleted")
         self.calls.append(("open", conversation_id))
         leaf = self.view.conversation.visible_leaf_id
         return replace(self.view, conversation=conversation(conversation_id, visible_leaf_id=leaf))
@@ -150,7 +153,7 @@ class Compose:
         at = text.find("@Tea")
         return [] if at < 0 else [Mention(at, at + 4, ConversationId(60))]
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_open: bool = True) -> None:
         self.bridge, self.pane, self.library = FakeBridge(), Pane(), Library()
         self.loop, self.transcript = Loop(), FakeTranscript()
         self.replies = RunningReplies(self.bridge)
@@ -167,7 +170,8 @@ class Compose:
         self.queue = QueuePresenter(
             self.bridge, self.presenter, self.conversation, self.pane.composer
         )
-        self.conversation.open(TALK)
+        if is_open:
+            self.conversation.open(TALK)
         self.transcript.calls.clear()
         self.library.calls.clear()
 
@@ -576,6 +580,79 @@ def test_what_is_typed_while_the_draft_is_read_stays(
     compose.bridge.release()
     assert compose.text == shown
     assert compose.library.drafts == [(TALK, "elsewhere"), (None, shown)]
+
+
+@pytest.mark.parametrize("stored", ["", "stored"])
+def test_what_is_typed_while_a_conversation_is_loaded_belongs_to_it(
+    compose: Compose, stored: str
+) -> None:
+    other, shown = ConversationId(8), "\n\n".join(filter(None, (stored, "typed")))
+    compose.library.stored_drafts[other] = stored
+    compose.type("elsewhere")
+    compose.bridge.hold()
+    compose.conversation.open(other)
+    compose.type("typed")
+    compose.pane.composer.flush_draft()
+    compose.bridge.release()
+    assert (compose.conversation.conversation_id, compose.text) == (other, shown)
+    assert compose.library.drafts == [(TALK, "elsewhere"), (other, shown)]
+    compose.conversation.open(TALK)
+    assert compose.text == "elsewhere"
+    compose.conversation.open(other)
+    assert compose.text == shown
+
+
+def test_what_is_typed_stays_when_another_is_opened_or_the_same_at_another_turn(
+    compose: Compose,
+) -> None:
+    other = ConversationId(8)
+    compose.library.stored_drafts[other] = "stored"
+    compose.bridge.hold()
+    compose.conversation.open(other)
+    compose.type("typed")
+    compose.conversation.open(TALK, ExchangeId(1))
+    compose.type("here")
+    compose.conversation.open(TALK, ExchangeId(2))
+    compose.type(" too")
+    compose.bridge.release()
+    compose.pane.composer.flush_draft()
+    assert compose.text == "here too"
+    assert dict(compose.library.drafts) == {other: "stored\n\ntyped", TALK: "here too"}
+
+
+def test_what_is_typed_for_a_conversation_that_is_gone_stays_in_the_box(compose: Compose) -> None:
+    compose.type("elsewhere")
+    compose.bridge.hold()
+    compose.conversation.open(ConversationId(8))
+    compose.type("typed")
+    compose.library.gone = ConversationId(8)
+    compose.bridge.release()
+    assert (compose.conversation.conversation_id, compose.text) == (TALK, "elsewhere\n\ntyped")
+    assert compose.library.drafts[-1] == (TALK, "elsewhere\n\ntyped")
+
+
+def test_a_message_does_not_go_to_the_conversation_that_is_left(compose: Compose) -> None:
+    compose.library.stored_drafts[ConversationId(8)] = "stored"
+    compose.bridge.hold()
+    compose.conversation.open(ConversationId(8))
+    compose.send("typed")
+    compose.bridge.release()
+    assert compose.loop.requests[-1][1][0] == 8
+    assert compose.text == "stored"
+    compose.commit(in_conversation=8)
+    assert compose.library.drafts[-1] == (8, "stored"), "it is deleted with the message's commit"
+
+
+def test_what_is_typed_at_the_start_is_put_below_the_stored_draft() -> None:
+    compose = Compose(is_open=False)
+    compose.library.stored_drafts[TALK] = "stored"
+    compose.type("typed")
+    compose.bridge.hold()
+    compose.bridge.submit(compose.conversation.begin(TALK))
+    compose.type(" on")
+    compose.bridge.release()
+    assert (compose.conversation.conversation_id, compose.text) == (TALK, "stored\n\ntyped on")
+    assert compose.library.drafts == [(TALK, "stored\n\ntyped on")]
 
 
 def test_a_message_sent_while_the_draft_is_read_is_not_shown_again(compose: Compose) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.bootstrap import Services
 from app.domain.chat import ModelRef
-from app.domain.conversations import Conversation, Draft
+from app.domain.conversations import Conversation
 from app.domain.settings_schema import SettingPage
 from app.domain.translation import tr
 from app.system.paths import FIRST_SETTINGS, store_state
@@ -239,8 +239,7 @@ class Presenters(CreatedPresenters):
 
     def _begin_with(self, text: str) -> None:
         """Begin a conversation with a text in the composer."""
-        self.conversation.begin_new()
-        self.conversation.drafts.save(None, Draft(text))  # shown once the conversation has begun
+        self.conversation.begin_new(text=text)
 
     def _on_opened(self, conversation: Conversation | None) -> None:
         """Store what is open, so that a killed program opens it again."""

@@ -56,6 +56,8 @@ class CommandPresenter(Presenter):
     def run(self, text: str) -> None:
         """Run a command in the open conversation."""
         here = self._conversation
+        if here.target_id != here.conversation_id:  # it stays in the box until that is shown
+            return
         last = here.path[-1].id if here.path else None
         context = CommandContext(here.conversation_id, last, here.project)
         self._bridge.submit(self._run(text, context))

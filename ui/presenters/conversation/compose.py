@@ -75,7 +75,8 @@ class ComposePresenter(Presenter):
 
     def _on_send_requested(self, text: str) -> None:
         """Take the text out of the composer, so that the next message can be typed."""
-        edited, conversation_id = self._edited, self._conversation.conversation_id
+        edited = self._edited if self._composer.is_editing else None
+        conversation_id = self._conversation.target_id
         draft = replace(self._composer.draft, text=text)
         if edited is None and self._is_running(conversation_id):
             if conversation_id is not None:  # else it has no place yet, and stays in the box
@@ -122,7 +123,8 @@ class ComposePresenter(Presenter):
                 lambda: self._exchanges.edit(*edited, blocks, choice), conversation_id
             )
             return
-        is_here, is_new = conversation.conversation_id == conversation_id, conversation_id is None
+        is_here, is_new = conversation.target_id == conversation_id, conversation_id is None
+        is_shown = conversation.conversation_id == conversation_id
         await self._follow(
             lambda: self._exchanges.send(
                 conversation_id,
@@ -135,12 +137,12 @@ class ComposePresenter(Presenter):
                 choice=choice,
             ),
             conversation_id,
-            conversation.view if is_here else None,
+            conversation.view if is_shown else None,
         )
         # A draft saved before the message was stored is deleted with it.
         if is_here:
             if self._composer.draft != Draft() and not self._composer.is_editing:
-                conversation.drafts.save(conversation.conversation_id, self._composer.draft)
+                conversation.drafts.save(conversation.target_id, self._composer.draft)
         elif (typed := conversation.drafts.typed(conversation_id)) != Draft():
             conversation.drafts.save(conversation_id, typed)
 
@@ -160,7 +162,7 @@ class ComposePresenter(Presenter):
     ) -> None:
         """Put text and files back in front of what was added since."""
         self._on_start_failed(error)
-        if self._conversation.conversation_id != conversation_id:
+        if self._conversation.target_id != conversation_id:
             if edited is None:
                 self._conversation.drafts.save(conversation_id, draft)
             return
@@ -197,7 +199,7 @@ class ComposePresenter(Presenter):
         self._view.banner.leave()  # such as why the last attempt failed
         if start.is_set():
             reply.stop()
-        if conversation.conversation_id == started_in:
+        if conversation.conversation_id == conversation.target_id == started_in:
             await conversation.show_started(reply)
 
     def _on_start_failed(self, error: KnownError) -> None:
@@ -246,6 +248,8 @@ class ComposePresenter(Presenter):
 
     async def _begin_edit(self, exchange: Exchange, message_id: MessageId | None) -> None:
         messages = await self._bridge.run(lambda: self._library.messages([exchange]))
+        if self._conversation.target_id != exchange.conversation_id:
+            return
         for message in reversed(messages[exchange.id]):
             is_last = message_id is None and message.opens_turn
             if is_last or message.id == message_id:
@@ -256,7 +260,7 @@ class ComposePresenter(Presenter):
 
     def _on_edit_cancelled(self) -> None:
         self._edited = None
-        self._bridge.start("draft", self._conversation.drafts.show())
+        self._conversation.drafts.show()
 
     def show_branch(self, turn: int, _message_id: MessageId, position: int) -> None:
         """Show the sibling at `position`, counted from 1, in place of a turn."""

@@ -231,7 +231,7 @@ class QueuePresenter(Presenter):
         self._conversation.opened.connect(lambda _: self._show())
 
     def _on_queued(self, draft: Draft) -> None:
-        conversation, here = self._conversation, self._conversation.conversation_id
+        conversation, here = self._conversation, self._conversation.target_id
         if here is None:
             return
         earlier = conversation.drafts.queued.get(here, Draft())
@@ -240,7 +240,7 @@ class QueuePresenter(Presenter):
         self._show()
 
     def _on_cancelled(self) -> None:
-        if (here := self._conversation.conversation_id) is not None:
+        if (here := self._conversation.target_id) is not None:
             self._put_back(here)
 
     def _on_reply_ended(self, reply: Reply, outcome: object) -> None:
@@ -259,7 +259,7 @@ class QueuePresenter(Presenter):
         conversation = self._conversation
         if (message := conversation.drafts.queued.pop(conversation_id, None)) is None:
             return
-        is_here = conversation.conversation_id == conversation_id and not self._composer.is_editing
+        is_here = conversation.target_id == conversation_id and not self._composer.is_editing
         typed = self._composer.draft if is_here else conversation.drafts.typed(conversation_id)
         draft = message.followed_by(typed)
         conversation.drafts.save(conversation_id, draft)
@@ -268,7 +268,7 @@ class QueuePresenter(Presenter):
         self._show()
 
     def _show(self) -> None:
-        here = self._conversation.conversation_id
+        here = self._conversation.target_id
         message = self._conversation.drafts.queued.get(here) if here is not None else None
         names = ", ".join(file.name for file in message.files) if message else ""
         text = one_line(message.text or names, _SHOWN_CHARS) if message else ""

@@ -5,6 +5,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -105,6 +106,11 @@ class ConversationPresenter(Presenter):
         return self.view.conversation.id if self.view else None
 
     @property
+    def target_id(self) -> ConversationId | None:
+        """The conversation that what is typed belongs to: the one being opened, else the open one."""
+        return self._loading or self.conversation_id
+
+    @property
     def project_here(self) -> str | None:
         """The uid of the project of the open conversation, stored or not; None for none."""
         return self.view.conversation.project if self.view else self.project
@@ -117,10 +123,6 @@ class ConversationPresenter(Presenter):
         """Return the exchange at a position on the path shown."""
         return self.path[turn] if 0 <= turn < len(self.path) else None
 
-    def ids_between(self, first: int, last: int) -> list[ExchangeId]:
-        """Return the exchanges from one position on the path shown to another."""
-        return [each.id for each in self.path[max(0, first) : last + 1]]
-
     def turn_of(self, exchange_id: ExchangeId) -> int | None:
         """Return the position of an exchange on the path shown."""
         return next((turn for turn, each in enumerate(self.path) if each.id == exchange_id), None)
@@ -129,23 +131,19 @@ class ConversationPresenter(Presenter):
 
     async def begin(self, conversation_id: int | None, position: Position | None = None) -> None:
         """Show the conversation that was open last, if there is one; keep what was typed since."""
-        typed = self._pane.composer.draft
-        try:
-            if conversation_id is None:
-                self._show_new(private=False)
-            else:
-                await self.load(ConversationId(conversation_id), position=position)
-        except NotFound:
-            self._show_new(private=False)
-        if typed == Draft():
-            await self.drafts.show()
+        self._loading = None if conversation_id is None else ConversationId(conversation_id)
+        self.drafts.show(self._pane.composer.draft)
+        with suppress(NotFound):
+            if self._loading is not None:
+                await self.load(self._loading, position=position)
+                return
+        self._show_new(private=False)
 
-    def begin_new(self, *, private: bool = False) -> None:
-        """Show an empty conversation; it is stored with its first message."""
+    def begin_new(self, *, private: bool = False, text: str = "") -> None:
+        """Show an empty conversation, with a text to send; it is stored with its first message."""
         self.jumping.emit()
-        self._pane.composer.flush_draft()
-        self._show_new(private=private)
-        self._bridge.start("draft", self.drafts.show())
+        self._turn_to(None, private=private)
+        self.drafts.show(Draft(text))
         self._pane.composer.box.setFocus()
 
     def open(
@@ -156,27 +154,32 @@ class ConversationPresenter(Presenter):
     ) -> "asyncio.Task[None]":
         """Show a conversation, at an exchange or one of its messages, on whatever branch it is."""
         self.jumping.emit()
-        work = self.show(conversation_id, exchange_id, message_id)
+        self._turn_to(conversation_id)
+        work = self.load(conversation_id, exchange_id, message_id, scrolls=True)
         return self._bridge.start("open conversation", work)
 
     async def show(
         self,
         conversation_id: ConversationId | None,
         exchange_id: ExchangeId | None = None,
-        message_id: MessageId | None = None,
         *,
         position: Position | None = None,
         scrolls: bool = True,
     ) -> None:
         """Show a conversation as `load` does, None for a new one; raises NotFound, StorageError."""
+        self._turn_to(conversation_id)
+        if conversation_id is not None:
+            await self.load(conversation_id, exchange_id, position=position, scrolls=scrolls)
+
+    def _turn_to(self, conversation_id: ConversationId | None, *, private: bool = False) -> None:
+        """Let what is typed from now on belong to a conversation."""
         self._pane.composer.flush_draft()
+        is_open = conversation_id is not None and conversation_id == self.target_id
+        self._loading = conversation_id
         if conversation_id is None:
-            self._show_new(private=False)
-        elif not await self.load(
-            conversation_id, exchange_id, message_id, position=position, scrolls=scrolls
-        ):
-            return
-        await self.drafts.show()
+            self._show_new(private=private)
+        if not is_open or self._pane.composer.is_editing:
+            self.drafts.show()
 
     async def load(
         self,
@@ -186,22 +189,28 @@ class ConversationPresenter(Presenter):
         *,
         position: Position | None = None,
         scrolls: bool = False,
-    ) -> bool:
+    ) -> None:
         """Show a conversation on the path through an exchange; contents follow on demand.
 
-        It `scrolls` to the exchange or its message, else to `position`, else to the end. Returns
-        False when something else was opened meanwhile. Raises NotFound, StorageError.
+        It `scrolls` to the exchange or its message, else to `position`, else to the end. What is
+        opened meanwhile is shown instead. Raises NotFound, StorageError; what was open then stays.
         """
-        self.loads += 1
-        load = self.loads
+        load = self.loads = self.loads + 1
         self._loading, self._is_stale = conversation_id, False
-        view, headers, contents = await self._bridge.run(
-            lambda: self._reader.read_to_show(
-                conversation_id, exchange_id, position, scrolls=scrolls
+        try:
+            view, headers, contents = await self._bridge.run(
+                lambda: self._reader.read_to_show(
+                    conversation_id, exchange_id, position, scrolls=scrolls
+                )
             )
-        )
+        except KnownError:
+            if load == self.loads:
+                self._loading = None
+                if conversation_id != self.conversation_id:
+                    self.drafts.show(self._pane.composer.draft)
+            raise
         if load != self.loads:
-            return False
+            return
         self._loading = None
         if conversation_id != self.conversation_id:
             self._pane.banner.leave()
@@ -221,7 +230,6 @@ class ConversationPresenter(Presenter):
             await self._growing.show(reply)
         if self._is_stale:  # a reply may have ended before its turn was on screen
             self.refresh(conversation_id)
-        return True
 
     async def show_started(self, reply: Reply) -> None:
         """Show a reply that has just begun: append its turn, or load the path it is on."""
@@ -263,15 +271,13 @@ class ConversationPresenter(Presenter):
 
     def _show_new(self, *, private: bool) -> None:
         self.loads += 1
+        self._loading = None
         self._pane.banner.leave()
         self._set_view(None)
         self._transcript.set_read_only(False)
         self.is_private, self.recalls, self.project = private, True, self.listed_project
         self._transcript.show_conversation(())
-        if private:
-            self._pane.show_private()
-        else:
-            self._pane.show_welcome()
+        (self._pane.show_private if private else self._pane.show_welcome)()
         self._pane.show_title("", private=private, editable=False)
         self._pane.set_writable(True)
         self.show_state()
@@ -302,14 +308,12 @@ class ConversationPresenter(Presenter):
     def show_state(self) -> None:
         """Say above the composer why nothing can be sent, or that it goes to another branch."""
         view, show_current = self.view, None
-        if view is not None and not self._is_on_current_branch(view):
-            show_current = partial(self.open, view.conversation.id)
+        if view is not None and not view.is_visible_branch:
+            # While a reply runs the record is ahead of the path shown.
+            newest = self._growing.newest(view.conversation.id)
+            if newest is None or self.turn_of(newest) is None:
+                show_current = partial(self.open, view.conversation.id)
         self._pane.show_state(show_current, in_trash=self.is_read_only)
-
-    def _is_on_current_branch(self, view: ConversationView) -> bool:
-        # While a reply runs the record is ahead of the path shown.
-        newest = self._growing.newest(view.conversation.id)
-        return view.is_visible_branch or (newest is not None and self.turn_of(newest) is not None)
 
     # -- contents of turns
 
@@ -324,8 +328,7 @@ class ConversationPresenter(Presenter):
         for turn, exchange in zip(turns, exchanges, strict=True):
             is_same = self.exchange_at(turn) == exchange
             reply = self._replies.of(exchange.conversation_id)
-            is_growing = reply is not None and reply.plan.exchange.id == exchange.id
-            if is_same and not is_growing:
+            if is_same and (reply is None or reply.plan.exchange.id != exchange.id):
                 self.provide_turn(turn, exchange, messages[exchange.id])
                 await asyncio.sleep(_PAUSE_S)  # drawing one takes 5 to 20 ms
 
@@ -336,8 +339,7 @@ class ConversationPresenter(Presenter):
     # -- changes made elsewhere
 
     def _on_changed(self, changed: ChangeSet) -> None:
-        if self._loading in changed.messages_in | changed.conversations:
-            self._is_stale = True
+        self._is_stale |= self._loading in changed.messages_in | changed.conversations
         if (conversation_id := self.conversation_id) is None:
             return
         is_edited = conversation_id in changed.conversations
@@ -356,20 +358,19 @@ class ConversationPresenter(Presenter):
         try:
             fresh, headers = await self._bridge.run(lambda: self._reader.read(conversation_id))
         except KnownError:
-            if self.conversation_id == conversation_id:
-                self.begin_new()
+            self._leave(conversation_id)
             return
         if self.conversation_id != conversation_id or self.view is None:
             return
         self._show_record(fresh.conversation)
         shown = self.view.path
         changed = changed_turns(shown, fresh.path)
-        has_news = bool(changed) or len(fresh.path) > len(shown)
-        if changed is None or not has_news or self._growing.is_of(conversation_id):
+        added = headers[len(shown) :]
+        if changed is None or not (changed or added) or self._growing.is_of(conversation_id):
             return
         self.view = fresh
         self.show_state()
-        self._transcript.extend(headers[len(shown) :])
+        self._transcript.extend(added)
         self.show_running(False)
         await self._provide(fresh, changed)
 
@@ -377,12 +378,14 @@ class ConversationPresenter(Presenter):
         try:
             stored = await self._bridge.run(lambda: self._conversations.get(conversation_id))
         except KnownError:
-            stored = None
+            self._leave(conversation_id)
+            return
         if self.conversation_id == conversation_id:
-            if stored is None:
-                self.begin_new()
-            else:
-                self._show_record(stored)
+            self._show_record(stored)
+
+    def _leave(self, gone: ConversationId) -> None:
+        if self.conversation_id == gone:
+            self.begin_new()
 
     def _show_record(self, conversation: Conversation) -> None:
         """Take over a conversation's record, and emit `updated` if what is shown of it changed."""

@@ -93,7 +93,7 @@ class RecallPresenter(Presenter):
     # -- sources of answers
 
     def _on_content_requested(self, first: int, last: int) -> None:
-        if wanted := self._conversation.ids_between(first, last):
+        if wanted := [each.id for each in self._conversation.path[max(0, first) : last + 1]]:
             self._bridge.start(f"sources {first}", self._show_sources(wanted))
 
     async def _show_sources(self, wanted: Sequence[ExchangeId]) -> None:

@@ -13,6 +13,7 @@ from app.chat.library import Library
 from app.chat.reply import Reply
 from app.domain.chat import TextWasThinking
 from app.domain.conversations import Block, Draft, Exchange, Role
+from app.domain.errors import KnownError
 from app.domain.ids import ConversationId, ExchangeId
 from app.domain.turns import RECALL_MODEL
 from app.storage.tables.exchanges import Exchanges
@@ -151,38 +152,52 @@ class Drafts(Presenter):
 
     def _set_up(self) -> None:
         self._drafts: dict[ConversationId | None, Draft] = {}
-        self._reads = 0  # drafts that are being read
+        # What was typed where the stored draft is still being read, as far as it is not on screen.
+        self._unread: dict[ConversationId | None, Draft] = {}
         self.queued: dict[ConversationId, Draft] = {}
         self._composer.draft_changed.connect(self._on_draft_changed)
 
-    async def show(self) -> None:
-        """Show what was typed here and not sent, above what is typed while that is read."""
-        conversation_id = self._conversation.conversation_id
-        is_private = self._conversation.is_private
-        draft = (
-            Draft() if is_private and conversation_id is None else self._drafts.get(conversation_id)
-        )
-        if draft is not None:  # it may not be stored yet
-            self._composer.show_draft(draft)
-            return
-        self._composer.clear()  # of what was typed elsewhere
-        self._reads += 1
+    def show(self, typed: Draft = Draft()) -> None:  # noqa: B008 - a value that cannot change
+        """Show what was typed here and not sent, above what is `typed` here while that is read."""
+        here = self._conversation.target_id
+        known = Draft() if self._is_new_private else self._drafts.get(here)
+        if known is None:
+            known = self._unread.setdefault(here, Draft())
+            self._bridge.start(f"draft {here}", self._read(here))
+        elif typed != Draft():
+            self.save(here, known.followed_by(typed))
+        self._composer.end_edit()
+        self._composer.show_draft(known.followed_by(typed))
+
+    async def _read(self, conversation_id: ConversationId | None) -> None:
+        """Put a stored draft above what was typed while it is read, on screen or elsewhere."""
         try:
             stored = await self._bridge.run(lambda: self._library.draft(conversation_id))
-        finally:
-            self._reads -= 1
-        is_here = self._conversation.conversation_id == conversation_id
-        if not is_here or self._conversation.is_private != is_private:
-            return
-        typed = self._composer.draft
-        if stored != Draft() and conversation_id not in self._drafts:
-            self._composer.show_draft(stored.followed_by(typed))
+        except KnownError:
+            del self._unread[conversation_id]
+            raise
+        typed = self._unread.pop(conversation_id)
+        is_here = self._conversation.target_id == conversation_id and not self._is_new_private
+        if is_here and not self._composer.is_editing:
+            typed = self._composer.draft
+            if stored != Draft():
+                self._composer.show_draft(stored.followed_by(typed))
         if typed != Draft():
-            self.save(conversation_id, self._composer.draft)
+            self.save(conversation_id, stored.followed_by(typed))
+        elif stored != Draft():
+            self._drafts[conversation_id] = stored
+
+    @property
+    def _is_new_private(self) -> bool:
+        """Whether this is a private conversation not yet stored; it has no draft."""
+        return self._conversation.is_private and self._conversation.target_id is None
 
     def save(self, conversation_id: ConversationId | None, draft: Draft) -> None:
         """Store what was typed and not sent; a private conversation not yet stored has no draft."""
-        if self._conversation.is_private and conversation_id is None:
+        if self._is_new_private and conversation_id is None:
+            return
+        if conversation_id in self._unread:
+            self._unread[conversation_id] = draft
             return
         self._drafts[conversation_id] = draft
         waiting = self.queued.get(conversation_id) if conversation_id is not None else None
@@ -195,8 +210,9 @@ class Drafts(Presenter):
 
     def note_sent(self) -> None:
         """Take note that the draft is being sent; it is deleted with the message's commit."""
-        self._drafts[self._conversation.conversation_id] = Draft()
+        here = self._conversation.target_id
+        (self._unread if here in self._unread else self._drafts)[here] = Draft()
 
     def _on_draft_changed(self, draft: Draft) -> None:
-        if not self._composer.is_editing and not self._reads:
-            self.save(self._conversation.conversation_id, draft)
+        if not self._composer.is_editing and self._conversation.loads:
+            self.save(self._conversation.target_id, draft)

@@ -256,7 +256,7 @@ class MemoryWritePresenter(Presenter):
         self._bridge.start("proposals", self._show_proposals())
 
     def _on_content_requested(self, first: int, last: int) -> None:
-        if wanted := self._conversation.ids_between(first, last):
+        if wanted := [each.id for each in self._conversation.path[max(0, first) : last + 1]]:
             self._bridge.start(f"written {first}", self._show(wanted))
 
     def _on_changed(self, changed: ChangeSet) -> None:
