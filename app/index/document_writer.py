@@ -6,8 +6,8 @@ and the window gets the lock. It costs a third of a second to start, and about 9
 The schema has a document for each part of a passage. `body` holds the terms of a message, `context` those of its
 context (`message_traits.context_range`): the message with its neighbors where they are short. `title` holds those
 of the conversation's title, and so does `opening` in its first turn: there they count like words of the messages.
-The numeric fields are what the ranking needs: the traits of the message, the parts around it and, of a note
-(a fact or the summary of a turn), the message that it is on.
+The numeric fields are what the ranking needs: the traits of the message, the parts around it and, of a
+fact, the message that states it.
 """
 
 import logging
@@ -51,15 +51,11 @@ LEADS = "leads"  # 1 for the first part of each passage, to count passages
 TRAITS = "traits"
 LABEL = "label"
 MESSAGE = "message"  # of a turn
-NOTE_ON = "note_on"  # the message that a note is on
+STATED_IN = "stated_in"  # the message that states a fact
 BEFORE = tuple(f"before_{step}" for step in range(1, NEAR + 1))
 AFTER = tuple(f"after_{step}" for step in range(1, NEAR + 1))
 
-_MESSAGE_FIELDS = {
-    PassageKind.TURN: MESSAGE,
-    PassageKind.FACT: NOTE_ON,
-    PassageKind.EXCHANGE_SUMMARY: NOTE_ON,
-}
+_MESSAGE_FIELDS = {PassageKind.TURN: MESSAGE, PassageKind.FACT: STATED_IN}
 _LANGUAGE_CHARS = 80  # shorter texts may have too few stop words to identify the language
 _WORD = re.compile(r"[^\s,;()\[\]]+")
 _BREAK = " ¶ "  # prevents phrase matches across two texts
@@ -68,7 +64,7 @@ _BREAK = " ¶ "  # prevents phrase matches across two texts
 def index_schema() -> tantivy.Schema:
     """Return the fields; texts are analyzed before they are added."""
     builder = tantivy.SchemaBuilder()
-    for field in (PASSAGE, PART, NOTE_ON):
+    for field in (PASSAGE, PART, STATED_IN):
         builder.add_integer_field(field, indexed=True, fast=True)
     builder.add_integer_field(LEADS, indexed=True)
     builder.add_text_field(KIND, tokenizer_name="raw", index_option="basic")

@@ -74,9 +74,9 @@ class Ranked:
 
 
 def context_parts(table: CandidateTable) -> frozenset[PartId]:
-    """Return the candidates, the parts in their contexts and notes: those whose cosines `rank` needs."""
+    """Return the candidates, the parts in their contexts and the facts from them: those whose cosines `rank` needs."""
     ids = np.concatenate(
-        [table.parts, table.before.ravel(), table.after.ravel(), table.notes[:, 1]]
+        [table.parts, table.before.ravel(), table.after.ravel(), table.facts[:, 1]]
     )
     return frozenset(PartId(int(each)) for each in np.unique(ids) if each)
 
@@ -188,13 +188,13 @@ def features(question: ParsedQuestion, table: CandidateTable, nearness: Nearness
 def _cosine_features(table: CandidateTable, cosines: Cosines) -> tuple[Numbers, Numbers, Numbers]:
     """Return three cosines of each message: its own, the mean of its context, its predecessor's.
 
-    The own one is that of the nearest note, if it is nearer. NaN for those without a vector; without a context the own cosine stands for it.
+    The own one is that of the nearest fact from it, if that is nearer. NaN for those without a vector; without a context the own cosine stands for it.
     """
-    own, before, after, noted = (
+    own, before, after, of_facts = (
         np.array([cosines.get(PartId(each), np.nan) for each in parts.ravel().tolist()]).reshape(
             parts.shape
         )
-        for parts in (table.parts, table.before, table.after, table.notes[:, 1])
+        for parts in (table.parts, table.before, table.after, table.facts[:, 1])
     )
     near = np.concatenate([before, after], axis=1)
     is_known = ~np.isnan(near)
@@ -202,7 +202,7 @@ def _cosine_features(table: CandidateTable, cosines: Cosines) -> tuple[Numbers, 
     mean = np.where(is_known, near, 0.0).sum(axis=1) / np.maximum(1, count)
     is_alone = ~(table.before.any(axis=1) | table.after.any(axis=1))
     around = np.where(is_alone, own, np.where(count > 0, mean, np.nan))
-    return table.best(own, noted), around, before[:, 0]
+    return table.best(own, of_facts), around, before[:, 0]
 
 
 def _preference(table: CandidateTable, cosine: Numbers, preferences: Cosines) -> Numbers:

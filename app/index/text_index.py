@@ -244,9 +244,9 @@ class TantivyTextIndex:
             )
 
     def candidate_table(
-        self, query: SearchQuery, parts: Collection[PartId], *, with_notes: bool = False
+        self, query: SearchQuery, parts: Collection[PartId], *, with_facts: bool = False
     ) -> CandidateTable:
-        """Return the feature table of parts, and `with_notes` on them; 5 ms for 300.
+        """Return the feature table of parts, and, `with_facts`, of facts from them; 5 ms for 300.
 
         Parts that are not indexed, lack a phrase of the query or contain excluded words are
         omitted. Raises IndexUnavailable.
@@ -254,7 +254,7 @@ class TantivyTextIndex:
         with self._resolved(query) as (snapshot, resolved):
             removed = snapshot.excluded_passages(resolved)
             kept = [each for each in parts if passage_id_of(each) not in removed]
-            return snapshot.candidate_table(resolved, kept, with_notes=with_notes)
+            return snapshot.candidate_table(resolved, kept, with_facts=with_facts)
 
     def excluded_passages(self, query: SearchQuery) -> frozenset[PassageId]:
         """Return the passages that contain what the query excludes. Raises IndexUnavailable."""

@@ -19,9 +19,9 @@ from app.index.document_writer import (
     LABEL,
     LEADS,
     MESSAGE,
-    NOTE_ON,
     PART,
     PASSAGE,
+    STATED_IN,
     TRAITS,
 )
 from app.index.text_query import QueryBuilder, QueryTerm
@@ -31,7 +31,7 @@ from app.language.date_terms import near_dates
 _COST_BY_ID = 4  # a query by passage id costs as much as fetching so many hits and filtering
 _SPARE = 32
 _AT_ONCE = 500
-_MOST_NOTES = 3_000
+_MOST_FACTS = 3_000
 
 IdT = TypeVar("IdT", bound=int)
 Ids = npt.NDArray[np.int64]
@@ -61,8 +61,8 @@ class CandidateTable:
 
     `words` and `context` are the BM25 scores of the message and of its context; `coverage` is the
     idf-weighted share (0-1) of the query's words in the message. For words and coverage the best of
-    the message and the notes on it counts, which say the same in other words; `notes`, (m, 2), has
-    the row of a candidate and the part of a note. `traits` are packed `Traits`;
+    the message and the facts from it counts, which say the same in other words; `facts`, (m, 2), has
+    the row of a candidate and the part of a fact. `traits` are packed `Traits`;
     `labels` are the numbers of their labels (0 for none). `before` and `after`, (n, NEAR), are the
     parts of the context, nearest first, 0 for none. `asked_words` and `asked_traits` belong to the
     previous message, if it is in the context. `dated` is how near (0-1) its date is to one in the
@@ -82,11 +82,11 @@ class CandidateTable:
     dated: Numbers
     weight: float
     reach: float
-    notes: Ids = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    facts: Ids = field(default_factory=lambda: np.empty((0, 2), np.int64))
 
-    def best(self, own: Numbers, noted: Numbers) -> Numbers:
-        """Return the largest of each candidate's value, (n,), and those of its notes, (m,); NaN is unknown."""
-        return _largest(own, self.notes, noted)
+    def best(self, own: Numbers, of_facts: Numbers) -> Numbers:
+        """Return the largest of each candidate's value, (n,), and those of its facts, (m,); NaN is unknown."""
+        return _largest(own, self.facts, of_facts)
 
 
 class TextSnapshot:
@@ -188,7 +188,7 @@ class TextSnapshot:
                 wanted = least
 
     def candidate_table(
-        self, resolved: ResolvedQuery, parts: Collection[PartId], *, with_notes: bool
+        self, resolved: ResolvedQuery, parts: Collection[PartId], *, with_facts: bool
     ) -> CandidateTable:
         """Return the features of the parts that are indexed and have all phrases of the query."""
         if resolved.phrases:
@@ -198,23 +198,23 @@ class TextSnapshot:
         near, fields = self._rows(parts, by_context, (TRAITS, LABEL, MESSAGE, *BEFORE, *AFTER))
         rows = [each for each in parts if each in near]
         asked = _column(fields[BEFORE[0]], rows)
-        messages = _column(fields[MESSAGE], rows) if with_notes else np.zeros(len(rows), np.int64)
-        noted = self._notes_on(messages)
-        notes_of = np.unique(noted[:, 1]).tolist()
-        both = {*rows, *notes_of, *(each for each in asked.tolist() if each)}
+        messages = _column(fields[MESSAGE], rows) if with_facts else np.zeros(len(rows), np.int64)
+        facts = self._facts_from(messages)
+        of_facts = np.unique(facts[:, 1]).tolist()
+        both = {*rows, *of_facts, *(each for each in asked.tolist() if each)}
         own, asked_fields = self._rows(both, self._queries.ranking(resolved.terms, ()), (TRAITS,))
         terms, weight = resolved.terms, resolved.weight
         held = self._scores(
-            [*rows, *notes_of] if terms else (), lambda few: self._queries.coverage(terms, few)
+            [*rows, *of_facts] if terms else (), lambda few: self._queries.coverage(terms, few)
         )
         dates = resolved.dates
         dated = self._scores(
             rows if dates else (), lambda few: self._queries.near_dates(dates, few)
         )
-        covered = _with_notes(held, rows, noted) / weight if weight else np.ones(len(rows))
+        covered = _with_facts(held, rows, facts) / weight if weight else np.ones(len(rows))
         return CandidateTable(
             parts=np.array(rows, np.int64),
-            words=_with_notes(own, rows, noted),
+            words=_with_facts(own, rows, facts),
             context=_numbers(near, rows),
             coverage=np.minimum(1.0, covered),
             traits=_column(fields[TRAITS], rows),
@@ -226,18 +226,18 @@ class TextSnapshot:
             dated=_numbers(dated, rows),
             weight=weight,
             reach=resolved.reach,
-            notes=noted,
+            facts=facts,
         )
 
-    def _notes_on(self, messages: Ids) -> Ids:
-        """Return the notes on messages, (m, 2): the row of a message (0: none), the part of a note on it."""
+    def _facts_from(self, messages: Ids) -> Ids:
+        """Return the facts from messages (0: none), (m, 2): the row of a message, the part of a fact."""
         wanted = np.unique(messages[messages > 0]).tolist()
         hits = self._searcher.search(
-            self._queries.ids(NOTE_ON, wanted), _MOST_NOTES, count=False
+            self._queries.ids(STATED_IN, wanted), _MOST_FACTS, count=False
         ).hits
-        parts, of = (np.array(self._values(name, hits), np.int64) for name in (PART, NOTE_ON))
-        row, note = np.nonzero(messages[:, None] == of)
-        return np.stack([row, parts[note]], axis=1)
+        parts, of = (np.array(self._values(name, hits), np.int64) for name in (PART, STATED_IN))
+        row, fact = np.nonzero(messages[:, None] == of)
+        return np.stack([row, parts[fact]], axis=1)
 
     @property
     def _documents(self) -> int:
@@ -277,15 +277,15 @@ class TextSnapshot:
         return [int(each or 0) for each in values]
 
 
-def _largest(own: Numbers, notes: Ids, noted: Numbers) -> Numbers:
+def _largest(own: Numbers, facts: Ids, of_facts: Numbers) -> Numbers:
     largest = own.copy()
-    np.fmax.at(largest, notes[:, 0], noted)
+    np.fmax.at(largest, facts[:, 0], of_facts)
     return largest
 
 
-def _with_notes(scores: Mapping[Any, float], parts: Sequence[int], notes: Ids) -> Numbers:
-    noted = _numbers(scores, notes[:, 1].tolist())
-    return _largest(_numbers(scores, parts), notes, noted)
+def _with_facts(scores: Mapping[Any, float], parts: Sequence[int], facts: Ids) -> Numbers:
+    of_facts = _numbers(scores, facts[:, 1].tolist())
+    return _largest(_numbers(scores, parts), facts, of_facts)
 
 
 def _slices(parts: Collection[IdT]) -> Iterator[list[IdT]]:

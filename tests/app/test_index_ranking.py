@@ -110,17 +110,17 @@ def test_better_matches_weigh_more(label: str, question: ParsedQuestion, by_mean
     assert own["cosine"] > 0 or not by_meaning
 
 
-def test_a_nearer_note_counts_for_its_message_and_not_as_context() -> None:
-    note = part_id(7, 0)
+def test_a_nearer_fact_counts_for_its_message_and_not_as_context() -> None:
+    fact = part_id(7, 0)
     rows = {"part": OLD}, {"part": NEW, "before": (OLD,)}, {"part": OTHER, "before": (NEW,)}
     table = made_table(*rows)
-    noted = replace(table, notes=np.array([[0, note]]))
-    assert note in context_parts(noted)
-    cosines = {OLD: 0.2, NEW: 0.4, OTHER: 0.3, note: 0.9}
+    with_fact = replace(table, facts=np.array([[0, fact]]))
+    assert fact in context_parts(with_fact)
+    cosines = {OLD: 0.2, NEW: 0.4, OTHER: 0.3, fact: 0.9}
     assert order(table, QUESTION, cosines)[0] == NEW
-    assert column("cosine", noted, QUESTION, cosines)[0] > 1
+    assert column("cosine", with_fact, QUESTION, cosines)[0] > 1
     for each in ("context_cosine", "answers_cosine"):
-        assert column(each, noted, QUESTION, cosines) == column(each, table, QUESTION, cosines)
+        assert column(each, with_fact, QUESTION, cosines) == column(each, table, QUESTION, cosines)
 
 
 def test_a_missing_vector_is_neutral() -> None:

@@ -109,10 +109,7 @@ def test_summaries_of_turns_are_found_by_kind_only_at_the_turns_place(library: L
     assert len(turns) == len(set(turns)) == 10
 
 
-@pytest.mark.parametrize("note", ["fact", "summary"])
-def test_a_note_on_a_message_counts_as_its_words_but_not_for_keywords(
-    library: Library, note: str
-) -> None:
+def test_a_fact_counts_as_words_of_its_message_but_not_for_keywords(library: Library) -> None:
     first = add_conversation(library.store, "We take the blue one, on Friday.", title="First")
     add_conversation(library.store, "We take the green one, on Friday.", title="Second")
     for other in OTHERS:
@@ -125,10 +122,7 @@ def test_a_note_on_a_message_counts_as_its_words_but_not_for_keywords(
         return [each.conversation_title for each in results]
 
     assert found() == ["Second", "First"], "the newer of equals"
-    if note == "fact":
-        library.fact("The user takes the blue bicycle on Friday.", first)
-    else:
-        library.summarize(first, "They chose the blue bicycle for Friday.")
+    library.fact("The user takes the blue bicycle on Friday.", first)
     assert found() == ["First", "Second"]
     assert library.titles("take Friday")[:2] == ["Second", "First"]
 

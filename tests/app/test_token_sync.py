@@ -270,7 +270,7 @@ def test_a_question_comes_with_its_tokens_and_their_index(data_dir: Path) -> Non
         assert again.tokens.vectors is found.tokens.vectors  # it was embedded once
 
 
-def test_the_tokens_of_a_note_count_for_its_message(data_dir: Path) -> None:
+def test_the_tokens_of_a_fact_count_for_its_message(data_dir: Path) -> None:
     with closing(build(DataPaths(data_dir), RunMode.COMMAND_LINE)) as services:
         whole = add_conversation(services.store, "We take the blue one.")
         query = sentence_query("Which bicycle was chosen?")

@@ -25,7 +25,6 @@ from app.bootstrap import RunMode, Services, build
 from app.domain.conversations import Role, Text
 from app.domain.ids import ConversationId, ExchangeId, MessageId, new_uid
 from app.domain.records.facts import BY_USER, Fact, FactCategory
-from app.domain.records.summaries import SummarySource, SummaryText, summary_changes
 from app.domain.transfer import ImportedConversation, ImportedMessage, PortableSummary
 from app.domain.workers import WorkerName
 from app.language.sentences import unspaced_runs
@@ -58,17 +57,13 @@ GAIN_DEPTH = 10
 # -- what is in a file
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One utterance; `speaker` is a name where people talk. `at` is UTC or None.
-
-    `line` is a ready-made summary of the exchange that it begins, "" for none.
-    """
+    """One utterance; `speaker` is a name where people talk. `at` is UTC or None."""
 
     id: Words
     role: Role
     text: str
     speaker: Words = ""
     at: Moment = None
-    line: str = ""
 
     @property
     def said(self) -> str:
@@ -374,7 +369,7 @@ def _store(store: Store, evaluation: Evaluation, with_notes: bool) -> StoredEval
 def _store_notes(
     store: Store, evaluation: Evaluation, places: StoredEvaluation, *, with_facts: bool
 ) -> None:
-    """Store the ready-made facts and summaries of exchanges."""
+    """Store the ready-made facts."""
     for talk in evaluation.talks:
         messages = places.talks[talk.id].messages
         for session in talk.sessions:
@@ -388,13 +383,6 @@ def _store_notes(
                         at, BY_USER, at,
                     )  # fmt: skip
                     store.save(*fact_changes(fact))
-            for turn in session.turns:
-                if turn.line and (made_at := turn.at or at) is not None:
-                    said = messages[turn.id]
-                    exchange = places.exchange_of[said]
-                    of_turn = SummarySource(places.conversation_of[said], exchange, made_at)
-                    text = SummaryText(turn.line, _SOURCE, _SOURCE)
-                    store.save(*summary_changes(of_turn, text, made_at, store.ids.passage()))
 
 
 @contextmanager

@@ -29,10 +29,10 @@ from app.storage.tables.settings import Settings
 LIMIT = 20  # results of the search box
 _QUESTION_CHARS = 200
 FEATURE_LABELS = {
-    "words": "Words of the question in the message, its summary or a fact from it",
+    "words": "Words of the question in the message or a fact from it",
     "context_words": "Words of the question in and around the message",
-    "coverage": "Share of the question's words in the message, its summary or a fact from it",
-    "cosine": "Similarity in meaning of the message, its summary or a fact from it",
+    "coverage": "Share of the question's words in the message or a fact from it",
+    "cosine": "Similarity in meaning of the message or a fact from it",
     "context_cosine": "Similarity in meaning of the messages around it",
     "tokens": "Similarity in meaning, word by word",
     "turn_words": "Words of the question in the other message of the turn",
@@ -101,7 +101,7 @@ class Explainer:
             coverage=scored.coverage if scored else None,
             floor=self._settings.real("rag_min_similarity"),
             points=_points(seen, best),
-            words=self._words(seen.query, best),
+            words=self._words(seen, best),
             obstacles=(*self._obstacles(case), *self._boundary_obstacles(conversation, project)),
             by_meaning=case.is_by_meaning,
             notice=seen.problem,
@@ -145,16 +145,23 @@ class Explainer:
                 rank, twin_rank = count, None
         return rank, twin_rank, count
 
-    def _words(self, query: SearchQuery, best: Ranked | None) -> tuple[QueryWord, ...]:
-        """Return the content words of the query as typed, and whether the message contains them."""
+    def _words(self, seen: SearchInspection, best: Ranked | None) -> tuple[QueryWord, ...]:
+        """Return the content words of the query as typed, and whether the message contains them.
+
+        Or a fact from it, as in the ranking.
+        """
+        query, ranked = seen.query, seen.ranking_input
         if not query.words:
             return ()
+        has_facts = ranked is not None and not ranked.question.is_keywords
         weighty = self._index.document_frequencies(query).keys()
         words = []
         for word in dict.fromkeys(query.words.split()):
             alone = SearchQuery(words=word)
             if weighty & self._index.document_frequencies(alone).keys():
-                found = self._index.candidate_table(alone, [best.part_id] if best else [])
+                found = self._index.candidate_table(
+                    alone, [best.part_id] if best else [], with_facts=has_facts
+                )
                 words.append(QueryWord(word, bool(found.coverage.any())))
         return tuple(words)
 

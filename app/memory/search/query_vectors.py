@@ -40,16 +40,18 @@ class QueryTokens:
     def matches(
         self, weights: "npt.NDArray[np.float64]", table: CandidateTable
     ) -> "npt.NDArray[np.float64] | None":
-        """Return how well the best window of each candidate or a note on it matches, (n,); None without spans.
+        """Return how well the best window of each candidate or a fact from it matches, (n,); None without spans.
 
         0 as unrelated text, 1 as equal tokens, NaN where there are no tokens; `weights` are (q,).
         """
         if not len(self.spans):
             return None
-        parts = np.concatenate([table.parts, table.notes[:, 1]])
+        parts = np.concatenate([table.parts, table.facts[:, 1]])
         scores = self.index.window_scores(self.vectors, weights, parts)
-        own, noted = np.split((scores - self.unrelated) / (1 - self.unrelated), [len(table.parts)])
-        return table.best(own, noted)
+        own, of_facts = np.split(
+            (scores - self.unrelated) / (1 - self.unrelated), [len(table.parts)]
+        )
+        return table.best(own, of_facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,20 +312,20 @@ class SearchService:
         """Return candidates and `parts` with their features. Raises IndexUnavailable."""
         question = parse_question(query.words, is_message=query.is_message)
         asked = replace(query, words=question.core) if question.core else query
-        has_notes = not question.is_keywords
+        has_facts = not question.is_keywords
         try:
             found = self.index.candidates(
                 asked, scope.candidates, scope.allowed, scope.left_out, scope.kind
             )
             found = found.union(parts)
             if vector is None:
-                table = self.index.candidate_table(asked, found, with_notes=has_notes)
+                table = self.index.candidate_table(asked, found, with_facts=has_facts)
                 return RankingInput(question, table, None, None, self.size(scope))
             near = vector.index.search(
                 vector.vector, scope.candidates, scope.allowed, scope.left_out
             )
             found = found.union(hit.part_id for hit in near)
-            table = self.index.candidate_table(asked, found, with_notes=has_notes)
+            table = self.index.candidate_table(asked, found, with_facts=has_facts)
         except IndexUnavailable:
             self.sync.wake()  # it may have to rebuild the index
             raise

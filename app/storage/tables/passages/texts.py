@@ -119,13 +119,9 @@ def passage_contents(
 
 
 def _summaries(kind: str, cursor: Connection, ids: list[int]) -> Mapping[int, PassageContent]:
-    """Return summaries; that of an exchange with the message that began it."""
-    begun = "exchange_message l ON kind = 'exchange' AND l.exchange_id = source_id AND place = 0"
-    rows = cursor.select_in(
-        f"summary LEFT JOIN {begun}", "source_id, text, message_id", ids, "source_id",
-        f"AND latest AND kind = '{kind}'",
-    )  # fmt: skip
-    return {each: PassageContent((text,), message_id=message_id) for each, text, message_id in rows}
+    latest = f"AND latest AND kind = '{kind}'"
+    rows = cursor.select_in("summary", "source_id, text", ids, "source_id", latest)
+    return {source_id: PassageContent((text,)) for source_id, text in rows}
 
 
 def _pages(cursor: Connection, ids: list[int]) -> Mapping[int, PassageContent]:
