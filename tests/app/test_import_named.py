@@ -141,7 +141,20 @@ _KEPT: dict[str, tuple[object, Block]] = {
         _workspace(model_thoughts=[{"headline": "Units", "description": "Easy."}]),
         Thinking("Units\n\nEasy."),
     ),
-    "workspace_image": (_workspace(images=[{"name": "a.png"}]), Image("a.png", "image/png")),
+    "workspace_image": (_workspace(images=["images_0"]), Image("images_0", "image/*")),
+    "takeout_source": (
+        [
+            {
+                "header": "Gemini Apps",
+                "title": "Prompted What is it?",
+                "time": "2026-03-04T10:00:00Z",
+                "products": [],
+                "safeHtmlItem": [{"html": "A unit."}],
+                "subtitles": [{"name": "SI", "url": _LINK["url"]}, {"name": "a.png"}],
+            }
+        ],
+        _LINKED,
+    ),
     "opencode_task": (_opencode({"type": "subtask", "prompt": "Ohm?"}, role="user"), Text("Ohm?")),
 }
 
@@ -187,6 +200,35 @@ _NAMED: dict[str, tuple[object, str]] = {
         _cherry_studio({"type": "citation", "response": {"results": {"chunks": []}}}),
         "sources",
     ),
+    "claude_result": (
+        [
+            {
+                "uuid": "c1",
+                "chat_messages": [
+                    {
+                        "uuid": "m1",
+                        "sender": "assistant",
+                        "content": [
+                            {"type": "text", "text": "A unit."},
+                            {"type": "tool_result", "content": [{"type": "hologram", "a": 1}]},
+                        ],
+                    }
+                ],
+            }
+        ],
+        "'hologram'",
+    ),
+    "gemini_cli": (
+        {
+            "sessionId": "s1",
+            "projectHash": "h",
+            "messages": [
+                {"id": "m1", "type": "user", "content": "Ohm?"},
+                {"id": "m2", "type": "hologram", "content": "A unit."},
+            ],
+        },
+        "'hologram'",
+    ),
     "grok": (_grok({"error": "Overloaded"}), "Overloaded"),
     "grok_steps": (_grok({"steps": [{"tagged_text": {}}]}), "steps"),
     "grok_projects": (_grok({}, projects=[{"custom_personality": "Be brief."}]), "projects"),
@@ -212,11 +254,12 @@ def test_what_is_not_kept_is_named(name: str, tmp_path: Path) -> None:
 
 def test_parts_of_cherry_studio_s_database_are_kept_or_named(tmp_path: Path) -> None:
     path = write("cherry_studio_database", tmp_path)
+    cited = {"category": "citation", "content": {"results": [_LINK], "source": "web"}}
     parts = [
-        {"type": "text", "text": "A unit."},
+        {"type": "text", "text": "A.", "providerMetadata": {"cherry": {"references": [cited]}}},
         {"type": "data-code", "data": {"content": "r = u / i", "language": "python"}},
         {"type": "data-translation", "data": {"content": "Eine Einheit."}},
-        {"type": "source-url", **_LINK},
+        {"type": "source-url", "title": "BIPM", "url": "https://bipm.example"},
         {"type": "data-skill-scope", "data": {"skills": ["a"]}},
         {"type": "data-error", "data": {"message": "Overloaded"}},
         {"type": "data-hologram", "data": {}},
@@ -234,7 +277,8 @@ def test_parts_of_cherry_studio_s_database_are_kept_or_named(tmp_path: Path) -> 
     assert (by_id["system"].role, by_id["system"].blocks) == (Role.SYSTEM, (Text("Be brief."),))
     assert by_id["q"].parent == "system"
     code = Text("```python\nr = u / i\n```")
-    assert by_id["a"].blocks == (Text("A unit."), code, Text("Eine Einheit."), _LINKED)
+    source = Text("- [BIPM](https://bipm.example)")
+    assert by_id["a"].blocks == (Text("A."), _LINKED, code, Text("Eine Einheit."), source)
     error, unknown = talk.skipped
     assert "Overloaded" in error.why
     assert "'hologram'" in unknown.why

@@ -91,6 +91,7 @@ def test_an_export_is_detected_by_its_content(tmp_path: Path, name: str, start: 
     [({"user.json": '{"id": "u"}', "message_feedback.json": "[]", "manifest.json": "{}"}, []),
      ({"group_chats.json": '{"chats": []}', "library_files.json": '[{"id": "x"}]'}, []),
      ({"group_chats.json": '{"chats": [{"id": "g"}]}'}, ["group chats"]),
+     ({"message_feedback.json": '[{"id": "f", "content": "Wrong"}]'}, ["message feedback"]),
      ({"projects.json": '[{"name": "p"}]', "projects/p.json": '{"docs": []}'}, ["empty"] * 2),
      ({"other.json": '{"milk": 2}', "abc": "\0"}, ["JSON of an unknown", "1 more file"]),
      ({"abc": "\0", "def": "\0"}, ["2 more files contain"]),

@@ -236,6 +236,10 @@ def _part(part: dict[str, Any]) -> Iterator[Part]:
             yield from _block(an_object(part.get("data")) | {"type": kind.removeprefix("data-")})
     elif kind != "step-start":
         yield from blocks_of([part])
+        about = an_object(an_object(part.get("providerMetadata")).get("cherry"))
+        for cited in objects(about.get("references")):
+            found = cited.get("content")
+            yield from _block({"type": "citation", "response": found, "knowledge": found})
 
 
 FORMAT = Format(SOURCE, "Cherry Studio", documents(_read), members=("localStorage indexedDB",))

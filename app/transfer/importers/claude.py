@@ -112,13 +112,20 @@ class _ClaudeConversation(Builder):
                 ToolCall(identity(block.get("id")), text_of(block.get("name")), text_of(arguments))
             ]
         if kind == "tool_result":
-            pictures = (e for e in objects(block.get("content")) if e.get("type") == "image")
+            parts = objects(block.get("content"))
+            pictures = [each for each in parts if each.get("type") == "image"]
+            unread = (each for each in parts if each not in pictures and not _text(each))
+            self.left_out += ((name, _unknown(each)) for each in unread if "text" not in each)
             return [_tool_result(block), *map(_image, pictures)]
         if kind == "image":
             return [_image(block)]
         if kind not in _SILENT_BLOCKS:
-            self.left_out.append((name, f"it contains a block of the unknown kind '{kind[:60]}'"))
+            self.left_out.append((name, _unknown(block)))
         return []
+
+
+def _unknown(block: dict[str, Any]) -> str:
+    return f"it contains a block of the unknown kind '{text_of(block.get('type'))[:60]}'"
 
 
 def _summaries(text: str, made_at: datetime | None) -> tuple[PortableSummary, ...]:

@@ -28,7 +28,14 @@ from app.transfer.importers.parsing.formats import (
     file_time,
     text_name,
 )
-from app.transfer.importers.parsing.values import an_object, moment, objects, strings, text_of
+from app.transfer.importers.parsing.values import (
+    an_object,
+    link_list,
+    moment,
+    objects,
+    strings,
+    text_of,
+)
 
 SOURCE = "gemini"
 SILENCE = timedelta(minutes=30)
@@ -74,7 +81,9 @@ def _activity(value: Any, where: str) -> Iterable[ImportedConversation | Skipped
         blocks += [file_part(each, "", "") for each in strings(entry.get("attachedFiles"))]
         thread.append(name, Role.USER, blocks, at)
         answer = "\n\n".join(_text(each.get("html")) for each in objects(entry.get("safeHtmlItem")))
-        thread.append(f"{name}/answer", Role.ASSISTANT, text_block(answer), at)
+        cited = ((e.get("name"), e.get("url")) for e in objects(entry.get("subtitles")))
+        said = [*text_block(answer), *text_block(link_list(cited))]
+        thread.append(f"{name}/answer", Role.ASSISTANT, said, at)
     if thread.nodes:
         yield thread.finished(_group_id(thread), "", began, before)
     if skipped:
@@ -117,8 +126,7 @@ def _workspace(value: Any, where: str) -> Iterable[ImportedConversation | Skippe
                 blocks += text_block(part.get("data"))
                 for card in objects(part.get("cards")):
                     blocks += text_block(card.get("content"))
-            for each in objects(answered.get("images")):
-                blocks.append(file_part(each.get("name"), "image"))
+            blocks += (file_part(each, "image") for each in strings(answered.get("images")))
             thread.append(f"{number}/answer", Role.ASSISTANT, blocks)
     created = text_of(record.get("creation_time"))
     heading = text_of(record.get("title"))

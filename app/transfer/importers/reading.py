@@ -86,11 +86,14 @@ _FIRST_BYTES = (
 
 _SILENT_FILES = frozenset(
     (
-        "conversation_asset_file_names", "library_files", "login_history", "message_feedback",
-        "model_comparisons", "shared_conversations", "shopping", "sora", "user", "user_settings", "users",
+        "conversation_asset_file_names", "library_files", "login_history", "shared_conversations",
+        "user", "user_settings", "users",
     )
 )  # fmt: skip
-_NO_GROUPS = re.compile(rb'(?:\{\s*"chats"\s*:\s*)?\[\s*\]\s*\}?|\{\s*\}')
+_NOT_IMPORTED = frozenset(
+    ("group_chats", "message_feedback", "model_comparisons", "shopping", "sora")
+)
+_NOTHING = re.compile(rb'(?:\{\s*"\w+"\s*:\s*)?\[\s*\]\s*\}?|\{\s*\}')
 _EMPTY_LIST = re.compile(rb'\[\s*\]|\{\s*"conversations"\s*:\s*\[\s*\]\s*\}')
 _UNSUPPORTED = (
     ("Mistral's Le Chat", frozenset(("chatId", "contentChunks", "role"))),
@@ -259,9 +262,9 @@ def _other_json(body: bytes, name: str) -> Detected:
         return Detected(read_projects)
     if stem.endswith(".meta") and has_members(body, ("agentType",)):
         return Detected(ignored="")  # of a subagent of Claude Code
-    if stem == "group_chats":
-        why = "it contains group chats, which are not imported"
-        return Detected(ignored="" if _NO_GROUPS.fullmatch(body.rstrip()) else why)
+    if stem in _NOT_IMPORTED:
+        why = f"it contains {stem.replace('_', ' ')}, which Commonplace does not import"
+        return Detected(ignored="" if _NOTHING.fullmatch(body.rstrip()) else why)
     if stem in _SILENT_FILES or stem.startswith(("manifest", "export_manifest")):
         return Detected(ignored="")
     if _EMPTY_LIST.fullmatch(body.rstrip()):

@@ -20,6 +20,7 @@ from app.transfer.importers.parsing.blocks import (
     project_tag,
     result_block,
     thinking_block,
+    unknown_part,
 )
 from app.transfer.importers.parsing.building import Imported
 from app.transfer.importers.parsing.formats import Format, Part, Thread, document, lines
@@ -40,6 +41,9 @@ _NOT_SAID = (
     "Got it. Thanks for the additional context!",
 )
 """How messages begin that the program writes itself."""
+
+_NOTES = ("info", "warning")
+"""The types of messages that only say what the program does."""
 
 _FOLDER_HASH_CHARS = 64
 
@@ -173,6 +177,8 @@ def _append(thread: Thread, name: str, record: dict[str, Any]) -> None:
             thread.append(f"{name}/results", Role.TOOL, results, at)
     elif kind == "error":
         thread.append(name, Role.ASSISTANT, error_part(_said(record)[1] or True), at)
+    elif kind not in _NOTES:
+        thread.append(name, Role.ASSISTANT, [unknown_part(kind)], at)
 
 
 def _said(record: dict[str, Any]) -> tuple[str, str]:
