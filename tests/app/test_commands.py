@@ -141,20 +141,24 @@ def test_a_brief_quotes_with_links(desk: Desk) -> None:
         desk.run("/brief")
 
 
-def test_a_brief_of_turns_quotes_those_that_fit(desk: Desk) -> None:
+def test_a_brief_of_turns_quotes_those_that_fit_and_cuts_long_ones(desk: Desk) -> None:
     key = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
-    talk = desk.write((f"Keep {key}", "Kept."), ("And " + "cranes " * 100, "They fly."))
+    long = "A bridge of the first kind.\n\n```\nspan\n" + "cable\n" * 9_000 + "```"
+    talk = desk.write((f"Keep {key}", long), *((f"And {n}", "They fly.") for n in range(9)))
     briefs, turns = desk.services.briefs, talk.exchanges
-    whole = briefs.of_turns(turns)
-    assert [whole.count(each) for each in ("commonplace://1/0", "commonplace://1/1", key)] == [
-        1,
-        1,
-        0,
-    ]
-    part = briefs.of_turns(turns, 150)
-    assert ("commonplace://1/0" in part, "cranes" in part) == (True, False)
-    assert part.endswith("fit: 1\n")
-    assert len(part) < 150 * 3
+    whole, count = briefs.of_turns(turns[1:])
+    assert (count, whole.count("> **You:** And"), "\u2026" in whole) == (9, 9, False)
+    cut, count = briefs.of_turns(turns)
+    assert (count, cut.count("> **You:**"), key in cut) == (10, 10, False)
+    assert cut.count("> ```") == 2, "what is cut is complete Markdown"
+    assert 20_000 < len(cut.encode()) < 8_000 * 3
+    for tokens in (150, 200, 300):
+        part, count = briefs.of_turns(turns, tokens)
+        assert 0 < count == part.count("> **You:**") < 10
+        assert part.endswith(f"fit: {10 - count}\n")
+        assert len(part.encode()) <= tokens * 3
+    line, _ = briefs.of_turns(desk.write(("Why", "word " * 9_000)).exchanges)
+    assert 20_000 < len(line.encode()) < 8_000 * 3
 
 
 def test_secrets_are_listed_with_links_and_never_shown(desk: Desk) -> None:

@@ -165,7 +165,7 @@ class Compose:
         self.presenter = ComposePresenter(
             self.bridge, cast(Any, self.loop), library, cast(Any, self.pane),
             self.conversation, lambda: None, lambda: "terse", self.replies, self.mentions_in,
-            lambda turns: " ".join(str(each.turn_number) for each in turns),
+            lambda turns: (" ".join(str(each.turn_number) for each in turns), 1),
         )  # fmt: skip
         self.queue = QueuePresenter(
             self.bridge, self.presenter, self.conversation, self.pane.composer
@@ -676,6 +676,7 @@ def test_opening_shows_turn_header_and_draft_and_a_new_one_is_empty(compose: Com
     assert QGuiApplication.clipboard().text() == "commonplace://7/1"
     compose.presenter.copy_brief(0)
     assert QGuiApplication.clipboard().text() == "0 1"
+    assert compose.pane.banner.messages[-1] == "1 turn was copied.", "the other was left out"
     compose.presenter.copy_link(9)
     compose.conversation.recalls, compose.conversation.listed_project = False, "g"
     compose.type("unsent")

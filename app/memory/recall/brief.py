@@ -4,9 +4,11 @@ A brief is made of verbatim quotations, each dated and linked, and of facts. It 
 tokens than asked for.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from typing import NamedTuple
 
 from app.domain.conversations import Exchange, ExchangeStatus
 from app.domain.errors import InvalidInput
@@ -17,6 +19,7 @@ from app.domain.text import one_line
 from app.domain.turns import turn_text
 from app.language.secrets import masked
 from app.memory.recall.answers import AnswerFinder
+from app.memory.recall.quotation import beginning
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.exchanges import Exchanges
@@ -27,6 +30,9 @@ _BYTES_PER_TOKEN = 3
 """Fewer than the four of English text, so that no tokenizer in use exceeds the limit."""
 
 _REMARK_BYTES = 80  # of the remark that turns are left out
+_TURN_BYTES = 60  # of the shortest turn
+_TURNS_LEAST = 8  # that have room before one of them is cut
+_SIDE_CHARS = 80  # less is not quoted of a side
 _FOUND = 30
 _TITLE_CHARS = 120
 _KINDS = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
@@ -67,10 +73,11 @@ class Briefs:
         page.section("Open ends", self._open_ends(said))
         return page.text
 
-    def of_turns(self, turns: Sequence[Exchange], max_tokens: int = 8_000) -> str:
-        """Return turns of one conversation, in order, and what was learned from them. Raises NotFound.
+    def of_turns(self, turns: Sequence[Exchange], max_tokens: int = 8_000) -> tuple[str, int]:
+        """Return turns of one conversation, in order, with what was learned from them, and their count.
 
-        Where not all fit the first do, and the number of the others is given.
+        Long ones are cut where not all fit; then the first are there, and the number of the others
+        is given. Raises NotFound.
         """
         talk = self._conversations.get(turns[0].conversation_id)
         title, own = one_line(masked(talk.title), _TITLE_CHARS), {each.id for each in turns}
@@ -85,21 +92,25 @@ class Briefs:
             ),
         )
         page.add("\n## Quotations\n\n")
-        quoted = (page.add(self._turn(each, title)) for each in turns)
-        count = sum(takewhile(bool, quoted))
+        quotations = [self._turn(each, title) for each in turns[: page.left_bytes // _TURN_BYTES]]
+        most = max(
+            _even_limit([each.size_bytes for each in quotations], page.left_bytes),
+            page.left_bytes // _TURNS_LEAST,
+        )
+        fitting = (each.cut_to(min(most, page.left_bytes)) for each in quotations)
+        count = sum(takewhile(bool, map(page.add, fitting)))
         ends = (each for each in turns[:count] if each.status is not ExchangeStatus.COMPLETED)
         page.section("Open ends", map(_open_end, ends))
-        rest = len(turns) - count
-        return (
-            f"{page.text}\nTurns left out because they do not fit: {rest}\n" if rest else page.text
-        )
+        if rest := len(turns) - count:
+            return f"{page.text}\nTurns left out because they do not fit: {rest}\n", count
+        return page.text, count
 
-    def _turn(self, turn: Exchange, title: str) -> str:
+    def _turn(self, turn: Exchange, title: str) -> "_Quotation":
         messages = self._exchanges.messages_of(turn)
         said = turn_text((each.role, each.blocks) for each in messages)
-        sides = [("You", masked(said.user)), (turn.model or "Reply", masked(said.assistant))]
+        sides = (("You", masked(said.user)), (turn.model or "Reply", masked(said.assistant)))
         link = link_to(turn.conversation_id, turn.turn_number)
-        return _quoted(f"{title}, {turn.started_at:%Y-%m-%d}, {link}", sides)
+        return _Quotation(f"{title}, {turn.started_at:%Y-%m-%d}, {link}", sides)
 
     def _open_ends(self, said: Sequence[FoundAnswer]) -> Iterator[str]:
         """Yield the turns found whose reply failed or was interrupted."""
@@ -116,14 +127,14 @@ class _Page:
 
     def __init__(self, limit_bytes: int) -> None:
         self.text = ""
-        self._left_bytes = limit_bytes
+        self.left_bytes = limit_bytes
 
     def add(self, text: str) -> bool:
         """Add a text if it fits; return whether it did."""
         size_bytes = len(text.encode())
-        if size_bytes > self._left_bytes:
+        if size_bytes > self.left_bytes:
             return False
-        self._left_bytes -= size_bytes
+        self.left_bytes -= size_bytes
         self.text += text
         return True
 
@@ -133,6 +144,39 @@ class _Page:
         for entry in entries:
             if self.add(title + entry):
                 title = ""
+
+
+class _Quotation(NamedTuple):
+    """A turn to be quoted: what each side said, by who it is."""
+
+    place: str
+    sides: Sequence[tuple[str, str]]
+
+    @property
+    def size_bytes(self) -> int:
+        return len(_quoted(*self).encode())
+
+    def cut_to(self, limit_bytes: int) -> str:
+        """Return it as Markdown, of each side so much of the beginning that it fits if possible."""
+        if self.size_bytes <= limit_bytes:
+            return _quoted(*self)
+
+        def cut(limit_chars: int) -> str:
+            sides = [(who, beginning(text, limit_chars)) for who, text in self.sides]
+            return _quoted(self.place, sides)
+
+        chars = range(_SIDE_CHARS, _SIDE_CHARS + limit_bytes + 1)
+        count = bisect_right(chars, limit_bytes, key=lambda n: len(cut(n).encode()))
+        return cut(chars[max(count - 1, 0)])
+
+
+def _even_limit(sizes: Sequence[int], room: int) -> int:
+    """Return the size to which the larger ones are cut so that all fit in the room."""
+    for count, size in zip(range(len(sizes), 0, -1), sorted(sizes), strict=True):
+        if size * count > room:
+            return room // count
+        room -= size
+    return max(sizes, default=0)
 
 
 def _masked(found: FoundAnswer) -> FoundAnswer:

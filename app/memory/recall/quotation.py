@@ -78,6 +78,16 @@ def excerpt(units: Sequence[QuoteUnit], chosen: Collection[int]) -> str:
     return f"{text}{_gap(units, last)}{CUT}" if 0 <= last < len(units) - 1 else text
 
 
+def beginning(text: str, limit_chars: int) -> str:
+    """Return the first sentences and lines that fit, at least the beginning of the first."""
+    if len(text) <= limit_chars:
+        return text
+    units = [unit for unit, _, _ in _units(text)]
+    counts = range(1, len(units))
+    count = bisect_right(counts, limit_chars, key=lambda n: len(excerpt(units, range(n))))
+    return excerpt(units, range(count)) if count else text[: limit_chars - len(CUT)] + CUT
+
+
 def _gap(units: Sequence[QuoteUnit], place: int) -> str:
     """Return the separator of a unit and the next: newline, space, or none in unspaced scripts."""
     if units[place].line != units[place + 1].line:

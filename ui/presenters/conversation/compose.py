@@ -28,7 +28,7 @@ class ComposePresenter(Presenter):
     """Sends what is typed, and runs the commands of a turn. No command cancels an earlier one.
 
     `model_for_new` and `preset_for_new` return those of a conversation that begins, None for the default;
-    `mentions_in` the mentions in a text, `brief_of` turns as Markdown; both block.
+    `mentions_in` the mentions in a text, `brief_of` turns as Markdown and how many it has; both block.
 
     Signals:
         queued: A `Draft` that was sent while a reply runs here.
@@ -43,7 +43,7 @@ class ComposePresenter(Presenter):
     _preset_for_new: Callable[[], str | None]
     _replies: RunningReplies
     _mentions_in: Callable[[str], Sequence[Mention]]
-    _brief_of: Callable[[Sequence[Exchange]], str]
+    _brief_of: Callable[[Sequence[Exchange]], tuple[str, int]]
 
     queued = Signal(object)
     start_failed = Signal(object)
@@ -290,9 +290,10 @@ class ComposePresenter(Presenter):
         """Copy a turn and those after it as a brief."""
         turns = self._conversation.path[turn:]
 
-        def copy(text: str) -> None:
+        def copy(brief: tuple[str, int]) -> None:
+            text, count = brief
             QGuiApplication.clipboard().setText(text)
-            copied = trn("{count} turn was copied.", "{count} turns were copied.", len(turns))
+            copied = trn("{count} turn was copied.", "{count} turns were copied.", count)
             self._view.banner.show_message(copied, brief=True)
 
         if turns:
