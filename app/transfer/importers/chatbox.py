@@ -55,7 +55,10 @@ def _read(exported: Any, where: str) -> Iterable[ImportedConversation | Skipped]
         prompt = text_of(copilots.get(copilot, {}).get("prompt"))
         yield from _threads(session, name, prompt, f"{where}, {key}", is_starred=name in starred)
     for each in unused.values():
-        yield Skipped(where, f"the copilot '{title(each.get('name'))}' has no conversations")
+        yield Skipped(
+            where,
+            f"the copilot '{title(each.get('name'))}' has no conversations and is not imported",
+        )
 
 
 def _threads(

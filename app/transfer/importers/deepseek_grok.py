@@ -132,9 +132,9 @@ def _grok_blocks(response: dict[str, Any]) -> Iterator[Part]:
 
 
 def _counts(record: dict[str, Any], *members: str) -> str:
-    """Return how many values the lists among these members have, "" for none."""
-    found = ((each, record.get(each)) for each in members)
-    return ", ".join(f"{len(v)} {name}" for name, v in found if isinstance(v, list) and v)
+    """Return the names of the lists among these members with their lengths, "" for none."""
+    found = ((each.replace("_", " "), record.get(each)) for each in members)
+    return ", ".join(f"{name} ({len(v):,})" for name, v in found if isinstance(v, list) and v)
 
 
 DEEPSEEK_FORMAT = Format(
