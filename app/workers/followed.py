@@ -156,8 +156,11 @@ class AddedDocuments:
         for path in paths:
             self._set(str(path.resolve()), False)
         added = added_paths(self._settings)
-        known = {each.id: each.name for each in self._documents.listed()} | self._documents.former()
-        removed = [each for each, name in known.items() if not nearest(name, added)]
+        removed = [each.id for each in self._documents.listed() if not nearest(each.name, added)]
+        for each, name, places in self._documents.former():
+            is_moved = places and not any(nearest(place, added) for place in places)
+            if is_moved or not nearest(name, added):
+                removed.append(each)
         answers = self._documents.answers_with(removed)
         if removed:
             self._store.save(DocumentsForgotten(tuple(removed)))

@@ -250,17 +250,92 @@ def test_a_quote_says_that_its_file_has_changed_or_is_gone(library: DocumentLibr
     assert check(services.store).problems == ()
 
 
-def test_a_quote_of_a_moved_file_leads_to_where_it_is_now(library: DocumentLibrary) -> None:
+def test_a_quote_of_a_moved_file_leads_to_where_its_text_is_now(library: DocumentLibrary) -> None:
     services, path = library.services, library.folder / "telescopes.pdf"
-    place = Prompts(services.store).places(stored_prompt(library))[0]
+    exchange = stored_prompt(library)
+    place = Prompts(services.store).places(exchange)[0]
     link, now = f"document:{place.item.passage_id}", library.folder / "optics" / "lenses.pdf"
     now.parent.mkdir()
     path.rename(now)
     library.look()
     found = services.document_texts.at(link)
-    assert (found.source, found.passage.page) == (str(now), 2)
+    assert (found.source, found.passage.page, found.is_former) == (str(now), 2, False)
     assert ANSWER in found.passage.text
     assert check(services.store).problems == ()
+    path.write_bytes(pdf("Another page."))
+    library.look()
+    found = services.document_texts.at(link)
+    assert (found.source, found.is_former) == (str(path), True)
+
+
+def test_another_file_of_the_same_time_and_size_is_no_moved_one(library: DocumentLibrary) -> None:
+    services, old, new = library.services, library.folder / "closed", library.folder / "open"
+    project = services.projects.save(Project("", "Closed", recall=RecallRule.ONLY))
+    for each in (old, new):
+        each.mkdir()
+    telescopes = library.folder / "telescopes.pdf"
+    telescopes.rename(telescopes := old / "telescopes.txt")
+    telescopes.write_text(ANSWER)
+    library.look()
+    services.index_sync.catch_up(lambda: False)
+    exchange = stored_prompt(library)
+    place = Prompts(services.store).places(exchange)[0]
+    services.documents.add(old, project.uid)
+    stamp = telescopes.stat()
+    telescopes.unlink()
+    (new / "cheese.txt").write_text("Brie goes well with a bun. ".ljust(len(ANSWER), "."))
+    os.utime(new / "cheese.txt", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    library.look()
+    beyond = Prompts(services.store).recalled_beyond([exchange], None)
+    assert place.item.passage_id in beyond
+    with pytest.raises(NotFound, match="is gone"):
+        services.document_texts.at(f"document:{place.item.passage_id}")
+
+
+@pytest.mark.parametrize("removed", ["report.md", "old"])
+def test_removing_spares_what_is_where_a_moved_file_was(
+    library: DocumentLibrary, removed: str
+) -> None:
+    services, store = library.services, library.services.store
+    path, old = library.folder / "report.md", library.folder / "old"
+    words = {"report.md": "quetzalcoatl", "old": "huitzilopochtli"}
+    old.mkdir()
+    path.write_text(f"The secret of the first report is {words['old']}.")
+    library.look()
+    path.rename(old / path.name)
+    library.look()
+    path.write_text(f"The secret of the second report is {words['report.md']}.")
+    library.look()
+    services.back_up()
+    services.documents.remove([library.folder / removed])
+    kept = path if removed == "old" else old / path.name
+    names = {each.name for each in services.documents.statuses()}
+    assert {str(path), str(old / path.name)} & names == {str(kept)}
+    services.index_sync.catch_up(lambda: False)
+    assert files_after_erasing(store, words[removed]) == set()
+    assert check(store).problems == ()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_quotes_of_a_moved_file_go_with_its_new_folder(
+    library: DocumentLibrary, is_replaced: bool
+) -> None:
+    services, store = library.services, library.services.store
+    path, new = library.folder / "telescopes.pdf", library.folder / "new"
+    exchange = stored_prompt(library)
+    services.back_up()
+    new.mkdir()
+    path.rename(new / path.name)
+    library.look()
+    if is_replaced:
+        path.write_bytes(pdf("Nothing about it."))
+        library.look()
+    services.documents.remove([new])
+    assert "Varga" not in Prompts(store).of(exchange).parts[0].text
+    assert (path.name in library.states()) is is_replaced
+    if not is_replaced:
+        services.index_sync.catch_up(lambda: False)
+        assert files_after_erasing(store, "Ottilie Varga") == set()
 
 
 @pytest.mark.parametrize("before", ["as it was", "edited", "deleted", "renamed"])

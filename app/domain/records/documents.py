@@ -1,8 +1,7 @@
 """Documents: the files and manual pages that workers list and read, and the chunks that become passages."""
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -29,20 +28,6 @@ class ListedDocument:
     def id(self) -> int:
         """A 63-bit hash of `name`: the same id after the database was rebuilt."""
         return hashed_id(self.name)
-
-
-Moves = Sequence[tuple[ListedDocument, ListedDocument]]
-"""Files as (before, now)."""
-
-
-def moved_files(gone: Iterable[ListedDocument], new: Iterable[ListedDocument]) -> Moves:
-    """Return the files that are gone of which one new file alone has the time and size."""
-    by_stamp: dict[str, tuple[list[ListedDocument], list[ListedDocument]]]
-    by_stamp = defaultdict(lambda: ([], []))
-    for side, files in enumerate((gone, new)):
-        for each in files:
-            by_stamp[each.stamp.rpartition(":")[0]][side].append(each)
-    return [(a[0], b[0]) for a, b in by_stamp.values() if len(a) == len(b) == 1]
 
 
 @dataclass(frozen=True, slots=True)

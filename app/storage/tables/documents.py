@@ -4,7 +4,8 @@ A document that was listed is a row; it is done once it was read as it is listed
 its chunks are there. Passages are journalled, rows are not: where one is without the other, after a kill
 or a restored backup, the document is read again. A chunk's id is made of its document and its text, so
 that a chunk of a changed document that says the same keeps its passage and its vectors. Of a passage whose
-chunk is gone a row says where it was, so that what quotes it can be told what became of the file.
+chunk is gone a row says where it was and a hash of its text, so that what quotes it can be told what became
+of the file, and leads to the text where that is now.
 """
 
 from collections import Counter
@@ -29,7 +30,6 @@ from app.domain.records.documents import (
     ListedDocument,
     StoredDocument,
     hashed_id,
-    moved_files,
 )
 from app.domain.text import content_hash
 from app.domain.turns import estimate_tokens
@@ -63,18 +63,25 @@ _WITH_VALUE = """WITH chunk AS (SELECT document_id, place, contains(text, $1) AS
     WHERE d.kind = 'document' AND (c.has_value OR contains(c.tail || n.head, $1))"""
 # Where passages of files are, before their chunks are deleted.
 _KEEP_PLACES = """INSERT OR REPLACE INTO former_passage
-    SELECT p.id, d.id, c.start, d.name, d.title, d.project FROM passage p
+    SELECT p.id, d.id, c.start, d.name, d.title, d.project, p.content_hash FROM passage p
     JOIN document_chunk c ON c.id = p.source_id JOIN document d ON d.id = c.document_id
     WHERE p.kind = 'document' AND p.id IN (SELECT unnest(?))"""
-# The id stays: the document has it in backups.
-_MOVED = "UPDATE former_passage SET name = ?, title = ?, project = ? WHERE name = ?"
 _OF_PASSAGE = """SELECT d.id, d.name, d.title, c.place, d.read_stamp, d.pages, false FROM passage p
     JOIN document_chunk c ON c.id = p.source_id JOIN document d ON d.id = c.document_id
     WHERE p.id = $1 AND p.kind = 'document'
-    UNION ALL SELECT d.id, d.name, d.title, (SELECT max(place) FROM document_chunk c
-        WHERE c.document_id = d.id AND (c.start <= f.start OR c.place = 0)),
-        d.read_stamp, d.pages, true FROM former_passage f JOIN document d ON d.name = f.name
-    WHERE f.id = $1"""
+    UNION ALL (SELECT d.id, d.name, d.title, c.place, d.read_stamp, d.pages,
+        c.content_hash IS DISTINCT FROM f.content_hash AS is_former FROM former_passage f
+        JOIN document_chunk c ON c.content_hash = f.content_hash
+            OR c.document_id = f.document_id AND (c.start <= f.start OR c.place = 0)
+        JOIN document d ON d.id = c.document_id AND d.kind = 'document' WHERE f.id = $1
+        ORDER BY d.id = f.document_id DESC, is_former, c.place DESC LIMIT 1)"""
+# The names of the listed files with text of a file that is not listed any more.
+_FORMER = """SELECT f.document_id, any_value(f.name), list(DISTINCT d.name) FILTER (d.name IS NOT NULL)
+    FROM former_passage f LEFT JOIN document_chunk c ON c.content_hash = f.content_hash
+    LEFT JOIN document d ON d.id = c.document_id AND d.kind = 'document'
+    WHERE f.document_id NOT IN (SELECT id FROM document) GROUP BY f.document_id"""
+_FORMER_OF = """SELECT id FROM former_passage WHERE document_id IN (SELECT unnest($1)) OR content_hash IN
+    (SELECT content_hash FROM document_chunk WHERE document_id IN (SELECT unnest($1)))"""
 
 
 def _work(kind: PassageKind) -> WorkQuery:
@@ -98,11 +105,9 @@ def erase_documents(connection: Connection, document_ids: list[int], position: i
         "('man_page', 'document') AND c.document_id IN (SELECT unnest(?))",
         [document_ids],
     )
-    try:
-        ids += connection.column_in("former_passage", "id", document_ids, "document_id")
-        connection.delete_in("former_passage", "document_id", document_ids)
-    except duckdb.CatalogException:
-        pass  # a backup that is older than the table
+    former = connection.column(_FORMER_OF, [document_ids])
+    connection.delete_in("former_passage", "id", former)
+    ids += former
     deleted = DeletionSet(frozenset(), frozenset(), frozenset(ids), TextFingerprints(()))
     redact_messages(connection, deleted, position)
     connection.execute(
@@ -167,10 +172,6 @@ class Documents:
         changed = [each for key, each in wanted.items() if each != known.get(key)]
         if removed or changed:
             self._write_list(changed, removed)
-        new = (each for each in changed if each.id not in known)
-        if moves := moved_files((known[each] for each in removed), new):
-            rows = [[b.name, b.title, b.project, a.name] for a, b in moves]
-            self._store.write_derived(lambda c: [c.execute(_MOVED, each) for each in rows]).result()
         return len(removed)
 
     def read_again(self, reason: str) -> None:
@@ -277,9 +278,9 @@ class Documents:
         )
         return map(reader(ListedDocument), rows)
 
-    def former(self) -> dict[int, str]:
-        """Return the names of all documents of which there were other passages, by id."""
-        return dict(self._store.rows("SELECT DISTINCT document_id, name FROM former_passage"))
+    def former(self) -> Iterable[tuple[int, str, list[str] | None]]:
+        """Return (id, name, names of the listed ones that have its text) of documents that are gone."""
+        return self._store.rows(_FORMER)
 
     def answers_with(self, document_ids: Sequence[int]) -> int:
         """Return how many turns had a passage of documents in their prompt, in any version."""
@@ -287,7 +288,7 @@ class Documents:
             "SELECT count(DISTINCT exchange_id) FROM recalled WHERE kind = 'document' AND injected AND passage_id IN "
             "(SELECT p.id FROM passage p JOIN document_chunk c ON c.id = p.source_id AND p.kind = 'document' "
             "WHERE c.document_id IN (SELECT unnest($1)) "
-            "UNION SELECT id FROM former_passage WHERE document_id IN (SELECT unnest($1)))",
+            f"UNION {_FORMER_OF})",
             [list(document_ids)],
         )
         return int(count)
@@ -344,8 +345,9 @@ def former_documents(
     cursor: Connection, passage_ids: Iterable[int]
 ) -> Mapping[int, tuple[str, FileState]]:
     """Return (title of the file, what became of it) by passage of a former version."""
-    rows = cursor.select_in("former_passage f LEFT JOIN document d ON d.name = f.name",
-        "f.id, f.title, d.id IS NOT NULL", passage_ids, "f.id",
+    rows = cursor.select_in("former_passage f", "f.id, f.title, f.document_id IN (SELECT id FROM document) "
+        "OR coalesce(f.content_hash IN (SELECT content_hash FROM document_chunk), false)",
+        passage_ids, "f.id",
     )  # fmt: skip
     return {
         each: (title, FileState.CHANGED if is_there else FileState.GONE)

@@ -218,13 +218,13 @@ class Prompts(StoreReader):
         what is in one is kept from all others. Only places at the time of recall count.
         """
         is_bounded = "(SELECT recall = 'only' FROM project WHERE uid = $2)"
-        own = "coalesce(c.project, d.project, n.project, f.project)"
+        own = "coalesce(c.project, d.project, f.project)"
         ids = self._store.column(
             "SELECT DISTINCT r.passage_id FROM recalled r "
             "LEFT JOIN conversation c ON c.id = r.conversation_id "
             "LEFT JOIN passage s ON s.id = r.passage_id AND s.kind = 'document' "
             "LEFT JOIN document_chunk k ON k.id = s.source_id LEFT JOIN former_passage f ON f.id = r.passage_id "
-            "LEFT JOIN document d ON d.id = k.document_id LEFT JOIN document n ON n.name = f.name "
+            "LEFT JOIN document d ON d.id = coalesce(k.document_id, f.document_id) "
             f"LEFT JOIN project p ON p.uid = {own} "
             f"WHERE r.exchange_id IN (SELECT unnest($1)) AND {own} IS DISTINCT FROM $2 "
             f"AND (p.recall = 'only' OR ({is_bounded} AND r.kind <> $3))",
