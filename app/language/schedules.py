@@ -35,7 +35,9 @@ _ONE_DAY = re.compile(rf"\b({_DAY})\b")
 _WEEKDAYS = re.compile(r"\b(weekdays?|workdays?|werktags?|werktagen|wochentags?|wochentagen)\b")
 _WEEKEND = re.compile(r"\b(weekends?|wochenenden?)\b")
 _MONTH_END = re.compile(r"\b(last day|letzten tag|end of (?:the|each|every) month|monatsende)\b")
-_GERMAN_DATES = re.compile(r"\bam\s+((?:\d{1,2}\.(?!\d)(?:\s*(?:,|und)\s*)?)+)")
+_GERMAN_DATES = re.compile(
+    r"\b(?:am|jeden)\s+((?:(?:ersten\b|\d{1,2}\.(?!\d))(?:\s*(?:,|und)\s*)?)+)"
+)
 _ENGLISH_DATE = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b")
 _FIRST_DATE = re.compile(r"\b(first|ersten)\b")
 _MONTHLY = re.compile(r"\b(monthly|monatlich)\b")
@@ -205,9 +207,9 @@ class _Phrase:
     def _dates(self) -> list[str]:
         dates = ["L"] if self._take(_MONTH_END) else []
         numbers = [int(number) for (number,) in self._take(_ENGLISH_DATE)]
-        numbers += [1] * len(self._take(_FIRST_DATE))
         for (part,) in self._take(_GERMAN_DATES):
-            numbers += map(int, re.findall(r"\d+", part))
+            numbers += map(int, re.findall(r"\d+", part.replace("ersten", "1")))
+        numbers += [1] * len(self._take(_FIRST_DATE))
         for number in numbers:
             if not 1 <= number <= 31:
                 raise InvalidInput(f"No month has a day {number}", _EXAMPLES)

@@ -22,6 +22,8 @@ PHRASES = {
     "on the 1st at 8": "0 8 1 * *",
     "on the first of every month at 8am": "0 8 1 * *",
     "am Ersten um 8": "0 8 1 * *",
+    "am ersten und 15. um 8": "0 8 1,15 * *",
+    "jeden 15. und ersten um 8": "0 8 1,15 * *",
     "on the 1st and 15th of each month at 8:15": "15 8 1,15 * *",
     "monthly at 7am": "0 7 1 * *",
     "every Monday and Thursday at 6pm": "0 18 * * 1,4",
