@@ -218,6 +218,28 @@ def test_others_read_and_write_meanwhile(store: Store) -> None:
     assert check(store).problems == ()
 
 
+def test_what_documents_left_is_no_deletion_and_is_owed_again_after_the_copy(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def supersede(at: str) -> None:
+        statement = "INSERT OR IGNORE INTO meta VALUES ('superseded_at', ?)"
+        store.write_derived(lambda connection: connection.execute(statement, [at])).result()
+
+    def rewrite(_store: Store) -> None:
+        original(_store)
+        supersede("3")
+
+    original = erasure._rewrite
+    monkeypatch.setattr(erasure, "_rewrite", rewrite)
+    supersede("1")
+    erasure.owe_superseded(store, AT)
+    assert deletions_owed(store) == 0
+    supersede("2")
+    assert erase_bytes(store)
+    assert store.column("SELECT value FROM meta WHERE key = 'superseded_at'") == ["3"]
+    assert not erase_bytes(store)
+
+
 KILLS = [
     (False, "_clean_backup"), (False, "forget_again"), (True, "forget_again"),
     (True, "_clean_backup"), (False, "_begin_clean_segment"), (False, "_rewrite"),

@@ -52,8 +52,8 @@ Owed = Sequence[tuple[int, Changes | None]]
 
 
 def deletions_owed(store: Store) -> int:
-    """Return how many deletions still have bytes in the files. Blocking."""
-    (count,) = store.column("SELECT count(*) FROM erasure")
+    """Return how many deletions of the user still have bytes in the files. Blocking."""
+    (count,) = store.column("SELECT count(*) FROM erasure WHERE changes IS DISTINCT FROM ''")
     return int(count)
 
 
@@ -228,8 +228,7 @@ def _remove(folder: Path, *names: str) -> None:
 
 def _replace_database(store: Store, pending: int) -> None:
     """Replace file, journal and the newest backups by copies without what was forgotten."""
-    done = "UPDATE erasure SET changes = '' WHERE position <= ?"
-    store.write_derived(lambda connection: connection.execute(done, [pending])).result()
+    store.write_derived(lambda connection: _begin_replacing(connection, pending)).result()
     last = store.on_writer(lambda: _begin_clean_segment(store)).result()
     _rewrite(store)
     store.on_writer(lambda: store.journal.cut_behind(last)).result()
@@ -237,9 +236,15 @@ def _replace_database(store: Store, pending: int) -> None:
     store.on_writer(lambda: _release_texts(store)).result()
 
 
+def _begin_replacing(connection: Connection, pending: int) -> None:
+    """Record that the backups are clean; what documents leave behind from now on may be in the copy."""
+    done = "UPDATE erasure SET changes = '[]' WHERE position <= ? AND changes IS DISTINCT FROM ''"
+    connection.execute(done, [pending])
+    connection.execute("DELETE FROM meta WHERE key = 'superseded_at'")
+
+
 def _record_erased(connection: Connection, pending: int) -> None:
     connection.execute("DELETE FROM erasure WHERE position <= ?", [pending])
-    connection.execute("DELETE FROM meta WHERE key = 'superseded_at'")
 
 
 def _release_texts(store: Store) -> None:
