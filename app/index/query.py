@@ -123,17 +123,10 @@ def parse_query(text: str, limit: int = DEFAULT_LIMIT, zone: tzinfo | None = Non
     return query
 
 
-def single_filters(query: SearchQuery) -> Iterator[tuple[str, SearchQuery]]:
-    """Yield each filter as typed, with a query of that filter alone."""
-    for key in ("title", "tag", "model", "source", "project", "topic"):
-        for each in getattr(query, f"{key}s"):
-            yield filter_text(key, each), SearchQuery(**{f"{key}s": (each,)})  # type: ignore[arg-type]
-    if query.after is not None:
-        yield f"after:{query.after.astimezone():%Y-%m-%d}", SearchQuery(after=query.after)
-    if query.before is not None:
-        yield f"before:{query.before.astimezone():%Y-%m-%d}", SearchQuery(before=query.before)
-    if query.pinned:
-        yield "is:pinned", SearchQuery(pinned=True)
+def single_filters(text: str) -> Iterator[tuple[str, SearchQuery]]:
+    """Yield each valid filter as typed, with a query of that filter alone."""
+    for each in filters_in(text):
+        yield each.text, parse_query(each.text)
 
 
 def within_days(query: SearchQuery, days: tuple[date, date]) -> SearchQuery:

@@ -97,6 +97,8 @@ def test_the_name_of_a_file_finds_it(library: DocumentLibrary, query: str) -> No
     for kinds in (None, {PassageKind.DOCUMENT}):
         best = services.search.search(query, kinds=kinds).results[0]
         assert (best.conversation_title, best.is_weak) == ("telescopes.pdf, p. 1", False)
+        without = services.search.search(f"{query} -instruments", kinds=kinds).results
+        assert "telescopes.pdf, p. 1" not in {each.conversation_title for each in without}
 
 
 def test_an_answering_passage_is_quoted_with_file_and_page(library: DocumentLibrary) -> None:

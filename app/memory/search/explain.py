@@ -80,7 +80,7 @@ class Explainer:
         best = _best_of(seen, parts)
         rank, twin_rank, count = self._place(seen.ranked, passage)
         case = _ExplainedTurn(
-            exchange, conversation, passage, parts, seen, best, rank, twin_rank, limit
+            question, exchange, conversation, passage, parts, seen, best, rank, twin_rank, limit
         )
         messages = self._passages.messages_of([best.part_id] if best else [])
         asked = self._passages.questions([exchange_id]).get(exchange_id, "")
@@ -231,7 +231,7 @@ class Explainer:
     def _filter_obstacles(self, case: "_ExplainedTurn", passage: PassageId) -> Iterator[Obstacle]:
         """Yield the filters of the query that exclude it, each tried alone."""
         hidden = case.conversation.private or case.conversation.deleted_at is not None
-        for name, own in single_filters(case.seen.query):
+        for name, own in single_filters(case.question):
             alone = replace(own, archived=case.conversation.archived)
             if not hidden and passage not in self._passages.allowed(alone, None):
                 yield Obstacle(
@@ -267,6 +267,7 @@ class Explainer:
 class _ExplainedTurn:
     """A turn and a question, with everything known about them."""
 
+    question: str
     exchange: Exchange
     conversation: Conversation
     passage: PassageId | None

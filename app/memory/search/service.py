@@ -123,7 +123,7 @@ class SearchService:
         problem = self.vector_search.problem if self.vector_search and by_meaning else ""
         return SearchResponse(
             text, tuple(results), took_ms, self.sync.covered_share, vector is not None, problem,
-            query.is_list, () if results else tuple(self._unmatched(query)),
+            query.is_list, () if results else tuple(self._unmatched(text)),
         )  # fmt: skip
 
     def by_sentence(
@@ -136,9 +136,8 @@ class SearchService:
     ) -> tuple[SearchResult, ...]:
         """Return the passages of some kinds that a sentence finds inside a boundary, best first.
 
-        `topics` are names that its conversations must belong to.
-
-        It is read as plain words; archived conversations are left out. Raises as `search`.
+        `topics` are names that its conversations must belong to. It is read as plain words; archived
+        conversations are left out. Raises as `search`.
         """
         query = replace(sentence_query(sentence, limit), topics=topics, is_message=True)
         if (dated := _within_named_days(query)).is_list:
@@ -158,8 +157,7 @@ class SearchService:
     ) -> list[PartId]:
         """Return the parts that a question finds in some conversations (none: in all), best first.
 
-        For measuring the ranking and for marks in a conversation: nothing is grouped. Raises as
-        `search`.
+        For measuring the ranking and for marks in a conversation: nothing is grouped. Raises as `search`.
         """
         query = replace(sentence_query(text), is_message=is_message)
         own = IdSet(self._passages.of_conversations(conversation_ids))
@@ -171,8 +169,7 @@ class SearchService:
     def inspect(self, text: str, parts: Collection[PartId] = ()) -> SearchInspection:
         """Return the ranking for `text` with its input. Raises as `search`.
 
-        If none of `parts` ranks, they are added to the candidates, so that their features are
-        known.
+        If none of `parts` ranks, they are added to the candidates, so that their features are known.
         """
         query = _within_named_days(parse_query(text))
         scope = self._scope(query, None)
@@ -218,9 +215,9 @@ class SearchService:
         results, *beside = self._results.of_each(query, rankings)
         return merge_side_results(results, beside, query.limit)
 
-    def _unmatched(self, query: SearchQuery) -> Iterator[str]:
-        """Yield the filters that match nothing by themselves."""
-        for name, alone in single_filters(query):
+    def _unmatched(self, text: str) -> Iterator[str]:
+        """Yield the filters of a query that match nothing by themselves."""
+        for name, alone in single_filters(text):
             either = (alone, replace(alone, archived=True))
             if not any(len(self._passages.allowed(each, None)) for each in either):
                 yield name
@@ -256,10 +253,13 @@ class SearchService:
         self, query: SearchQuery, allowed: IdSet | None, boundary: Boundary | None
     ) -> list[Ranked]:
         """Return the beginning of each document whose file name is the query."""
+        named = self._passages.of_file(query.words)
+        left_out = self.index.excluded_passages(query) if named and query.excluded else ()
         return [
             Ranked(part_id(each, 0), 0.0, HIGHEST_RELEVANCE, None, 1.0)
-            for each in self._passages.of_file(query.words)
-            if (allowed is None or each in allowed) and (boundary is None or boundary.holds(each))
+            for each in named
+            if (allowed is None or each in allowed)
+            and (each not in left_out and (boundary is None or boundary.holds(each)))
         ]
 
     def _unanswered(
