@@ -208,6 +208,9 @@ def test_the_hint_says_what_a_drop_does() -> None:
     assert "import" in drop_text([Path("a.zip")])
     assert drop_text([Path("a.png"), Path("b.pdf")]) == "Drop to attach 2 files"
     assert "import" in drop_text([Path("a.png"), Path("b.zip")])
+    in_trash = drop_text([Path("a.png")], can_attach=False)
+    assert in_trash != drop_text([Path("a.png")])
+    assert "import" in drop_text([Path("a.zip")], can_attach=False)
 
 
 def test_a_model_without_vision_is_named_at_once(attaching: Attaching, tmp_path: Path) -> None:

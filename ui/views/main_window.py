@@ -366,7 +366,7 @@ class MainWindow(QMainWindow):
 
         if files := local_files(event):
             event.acceptProposedAction()
-            self.drop_hint.show_for(files)
+            self.drop_hint.show_for(files, can_attach=self.chat.composer.isEnabled())
 
     def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
         """Hide what dropping would do."""

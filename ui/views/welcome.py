@@ -199,13 +199,15 @@ def looks_like_export(path: Path) -> bool:
     return path.suffix.casefold() in _EXPORTS
 
 
-def drop_text(paths: Sequence[Path]) -> str:
+def drop_text(paths: Sequence[Path], *, can_attach: bool = True) -> str:
     """Return what dropping files will do, by their names; the content decides once they are dropped."""
     exports = sum(map(looks_like_export, paths))
     if exports == len(paths):
         return tr(
             "Drop to import conversations, to attach files, or to add a folder to your documents"
         )
+    if not can_attach:
+        return tr("Files cannot be attached to a conversation in the trash.")
     files = trn("{count} file", "{count} files", len(paths) - exports)
     return tr("Drop to attach {files}").format(files=files) + (
         tr(" and to import the export") if exports else ""
@@ -230,9 +232,9 @@ class DropHint(QFrame):
     def text(self) -> str:
         return self._text.text()
 
-    def show_for(self, paths: Sequence[Path]) -> None:
+    def show_for(self, paths: Sequence[Path], *, can_attach: bool) -> None:
         """Say what dropping files will do."""
-        self._text.setText(drop_text(paths))
+        self._text.setText(drop_text(paths, can_attach=can_attach))
         self._cover()
         self.show()
         self.raise_()

@@ -137,8 +137,9 @@ def confirm_removal(
 def deletion_details(details: str) -> str:
     """Return `details` followed by what permanent deletion means."""
     meaning = tr(
-        "It is gone at once, and its bytes are removed from the database, the journal and every backup "
-        "at a quiet time within an hour. Exports that you made are not touched. This cannot be undone."
+        "What is forgotten is gone at once, and its bytes are removed from the database, the journal and "
+        "every backup at a quiet time within an hour. Exports that you made are not touched. This cannot "
+        "be undone."
     )
     return f"{details} {meaning}".lstrip()
 
