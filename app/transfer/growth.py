@@ -91,11 +91,15 @@ def _unknown(
     """Yield the messages that are not known, below those that are as these were stored.
 
     Earlier versions stored a reply of Gemini CLI below the tools that it calls, and none that says nothing.
+    Instructions above messages that were stored without them are left out.
     """
+    above = {each.parent for each in found.messages if each.source_id in known}
     for each in found.messages:
         parent = each.parent or ""
         reply = parent.removesuffix("/results")
         if each.source_id in known or f"{each.source_id}/results" in known:
+            continue
+        if each.role is Role.SYSTEM and each.parent is None and each.source_id in above:
             continue
         last = stored.get(known[reply]) if reply != parent and reply in known else None
         is_below = last is not None and parent in known and last.parent_id == known[parent]

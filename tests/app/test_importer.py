@@ -116,6 +116,22 @@ def test_a_conversation_grows_by_replies_and_branches(store: Store) -> None:
     assert Conversations(store).get(1).visible_leaf_id == own.id
 
 
+def test_instructions_are_not_added_above_messages_stored_without_them(store: Store) -> None:
+    first, *rest = row("u0", "a0", "u1", "a1")
+    imported(store, conversation(first, *rest[:1]))
+    told = said("told", None, Role.SYSTEM)
+    below = replace(first, parent="told")
+    before = tables(store)
+    assert imported(store, conversation(told, below, *rest[:1])) == [ImportCounts(duplicates=2)]
+    assert tables(store) == before
+    other = said("other", "told", Role.USER)
+    grown = conversation(told, below, *rest, other)
+    assert imported(store, grown) == [ImportCounts(0, 2, 3, 2)]
+    assert {each.turn_number for each in Exchanges(store).of(ConversationId(1))} == {0, 1}
+    assert "told says it" not in {each.text for each in Exchanges(store).messages_in(1)}
+    assert imported(store, replace(grown, source_id="new")) == [ImportCounts(1, 3, 6)]
+
+
 def test_a_later_title_is_taken_unless_the_user_gave_one_and_tags_are_added(store: Store) -> None:
     untitled = conversation(*row("u0", "a0"), title="")
     imported(store, untitled)
