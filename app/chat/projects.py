@@ -25,7 +25,6 @@ from app.storage.tables.projects import (
     stored_projects,
 )
 from app.storage.tables.settings import Settings
-from app.transfer.importers.parsing.blocks import FOLDER_SOURCES, SUBAGENT_TAG
 
 
 class Projects:
@@ -197,7 +196,7 @@ class ProjectProposals:
         self._settings.set(_DISMISSED, json.dumps([*self._dismissed(), proposal.key]))
 
     def _of_folders(self) -> Iterator[tuple[str, str, tuple[ConversationId, ...]]]:
-        found = folders_without_project(self._store, FOLDER_SOURCES, SUBAGENT_TAG)
+        found = folders_without_project(self._store)
         for name, ids in found:
             if len(ids) >= _LEAST_OF_FOLDER:
                 yield f"folder:{name}", one_line_name(name), ids

@@ -29,7 +29,6 @@ from app.storage.tables.exchanges import Exchanges, shown_path
 from app.storage.tables.passages.queries import Passages
 from app.storage.tables.projects import folders_without_project, stored_projects
 from app.storage.tables.settings import Settings
-from app.transfer.importers.parsing.blocks import FOLDER_SOURCES, SUBAGENT_TAG
 
 MISS = "Nothing was found. Other words may find more."
 _READ = (PassageKind.TURN, PassageKind.CONVERSATION_SUMMARY)
@@ -290,7 +289,7 @@ class McpTools:
 
     def _projects(self, _given: Mapping[str, Any]) -> Mapping[str, Any]:
         named = [each.name for each in stored_projects(self._store) if not each.is_bounded]
-        folders = folders_without_project(self._store, FOLDER_SOURCES, SUBAGENT_TAG)
+        folders = folders_without_project(self._store)
         return {"projects": list(dict.fromkeys([*named, *(name for name, _ in folders)]))}
 
     def _remember(self, given: Mapping[str, Any]) -> Mapping[str, Any]:

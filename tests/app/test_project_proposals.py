@@ -5,13 +5,13 @@ import pytest
 from app.chat.projects import ProjectProposals, Projects
 from app.domain.changes import ConversationEdited, TagsChanged, TopicChosen
 from app.domain.records.projects import Project
+from app.domain.records.sources import SUBAGENT_TAG
 from app.domain.records.topics import TopicChoice, TopicId
 from app.memory.search.scope import Boundaries
 from app.memory.topics.service import TopicService
 from app.storage.engine.store import Store
 from app.storage.tables.conversations import Conversations
 from app.storage.tables.settings import Settings
-from app.transfer.importers.parsing.blocks import SUBAGENT_TAG
 from tests.fakes.stored import add_conversation
 
 

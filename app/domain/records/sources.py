@@ -8,9 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+SUBAGENT_TAG = "subagent"  # of conversations of an agent with another, not with the user
+
 
 class SourceName(StrEnum):
-    """Names of sources in commands and JSON; also the source of their conversations."""
+    """Names of sources in commands and JSON; also the source of their conversations.
+
+    These have the name of their project's folder as a tag.
+    """
 
     CLAUDE_CODE = "claude_code"
     CODEX = "codex"

@@ -6,6 +6,7 @@ from app.domain.changes import PresetPut, PresetRemoved, ProjectPut, ProjectRemo
 from app.domain.ids import ConversationId
 from app.domain.records.presets import Preset
 from app.domain.records.projects import Project
+from app.domain.records.sources import SUBAGENT_TAG, SourceName
 from app.storage.engine.aggregate import Aggregate, Batch, Table, columns_of, reader, unique_name
 from app.storage.engine.store import Store
 
@@ -43,12 +44,10 @@ def conversations_in_projects(store: Store) -> Mapping[str, int]:
     )
 
 
-def folders_without_project(
-    store: Store, sources: Iterable[str], left_out: str
-) -> Sequence[tuple[str, tuple[ConversationId, ...]]]:
-    """Return the tags of imports from some sources with their conversations without a project. Blocking.
+def folders_without_project(store: Store) -> Sequence[tuple[str, tuple[ConversationId, ...]]]:
+    """Return the folders of agents' sessions with those that have no project. Blocking.
 
-    Most conversations first; conversations with the tag `left_out` do not count, nor do automatic tags.
+    Most conversations first; those of subagents do not count, nor do automatic tags.
     """
     rows = store.rows(
         "SELECT t.name, list(c.id ORDER BY c.id) FROM conversation c JOIN tag t "
@@ -56,7 +55,7 @@ def folders_without_project(
         "WHERE p.uid IS NULL AND c.source IN (SELECT unnest($1)) AND NOT c.private AND c.deleted_at IS NULL "
         "AND c.id NOT IN (SELECT conversation_id FROM tag WHERE name = $2) "
         "GROUP BY t.name ORDER BY count(*) DESC, t.name",
-        [list(sources), left_out],
+        [list(map(str, SourceName)), SUBAGENT_TAG],
     )
     return [(name, tuple(ids)) for name, ids in rows]
 

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from app.domain.conversations import Role, Text, ToolCall, ToolResult
+from app.domain.records.sources import SUBAGENT_TAG
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
-    SUBAGENT_TAG,
     blocks_of,
     merged,
     project_tag,

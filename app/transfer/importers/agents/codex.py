@@ -18,10 +18,10 @@ from typing import Any
 
 from app.domain.conversations import Role, Text
 from app.domain.errors import KnownError
+from app.domain.records.sources import SUBAGENT_TAG
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import Meter, NamedStream, open_export
 from app.transfer.importers.parsing.blocks import (
-    SUBAGENT_TAG,
     blocks_of,
     call_block,
     file_part,

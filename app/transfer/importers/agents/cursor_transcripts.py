@@ -15,8 +15,9 @@ from textwrap import dedent
 from typing import Any
 
 from app.domain.conversations import Role, Text
+from app.domain.records.sources import SUBAGENT_TAG
 from app.transfer.archive import NamedStream
-from app.transfer.importers.parsing.blocks import SUBAGENT_TAG, blocks_of, project_tag
+from app.transfer.importers.parsing.blocks import blocks_of, project_tag
 from app.transfer.importers.parsing.building import Imported
 from app.transfer.importers.parsing.formats import (
     DOCUMENT_MAX_BYTES,

@@ -9,10 +9,10 @@ from pathlib import PurePath
 from typing import Any
 
 from app.domain.conversations import Role, Text
+from app.domain.records.sources import SUBAGENT_TAG
 from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.archive import NamedStream
 from app.transfer.importers.parsing.blocks import (
-    SUBAGENT_TAG,
     blocks_of,
     call_block,
     error_part,

@@ -12,9 +12,6 @@ from app.domain.transfer import ImportedConversation, Skipped
 from app.transfer.importers.parsing.formats import KeyedFile, NotKept, Part
 from app.transfer.importers.parsing.values import an_object, identity, media_type, objects, text_of
 
-SUBAGENT_TAG = "subagent"
-FOLDER_SOURCES = ("claude_code", "codex", "cursor", "gemini_cli", "goose", "opencode")
-"""The sources whose conversations have the name of their folder as a tag; see `project_tag`."""
 RESULT_MAX_CHARS = 20_000
 """The limit of a tool result; agents read whole files, of which the middle is left out."""
 
