@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 from app.domain.conversations import Block, ExchangeStatus, Message, Role, Text
 from app.domain.ids import ConversationId, MessageId
 from ui.theme import Theme
-from ui.widgets.composer.file_row import Thumbnails
+from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.turn import TurnWidget
 from ui.widgets.transcript.values import TurnContent, TurnHeader
 from ui.widgets.transcript.view import TranscriptView

@@ -9,10 +9,10 @@ from pytestqt.qtbot import QtBot
 from app.chat.models import ModelCard
 from app.domain.chat import ModelRef
 from ui.views.settings.provider_form import ProviderModels
-from ui.widgets.composer.model_list import ModelList
 from ui.widgets.composer.model_picker import ModelPicker, list_place
-from ui.widgets.composer.model_rows import ModelGroup, ModelRow, model_name, model_row, window_text
 from ui.widgets.controls import column_in
+from ui.widgets.model_list import ModelList
+from ui.widgets.model_rows import ModelGroup, ModelRow, model_name, model_row, window_text
 
 GROUPS = (
     ModelGroup("Recent", (ModelRow("a:one", "one"),)),

@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from tests.fakes.transcripts import Shown, turn
-from ui.widgets.composer.file_row import Thumbnails
+from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.message_text import MessageText
 from ui.widgets.transcript.values import FindMark, searchable_text
 

@@ -36,7 +36,7 @@ from app.domain.ids import MessageId
 from tests.fakes.transcripts import Shown, message, turn
 from ui.rendering import document_builder
 from ui.theme import Theme
-from ui.widgets.composer.file_row import Thumbnails
+from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript import panels
 from ui.widgets.transcript.folds import Fold
 from ui.widgets.transcript.message_footer import footer_text

@@ -47,7 +47,7 @@ from ui.presenters.memory.forgetting import PrivacyPresenter
 from ui.views.actions import add_actions
 from ui.views.dialogs.help_dialogs import AboutDialog, BackupsDialog, PrivacyDialog
 from ui.views.sidebar import FOLDERS, Sidebar
-from ui.widgets.composer.model_rows import ModelGroup
+from ui.widgets.model_rows import ModelGroup
 
 OTHER = ConversationId(8)
 

@@ -23,8 +23,8 @@ from ui.views.dialogs.confirm import Confirmation, confirm
 from ui.views.dialogs.image_viewer import ImageViewer
 from ui.views.welcome import looks_like_export
 from ui.widgets.banner import Banner
-from ui.widgets.composer.file_row import THUMBNAIL_PX
 from ui.widgets.dialog import ask_for_files, file_dialog
+from ui.widgets.thumbnails import THUMBNAIL_PX
 
 _PASTED = tr("Pasted image.png")
 _TOUCH_EVERY_MS = 60_000  # far below UNREFERENCED_FOR_S, also after the computer was asleep

@@ -25,7 +25,7 @@ from ui.presenters.presenter import Presenter
 from ui.views.chat_pane import ChatPane
 from ui.widgets.banner import Banner
 from ui.widgets.choice_box import ChoiceBox
-from ui.widgets.composer.model_rows import ModelGroup, ModelRow, model_name, model_rows
+from ui.widgets.model_rows import ModelGroup, ModelRow, model_name, model_rows
 
 _DEFAULT = tr("Use this preset for new conversations")
 _EDIT = tr("Edit presets\u2026")

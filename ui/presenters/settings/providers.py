@@ -28,7 +28,7 @@ from ui.presenters.settings.provider_texts import (
 from ui.views.dialogs.confirm import confirm_removal
 from ui.views.settings.models_page import ModelsPage
 from ui.views.settings.provider_form import FormContent, ProviderFields
-from ui.widgets.composer.model_rows import model_name, model_rows
+from ui.widgets.model_rows import model_name, model_rows
 
 _ABOUT_LOCAL = tr("Runs on this computer: nothing leaves it. Start it first, then test it here.")
 _ABOUT_REMOTE = tr("Messages and what recall adds to them are sent to the address below.")

@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QCheckBox, QLineEdit, QPushButton, QVBoxLayout, QW
 from app.domain.translation import tr
 from app.providers.configuration import title_of
 from ui.widgets.cards import Card
-from ui.widgets.composer.model_list import ModelList
-from ui.widgets.composer.model_rows import ModelGroup, ModelRow
 from ui.widgets.controls import button, column_in, filled, form_of, key_edit, line_edit, row_of
+from ui.widgets.model_list import ModelList
+from ui.widgets.model_rows import ModelGroup, ModelRow
 from ui.widgets.plain_label import PlainLabel, breakable
 
 _LIST_PX = 200

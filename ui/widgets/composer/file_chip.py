@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 from app.domain.attachments import TEXT_MAX_CHARS, hashes_of
 from app.domain.conversations import File, Image
 from app.domain.translation import format_number, format_size, tr
-from ui.widgets.composer.file_row import Thumbnails
 from ui.widgets.controls import filled, tool_button
 from ui.widgets.plain_label import PlainLabel
+from ui.widgets.thumbnails import Thumbnails
 
 ICON_PX = 36
 _NAME_PX = 180

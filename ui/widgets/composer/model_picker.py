@@ -9,11 +9,11 @@ from PySide6.QtGui import QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
-from ui.widgets.composer.model_rows import ModelGroup, model_name
 from ui.widgets.controls import PushButton, button, filled, row_of, with_key
+from ui.widgets.model_rows import ModelGroup, model_name
 
 if TYPE_CHECKING:
-    from ui.widgets.composer.model_list import ModelList
+    from ui.widgets.model_list import ModelList
 
 _SIZE, _EDGE_PX = QSize(460, 480), 8
 _LEAST_HEIGHT_PX = 200  # models that come in later rarely move the rows
@@ -154,7 +154,7 @@ class _ModelPopup(QFrame):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
-        from ui.widgets.composer.model_list import ModelList
+        from ui.widgets.model_list import ModelList
 
         self.setProperty("panel", "popup")
         self.setAccessibleName(tr("Choose a model"))

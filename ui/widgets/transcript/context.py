@@ -11,7 +11,7 @@ from shiboken6 import isValid
 
 from ui.rendering.document import ImageResolver
 from ui.theme import Theme
-from ui.widgets.composer.file_row import Thumbnails
+from ui.widgets.thumbnails import Thumbnails
 
 _BUDGET_S = 0.008
 

@@ -13,8 +13,8 @@ from app.domain.text import one_line, sentences
 from app.domain.translation import format_size, long_day, tr, translate_filled
 from ui.icons import Ink, set_icon
 from ui.rendering.inline import tooltip_html
-from ui.widgets.composer.file_row import Thumbnails
 from ui.widgets.controls import PushButton, ToolButton
+from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.context import RenderContext
 from ui.widgets.transcript.layout import FlowRow, Label, Panel
 from ui.widgets.transcript.values import SourceChip, TurnHeader, WrittenLine

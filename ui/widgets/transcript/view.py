@@ -14,8 +14,8 @@ from app.domain.ids import MessageId
 from app.domain.text import one_line
 from app.domain.translation import tr, translate_filled
 from ui.theme import COLUMN_EM, PADDING_EM, Theme
-from ui.widgets.composer.file_row import Thumbnails
 from ui.widgets.on_screen import announce
+from ui.widgets.thumbnails import Thumbnails
 from ui.widgets.transcript.answer import LiveReply
 from ui.widgets.transcript.context import RenderContext, StepQueue, TurnEvents
 from ui.widgets.transcript.document_view import DocumentView

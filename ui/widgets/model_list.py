@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from app.domain.translation import tr
 from ui.icons import Ink, icon
-from ui.widgets.composer.model_rows import ModelGroup, ModelRow
 from ui.widgets.controls import filled, line_edit
+from ui.widgets.model_rows import ModelGroup, ModelRow
 from ui.widgets.plain_label import plain_label
 from ui.widgets.record_table import RecordTable
 
