@@ -38,7 +38,7 @@ _TOKEN = re.compile(
          (?: "(?P<quoted>[^"]*+)"? | (?P<bare>[^\s"]++) )?""",
     re.VERBOSE | re.IGNORECASE,
 )
-_UNFINISHED = re.compile(rf"(?:^|\s)(?:{'|'.join(_EXAMPLES)}):$", re.IGNORECASE)
+_UNFINISHED = re.compile(rf'(?:^|\s)(?:{"|".join(_EXAMPLES)}):["“„]?$', re.IGNORECASE)
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", re.ASCII)
 
 
@@ -170,9 +170,9 @@ def _checked(text: str, limit: int) -> str:
     return asked
 
 
-def is_unfinished(query: str) -> bool:
-    """Return whether a query ends with a filter whose value is still to be typed."""
-    return _UNFINISHED.search(query) is not None
+def finished_part(query: str) -> str:
+    """Return a query without a filter at its end whose value is still to be typed."""
+    return _UNFINISHED.sub("", query).strip()
 
 
 def _filter_value(key: str, value: str, negated: bool) -> str:

@@ -280,6 +280,7 @@ class Search:
         self.parts, self.sidebar, self.bridge = parts, Sidebar(), LoopBridge()
         self.set_text(typed)
         self.waiting: dict[bool, asyncio.Future[SearchResponse]] = {}
+        self.asked = ""
         self.coverage = EmbeddingCoverage("space", 1.0)
         service = SimpleNamespace(search=self.search, parts_ranked=lambda *_: [1, 2])
         place = SimpleNamespace(kind=PassageKind.TURN, exchange_id=5)
@@ -291,8 +292,9 @@ class Search:
             is_embedding=lambda: True,
         )  # fmt: skip
 
-    def search(self, _query: str, *, limit: int, by_meaning: bool = True) -> Any:
+    def search(self, query: str, *, limit: int, by_meaning: bool = True) -> Any:
         assert limit == 20
+        self.asked = query
         self.waiting[by_meaning] = asyncio.get_running_loop().create_future()
         return self.waiting[by_meaning]
 
@@ -404,17 +406,22 @@ async def test_a_late_answer_and_an_emptied_box_show_nothing(search: Search) -> 
 
 
 @story
-async def test_a_filter_that_is_being_typed_waits_for_its_value(search: Search) -> None:
-    await search.type("bread")
-    await search.answer(False, 1)
-    await search.answer(True, 1)
-    for typed in ("bread title:", "title:"):
+async def test_a_filter_that_is_being_typed_is_left_out_until_it_has_a_value(
+    search: Search,
+) -> None:
+    for typed in ("bread title:", 'bread title:"', "bread after:"):
+        await search.type(typed)
+        while search.waiting:
+            await search.answer(min(search.waiting), 1)
+        assert search.asked == "bread"
+    for typed in ("title:", 'title:"'):
         await search.type(typed)
         search.presenter._on_repeat_timeout()
         await turns()
         assert (search.waiting, search.shown) == ({}, [1])
     await search.type("bread title:r")
     assert search.waiting != {}
+    assert search.asked == "bread title:r"
 
 
 @pytest.mark.parametrize("by_meaning", [False, True])

@@ -18,7 +18,7 @@ from app.domain.records.topics import Topic
 from app.domain.results import SearchResponse, SearchResult
 from app.domain.text import sentences
 from app.domain.translation import format_percent, format_turn, tr
-from app.index.query import is_unfinished, parse_query
+from app.index.query import finished_part, parse_query
 from app.index.snippets import marks_in
 from app.memory.search.coverage import EmbeddingCoverage
 from app.memory.search.service import SearchService
@@ -73,18 +73,16 @@ class SearchPresenter(Presenter):
 
     def _on_query_changed(self, query: str) -> None:
         self._repeat.stop()
-        if is_unfinished(query):
-            return
-        if query.strip():
-            self._bridge.start("search", self._search(query))
-        else:
+        if finished := finished_part(query):
+            self._bridge.start("search", self._search(finished))
+        elif not query.strip():
             self._bridge.cancel("search")
             self._mark(None)
 
     def _on_repeat_timeout(self) -> None:
         """Repeat a search whose answer was incomplete, or is out of date."""
-        query = self._sidebar.query
-        if query.strip() and not is_unfinished(query) and self._sidebar.shows_results:
+        query = finished_part(self._sidebar.query)
+        if query and self._sidebar.shows_results:
             self._bridge.start("search", self._search(query, text_first=False))
 
     async def _search(self, query: str, *, text_first: bool = True) -> None:
@@ -169,14 +167,14 @@ class SearchPresenter(Presenter):
     def _mark_words(self) -> None:
         """Mark the words of the search for as long as it is open."""
         try:
-            query = parse_query(self._sidebar.query)
+            query = parse_query(finished_part(self._sidebar.query))
         except InvalidInput:  # it is being typed
             return
         self._mark(None if query.is_list else partial(marks_in, query=query))
 
     async def _open_best_turn(self, conversation_id: ConversationId) -> None:
         """Show a conversation at the turn that matches the query best."""
-        query = self._sidebar.query
+        query = finished_part(self._sidebar.query)
         try:
             best = await self._bridge.run(lambda: self._best_turn(conversation_id, query))
         except KnownError:
