@@ -101,6 +101,17 @@ def test_the_window_answers_while_the_application_is_imported(
     assert not use(window.close), "it was closed meanwhile"
 
 
+def test_a_notice_is_in_the_column_of_the_text(window: MainWindow) -> None:
+    window.resize(1280, 760)
+    window.show()
+    chat = window.chat
+    chat.show_private()
+    QApplication.processEvents()
+    (title, *_) = (each for each in chat.notice.findChildren(QLabel) if each.text())
+    left = title.mapTo(chat, QPoint()).x()
+    assert left == chat.composer.mapTo(chat, QPoint()).x()
+
+
 def test_an_opening_that_takes_long_is_said_unless_something_else_is(window: MainWindow) -> None:
     assert window._opening.isActive()
     window._opening.timeout.emit()

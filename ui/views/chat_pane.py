@@ -37,7 +37,6 @@ _WIDE_PX = 640  # for a button that the menu has too
 _EDGE_PX = 16
 _ALT_GR = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier  # on Windows
 _OUTDENT_PX = 7  # of the text of the title in its field
-_WIDEST_EM = 46
 NoticeAction = tuple[str, Callable[[], object]]
 
 
@@ -226,11 +225,12 @@ class ChatPane(QWidget):
             self.trail.setText(text.replace("&", "&&"))
 
     def _fit_foot(self) -> None:
-        """Put the composer and the banner into the column of the text."""
+        """Put the composer, the banner and a notice into the column of the text."""
         theme = current_theme()
         edge = round(theme.em(PADDING_EM)) // 2
         side = max(edge, (self.width() - round(theme.em(COLUMN_EM))) // 2)
         self._foot.setContentsMargins(side, 4, side, 12)
+        self.notice.setContentsMargins(side, 24, side, 24)
         for column in (0, 2):
             self._body.setColumnMinimumWidth(column, side)
         if self._stack.count() > 1:  # once built
@@ -278,12 +278,8 @@ class Notice(QWidget):
         self._title, self._text = plain_label(self, "heading"), plain_label(self, "muted")
         self._row = row_of(None)
         self._buttons: list[QPushButton] = []
-        holder = QWidget(self)
-        filled(QVBoxLayout(holder), self._title, self._text, self._row, spacing=12)
-        holder.setMaximumWidth(self.fontMetrics().averageCharWidth() * _WIDEST_EM * 2)
-        outer = filled(QVBoxLayout(self), None, row_of(None, (holder, 8), None))
-        outer.setContentsMargins(24, 24, 24, 24)
-        outer.addStretch(2)
+        parts = (None, self._title, self._text, self._row)
+        filled(QVBoxLayout(self), *parts, margins=(0, 0, 0, 0), spacing=12).addStretch(2)
 
     @property
     def is_empty(self) -> bool:
