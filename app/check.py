@@ -17,9 +17,9 @@ from app.domain.turns import turn_passage
 from app.storage.apply import RULES
 from app.storage.engine.aggregate import Rule, read_state
 from app.storage.engine.connection import Connection
+from app.storage.engine.full_read import row_counts
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import file_problems, repair_file
-from app.storage.safety.image import row_counts
 from app.storage.tables.exchanges import Exchanges, exchanges_where
 from app.storage.tables.passages import spaces
 

@@ -168,8 +168,7 @@ class Services:
         return self._then_index(forget_messages(self.store, message_ids))
 
     def _then_index(self, left: tuple[str, ...]) -> tuple[str, ...]:
-        self.index_sync.catch_up_soon()
-        return left
+        return (*left, *self.index_sync.catch_up_soon())
 
     def serve_mcp(self, reader: TextIO, writer: TextIO) -> None:
         """Answer another program over MCP until its stream ends. Blocking."""

@@ -13,6 +13,7 @@ from itertools import count
 from app.domain.change_set import ChangeSet
 from app.domain.errors import KnownError
 from app.domain.passages import PassageText
+from app.domain.translation import tr
 from app.index.follower import Follower, IsCancelled
 from app.index.text_index import TantivyTextIndex
 from app.storage.engine.store import Store
@@ -56,28 +57,36 @@ class TextIndexSync(Follower):
         with self._busy:
             self._index.close()
 
-    def catch_up_a_little(self, is_cancelled: IsCancelled = lambda: False) -> None:
+    def catch_up_a_little(self, is_cancelled: IsCancelled = lambda: False) -> KnownError | None:
         """Catch up by some 1,000 passages at most; if another thread is at it, wait a second for it.
 
         Search then uses what is there, and `covered_share` says how much: an index that is built anew is
-        left to the thread, and to commands that take long anyway. Never raises.
+        left to the thread, and to commands that take long anyway. Return why it failed; never raises.
         """
         if not self._busy.acquire(timeout=_MAX_WAIT_S):
-            return
+            return None
         try:
             self._catch_up(is_cancelled, _FEW_BATCHES)
         except KnownError as error:
             _log.warning("the text index waits: %s", error)
+            return error
+        else:
+            return None
         finally:
             self._busy.release()
             self.wake()
 
-    def catch_up_soon(self, is_cancelled: IsCancelled = lambda: False) -> None:
-        """Catch up in the background if the thread runs, else a little now. Never raises."""
+    def catch_up_soon(self) -> tuple[str, ...]:
+        """Catch up in the background if the thread runs, else a little now, after a deletion. Never raises.
+
+        Return what remains in the index where that failed, as sentences for the user.
+        """
         if self._thread is not None:
             self.wake()
-        else:
-            self.catch_up_a_little(is_cancelled)
+        elif error := self.catch_up_a_little():
+            left = tr("It was deleted, but its words remain in the search index for now: {why}")
+            return (left.format(why=error.display_text),)
+        return ()
 
     def rebuild(self, is_cancelled: IsCancelled = lambda: False) -> None:
         """Delete the index and build it again, by the thread if it runs; search is partial meanwhile."""

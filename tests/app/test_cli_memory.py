@@ -1,13 +1,17 @@
 """`facts`, `memory` and `recall`, and the slash command `/facts`."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from app.commands.command import CommandContext, CommandUsageError, Outcome, parse
+from app.domain.errors import IndexUnavailable
+from app.index.text_sync import TextIndexSync
 from app.storage.tables.facts import Facts
 from tests.fakes.canary import files_with
 from tests.fakes.command_line import Console
@@ -84,6 +88,16 @@ def test_facts_are_added_edited_pinned_and_forgotten(cli: Console) -> None:
     forgotten = cli.json("facts", "forget", 2, "--yes")
     assert (forgotten["forgotten"], len(forgotten["remains"])) == ([2], 3)
     assert "There is no fact 2" in cli("facts", "history", 2).err
+
+
+@pytest.mark.parametrize("words", ["facts forget 2", "forget fact 2", "forget 1"])
+def test_an_index_that_cannot_be_written_is_named_by_what_was_forgotten(
+    cli: Console, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    failure = IndexUnavailable("The text index could not be written: no room", "Free some.")
+    monkeypatch.setattr(TextIndexSync, "_catch_up", Mock(side_effect=failure))
+    ran = cli(*words.split(), "--yes", "--json")
+    assert failure.display_text in json.loads(ran.out)["remains"][-1]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Documents: chunks, garbage, reading of files of all kinds, and the worker on real folders."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -10,11 +12,12 @@ from hypothesis import strategies as st
 
 from app.bootstrap import RunMode, build
 from app.check import check
-from app.domain.errors import InvalidInput, NotFound
+from app.domain.errors import IndexUnavailable, InvalidInput, NotFound
 from app.domain.passages import PassageKind
 from app.domain.records.documents import AddedPath, DocumentState, FileState
 from app.domain.records.projects import Project, RecallRule
 from app.domain.workers import WorkerName
+from app.index.text_sync import TextIndexSync
 from app.language.document_chunks import MOST_CHARS, chunks_of, is_garbage, rejoined
 from app.storage.deletion.erasure import erase_bytes
 from app.storage.tables.documents import Documents
@@ -346,7 +349,10 @@ def test_a_document_of_a_bounded_project_is_inside_it_alone(library: DocumentLib
 
 # -- the command line
 def test_the_command_line_adds_lists_finds_and_removes(
-    tmp_path: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    data_dir: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cli = CommandLine(data_dir, capsys)
     path = make_document(tmp_path / "papers", 0)
@@ -370,7 +376,12 @@ def test_the_command_line_adds_lists_finds_and_removes(
     assert (shown["source"], shown["text"]) == (str(path), path.read_text())
     ran = cli("documents", "remove", folder)
     assert (ran.code, "1 will be removed" in ran.err) == (1, False)
-    assert cli.json("documents", "remove", folder, "--yes")["documents"] == 2
+    failure = IndexUnavailable("The text index could not be written", "Free some room.")
+    with monkeypatch.context() as broken:
+        broken.setattr(TextIndexSync, "_catch_up", Mock(side_effect=failure))
+        removed = json.loads(cli("documents", "remove", folder, "--yes", "--json").out)
+    assert removed["documents"] == 2
+    assert failure.display_text in removed["remains"][-1]
     assert cli.json("documents", "list") == {"folders": [], "documents": []}
     assert path.exists()
     assert cli.done("check").out == "Everything is in order.\n"

@@ -12,12 +12,14 @@ from unittest import mock
 import duckdb
 import pytest
 
-from app.domain.errors import Cancelled, StorageError
+from app.domain.errors import Cancelled, DatabaseDamaged, StorageError
 from app.storage.engine import database as database_module
-from app.storage.engine.connection import Connection
-from app.storage.engine.database import Database, connect
+from app.storage.engine.connection import Connection, connect
+from app.storage.engine.database import Database
+from app.storage.engine.errors import from_duckdb_error
 from app.storage.engine.gate import Gate
 from app.storage.safety.image import copy_into
+from tests.fakes.libraries import zero
 
 FOREVER = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 8"
 LONG_LIST = "SELECT len(list(range)) FROM range(8000000)"  # 64 MB that cannot be set aside
@@ -285,6 +287,71 @@ def test_a_repeated_query_gets_the_values_of_an_iterator_again(database: Databas
         return given
 
     assert database.read(query, iter([1, 2])) == [1, 2]
+
+
+# -- damage
+OTHER_FILE = duckdb.IOException('IO Error: Could not write file "/tmp/a.duckdb.tmp/spilled": gone')
+NO_FILE = duckdb.IOException("IO Error: input or output failed")
+CHECKSUM = duckdb.Error("Corrupt database file: a checksum does not match")
+BUG = duckdb.InternalException("INTERNAL Error: a bug")
+
+
+def _fail_in_copy(error: duckdb.Error, database: Database, _: object) -> None:
+    with database.snapshot_cursor():
+        raise from_duckdb_error(error) from error
+
+
+@pytest.mark.parametrize("error", [OTHER_FILE, NO_FILE, BUG, duckdb.Error("unknown")])
+@pytest.mark.parametrize("name", ["read", "write", "copy"])
+def test_what_is_not_confirmed_as_damage_stops_no_writing(
+    database: Database, name: str, error: duckdb.Error
+) -> None:
+    fail = mock.Mock(side_effect=error)
+    call = partial(_fail_in_copy, error) if name == "copy" else getattr(Database, name)
+    for _ in range(2):
+        with pytest.raises(StorageError) as raised:
+            call(database, fail)
+        assert not isinstance(raised.value, DatabaseDamaged)
+    assert not database.is_damaged
+    add(database, 1)
+    assert ids(database) == [1]
+
+
+def test_a_write_that_meets_a_bug_of_the_database_is_repeated(database: Database) -> None:
+    fail = iter([BUG])
+
+    def insert(connection: Connection) -> None:
+        connection.execute("INSERT INTO t VALUES (1)")
+        for error in fail:
+            raise error
+
+    database.write(insert)
+    assert ids(database) == [1]
+
+
+def test_an_unclear_error_is_damage_where_everything_cannot_be_read(tmp_path: Path) -> None:
+    made = new_database(tmp_path / "a.duckdb", tmp_path)
+    made.write(lambda c: c.execute("INSERT INTO t SELECT hash(i) // 9 FROM range(300000) r(i)"))
+    made.checkpoint()
+    made.close()
+    zero(tmp_path / "a.duckdb", 262_144 * 3 + 12_288)
+    made = Database(tmp_path / "a.duckdb", tmp_path)
+    reported: list[DatabaseDamaged] = []
+    made.on_damaged = reported.append
+    for _ in range(2):
+        with pytest.raises(DatabaseDamaged):
+            made.write(mock.Mock(side_effect=NO_FILE))
+    assert (made.is_damaged, len(reported)) == (True, 1)
+    made.close()
+
+
+def test_a_wrong_checksum_is_damage_at_once_but_not_of_a_copy(database: Database) -> None:
+    with pytest.raises(StorageError) as raised, database.snapshot_cursor():
+        raise from_duckdb_error(CHECKSUM) from CHECKSUM
+    assert (type(raised.value), database.is_damaged) == (StorageError, False)
+    with pytest.raises(DatabaseDamaged):
+        database.read(mock.Mock(side_effect=CHECKSUM))
+    assert database.is_damaged
 
 
 # -- memory

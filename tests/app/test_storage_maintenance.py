@@ -14,7 +14,7 @@ import pytest
 
 from app.domain.changes import ConversationEdited, DraftPut, ReplyGrew
 from app.domain.deletions import ConversationForgotten
-from app.domain.errors import DatabaseDamaged, DiskFull, KnownError
+from app.domain.errors import DatabaseDamaged, DiskFull, KnownError, StorageError
 from app.storage.deletion.erasure import deletions_owed
 from app.storage.engine.store import Store
 from app.storage.safety import backup as backup_module
@@ -276,6 +276,22 @@ def test_every_table_is_read_once_a_day(
         if len(reads) > count:
             os.utime(store.paths.checked, (time_.now().timestamp(),) * 2)
     assert len(reads) == 2
+
+
+def test_a_full_read_that_memory_is_too_small_for_is_not_repeated_at_once(
+    maintenance: Maintenance, time_: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Mock(side_effect=StorageError("Out of memory"))
+    monkeypatch.setattr(maintenance_module, "read_all_tables", read)
+    time_.pass_s(25 * 3600)
+    for _ in range(10):
+        maintenance.run_due()
+        time_.pass_s(1800)
+    assert read.call_count == 1
+    assert len(maintenance.problems) == 1
+    time_.pass_s(2 * 3600)
+    maintenance.run_due()
+    assert read.call_count == 2
 
 
 # -- what goes wrong

@@ -218,6 +218,9 @@ class FakeBanner(QWidget):
         self.messages.append(text)
         self.act = act
 
+    def shows(self, text: str) -> bool:
+        return self.messages[-1:] == [text]
+
     def show_error(self, error: BaseException) -> None:
         self.errors.append(error)
 

@@ -443,6 +443,23 @@ def test_backup_check_and_repair_report_what_they_did(
     privacy.reject()
 
 
+def test_the_progress_of_a_check_replaces_no_other_message(parts: Parts, tmp_path: Path) -> None:
+    def check(*, progress: Callable[[int, int], object], **_: object) -> CheckReport:
+        progress(1, 4)
+        parts.banner.show_message("A reply failed", brief=False)
+        progress(2, 4)
+        progress(4, 4)
+        return CheckReport({}, ())
+
+    presenter = parts.make(
+        MaintenancePresenter, back_up=print, check=check, folder=tmp_path, connections=list,
+        backups=list, restore=print,
+    )  # fmt: skip
+    presenter.check()
+    parts.dialog(QMessageBox).reject()
+    assert (len(parts.banner.messages), parts.banner.messages[-1]) == (3, "A reply failed")
+
+
 # -- the model picker
 class PickerView(FakeBanner):
     def __init__(self) -> None:

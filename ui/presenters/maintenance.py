@@ -63,27 +63,26 @@ class MaintenancePresenter(Presenter):
     def check(self, *, repair: bool = False) -> None:
         """Check the library and show the report, which offers to repair it."""
         cancelled = threading.Event()
-        shown = 0
-        is_done = False
+        tenths, text = 0, ""
 
         def show(report: CheckReport) -> None:
-            nonlocal is_done
-            is_done = True
-            self._messages.dismiss()
+            if self._messages.shows(text):
+                self._messages.dismiss()
             self._show_report(report, offers_repair=bool(report.problems) and not repair)
 
         def show_progress(share: float) -> None:
+            nonlocal text
+            if text and not self._messages.shows(text):
+                return  # it was closed, or another message is there
             text = tr("The library is being checked: {percent}").format(
                 percent=format_percent(share)
             )
             self._messages.show_message(text, tr("Cancel"), cancelled.set, brief=False)
 
-        shown = 0
-
         def progress(done: int, total: int) -> None:
-            nonlocal shown
-            if (tenth := done * 10 // total) > shown:
-                shown = tenth
+            nonlocal tenths
+            if (tenth := done * 10 // total) > tenths:
+                tenths = tenth
                 self._bridge.on_gui(partial(show_progress, tenth / 10))()
 
         show_progress(0.0)

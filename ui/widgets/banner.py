@@ -44,6 +44,10 @@ class Banner(QFrame):
     def text(self) -> str:
         return self._text.text()
 
+    def shows(self, text: str) -> bool:
+        """Whether this is the message that is there."""
+        return not self.isHidden() and self.text == text
+
     def show_message(
         self,
         text: str,

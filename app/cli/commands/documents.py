@@ -64,8 +64,7 @@ def _remove(
             "not changed."
         )
     terminal.require_confirmation(given.yes, "Nothing was removed")
-    left = added.remove(paths)
-    sync.catch_up_soon()
+    left = (*added.remove(paths), *sync.catch_up_soon())
     document = {"removed": [*map(str, paths)], "documents": len(affected), "remains": list(left)}
     terminal.show(document, f"Removed {format_count(len(affected), 'document')}.")
     terminal.note(*left)

@@ -97,8 +97,7 @@ def facts(
     known = [stored.get(parse_fact_id(word)).fact for word in _given(words)]
     _confirm("These facts", [f"{each.id}: {each.text}" for each in known], given, terminal)
     ids = [each.id for each in known]
-    _erase(ids, ids, service.forget, terminal)
-    sync.catch_up_soon()
+    _erase(ids, ids, service.forget, terminal, sync.catch_up_soon)
 
 
 def value(values: ValueService, given: Namespace, terminal: Terminal) -> None:
@@ -158,6 +157,7 @@ def _erase(
     shown: Sequence[int | str],
     erase: Callable[[int], Sequence[str]],
     terminal: Terminal,
+    update_index: Callable[[], Sequence[str]] = tuple,
 ) -> None:
     left = dict.fromkeys(sentence for each in ids for sentence in erase(each))
-    terminal.show_forgotten(shown, tuple(left))
+    terminal.show_forgotten(shown, (*left, *update_index()))

@@ -134,8 +134,7 @@ def _forget(
         *_lines(known),
         "This fact will be deleted for good, also from backups, and will not be extracted again.",
     )
-    left = service.forget(known.fact.id)
-    sync.catch_up_soon()
+    left = (*service.forget(known.fact.id), *sync.catch_up_soon())
     terminal.show_forgotten([known.fact.id], left)
 
 

@@ -119,8 +119,7 @@ def _forget(
         raise wrong_arguments(given, "ID, a number that 'memory list' shows")
     about = f"Memory {word} will be deleted for good, also from backups."
     terminal.confirm_deletion(given.yes, about)
-    left = memories.forget(number)
-    sync.catch_up_soon()
+    left = (*memories.forget(number), *sync.catch_up_soon())
     terminal.show_forgotten([number], left)
 
 

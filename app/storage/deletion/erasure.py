@@ -30,8 +30,8 @@ from app.domain.errors import Cancelled, DiskFull, ReadOnlyStorage, StorageError
 from app.storage.apply import apply_records
 from app.storage.deletion.values import value_counts
 from app.storage.engine import migrations
-from app.storage.engine.connection import Connection
-from app.storage.engine.database import Database, connect, memory_to_copy_mb
+from app.storage.engine.connection import Connection, connect
+from app.storage.engine.database import Database, memory_to_copy_mb
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.storage.engine.stamps import to_db
 from app.storage.engine.store import Store

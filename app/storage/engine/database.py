@@ -4,8 +4,8 @@ Only the writer thread of `app.storage.engine.store` writes.
 """
 
 import logging
-import shutil
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,9 +14,19 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import duckdb
 
-from app.domain.errors import Cancelled, DatabaseDamaged, StorageError
-from app.storage.engine.connection import Connection, Row, Values
-from app.storage.engine.errors import OURS, database_is_damaged, from_duckdb_error, needs_reopening
+from app.domain.errors import Cancelled, DatabaseDamaged, KnownError, StorageError
+from app.storage.engine.connection import MEMORY_MAX_MB as _MEMORY_MAX_MB
+from app.storage.engine.connection import Connection, Row, Values, connect
+from app.storage.engine.errors import (
+    OURS,
+    backup_failed,
+    database_failed,
+    database_is_damaged,
+    from_duckdb_error,
+    is_sure_damage,
+    needs_reopening,
+)
+from app.storage.engine.full_read import check_primary_keys, read_all_tables
 from app.storage.engine.gate import Gate
 
 T = TypeVar("T")
@@ -30,13 +40,12 @@ P = ParamSpec("P")
 # its indexes at once: 256 MB were too little for 1,000,000 turns.
 _MEMORY_MB = 64
 _MORE_MEMORY = 1.5
-_MEMORY_MAX_MB = 1_000
 _MEMORY_TO_COPY_MB, _MEMORY_TO_COPY_SHARE = 150, 0.35
 _MEMORY_IDLE_MB = 8
 _FEW_READS = 30  # from one `release_memory` to the next: the polling of workers
-_THREADS = 2
-# A reopening that failed leaves a closed connection, which raises the second of these.
-_INVALIDATED = (duckdb.FatalException, duckdb.ConnectionException)
+# A reopening that failed leaves a closed connection, which raises the second of these; a bug the last.
+_INVALIDATED = (duckdb.FatalException, duckdb.ConnectionException, duckdb.InternalException)
+_SOUND_FOR_S = 300.0  # after everything could be read: a full read takes seconds
 
 
 class Database:
@@ -63,6 +72,9 @@ class Database:
         # By thread, so that one thread can cancel the query of another.
         self._cursors: weakref.WeakValueDictionary[int, Connection] = weakref.WeakValueDictionary()
         self._snapshots = weakref.WeakValueDictionary[int, Connection]()
+        self._confirming = threading.RLock()
+        self._is_confirming = False
+        self._sound_at = -_SOUND_FOR_S
         self._limits = threading.Lock()
         self._copies = 0
         self._memory_mb = _MEMORY_MB
@@ -126,6 +138,16 @@ class Database:
         It may use more memory than other queries, and more again the next time if that was too little.
         """
         self.refuse_damaged()
+        try:
+            with self._copying() as cursor:
+                yield cursor
+        except DatabaseDamaged as error:
+            if not isinstance(cause := error.__cause__, duckdb.Error):
+                raise
+            raise self._translated(cause, is_copy=True) from cause
+
+    @contextmanager
+    def _copying(self) -> Iterator[Connection]:
         with self._gate.passing():
             try:
                 cursor = self._connection.cursor()
@@ -140,7 +162,6 @@ class Database:
                 cause = error.__cause__
                 if isinstance(cause, duckdb.OutOfMemoryException) or needs_reopening(cause):
                     self._grow(had_mb)
-                self._marked(error)
                 raise
             finally:
                 cursor.close()
@@ -241,12 +262,12 @@ class Database:
                 continue
             except duckdb.Error as error:
                 if not (isinstance(error, _INVALIDATED) or needs_reopening(error)):
-                    raise self._marked(from_duckdb_error(error)) from error
+                    raise self._translated(error) from error
                 tries -= 1
                 failure = error
             self._reopen(generation)
             if not tries:
-                raise self._marked(from_duckdb_error(failure)) from failure
+                raise self._translated(failure) from failure
 
     def _transaction(self, work: Callable[[Connection], T]) -> T:
         connection = self._connection
@@ -266,11 +287,44 @@ class Database:
             raise
         return outcome
 
-    def _marked(self, error: StorageError) -> StorageError:
-        if isinstance(error, DatabaseDamaged) and not self.is_damaged:
+    def _translated(self, error: duckdb.Error, *, is_copy: bool = False) -> StorageError:
+        """Return an error as ours, having marked the database if that is damage for sure.
+
+        A copy has read everything and written another file, so a checksum says nothing about which.
+        """
+        problem = from_duckdb_error(error, database=self._path)
+        if not isinstance(problem, DatabaseDamaged):
+            return problem
+        with self._confirming:
+            if self._is_confirming or self.is_damaged:
+                return problem
+            is_sure = is_sure_damage(error, self._path)
+            if not (is_sure and not is_copy) and not self._finds_damage(again=is_sure):
+                return backup_failed(error) if is_copy else database_failed(error)
+            _log.error("a part of the database cannot be read: %s", error)
             self.is_damaged = True
-            self.on_damaged(error)
-        return error
+        self.on_damaged(problem)
+        return problem
+
+    def _finds_damage(self, *, again: bool) -> bool:
+        """Return whether something cannot be read, looking everywhere, `again` even if that was done lately."""
+        if not again and time.monotonic() - self._sound_at < _SOUND_FOR_S:
+            return False
+        self._is_confirming = True
+        try:
+            self._with_reopening(2, self._read_everything)
+        except (duckdb.Error, KnownError) as error:
+            _log.warning("not everything could be read: %s", error)
+            return isinstance(error, DatabaseDamaged)
+        finally:
+            self._is_confirming = False
+        self._sound_at = time.monotonic()
+        return False
+
+    def _read_everything(self) -> None:
+        with self._own_cursor() as cursor:
+            read_all_tables(cursor)
+            check_primary_keys(cursor)
 
     def _reopen(self, seen_generation: int) -> None:
         """Close and open again, unless another thread has done so since `seen_generation`."""
@@ -320,41 +374,6 @@ class Database:
             self._cursors[threading.get_ident()] = self._local.cursor
         cursor: Connection = self._local.cursor
         return cursor
-
-
-def connect(path: Path, backups: Path, *, read_only: bool = False) -> Connection:
-    """Open a DuckDB file with our settings, locked against changing them but for `memory_limit`.
-
-    It may read and write its own files and the backups folder, nothing else; no extension is
-    loaded; checkpoints are made by hand (reliability F2). Raises duckdb.Error.
-    """
-    if not read_only:
-        # A killed process leaves spilled data here, in plain text, which DuckDB does not delete.
-        shutil.rmtree(path.with_name(path.name + ".tmp"), ignore_errors=True)
-    raw = duckdb.connect(
-        str(path),
-        read_only=read_only,
-        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"},
-    )
-    connection = Connection(raw)
-    try:
-        folder = str(backups).replace("'", "''")
-        for statement in (
-            f"SET allowed_directories = ['{folder}/']",
-            "SET enable_external_access = false",
-            f"SET memory_limit = '{_MEMORY_MAX_MB}MB'",
-            "SET allowed_configs = ['memory_limit']",
-            f"SET threads = {_THREADS}",
-            "SET checkpoint_threshold = '1TB'",
-            "PRAGMA disable_checkpoint_on_shutdown",
-            "SET enable_progress_bar = false",
-            "SET lock_configuration = true",
-        ):
-            connection.execute(statement)
-    except duckdb.Error:
-        connection.close()
-        raise
-    return connection
 
 
 def memory_to_copy_mb(path: Path) -> int:

@@ -1,14 +1,13 @@
 """Error translation: errors of the operating system and of DuckDB become `StorageError`s."""
 
 import errno
-import logging
+import re
 from pathlib import Path
 
 import duckdb
 
 from app.domain.errors import DatabaseDamaged, DiskFull, ReadOnlyStorage, StorageError
 
-_log = logging.getLogger(__name__)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _NO_ROOM_SIGNS = ("No space left", "disk full", "File too large", "quota")
@@ -19,6 +18,8 @@ OURS = (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError, duckdb
 _DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException)
 _DAMAGE_SIGNS = ("orrupt", "checksum")
 _MACHINE_SIGN = "Too many open files"
+_CONCERNED = re.compile(r'(?:file|directory) "([^"]+)"')
+_OPENING_SIGN = "Cannot open file"
 _COMMIT_FAILED_SIGN = "Failed to commit"
 
 
@@ -41,18 +42,61 @@ def directory_is_gone(root: Path) -> StorageError:
     )
 
 
-def from_duckdb_error(error: duckdb.Error) -> StorageError:
+def from_duckdb_error(
+    error: duckdb.Error, *, database: Path | None = None, target: Path | None = None
+) -> StorageError:
+    """Return an error of DuckDB as ours; DatabaseDamaged where it may be damage.
+
+    An error about another file than `database`, such as one for spilled data, is none; nor is one about the
+    backup `target`.
+    """
     message = str(error)
+    is_of_target = target is not None and target.name in message
     if any(sign in message for sign in _NO_ROOM_SIGNS):
         return _disk_full()
     if any(sign in message for sign in _NOT_WRITABLE_SIGNS):
-        return _read_only("The database")
+        return _read_only("The backup" if is_of_target else "The database")
+    if is_of_target:
+        return backup_failed(error)
+    if database is not None and not _concerned_files(error) <= _names(database):
+        return database_failed(error)
     is_named = any(sign in message for sign in _DAMAGE_SIGNS)
     is_io = isinstance(error, _DAMAGE) and _MACHINE_SIGN not in message
     if is_named or type(error) is duckdb.Error or is_io:
-        _log.error("a part of the database cannot be read: %s", message.splitlines()[0])
         return database_is_damaged()
-    return StorageError(f"The database failed: {message.splitlines()[0]}", "Restart the program.")
+    return database_failed(error)
+
+
+def is_sure_damage(error: duckdb.Error, database: Path) -> bool:
+    """Return whether an error that may be damage needs no confirmation: a checksum, or the open file by name."""
+    if _OPENING_SIGN in str(error):  # its drive may be gone
+        return False
+    named = _concerned_files(error) & _names(database)
+    return bool(named) or any(sign in str(error) for sign in _DAMAGE_SIGNS)
+
+
+def _concerned_files(error: duckdb.Error) -> set[str]:
+    return {Path(each).name for each in _CONCERNED.findall(str(error))}
+
+
+def _names(database: Path) -> set[str]:
+    return {database.name, database.name + ".wal"}
+
+
+def database_failed(error: duckdb.Error) -> StorageError:
+    """Return the error of a database that is not damaged."""
+    return StorageError(f"The database failed: {_first_line(error)}", "Restart the program.")
+
+
+def backup_failed(error: duckdb.Error) -> StorageError:
+    """Return the error of a copy that cannot be written."""
+    return StorageError(
+        f"The backup cannot be written: {_first_line(error)}", "Check the disk, then try again."
+    )
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return str(error).partition("\n")[0]
 
 
 def database_is_damaged() -> DatabaseDamaged:

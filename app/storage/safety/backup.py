@@ -17,6 +17,7 @@ from pathlib import Path
 from app.domain.errors import KnownError, StorageError
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.connection import Connection
+from app.storage.engine.errors import from_os_error
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.safety import image
@@ -81,9 +82,12 @@ def make_backup(store: Store) -> Backup:
     with store.backup_lock:
         # After a checkpoint nothing depends on the log when the journal is cut.
         store.checkpoint().result()
-        with store.database.snapshot_cursor() as cursor:
-            made = backup_from(cursor, store.paths.backups, store.uid)
-        delete_expired(store.paths.backups, store.uid)
+        try:
+            with store.database.snapshot_cursor() as cursor:
+                made = backup_from(cursor, store.paths.backups, store.uid)
+            delete_expired(store.paths.backups, store.uid)
+        except OSError as error:
+            raise from_os_error(error, "The backup") from error
         store.on_writer(lambda: _cut_journal(store)).result()
     return made
 

@@ -16,9 +16,9 @@ import duckdb
 from app.domain.errors import Cancelled, DiskFull, StorageError
 from app.domain.ids import new_uid
 from app.storage.engine import migrations
-from app.storage.engine.connection import Connection
-from app.storage.engine.database import connect
+from app.storage.engine.connection import Connection, connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
+from app.storage.engine.full_read import read_all_tables, row_counts
 from app.system.paths import DataPaths, fsync_file, fsync_folder
 
 T = TypeVar("T")
@@ -28,15 +28,6 @@ _HANDLE_IN_USE = "Unique file handle conflict"  # DuckDB releases a file a momen
 _MEMORY_TO_VERIFY_MB = 96  # pages are read once; a limit of 1 GB keeps those of 450 MB: 300 MB more
 _RELEASE_TRIES = 40
 _RELEASE_WAIT_S = 0.05
-# Constants for columns that may not be NULL, so that only the keys are read.
-_CONSTANTS = {
-    "BIGINT": "0",
-    "INTEGER": "0",
-    "DOUBLE": "0",
-    "BOOLEAN": "false",
-    "VARCHAR": "''",
-    "TIMESTAMP": "'2000-01-01'",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +93,6 @@ def _foreign(path: Path) -> StorageError:
     )
 
 
-def read_all_tables(connection: Connection) -> dict[str, int]:
-    """Return the rows of each table, having read every value; raises duckdb.Error on damage.
-
-    A bit that flipped in a table shows only when that table is read (reliability F5).
-    """
-    counts: dict[str, int] = {}
-    for table in _tables(connection):
-        statement = f'SELECT count(*), bit_xor(hash(t)) FROM "{table}" AS t'
-        (counts[table],) = connection.column(statement)
-    return counts
-
-
 def with_little_memory(connection: Connection, limit_mb: int, work: Callable[[], T]) -> T:
     """Return the result of `work`, which is repeated with more memory only where `limit_mb` is too little."""
     limit = _first(connection, "SELECT current_setting('memory_limit')")
@@ -126,51 +105,6 @@ def with_little_memory(connection: Connection, limit_mb: int, work: Callable[[],
     finally:
         connection.execute(f"SET memory_limit = '{limit}'")
     return work()
-
-
-def row_counts(connection: Connection) -> dict[str, int]:
-    """Return how many rows each table has, by its name."""
-    return {
-        table: _first(connection, f'SELECT count(*) FROM "{table}"')
-        for table in _tables(connection)
-    }
-
-
-def check_primary_keys(connection: Connection) -> None:
-    """Look up every row by its primary key, in a transaction that is rolled back.
-
-    Reading rows does not touch the blocks of an index: damage there shows at the next insert.
-    36 ms for 100,000 messages. Raises duckdb.Error on damage.
-    """
-    constraints = connection.rows(
-        "SELECT table_name, constraint_column_names FROM duckdb_constraints() "
-        "WHERE database_name = current_database() AND constraint_type = 'PRIMARY KEY'"
-    )
-    for table, keys in constraints:
-        connection.execute("BEGIN")
-        try:
-            row = connection.execute(_insert_again(connection, table, keys)).fetchone()
-        finally:
-            with suppress(duckdb.Error):
-                connection.execute("ROLLBACK")
-        if row is None or row[0]:
-            raise duckdb.IOException(f"the index of {table} is corrupt: it does not find its rows")
-
-
-def _insert_again(connection: Connection, table: str, keys: list[str]) -> str:
-    """Return a statement that inserts nothing, because every key exists."""
-    columns = connection.rows(
-        "SELECT column_name, data_type FROM duckdb_columns() "
-        "WHERE database_name = current_database() AND table_name = ? AND NOT is_nullable",
-        [table],
-    )
-    quoted = {name: f'"{name}"' for name, _ in columns}
-    values = (
-        quoted[name] if name in keys else _CONSTANTS.get(kind, quoted[name])
-        for name, kind in columns
-    )
-    names = ", ".join(quoted.values())
-    return f'INSERT OR IGNORE INTO "{table}" ({names}) SELECT {", ".join(values)} FROM "{table}"'
 
 
 def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]]:
@@ -200,7 +134,7 @@ def copy_into(connection: Connection, target: Path) -> tuple[int, dict[str, int]
     except duckdb.InterruptException as error:
         raise Cancelled("The copy was canceled") from error
     except duckdb.Error as error:
-        raise from_duckdb_error(error) from error
+        raise from_duckdb_error(error, target=target) from error
     if target.with_name(target.name + ".wal").exists():
         # Detaching writes the rest of the log, and reports nothing when the disk is full.
         raise DiskFull("There is not enough disk space for a copy", "Free some space.")
@@ -293,13 +227,6 @@ def remove(path: Path) -> None:
     """Delete a database file that nobody has open, with its log."""
     for each in (path, path.with_name(path.name + ".wal")):
         each.unlink(missing_ok=True)
-
-
-def _tables(connection: Connection) -> list[str]:
-    return connection.column(
-        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() "
-        "ORDER BY table_name"
-    )
 
 
 def _first(connection: Connection, statement: str) -> Any:

@@ -19,12 +19,12 @@ from app.storage.deletion.erasure import deletions_owed, erase_bytes, owe_supers
 from app.storage.deletion.forget import is_trash_due, purge_trash
 from app.storage.engine.aggregate import read_state
 from app.storage.engine.errors import directory_is_gone
+from app.storage.engine.full_read import read_all_tables
 from app.storage.engine.space import disk_is_full
 from app.storage.engine.stamps import now
 from app.storage.engine.store import Store
 from app.storage.safety.attachments import remove_unreferenced
 from app.storage.safety.backup import backups_of, make_backup, newest_backup, try_backup
-from app.storage.safety.image import read_all_tables
 
 _log = logging.getLogger(__name__)
 QUIET_S = 5.0
@@ -45,6 +45,9 @@ _DAY = timedelta(days=1)
 _RECORDS_WITHOUT_BACKUP = 1_000
 _QUICK_BYTES = 32 << 20  # of database and backups
 _FULL_READ_EVERY_S = 24 * 3600.0
+_READ_AGAIN_S = (
+    6 * 3600.0
+)  # after a full read that failed, as with too little memory: it takes long
 _LOOK_EVERY_S = 3600.0
 _NEVER = float("inf")
 
@@ -61,7 +64,7 @@ class MaintenanceClock:
 class _Task:
     """Work that runs when it is due and the store is quiet; `every_s` later it is due again.
 
-    `quiet_s` and `overdue_s` are longer than the usual times, or 0.
+    `quiet_s` and `overdue_s` are longer than the usual times, or 0. After a failure it is due in `retry_s`.
     """
 
     work: Callable[[], object]
@@ -70,6 +73,7 @@ class _Task:
     problem: str = ""
     quiet_s: float = 0.0
     overdue_s: float = 0.0
+    retry_s: float = RETRY_S
 
 
 class Maintenance:
@@ -109,7 +113,7 @@ class Maintenance:
             _Task(self._empty_trash, _LOOK_EVERY_S, at + 30),
             _Task(lambda: remove_unreferenced(store), _LOOK_EVERY_S, at + 45),
             _Task(lambda: self._check_migrated(lambda: self._stopping), _LOOK_EVERY_S, at + 50),
-            _Task(self._read_all, _LOOK_EVERY_S, at + 60),
+            _Task(self._read_all, _LOOK_EVERY_S, at + 60, retry_s=_READ_AGAIN_S),
             _Task(self._fill_reserve, RESERVE_EVERY_S, at + RESERVE_EVERY_S),
             _Task(store.database.release_memory, REST_EVERY_S, at + REST_EVERY_S),
             _Task(
@@ -218,10 +222,11 @@ class Maintenance:
             next_in_s = RETRY_S
         except KnownError as error:
             _log.warning("put off: %s", error)
-            task.problem, next_in_s = str(error), RETRY_S
+            task.problem = str(error)
+            next_in_s = RETRY_S if self._is_away else task.retry_s
         except Exception:  # noqa: BLE001 - the thread must live, the log gets it
             _log.exception("maintenance failed")
-            next_in_s = RETRY_S
+            next_in_s = task.retry_s
         with self._condition:
             task.due_at = min(task.due_at, self._clock.monotonic() + next_in_s)
 

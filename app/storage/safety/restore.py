@@ -13,7 +13,7 @@ import duckdb
 from app.domain.errors import DatabaseTooNew, InvalidInput
 from app.storage.deletion.erasure import forget_again, owed_in
 from app.storage.engine import migrations
-from app.storage.engine.database import connect
+from app.storage.engine.connection import connect
 from app.storage.engine.errors import from_duckdb_error, from_os_error
 from app.storage.safety import image
 from app.storage.safety.attachments import restore_files

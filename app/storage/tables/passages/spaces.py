@@ -37,7 +37,7 @@ def create_table(connection: Connection, space_name: str) -> None:
     FLOAT[384] 45 ms, 0.37 s, 160 MB. Cosines differ by at most 0.00006. A passage without anything
     to embed has one row whose `vector` is NULL.
     """
-    # Without NOT NULL, because `image.check_primary_keys` names such columns, and without quotes.
+    # Without NOT NULL, because `check_primary_keys` names such columns, and without quotes.
     connection.execute(
         f"CREATE TABLE IF NOT EXISTS {table_of(space_name)} (passage_id BIGINT, "
         "chunk_number INTEGER, part BIGINT NOT NULL, start INTEGER NOT NULL, "

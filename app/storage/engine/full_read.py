@@ -1,0 +1,81 @@
+"""Reads of the whole database, for damage that shows only where it is read (reliability F5)."""
+
+from contextlib import suppress
+
+import duckdb
+
+from app.storage.engine.connection import Connection
+
+# Constants for columns that may not be NULL, so that only the keys are read.
+_CONSTANTS = {
+    "BIGINT": "0",
+    "INTEGER": "0",
+    "DOUBLE": "0",
+    "BOOLEAN": "false",
+    "VARCHAR": "''",
+    "TIMESTAMP": "'2000-01-01'",
+}
+
+
+def read_all_tables(connection: Connection) -> dict[str, int]:
+    """Return the rows of each table, having read every value; raises duckdb.Error on damage.
+
+    A bit that flipped in a table shows only when that table is read (reliability F5).
+    """
+    counts: dict[str, int] = {}
+    for table in tables(connection):
+        statement = f'SELECT count(*), bit_xor(hash(t)) FROM "{table}" AS t'
+        (counts[table],) = connection.column(statement)
+    return counts
+
+
+def row_counts(connection: Connection) -> dict[str, int]:
+    """Return how many rows each table has, by its name."""
+    return {
+        table: connection.column(f'SELECT count(*) FROM "{table}"')[0]
+        for table in tables(connection)
+    }
+
+
+def check_primary_keys(connection: Connection) -> None:
+    """Look up every row by its primary key, in a transaction that is rolled back.
+
+    Reading rows does not touch the blocks of an index: damage there shows at the next insert.
+    36 ms for 100,000 messages. Raises duckdb.Error on damage.
+    """
+    constraints = connection.rows(
+        "SELECT table_name, constraint_column_names FROM duckdb_constraints() "
+        "WHERE database_name = current_database() AND constraint_type = 'PRIMARY KEY'"
+    )
+    for table, keys in constraints:
+        connection.execute("BEGIN")
+        try:
+            row = connection.execute(_insert_again(connection, table, keys)).fetchone()
+        finally:
+            with suppress(duckdb.Error):
+                connection.execute("ROLLBACK")
+        if row is None or row[0]:
+            raise duckdb.IOException(f"the index of {table} is corrupt: it does not find its rows")
+
+
+def _insert_again(connection: Connection, table: str, keys: list[str]) -> str:
+    """Return a statement that inserts nothing, because every key exists."""
+    columns = connection.rows(
+        "SELECT column_name, data_type FROM duckdb_columns() "
+        "WHERE database_name = current_database() AND table_name = ? AND NOT is_nullable",
+        [table],
+    )
+    quoted = {name: f'"{name}"' for name, _ in columns}
+    values = (
+        quoted[name] if name in keys else _CONSTANTS.get(kind, quoted[name])
+        for name, kind in columns
+    )
+    names = ", ".join(quoted.values())
+    return f'INSERT OR IGNORE INTO "{table}" ({names}) SELECT {", ".join(values)} FROM "{table}"'
+
+
+def tables(connection: Connection) -> list[str]:
+    return connection.column(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() "
+        "ORDER BY table_name"
+    )
