@@ -127,6 +127,7 @@ def back_up_first(store: Store) -> Backup | None:
 
 def backup_from(connection: Connection, folder: Path, database_uid: str) -> Backup:
     """Make a backup of an open database and of its files; none is deleted. Raises StorageError."""
+    folder.mkdir(mode=0o700, exist_ok=True)
     unfinished = folder / _UNFINISHED
     image.remove(unfinished)
     try:
