@@ -32,6 +32,7 @@ from app.domain.errors import (
 )
 from app.storage.engine import migrations
 from app.storage.engine.connection import Connection
+from app.storage.engine.full_read import read_all_tables
 from app.storage.engine.journal import Journal, segments
 from app.storage.engine.store import Store
 from app.storage.safety import fallbacks, image
@@ -130,7 +131,7 @@ def test_a_stale_log_is_quarantined(
     with opened(library.paths.root) as store:
         add_conversation(store, "more", title="More")
     shutil.copy(tmp_path / "old.wal", library.paths.wal)
-    read = Mock(wraps=fallbacks.read_all_tables)
+    read = Mock(wraps=read_all_tables)
     monkeypatch.setattr(fallbacks, "read_all_tables", read)
     with opened(library.paths.root) as store:
         assert read.called, "what stays is read in full"
@@ -386,7 +387,7 @@ def test_a_read_only_directory_is_refused_and_unchanged(read_only: Library) -> N
 def test_tables_are_read_in_full_after_an_unclean_end_and_once_in_a_while(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reads = Mock(wraps=fallbacks.read_all_tables)
+    reads = Mock(wraps=read_all_tables)
     monkeypatch.setattr(fallbacks, "read_all_tables", reads)
     for _ in range(2):
         with opened(library.paths.root):
