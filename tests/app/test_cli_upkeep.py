@@ -220,7 +220,7 @@ def test_a_long_wait_for_the_index_is_told(idle: Console, monkeypatch: pytest.Mo
     monkeypatch.setattr(commands, "_LONG_S", 0.0)
     monkeypatch.setattr(TextIndexSync, "catch_up", lambda *_: said.wait(10))
     idle.is_watched = True
-    assert "index is being brought up to date" in idle.done("check").err
+    assert "index is being brought up to date" in idle.done("check", "--repair").err
 
 
 def test_backups(cli: Console, tmp_path: Path) -> None:

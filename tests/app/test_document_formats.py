@@ -82,8 +82,8 @@ def test_a_book_is_read_in_the_order_of_its_spine(tmp_path: Path) -> None:
     parts = {
         "META-INF/container.xml": container,
         "OEBPS/p.opf": package,
-        "OEBPS/a.xhtml": "<html><h1>Second</h1><p>two</p></html>",
-        "OEBPS/b b.xhtml": "<html><h1>First</h1><p>one</p></html>",
+        "OEBPS/a.xhtml": f"<html><h1>Second</h1><p>{'two ' * 150}</p></html>",
+        "OEBPS/b b.xhtml": f"<html><h1>First</h1><p>{'one ' * 150}</p></html>",
     }
     found = text_of(archive(tmp_path / "a.epub", parts))
     assert [heading for _, heading, _ in found] == ["First", "Second"]
