@@ -109,6 +109,7 @@ async def test_conversations_keep_drafts_and_come_back_from_the_trash(user: User
     user.type("something new")
     user.click_row(user.window.sidebar.conversation_list, "Renamed")
     await user.until(lambda: composer.text == "about the first")
+    await user.until(lambda: user.window.chat.title.text() == "Renamed")
 
     user.press("Ctrl+Shift+Backspace")
     await user.sees("“Renamed” is in the trash for 30 days.")
