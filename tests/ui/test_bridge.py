@@ -202,7 +202,7 @@ def test_workers_start_when_the_first_screen_cannot_be_loaded(
     bridge: Bridge, run: Run, failing: str, error: Exception
 ) -> None:
     reported: list[BaseException] = []
-    banner = SimpleNamespace(show_error=reported.append)
+    banner = SimpleNamespace(show_error=reported.append, show_message=lambda *_, **__: None)
     bridge.task_failed.connect(reported.append)
     calls: list[str] = []
 
