@@ -1,6 +1,7 @@
 """Questions: one kind of message box, whose default never loses anything."""
 
 import ast
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -119,29 +120,45 @@ def test_a_question_for_a_text_has_room_for_several_tags(qtbot: QtBot) -> None:
     assert line.width() > 3 * line.fontMetrics().horizontalAdvance("garden, winter")
 
 
-@pytest.mark.parametrize("theme", list(ThemeChoice))
-def test_settings_pages_are_listed_below_each_other(qtbot: QtBot, theme: ThemeChoice) -> None:
+@pytest.fixture
+def styled() -> Iterator[Callable[..., None]]:
+    """Give the program a style sheet for the length of a test."""
     app = QApplication.instance()
     assert isinstance(app, QApplication)
     before = app.styleSheet()
-    app.setStyleSheet(style_sheet(theme_for(theme, 100, system_is_dark=True, system_font=QFont())))
-    try:
-        dialog = SettingsDialog()
-        qtbot.addWidget(dialog)
-        dialog.show()
-        (names,) = (
-            each
-            for each in dialog.findChildren(QListWidget)
-            if each.accessibleName().startswith("Pages")
+
+    def style(theme: ThemeChoice, percent: int = 100) -> None:
+        app.setStyleSheet(
+            style_sheet(theme_for(theme, percent, system_is_dark=True, system_font=QFont()))
         )
-        rows = [names.visualItemRect(names.item(each)) for each in range(names.count())]
-    finally:
-        app.setStyleSheet(before)
+
+    yield style
+    app.setStyleSheet(before)
+
+
+@pytest.mark.parametrize("theme", list(ThemeChoice))
+def test_settings_pages_are_listed_below_each_other(
+    qtbot: QtBot, styled: Callable[..., None], theme: ThemeChoice
+) -> None:
+    styled(theme)
+    dialog = SettingsDialog()
+    qtbot.addWidget(dialog)
+    dialog.show()
+    (names,) = (
+        each
+        for each in dialog.findChildren(QListWidget)
+        if each.accessibleName().startswith("Pages")
+    )
+    rows = [names.visualItemRect(names.item(each)) for each in range(names.count())]
     assert all(above.bottom() < below.top() for above, below in pairwise(rows))
     assert min(each.height() for each in rows) >= names.fontMetrics().height()
 
 
-def test_an_import_counts_what_its_preview_counted_and_cuts_no_question(qtbot: QtBot) -> None:
+@pytest.mark.parametrize("percent", [100, 200])
+def test_an_import_counts_what_its_preview_counted_and_cuts_no_question(
+    qtbot: QtBot, styled: Callable[..., None], percent: int
+) -> None:
+    styled(ThemeChoice.LIGHT, percent)
     dialog = ImportDialog("conversations.json")
     qtbot.addWidget(dialog)
     dialog.show()

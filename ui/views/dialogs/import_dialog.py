@@ -32,7 +32,7 @@ from ui.widgets.plain_label import plain_label
 
 _STEPS = 1000
 _SHOWN = 500
-_WIDEST = 0.6  # of the screen, for a question
+_WIDEST = 0.5  # of the screen, for a question: with its margins less than the 2/3 of adjustSize()
 _CLOSE = QDialogButtonBox.StandardButton.Close
 
 
