@@ -1,7 +1,7 @@
 """The composition of the window: presenters connected to views, actions and each other, start and end."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
 from PySide6.QtWidgets import QWidget
@@ -12,7 +12,7 @@ from app.domain.conversations import Conversation
 from app.domain.settings_schema import SettingPage
 from app.domain.translation import tr
 from app.system.paths import FIRST_SETTINGS, store_state
-from ui.bridge import Bridge
+from ui.bridge import Bridge, Refresh
 from ui.main.creation import CreatedPresenters
 from ui.presenters.first_steps import TourPresenter, TourStop
 from ui.presenters.imports import SAMPLE
@@ -21,6 +21,7 @@ from ui.views.main_window import MainWindow
 from ui.views.palette import CommandPalette
 from ui.widgets.transcript.panels import MODEL_PROBLEMS
 
+_STORE_MS = 500  # taking the state of the window is a tenth of the work of opening a conversation
 _SEARCH = (
     tr("Search everything"),
     tr(
@@ -83,7 +84,10 @@ class Presenters(CreatedPresenters):
         conversation = self.conversation
         conversation.opened.connect(self.conversations.show_opened)
         conversation.opened.connect(self._on_opened)
-        self._bridge.subscribe(self._store_window, *FIRST_SETTINGS)
+        self._window_state = Refresh(
+            window, self._bridge, "window state", _STORE_MS, self._store_window
+        )
+        self._bridge.subscribe(self._store_soon, *FIRST_SETTINGS)
         conversation.updated.connect(self.conversation_commands.show_opened)
         conversation.running_changed.connect(self._on_running_changed)
         conversation.scrolled_to.connect(self.inspector.select)
@@ -252,14 +256,17 @@ class Presenters(CreatedPresenters):
         writable = not self.conversation.is_read_only
         for name in ("attach", "clean_slate", "preset"):
             actions[name].setEnabled(writable)
-        self._store_window()
+        self._store_soon()
 
-    def _store_window(self, _changed: object = None) -> None:
-        """Store the window's state with the settings that its next first frame needs."""
-        window, settings = self._window, self._services.settings
-        window.settings = {key: settings.get(key) for key in FIRST_SETTINGS}
-        store = partial(store_state, self._services.paths.window, window.state_to_store())
-        self._bridge.start("window state", self._bridge.run(store))
+    def _store_soon(self, _changed: object = None) -> None:
+        """Store the window's state soon, with the settings that its next first frame needs."""
+        settings = self._services.settings
+        self._window.settings = {key: settings.get(key) for key in FIRST_SETTINGS}
+        self._window_state.request()
+
+    def _store_window(self) -> Coroutine[object, object, None]:
+        path = self._services.paths.window
+        return self._bridge.run(partial(store_state, path, self._window.state_to_store()))
 
     def _on_running_changed(self, has_turns: bool, is_running: bool) -> None:
         actions = self._window.actions_by_name

@@ -325,12 +325,15 @@ class ConversationPresenter(Presenter):
     async def _provide(self, view: ConversationView, turns: Sequence[int]) -> None:
         exchanges = [view.path[turn] for turn in turns]
         messages = await self._bridge.run(lambda: self._library.messages(exchanges))
-        for turn, exchange in zip(turns, exchanges, strict=True):
+        first, last = self._transcript.visible_items
+        for turn in sorted(turns, key=lambda turn: abs(2 * turn - first - last)):
+            exchange = view.path[turn]
             is_same = self.exchange_at(turn) == exchange
             reply = self._replies.of(exchange.conversation_id)
             if is_same and (reply is None or reply.plan.exchange.id != exchange.id):
                 self.provide_turn(turn, exchange, messages[exchange.id])
-                await asyncio.sleep(_PAUSE_S)  # drawing one takes 5 to 20 ms
+                if self._transcript.turn_widget(turn) is not None:  # drawing one takes 5 to 20 ms
+                    await asyncio.sleep(0 if first <= turn <= last else _PAUSE_S)
 
     def provide_turn(self, turn: int, exchange: Exchange, messages: Sequence[Message]) -> None:
         assert self.view is not None
