@@ -145,7 +145,7 @@ def _run(folder: Path, images: int, seed: int, writes: int) -> dict[str, Any]:
     said = b"".join(each.content for each in operations if each.name == "said")
     found = (json.loads(each) for each in said.decode().split("\n") if each.endswith("}"))
     writes_said = [each for each in found if "do" in each]
-    states = _states(folder, before, writes_said)
+    states = list(_states(folder, before, writes_said, each=True))
     files, heard = Folder(before), b""
     renamed = {str(before): str(root)}
     restored, bad, made_count = 0, list[str](), 0
@@ -165,7 +165,7 @@ def _run(folder: Path, images: int, seed: int, writes: int) -> dict[str, Any]:
         try:
             kept = _records_in(target)
             some = [each for n, each in enumerate(writes_said, 1) if n <= sure or n in kept]
-            restored += _opens(target, states[sure:], lambda: _states(folder, before, some)[-1])  # noqa: B023
+            restored += _opens(target, states[sure:], lambda: next(_states(folder, before, some)))  # noqa: B023
         except Exception as error:  # noqa: BLE001 - that is what is counted
             bad.append(f"moment {moment}, {sure} acknowledged: {type(error).__name__}: {error}")
     return {
@@ -201,18 +201,19 @@ def _operations(log: bytes) -> Iterator[Operation]:
         yield Operation(what.decode(), parts[0].decode(), parts[1].decode(), offset, parts[2])
 
 
-def _states(folder: Path, before: Path, writes: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
-    """Return the rows after each of the writes, beginning with none."""
+def _states(
+    folder: Path, before: Path, writes: Sequence[dict[str, str]], *, each: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows after all of the writes, or after each of them, beginning with none."""
     copy = folder / "repeated"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(before, copy)
-    states = []
     with opened(copy) as store:
-        states.append(after_a_kill(store, folder / "state"))
         for write in writes:
+            if each:
+                yield after_a_kill(store, folder / "state")
             repeat(store, write)
-            states.append(after_a_kill(store, folder / "state"))
-    return states
+        yield after_a_kill(store, folder / "state")
 
 
 def _records_in(root: Path) -> set[int]:
