@@ -166,7 +166,13 @@ class Inspecting:
         from tests.ui.views.test_inspector import inspection
 
         self.parts, self.view, self.opened = parts, InspectorView(), list[object]()
-        self.service = Recorder(inspect=lambda *_: inspection(source(1)))
+        self.shown_while_reading = list[bool]()
+
+        def inspect(*_: object) -> object:
+            self.shown_while_reading.append(not self.view.parts.isHidden())
+            return inspection(source(1))
+
+        self.service = Recorder(inspect=inspect)
         self.presenter = parts.make(
             InspectorPresenter, service=self.service, view=self.view,
             open_source=self.opened.append, is_recall_on=lambda: True,
@@ -217,6 +223,15 @@ def test_the_inspector_follows_the_selected_answer(inspecting: Inspecting) -> No
     inspecting.parts.open.open_path(None)
     inspecting.parts.bridge.changed.emit(HERE)
     assert inspecting.take() == []
+
+
+def test_no_answer_of_another_conversation_is_shown_while_one_is_read(
+    inspecting: Inspecting,
+) -> None:
+    inspecting.presenter.select(1)
+    inspecting.parts.open.open_path(view_of(4, 5))
+    assert inspecting.shown_while_reading == [False, True, False]
+    assert not inspecting.view.parts.isHidden()
 
 
 def test_the_newest_answer_is_followed_when_a_turn_is_added(inspecting: Inspecting) -> None:

@@ -114,6 +114,7 @@ class InspectorPresenter(Presenter):
 
     def _on_conversation_opened(self) -> None:
         self._selected, self._run = None, 0
+        self._view.show_nothing(is_reading=True)  # what is shown belongs to another conversation
         self.refresh()
 
     def _on_changed(self, changed: ChangeSet) -> None:

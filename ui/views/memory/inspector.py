@@ -68,11 +68,10 @@ class InspectorView(ReportsShown, QWidget):
         self._lay_out()
         self.show_nothing()
 
-    def show_nothing(self) -> None:
-        """Show that there is no answer."""
-        self._turn.setText(tr("No answer"))
-        self._question.setText(_EMPTY)
-        self._question.show()
+    def show_nothing(self, *, is_reading: bool = False) -> None:
+        """Show that there is no answer, or nothing at all while one is read."""
+        self._turn.setText("" if is_reading else tr("No answer"))
+        self._question.show_text("" if is_reading else _EMPTY)
         for part in (self.parts, self.runs, self.quoted):
             part.hide()
         self.counted.emit(0)
