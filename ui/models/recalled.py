@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
-from PySide6.QtGui import QFont, QStandardItem, QStandardItemModel
+from PySide6.QtGui import QFont, QIcon, QStandardItem, QStandardItemModel
 
 from app.chat.inspector import Source
 from app.domain.recall import RecallLayer
@@ -152,10 +152,9 @@ def _fill(items: Sequence[QStandardItem], row: _Row) -> None:
         is_last = column == len(COLUMNS) - 1
         tip = used_text(row) if is_last else source_text(row.place, _TIP_CHARS)
         item.setText(text)
-        if is_last and row.verdict is not None:
-            item.setIcon(icon(VERDICT_TEXTS[row.verdict][0], Ink.PlaceholderText))
-        if column == 0:
-            item.setIcon(icon(icon_of(row.place), Ink.PlaceholderText))
+        verdict = VERDICT_TEXTS[row.verdict][0] if row.verdict is not None else ""
+        name = verdict if is_last else icon_of(row.place) if column == 0 else ""
+        item.setIcon(icon(name, Ink.PlaceholderText) if name else QIcon())
         item.setAccessibleText(spoken)
         item.setToolTip(tooltip_html(tip))
         item.setTextAlignment(_alignment(column))

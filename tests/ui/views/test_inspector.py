@@ -122,6 +122,10 @@ def test_the_tree_shows_measures_and_outcome(qtbot: QtBot, qtmodeltester: object
                 source(4, RecallLayer.EXCHANGE, verdict=Verdict.UP),
             ]
         )
+    rated = model.rows(Source)[1].siblingAtColumn(len(COLUMNS) - 1)
+    assert not rated.data(Qt.ItemDataRole.DecorationRole).isNull()
+    model.show_sources([source(3, RecallLayer.CONVERSATION), source(4, RecallLayer.EXCHANGE)])
+    assert rated.data(Qt.ItemDataRole.DecorationRole).isNull()  # its rating was removed
     with qtbot.waitSignal(model.modelReset):
         model.show_sources([source(3)])
 
