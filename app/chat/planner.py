@@ -166,7 +166,8 @@ class Planner:
             head = _shows(conversation, message.id, at)
             if is_chosen:
                 head = replace(head, model=conversation.model or "", preset=conversation.preset)
-        later = () if in_own_segment else (DraftPut(conversation_id, "", at),)
+        is_draft = conversation_id is not None or not new.private  # a new private one has none
+        later = (DraftPut(conversation_id, "", at),) if is_draft and not in_own_segment else ()
         added = MessagesAdded((message,))
         return self._plan(conversation, exchange, shown, own, (head, added), later)
 

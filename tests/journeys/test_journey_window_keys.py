@@ -52,6 +52,11 @@ async def test_a_title_is_renamed_by_keyboard_and_tab_follows_the_reading_order(
     user.press("Backspace")
     user.press("Return")
     assert chat.title.text() == NEW  # an empty title is not stored
+    user.window.sidebar.conversation_list.setFocus()
+    user.press("F2")
+    user.type("In the list")
+    user.press("Return")
+    await user.until(lambda: user.titles() == ["In the list"])
     await check_tab_order(user)
 
 

@@ -157,7 +157,7 @@ class Presenters(CreatedPresenters):
             "copy_link": compose.on_last_turn(compose.copy_link),
             "new": self.conversation.begin_new,
             "new_private": lambda: self.conversation.begin_new(private=True),
-            "rename": chat.focus_title,
+            "rename": self._rename,
             "preset": self.presets.open,
             "model": chat.model.open,
             "presets": lambda: self.settings.open("Presets"),
@@ -192,6 +192,15 @@ class Presenters(CreatedPresenters):
         for name, command in commands.items():
             actions[name].triggered.connect(lambda _checked=False, command=command: command())
         actions["memory_here"].triggered.connect(self.recall.switch)
+
+    def _rename(self) -> None:
+        """Let the user edit the title of the row that has the focus, else that of what is open."""
+        sidebar = self._window.sidebar
+        chosen = sidebar.selected_conversations if sidebar.conversation_list.hasFocus() else []
+        if len(chosen) == 1:
+            sidebar.edit_title(*chosen)
+        else:
+            self._window.chat.focus_title()
 
     def _in_sidebar(self, command: Callable[[], object]) -> None:
         """Show the sidebar, then run a command of it."""

@@ -21,7 +21,7 @@ from app.domain.chat import (
     ToolSchema,
     UsageReported,
 )
-from app.domain.conversations import ExchangeStatus, Role, Text, Thinking, TitleOrigin
+from app.domain.conversations import Draft, ExchangeStatus, Role, Text, Thinking, TitleOrigin
 from app.domain.errors import (
     ConnectionLost,
     ContextTooLong,
@@ -242,8 +242,10 @@ def test_a_rename_during_a_reply_is_kept(chat_with: MakeChat) -> None:
 def test_private_messages_and_quotations_of_recall_are_not_indexed(chat_with: MakeChat) -> None:
     chat = chat_with(says("Hush."), says("From your conversations: it rose for nine hours."))
     passages = Passages(chat.store)
+    chat.library.save_draft(None, Draft("Not sent yet"))
     chat.say("A secret.", private=True)
     assert passages.count_by_kind() == {}
+    assert chat.library.draft(None) == Draft("Not sent yet"), "it was typed elsewhere"
     rows = "SELECT count(*) FROM spend"
     exchange = chat.say("How long did the bread rise?", model="recall:")
     (text,) = passages.texts(passages.of_source(PassageKind.TURN, exchange.id))

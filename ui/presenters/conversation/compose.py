@@ -19,6 +19,7 @@ from app.domain.links import link_to
 from app.domain.translation import tr, trn
 from app.memory.recall.mentions import Mention
 from ui.presenters.conversation.open_conversation import ConversationPresenter
+from ui.presenters.conversation.reply_and_draft import NEW_PRIVATE
 from ui.presenters.conversation.turns import RunningReplies
 from ui.presenters.presenter import Presenter, copy_link
 from ui.views.chat_pane import ChatPane
@@ -105,9 +106,10 @@ class ComposePresenter(Presenter):
     ) -> None:
         if self._conversation.conversation_id == conversation_id:
             self._conversation.show_running(True)
+        place = self._conversation.drafts.here if conversation_id is None else conversation_id
         self._bridge.submit(
-            self._send(conversation_id, draft, edited),
-            lambda error: self._on_send_failed(error, draft, edited, conversation_id),
+            self._send(conversation_id, draft, edited, place),
+            lambda error: self._on_send_failed(error, draft, edited, place),
         )
 
     async def _send(
@@ -115,6 +117,7 @@ class ComposePresenter(Presenter):
         conversation_id: ConversationId | None,
         draft: Draft,
         edited: tuple[ExchangeId, MessageId] | None,
+        place: ConversationId | None,
     ) -> None:
         conversation, blocks = self._conversation, (Text(draft.text), *draft.files)
         choice = await self._choice(draft)
@@ -123,14 +126,14 @@ class ComposePresenter(Presenter):
                 lambda: self._exchanges.edit(*edited, blocks, choice), conversation_id
             )
             return
-        is_here, is_new = conversation.target_id == conversation_id, conversation_id is None
+        is_here, is_new = conversation.drafts.here == place, conversation_id is None
         is_shown = conversation.conversation_id == conversation_id
         await self._follow(
             lambda: self._exchanges.send(
                 conversation_id,
                 blocks,
                 model=self._model_for_new() if is_new else None,
-                private=conversation.is_private,
+                private=place == NEW_PRIVATE,
                 recalls=conversation.recalls,
                 preset=self._preset_for_new() if is_new else None,
                 project=conversation.project if is_new else None,
@@ -142,9 +145,9 @@ class ComposePresenter(Presenter):
         # A draft saved before the message was stored is deleted with it.
         if is_here:
             if self._composer.draft != Draft() and not self._composer.is_editing:
-                conversation.drafts.save(conversation.target_id, self._composer.draft)
-        elif (typed := conversation.drafts.typed(conversation_id)) != Draft():
-            conversation.drafts.save(conversation_id, typed)
+                conversation.drafts.save(conversation.drafts.here, self._composer.draft)
+        elif (typed := conversation.drafts.typed(place)) != Draft():
+            conversation.drafts.save(place, typed)
 
     async def _choice(self, draft: Draft) -> RecallChoice:
         """Return what memory may bring to a message, with the conversations that it mentions."""
@@ -158,13 +161,13 @@ class ComposePresenter(Presenter):
         error: KnownError,
         draft: Draft,
         edited: tuple[ExchangeId, MessageId] | None,
-        conversation_id: ConversationId | None,
+        place: ConversationId | None,
     ) -> None:
         """Put text and files back in front of what was added since."""
         self._on_start_failed(error)
-        if self._conversation.target_id != conversation_id:
+        if self._conversation.drafts.here != place:
             if edited is None:
-                self._conversation.drafts.save(conversation_id, draft)
+                self._conversation.drafts.save(place, draft)
             return
         draft = draft.followed_by(self._composer.draft)
         if edited is not None:
@@ -172,7 +175,7 @@ class ComposePresenter(Presenter):
             self._composer.begin_edit(draft)
         else:
             self._composer.show_draft(draft)
-            self._conversation.drafts.save(conversation_id, draft)
+            self._conversation.drafts.save(place, draft)
 
     async def _follow(
         self,

@@ -198,11 +198,8 @@ class ConversationPresenter(Presenter):
         load = self.loads = self.loads + 1
         self._loading, self._is_stale = conversation_id, False
         try:
-            view, headers, contents = await self._bridge.run(
-                lambda: self._reader.read_to_show(
-                    conversation_id, exchange_id, position, scrolls=scrolls
-                )
-            )
+            read = partial(self._reader.read_to_show, conversation_id, exchange_id, position)
+            view, headers, contents = await self._bridge.run(lambda: read(scrolls=scrolls))
         except KnownError:
             if load == self.loads:
                 self._loading = None
@@ -233,8 +230,7 @@ class ConversationPresenter(Presenter):
 
     async def show_started(self, reply: Reply) -> None:
         """Show a reply that has just begun: append its turn, or load the path it is on."""
-        plan, exchange = reply.plan, reply.plan.exchange
-        path = self.path
+        plan, exchange, path = reply.plan, reply.plan.exchange, self.path
         last = path[-1].id if path else None
         if exchange.parent_id != last or exchange.id == last:
             await self.load(plan.conversation.id, exchange.id)
@@ -323,21 +319,23 @@ class ConversationPresenter(Presenter):
             self._bridge.start(f"turns {first}", self._provide(self.view, turns))
 
     async def _provide(self, view: ConversationView, turns: Sequence[int]) -> None:
-        exchanges = [view.path[turn] for turn in turns]
-        messages = await self._bridge.run(lambda: self._library.messages(exchanges))
+        read = partial(self._library.messages, [view.path[turn] for turn in turns])
+        messages = await self._bridge.run(read)
         first, last = self._transcript.visible_items
         for turn in sorted(turns, key=lambda turn: abs(2 * turn - first - last)):
             exchange = view.path[turn]
-            is_same = self.exchange_at(turn) == exchange
             reply = self._replies.of(exchange.conversation_id)
-            if is_same and (reply is None or reply.plan.exchange.id != exchange.id):
-                self.provide_turn(turn, exchange, messages[exchange.id])
-                if self._transcript.turn_widget(turn) is not None:  # drawing one takes 5 to 20 ms
-                    await asyncio.sleep(0 if first <= turn <= last else _PAUSE_S)
+            is_live = reply is not None and reply.plan.exchange.id == exchange.id
+            if is_live or self.exchange_at(turn) != exchange:
+                continue
+            if self.provide_turn(turn, exchange, messages[exchange.id]):  # takes 5 to 20 ms
+                await asyncio.sleep(0 if first <= turn <= last else _PAUSE_S)
 
-    def provide_turn(self, turn: int, exchange: Exchange, messages: Sequence[Message]) -> None:
+    def provide_turn(self, turn: int, exchange: Exchange, messages: Sequence[Message]) -> bool:
+        """Set a turn's content; return whether it was drawn."""
         assert self.view is not None
-        self._transcript.provide(turn, content_of(exchange, messages, self.view.siblings[turn]))
+        siblings = self.view.siblings[turn]
+        return self._transcript.provide(turn, content_of(exchange, messages, siblings))
 
     # -- changes made elsewhere
 
@@ -367,8 +365,7 @@ class ConversationPresenter(Presenter):
             return
         self._show_record(fresh.conversation)
         shown = self.view.path
-        changed = changed_turns(shown, fresh.path)
-        added = headers[len(shown) :]
+        changed, added = changed_turns(shown, fresh.path), headers[len(shown) :]
         if changed is None or not (changed or added) or self._growing.is_of(conversation_id):
             return
         self.view = fresh

@@ -27,6 +27,7 @@ from ui.widgets.transcript.view import TranscriptView
 if TYPE_CHECKING:
     from ui.presenters.conversation.open_conversation import ConversationPresenter
 
+NEW_PRIVATE = ConversationId(-1)  # a private conversation not yet stored
 _ANSWER_ROLES = (Role.ASSISTANT, Role.TOOL)
 
 
@@ -151,7 +152,7 @@ class Drafts(Presenter):
     _conversation: "ConversationPresenter"
 
     def _set_up(self) -> None:
-        self._drafts: dict[ConversationId | None, Draft] = {}
+        self._drafts: dict[ConversationId | None, Draft] = {NEW_PRIVATE: Draft()}
         # What was typed where the stored draft is still being read, as far as it is not on screen.
         self._unread: dict[ConversationId | None, Draft] = {}
         self.queued: dict[ConversationId, Draft] = {}
@@ -159,8 +160,8 @@ class Drafts(Presenter):
 
     def show(self, typed: Draft = Draft()) -> None:  # noqa: B008 - a value that cannot change
         """Show what was typed here and not sent, above what is `typed` here while that is read."""
-        here = self._conversation.target_id
-        known = Draft() if self._is_new_private else self._drafts.get(here)
+        here = self.here
+        known = self._drafts.get(here)
         if known is None:
             known = self._unread.setdefault(here, Draft())
             self._bridge.start(f"draft {here}", self._read(here))
@@ -177,8 +178,7 @@ class Drafts(Presenter):
             del self._unread[conversation_id]
             raise
         typed = self._unread.pop(conversation_id)
-        is_here = self._conversation.target_id == conversation_id and not self._is_new_private
-        if is_here and not self._composer.is_editing:
+        if self.here == conversation_id and not self._composer.is_editing:
             typed = self._composer.draft
             if stored != Draft():
                 self._composer.show_draft(stored.followed_by(typed))
@@ -188,18 +188,19 @@ class Drafts(Presenter):
             self._drafts[conversation_id] = stored
 
     @property
-    def _is_new_private(self) -> bool:
-        """Whether this is a private conversation not yet stored; it has no draft."""
-        return self._conversation.is_private and self._conversation.target_id is None
+    def here(self) -> ConversationId | None:
+        """The conversation that what is typed belongs to; None for a new one, or `NEW_PRIVATE`."""
+        here = self._conversation.target_id
+        return NEW_PRIVATE if here is None and self._conversation.is_private else here
 
     def save(self, conversation_id: ConversationId | None, draft: Draft) -> None:
-        """Store what was typed and not sent; a private conversation not yet stored has no draft."""
-        if self._is_new_private and conversation_id is None:
-            return
+        """Store what was typed and not sent; that of `NEW_PRIVATE` is kept until the program ends."""
         if conversation_id in self._unread:
             self._unread[conversation_id] = draft
             return
         self._drafts[conversation_id] = draft
+        if conversation_id == NEW_PRIVATE:
+            return
         waiting = self.queued.get(conversation_id) if conversation_id is not None else None
         whole = waiting.followed_by(draft) if waiting is not None else draft
         self._bridge.save(partial(self._library.save_draft, conversation_id, whole))
@@ -210,9 +211,9 @@ class Drafts(Presenter):
 
     def note_sent(self) -> None:
         """Take note that the draft is being sent; it is deleted with the message's commit."""
-        here = self._conversation.target_id
+        here = self.here
         (self._unread if here in self._unread else self._drafts)[here] = Draft()
 
     def _on_draft_changed(self, draft: Draft) -> None:
         if not self._composer.is_editing and self._conversation.loads:
-            self.save(self._conversation.target_id, draft)
+            self.save(self.here, draft)

@@ -136,17 +136,18 @@ class TranscriptView(VirtualColumn):
             self.scroll_to_turn(turn, message_id)
         self._target.draw()
 
-    def provide(self, turn_index: int, content: TurnContent) -> None:
-        """Set a turn's content, requested or changed; ignore turns that no longer exist."""
+    def provide(self, turn_index: int, content: TurnContent) -> bool:
+        """Set a turn's content if the turn still exists; return whether it was drawn."""
         is_live = self._live is not None and self._live.index == turn_index
         if not 0 <= turn_index < len(self._headers) or is_live:
-            return
+            return False
         self._data.content[turn_index] = content
         if (widget := self.turn_widget(turn_index)) is not None:
             widget.show_content(content)
             self._show_marks_in(widget)
             self.schedule_layout()
         self._data.drop_far(sum(self.visible_items) // 2, self._items)
+        return widget is not None
 
     def show_sources(self, turn_index: int, sources: Sources) -> None:
         """Show what recall contributed to a turn's answer."""

@@ -549,6 +549,12 @@ def test_changes_made_elsewhere_are_shown(
     assert bool(compose.pane.state.text) is (path[-1].id == ExchangeId(9))  # not the one shown
 
 
+def test_turns_on_screen_are_provided_before_those_around_them(compose: Compose) -> None:
+    compose.transcript.visible_items = (1, 1)
+    compose.transcript.content_requested.emit(0, 1)
+    assert [each[1] for each in compose.transcript.calls if each[0] == "provide"] == [1, 0]
+
+
 def test_a_new_record_is_announced_and_a_deleted_conversation_is_left(compose: Compose) -> None:
     updated: list[Conversation] = []
     compose.conversation.updated.connect(updated.append)
@@ -629,6 +635,32 @@ def test_what_is_typed_for_a_conversation_that_is_gone_stays_in_the_box(compose:
     compose.bridge.release()
     assert (compose.conversation.conversation_id, compose.text) == (TALK, "elsewhere\n\ntyped")
     assert compose.library.drafts[-1] == (TALK, "elsewhere\n\ntyped")
+
+
+def test_what_is_typed_in_a_new_private_conversation_is_kept_but_never_stored(
+    compose: Compose,
+) -> None:
+    compose.library.stored_drafts[None] = "ordinary"
+    compose.conversation.begin_new(private=True)
+    compose.type("secret")
+    compose.bridge.hold()
+    compose.conversation.begin_new()
+    compose.bridge.release()
+    assert compose.text == "ordinary"
+    compose.conversation.begin_new(private=True)
+    assert compose.text == "secret"
+    compose.send(" message")
+    compose.conversation.open(TALK)
+    compose.fail()
+    compose.conversation.begin_new(private=True)
+    assert compose.text == "secret message", "what was not sent is put back where it was typed"
+    compose.send("")
+    compose.commit(in_conversation=8)
+    compose.conversation.begin_new(private=True)
+    assert compose.text == ""
+    compose.conversation.begin_new()
+    assert compose.text == "ordinary"
+    assert not any("secret" in text for _, text in compose.library.drafts)
 
 
 def test_a_message_does_not_go_to_the_conversation_that_is_left(compose: Compose) -> None:
