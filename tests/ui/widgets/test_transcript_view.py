@@ -439,7 +439,7 @@ def test_a_reply_needs_the_content_of_its_turn(qtbot: QtBot) -> None:
         shown.view.begin_reply()
 
 
-Growth = Callable[[Shown, int], None]
+Growth = Callable[[Shown, int], object]
 GROWTHS: dict[str, Growth] = {
     "sources": lambda shown, at: shown.view.show_sources(at, CHIPS),
     "summary": lambda shown, at: shown.view.show_summary_note(at, WORDS),
