@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from app.chat.compactor import Compactor
 from app.chat.context_fetcher import ContextFetcher, RecallLimits
@@ -74,7 +74,7 @@ from app.providers.wire.streaming import RetryPolicy
 from app.storage.deletion.forget import forget, forget_messages, forget_turn, forget_value
 from app.storage.engine.errors import from_os_error
 from app.storage.safety.attachments import AttachmentFiles
-from app.storage.safety.backup import Backup, complete_backup
+from app.storage.safety.backup import complete_backup
 from app.storage.safety.maintenance import Maintenance
 from app.storage.safety.recovery import open_store
 from app.storage.tables.conversations import Conversations
@@ -134,10 +134,6 @@ class Services:
         self.maintenance.start()
         self.mcp_http.start()
 
-    def back_up(self) -> Backup:
-        """Return a verified backup of everything, made now if anything was written. Blocking; raises StorageError."""
-        return complete_backup(self.store)
-
     def check(
         self,
         *,
@@ -169,10 +165,6 @@ class Services:
 
     def _then_index(self, left: tuple[str, ...]) -> tuple[str, ...]:
         return (*left, *self.index_sync.catch_up_soon())
-
-    def serve_mcp(self, reader: TextIO, writer: TextIO) -> None:
-        """Answer another program over MCP until its stream ends. Blocking."""
-        serve(reader, writer, self.mcp_tools)
 
     def close(self) -> None:
         """Stop all threads, drain the writer, checkpoint, unlock; a few seconds at most. Blocking.
@@ -210,6 +202,7 @@ class Services:
         self.prompts = Prompts(store)
         self.spending = Spending(store)
         self.attachments = AttachmentFiles(self.paths)
+        self.back_up = partial(complete_backup, store)
         self.maintenance = Maintenance(store)
         self.maintenance.repair_migrated = self._repair_migrated
 
@@ -352,6 +345,7 @@ class Services:
         self.mcp_tools = McpTools(
             store, settings, self.search, self.answers, self.memories, self.mcp_access
         )
+        self.serve_mcp = partial(serve, tools=self.mcp_tools)
         self.mcp_http = HttpServer(store, settings, keys, self.mcp_tools)
         self._closers.append(self.mcp_http.stop)
 

@@ -33,12 +33,12 @@ from ui.presenters.conversation.composer import (
     TypedRecallPresenter,
 )
 from ui.presenters.conversation.inspector import ExplainPresenter, InspectorPresenter
+from ui.presenters.conversation.list_commands import ConversationCommands, Removal
 from ui.presenters.conversation.navigation import FindPresenter, HistoryPresenter, LinkPresenter
 from ui.presenters.conversation.open_conversation import ConversationPresenter
 from ui.presenters.conversation.recall import RecallPresenter
+from ui.presenters.conversation.sidebar_list import ConversationListPresenter
 from ui.presenters.conversation.turns import RunningReplies
-from ui.presenters.conversation_commands import ConversationCommands, Removal
-from ui.presenters.conversation_list import ConversationListPresenter
 from ui.presenters.first_steps import WelcomePresenter
 from ui.presenters.imports import DownloadsPresenter, ImportPresenter
 from ui.presenters.maintenance import MaintenancePresenter

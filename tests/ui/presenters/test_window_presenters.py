@@ -39,9 +39,9 @@ from tests.fakes.screens import (
     view_of,
 )
 from ui.presenters.conversation.choices import ModelPickerPresenter
+from ui.presenters.conversation.list_commands import ConversationCommands
 from ui.presenters.conversation.navigation import LinkPresenter
-from ui.presenters.conversation_commands import ConversationCommands
-from ui.presenters.conversation_list import ConversationListPresenter
+from ui.presenters.conversation.sidebar_list import ConversationListPresenter
 from ui.presenters.maintenance import MaintenancePresenter
 from ui.presenters.memory.forgetting import PrivacyPresenter
 from ui.views.actions import add_actions

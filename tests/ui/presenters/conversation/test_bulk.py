@@ -15,7 +15,7 @@ from app.storage.tables.conversations import Conversations, ListFilter
 from tests.fakes.screens import AT, Parts, Recorder, conversation, fixture_of, press, view_of
 from tests.fakes.stored import add_conversation, opened
 from ui.models.conversations import dragged_conversations
-from ui.presenters.conversation_commands import ConversationCommands
+from ui.presenters.conversation.list_commands import ConversationCommands
 from ui.views.actions import add_actions
 from ui.views.sidebar import Sidebar
 

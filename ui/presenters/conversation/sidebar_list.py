@@ -10,7 +10,7 @@ from app.domain.records.projects import Project
 from app.domain.translation import tr, trn
 from app.storage.tables.conversations import Conversations, ListFilter
 from ui.bridge import Refresh
-from ui.presenters.conversation_commands import ConversationCommands
+from ui.presenters.conversation.list_commands import ConversationCommands
 from ui.presenters.presenter import Presenter, show_menu
 from ui.views.sidebar import FOLDERS, Folder, Sidebar
 from ui.views.welcome import Welcome
